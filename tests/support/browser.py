@@ -21,10 +21,10 @@ WATCH_SHIFTS = """() => {
   window.shiftObserver = new PerformanceObserver((list) => window.shifted.push(...list.getEntries()));
   window.shiftObserver.observe({type: "layout-shift", buffered: true});
 }"""
-SHIFTS = """() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => {
+SHIFTS = """(after) => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => {
   window.shifted.push(...window.shiftObserver.takeRecords());
   done(window.shifted.map((each) => [each.value, each.sources.map((source) => source.node?.outerHTML?.slice(0, 80))]));
-}))))"""
+}, after))))"""
 LOGINS: dict[str, dict[str, str]] = {}
 """Cookies of apps that run, by their address: a page begins logged in to each."""
 PATIENCE_MS = 1000 * PATIENCE_S
@@ -96,9 +96,9 @@ class OpenPage:
         """From here on, and of this page from its beginning."""
         self.page.evaluate(WATCH_SHIFTS)
 
-    def shifts(self) -> list[Any]:
+    def shifts(self, after_ms: int = 0) -> list[Any]:
         """What moved on this page, though only a part of it was changed: how much, and which elements."""
-        moved: list[Any] = self.page.evaluate(SHIFTS)
+        moved: list[Any] = self.page.evaluate(SHIFTS, after_ms)
         return moved if sum(value for value, _ in moved) > MOST_SHIFT else []
 
     def go(self, address: str) -> None:

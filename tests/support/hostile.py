@@ -40,6 +40,19 @@ from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 
+SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'><b>"
+MARKDOWN = "| a | b |\n# Title\n[link](javascript:alert(1)) ![i](http://x/i.png) `code` **bold** <h1>x</h1> | x"
+TERMINAL = (
+    "\x1b[31mred\x1b]8;;http://evil\x07link\x1b]8;;\x07 \x9b2J bell\x07 back\x08 \u202egnitirw\u2066 \x00nul \x85\u2028"
+)
+COMMANDS = "::error file=a.py::owned\n  ::set-output name=x::y\n##[error]owned ##vso[task.setvariable variable=x]y"
+TEMPLATE = "{{ 7*7 }} {% raise %} ${7*7} %(name)s %s {0} {question} #{7*7}"
+FORMULA = '=HYPERLINK("http://evil")'
+HOSTILE = {
+    "script": SCRIPT, "markdown": MARKDOWN, "terminal": TERMINAL, "commands": COMMANDS, "template": TEMPLATE,
+    "formula": FORMULA,
+}  # fmt: skip
+"""One text for each of what shows texts: pages, Markdown, terminals, CI services, templates, spreadsheets."""
 RUN = "top.hacked=(top.hacked||0)+1"
 _TAGS = (
     f"<script>{RUN}</script>", f"</script><script>{RUN}</script>", f"</style><script>{RUN}</script>",

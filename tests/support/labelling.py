@@ -123,14 +123,10 @@ NOTES = {
 FILE = "evalcases/shop.jsonl"
 
 
-def unlabelled_case(case_id: str, question: str, **fields: Any) -> dict[str, Any]:
-    return {"id": case_id, "question": question, **fields}
-
-
 CASES = [
-    unlabelled_case("price", "What does the cream cost?"),
-    unlabelled_case("place", "Where is the cream made?", category="factual"),
-    unlabelled_case("hair", "Is there a cream for hair?"),
+    a_bare("price", "What does the cream cost?"),
+    a_bare("place", "Where is the cream made?", category="factual"),
+    a_bare("hair", "Is there a cream for hair?"),
 ]
 
 
@@ -144,8 +140,8 @@ def label_project(root: Path) -> Path:
     file = root / FILE
     file.write_text("".join(json.dumps(written, ensure_ascii=False) + "\n" for written in CASES))
     drafts = [
-        unlabelled_case("draft-1", "Is the cream vegan?", tags=["draft"]),
-        unlabelled_case("draft-2", "Who makes it?", tags=["draft"]),
+        a_bare("draft-1", "Is the cream vegan?", tags=["draft"]),
+        a_bare("draft-2", "Who makes it?", tags=["draft"]),
     ]
     (root / "evalcases/shop.drafts.jsonl").write_text("".join(json.dumps(draft) + "\n" for draft in drafts))
     return file

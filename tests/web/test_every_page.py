@@ -19,20 +19,13 @@ from pytest_rageval.web.app import ROUTERS
 PARTS = 6
 """All pages at once would take longer than a test may on a machine that has much to do."""
 MOST_BYTES = 150_000
-MOST_SHIFT = 0.01
 NO_PAGES = ("/assets/{name}", "/runs/{run_id}/export.{form}", "/agents/{slug}/versions/{number}/toml",
             "/datasets/{slug}/versions/{number}/jsonl", "/datasets/{slug}/versions/{number}/csv")  # fmt: skip
 """Addresses of files."""
-WATCH = """
-  window.shifts = 0;
-  new PerformanceObserver((list) => { for (const each of list.getEntries()) window.shifts += each.value; })
-    .observe({type: "layout-shift", buffered: true});
-"""
 MARKUP = re.compile(
     r"<(img|iframe|object|embed|base |marquee|svg[ /]onload|script(?! src=\"/assets/)|a href=.?javascript)"
 )
 """What a page of ours never holds."""
-SETTLED = "() => new Promise((done) => setTimeout(() => done(window.shifts), 150))"
 CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast"]}, "resultTypes": ["violations"]}
 
 
@@ -61,6 +54,7 @@ def problems_of(page: OpenPage) -> list[str]:
 
 def visit(page: OpenPage, app: WebApp, address: str) -> None:
     page.goto(app.address + address)
+    page.watch_shifts()
     if "/label/cases?file" in address:
         page.wait_for_selector("#label:not([hx-trigger])")
 
@@ -100,10 +94,9 @@ def test_nothing_runs_nothing_moves_and_nothing_is_wider_than_the_window(
 ):
     """A window of 1280 pixels, the same at 200 %, and a telephone."""
     with chromium.page(width, height, device_scale_factor=scale) as page:
-        page.add_init_script(WATCH)
         for address in addresses[part // 3 :: 2]:
             visit(page, app, address)
-            assert page.evaluate(SETTLED) <= MOST_SHIFT, address
+            assert page.shifts(150) == [], address
             assert page.evaluate("document.documentElement.scrollWidth") <= width, address
             assert page.evaluate("top.hacked") is None, address
             assert page.url == app.address + address
@@ -143,14 +136,13 @@ def test_a_part_that_is_swapped_moves_nothing_else(
     chromium: Chromium, app: WebApp, address: str, swap: str, is_swapped: str
 ):
     with chromium.page() as page:
-        page.add_init_script(WATCH)
         visit(page, app, address)
         page.evaluate(f"""() => {{
           {swap};
           document.querySelector("form.filters[hx-get]").requestSubmit();
         }}""")
         page.wait_for_function(f"() => Boolean({is_swapped})")
-        assert page.evaluate(SETTLED) <= MOST_SHIFT
+        assert page.shifts(150) == []
         assert problems_of(page) == []
 
 

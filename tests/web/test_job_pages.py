@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from browser import PATIENCE_MS, Chromium
+from hostile import SCRIPT
 from labelling import FILE, label_project
 from processes import wait_until
 from project import FOUNDING
@@ -21,8 +22,6 @@ from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 
-HOSTILE = "<img src=x onerror=alert(1)> \u202e ${7*7} {{7*7}}"
-
 
 def text_of(page: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", page).split())
@@ -31,7 +30,7 @@ def text_of(page: str) -> str:
 @pytest.mark.child_process
 def test_a_job_is_watched_and_cancelled_without_scripts(tmp_path: Path):
     jobs = project_with_bot(tmp_path)
-    job = jobs.start(an_order(60, description=HOSTILE, warnings=("openai:gpt-x judges itself",)))
+    job = jobs.start(an_order(60, description=SCRIPT, warnings=("openai:gpt-x judges itself",)))
     with served(tmp_path) as app:
         assert job.id in app.page("/")
         until(jobs, job.id, under_way)

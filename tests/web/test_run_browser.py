@@ -12,13 +12,6 @@ from web_app import WebApp, served
 
 pytestmark = pytest.mark.browser
 
-SHIFTS = """() => new Promise((resolve) => {
-  let sum = 0;
-  new PerformanceObserver((list) => { for (const each of list.getEntries()) sum += each.value; })
-    .observe({type: "layout-shift", buffered: true});
-  setTimeout(() => resolve(sum), 300);
-})"""
-
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
@@ -59,7 +52,8 @@ def test_cases_are_walked_by_keys_as_in_the_report(page: OpenPage, app: WebApp):
     page.wait_for_function("() => document.querySelector('[role=status]')?.textContent.startsWith('20 cases of')")
     assert page.url == f"{app.address}/runs/now?q=changed%3Aworse&sort="
     assert page.evaluate("document.activeElement.id") == "filter"
-    assert page.evaluate(SHIFTS) <= 0.01
+    page.watch_shifts()
+    assert page.shifts(300) == []
     for key in ("Escape", "j", "j", "k", "ArrowDown", "Enter"):
         page.keyboard.press(key)
     page.wait_for_selector("#case.comparing")

@@ -14,14 +14,6 @@ from web_app import WebApp, indexed, served
 from pytest_rageval.io.lock import take_lock
 
 pytestmark = pytest.mark.browser
-MOST_SHIFT = 0.01
-WATCH = """() => {
-  window.shifts = 0;
-  new PerformanceObserver(list => {
-    for (const entry of list.getEntries()) window.shifts += entry.value;  // those after a key or a click too
-  }).observe({type: 'layout-shift', buffered: false});
-}"""
-SETTLED = "() => new Promise(done => setTimeout(() => done(window.shifts), 300))"
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +30,10 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
 def test_a_filter_narrows_the_list_in_place_and_back_and_reload_keep_it(chromium: Chromium, app: WebApp):
     with chromium.page() as page:
         page.goto(app.address + "/runs")
-        page.evaluate(WATCH)
+        page.watch_shifts()
         page.select_option("select[name=agent]", "shop-bot")
         page.wait_for_function("() => document.querySelectorAll('#run-list td.id').length === 3")
-        assert page.evaluate(SETTLED) <= MOST_SHIFT
+        assert page.shifts(300) == []
         assert page.evaluate("location.search").startswith("?agent=shop-bot")
         page.reload()
         assert page.locator("#run-list td.id").count() == 3
@@ -73,7 +65,7 @@ def test_the_card_of_a_run_goes_on_asking_until_it_ends_and_moves_nothing(chromi
         indexed(app)  # a page that is still counting loads itself anew, and forgets what is watched
         with chromium.page() as page:
             page.goto(app.address + "/")
-            page.evaluate(WATCH)
+            page.watch_shifts()
             assert "/runs/stopped" in page.inner_html("#running")
             page.focus("#running a")
             page.wait_for_timeout(1_500)  # in which it is replaced once at least
@@ -82,7 +74,7 @@ def test_the_card_of_a_run_goes_on_asking_until_it_ends_and_moves_nothing(chromi
             writing = -1
             page.wait_for_function("() => document.querySelector('#running')?.textContent.includes('Nothing runs.')")
             assert page.evaluate("document.activeElement.textContent") == "Show what came of it"
-            assert page.evaluate(SETTLED) <= MOST_SHIFT
+            assert page.shifts(300) == []
             asked = len(page.requests)
             page.wait_for_timeout(2_500)
             assert len(page.requests) == asked
