@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 import stamina
-from client_calls import YES, failure_of, get, with_client
 from fault_server import (
+    YES,
     Behaviour,
     FaultServer,
     closed_port,
     drips,
+    failure_of,
+    get,
     gives,
     gzip_bomb,
     gzipped,
@@ -26,6 +28,7 @@ from fault_server import (
     sends_raw,
     status,
     truncates,
+    with_client,
 )
 from stamina import instrumentation
 

@@ -6,18 +6,21 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from client_calls import YES, failure_of, get, with_client
 from fault_server import (
+    YES,
     Behaviour,
     Connection,
     FaultServer,
     closed_port,
+    failure_of,
+    get,
     gives,
     resets,
     resets_mid_body,
     sends_raw,
     status,
     truncates,
+    with_client,
 )
 
 from pytest_rageval.errors import SettingsError

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from effort import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import rounds
 
 from pytest_rageval.judges.cache import cache_entries
 from pytest_rageval.judges.cache.cache_entries import BadLine, Entry, add, entries, entry_line, opened, read_cache_lines

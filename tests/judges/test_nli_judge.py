@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nli_models import CONTRADICTION_FIRST, ENTAILMENT_FIRST, HHEM_1, HHEM_2, MINICHECK, a_model
+from judge_server import CONTRADICTION_FIRST, ENTAILMENT_FIRST, HHEM_1, HHEM_2, MINICHECK, a_model
 from refused_judges import problem_of
 
 from pytest_rageval.errors import JudgeError

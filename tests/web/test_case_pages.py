@@ -1,4 +1,4 @@
-"""A bad answer on a case's page becomes a draft beside the case's file, and is opened to be labelled."""
+"""What a case's page leads to: a draft of a bad answer, and no command that is of no use in a browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from project import Project, a_case, a_missed_case
-from resealed import change_lines
+from stored_runs import change_lines
 from web_app import WebApp, served
 
 from pytest_rageval.web.pages.case import OTHER_DRAFTS
@@ -57,3 +57,38 @@ def test_a_run_cannot_name_a_place_outside_of_the_project(project: Project, run:
         where = saved(app, run, "evalcases/a.jsonl::b")
     assert where["file"] == [OTHER_DRAFTS]
     assert (project.path / OTHER_DRAFTS).is_file()
+
+
+COMMANDS = re.compile(r"--rageval|rageval (?:calibrate|judge|cases|explain|report)")
+
+
+@pytest.fixture
+def judged_run(project: Project) -> str:
+    """A judged run without observations whose answer is cut, and with golds that its notes lack."""
+    project.write("notes/other.md", "# Other\n")
+    project.configure('target = "bot:answer"\nnotes = "notes"')
+    project.write("bot.py", 'def answer(question):\n    return {"answer": "Water boils. " * 500}\n')
+    project.cases([a_case("boil")])
+    project.run("--rageval-judge", "lexical")
+    folder = project.runs[-1]
+    (folder / "observations.jsonl").unlink()
+    return folder.name
+
+
+def test_a_run_and_a_case_name_what_is_missing_without_the_command_of_a_terminal(project: Project, judged_run: str):
+    with served(project.path) as app:
+        pages = [app.page(f"/runs/{judged_run}"), app.page(f"/runs/{judged_run}/cases/evalcases/a.jsonl::boil")]
+    assert "1 of 1 case cannot be won" in pages[0]
+    assert "<td>not measured</td>" in pages[0]
+    assert "cut as the run stored it</p>" in pages[1]
+    assert "<i>save as draft case</i> above adds it" in pages[1]
+    assert [COMMANDS.findall(html.unescape(page)) for page in pages] == [[], []]
+
+
+def test_a_run_from_the_browser_leads_to_its_dataset_s_audit_and_offers_no_command(project: Project, judged_run: str):
+    config = project.runs[-1] / "config.json"
+    origin = {"agent": "bot", "agent_version": 1, "dataset": "sums", "dataset_version": 2, "source": "connector"}
+    config.write_text(json.dumps(json.loads(config.read_text(encoding="utf-8")) | {"origin": origin}), encoding="utf-8")
+    with served(project.path) as app:
+        assert '<a href="/datasets/sums/versions/2/audit">' in app.page(f"/runs/{judged_run}")
+        assert "copy command" not in app.page(f"/runs/{judged_run}/cases/evalcases/a.jsonl::boil")
