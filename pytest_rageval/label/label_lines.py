@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from pytest_rageval.label.cells import clean
 from pytest_rageval.label.draft_editor import edit_draft
 from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.label.screen_text import clean
 from pytest_rageval.text import counted, printable
 
 HELP = """\
@@ -43,8 +43,8 @@ class LabelLines:
             "s": lambda _: session.skip(),
             "z": lambda _: session.undo(),
             "Z": lambda _: session.redo(),
-            "y": lambda _: self._decide(is_accepted=True),
-            "n": lambda _: self._decide(is_accepted=False),
+            "y": lambda _: session.decide("accepted"),
+            "n": lambda _: session.decide("dropped"),
             "e": lambda _: self._edit(),
             "?": lambda _: self._write(HELP),
         }
@@ -188,11 +188,6 @@ class LabelLines:
         first = len(self.session.pool.candidates)
         self.session.take_more(self.session.at, self.session.ask_more(rest).result())
         self._show_chunks(first)
-
-    def _decide(self, *, is_accepted: bool) -> None:
-        if self.session.drafts is None:
-            raise _NoChunkError("y and n are for drafts")
-        self.session.decide("accepted" if is_accepted else "dropped")
 
     def _unknown(self, _rest: str) -> None:
         self.session.message = "no such command; ? shows them"

@@ -253,6 +253,9 @@ class LabelSession:
 
     def decide(self, decision: Decision) -> None:
         """Accept or drop the draft, and go on to the next that is undecided."""
+        if self.drafts is None:
+            self.message = "y and n are for drafts"
+            return
         self._change_state(replace(self.states[self.at], decision=decision))
         self.next_unlabelled()
 
