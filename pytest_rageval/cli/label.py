@@ -73,9 +73,9 @@ def label(
 ) -> None:
     """Mark the chunks that hold the answer, case by case; the labels are written into CASES.
 
-    Each case is asked with k = 20; the chunks of all systems and of a word search over the notes are merged and
-    shuffled. CASES may be X.drafts.jsonl: its drafts are accepted into X.jsonl one by one. Every case is saved when it
-    is left; CASES.bak holds the file as it was.
+    Each case is asked with k = 20; the chunks of all systems and of a word search over the notes are merged in the
+    order of retrieval, or shuffled with --blind. CASES may be X.drafts.jsonl: its drafts are accepted into X.jsonl one
+    by one. Every case is saved when it is left; CASES.bak holds the file as it was.
     """
     labelling = Labelling(path, targets, notes, blind)
     wishes = Wishes(labelling, is_agreement, is_unlabelled, case_id, is_plain, as_json, is_web)

@@ -18,25 +18,10 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from pytest_rageval.label.draft_editor import edit_draft
+from pytest_rageval.label import screen_text as texts
+from pytest_rageval.label.label_lines import edit_draft
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.pools import Pool
-from pytest_rageval.label.screen_text import (
-    answerable_text,
-    candidate_row,
-    case_text,
-    chunk_text,
-    clean,
-    file_text,
-    golds_text,
-    laid_out,
-    origin_note,
-    place_title,
-    pool_title,
-    question_text,
-    snippet_of,
-    snippet_rows,
-)
 from pytest_rageval.text import counted, printable
 
 LEAST_WIDTH, LEAST_HEIGHT = 40, 12
@@ -65,13 +50,13 @@ KEYS = (
 DRAFT_KEYS = (("y", "accept", "accept the draft"), ("n", "drop", "drop it"), ("e", "edit", "edit it in $EDITOR"))
 
 
-class Prompt(Input):
+class PromptLine(Input):
     """One line to type into. Pasted text becomes one line."""
 
     def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
         event.stop()
-        self.insert_text_at_cursor(clean(event.text))
+        self.insert_text_at_cursor(texts.clean(event.text))
 
 
 class KeysScreen(ModalScreen[None]):
@@ -190,7 +175,7 @@ class LabelScreen(App[None]):
             yield Static(id="golds", classes="line")
             with Horizontal(id="below"):
                 yield Static(id="message")
-                yield Prompt(id="prompt", compact=True)
+                yield PromptLine(id="prompt", compact=True)
             yield Static(Text(legend), id="legend")
 
     def on_mount(self) -> None:
@@ -218,7 +203,7 @@ class LabelScreen(App[None]):
         if self.screen_stack[0].query_one("#place").content_size.height < 3:
             return []
         opinions = map(printable, self.opinions.get(self.session.case.id, ()))
-        return [*opinions, origin_note(self.session, hides_ranks=self._hides_scores) or ""]
+        return [*opinions, texts.origin_note(self.session, hides_ranks=self._hides_scores) or ""]
 
     def _set(self, name: str, text: str | Text) -> None:
         widget = self.screen_stack[0].query_one(f"#{name}", Static)
@@ -230,12 +215,12 @@ class LabelScreen(App[None]):
         self.screen_stack[0].set_class(size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT, "-small")
         least = f"make it {LEAST_WIDTH} × {LEAST_HEIGHT}, or"
         self._set("small", f"{size.width} × {size.height} is too small\n{least}\n--plain; q quits")
-        self._set("case", case_text(session))
-        self._set("file", file_text(session))
+        self._set("case", texts.case_title(session))
+        self._set("file", texts.file_text(session))
         self._set("saved", "● saved " if session.is_saved else "○ unsaved ")
-        self._set("question", question_text(session))
-        self._set("answerable", answerable_text(session))
-        self._set("golds", golds_text(session))
+        self._set("question", texts.question_text(session))
+        self._set("answerable", texts.answerable_text(session))
+        self._set("golds", texts.golds_text(session))
         self._set("message", self._message())
         self._draw_chunks()
         self._draw_text()
@@ -247,25 +232,25 @@ class LabelScreen(App[None]):
             return " snippet: ↑↓ to the last line, ⏎ takes it, esc leaves it"
         if self._asks_to_clear:
             return f" u again clears {counted(len(self.session.marks.golds), 'gold')}; esc keeps them"
-        return f" {clean(self.session.message)}"
+        return f" {texts.clean(self.session.message)}"
 
     def _draw_chunks(self) -> None:
         session, chunks = self.session, self._chunks
-        chunks.border_title = Text(pool_title(session))
+        chunks.border_title = Text(texts.pool_title(session))
         view, width = session.view(), max(2, chunks.scrollable_content_region.width)
         candidates = len(session.pool.candidates)
-        rows = [candidate_row(session, view, at, width) for at in range(candidates)]
+        rows = [texts.candidate_row(session, view, at, width) for at in range(candidates)]
         options = [Option(Text(row, style=style, no_wrap=True)) for row, style in rows]
         if not candidates and session.waits_for is None:
             options.append(Option(Text(" no chunks; / asks another query"), disabled=True))
-        problems = (Text(f" ! {clean(problem)}", style="red") for problem in session.pool.problems)
+        problems = (Text(f" ! {texts.clean(problem)}", style="red") for problem in session.pool.problems)
         chunks.set_options([*options, *(Option(problem, disabled=True) for problem in problems)])
         chunks.highlighted = session.row if candidates else None
 
     def _draw_text(self) -> None:
         session, (width, height) = self.session, self._text_size
-        text = chunk_text(session)
-        rows, marked = laid_out(text, width), snippet_rows(session, text, width)
+        text = texts.chunk_text(session)
+        rows, marked = texts.laid_out(text, width), texts.snippet_rows(session, text, width)
         shown = []
         for number, row in enumerate(rows[self.scroll_row : self.scroll_row + height], start=self.scroll_row):
             is_meant = self.snippet_lines is not None and self.snippet_lines[0] <= number <= self.snippet_lines[1]
@@ -279,7 +264,7 @@ class LabelScreen(App[None]):
         if notes and hidden > 0:
             notes[-1] = " · ".join(filter(None, [f"] {counted(hidden, 'more line')}", notes[-1]]))
         self._set("notes", "\n".join(notes))
-        self.screen_stack[0].query_one("#place").border_title = Text(place_title(session) or " ")
+        self.screen_stack[0].query_one("#place").border_title = Text(texts.place_title(session) or " ")
 
     # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -315,13 +300,13 @@ class LabelScreen(App[None]):
 
     def _type(self, what: str) -> None:
         self._typing = what
-        prompt = self.query_one(Prompt)
+        prompt = self.query_one(PromptLine)
         prompt.value, prompt.display = "", True
         prompt.focus()
 
     def _end_typing(self) -> None:
         self._typing = None
-        self.query_one(Prompt).display = False
+        self.query_one(PromptLine).display = False
         self.set_focus(None)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -345,8 +330,8 @@ class LabelScreen(App[None]):
     def _choose_lines(self, key: str) -> None:
         assert self.snippet_lines is not None
         (first, last), (width, height) = self.snippet_lines, self._text_size
-        text = chunk_text(self.session)
-        end = len(laid_out(text, width)) - 1
+        text = texts.chunk_text(self.session)
+        end = len(texts.laid_out(text, width)) - 1
         if key in ("up", "down"):
             last = min(end, max(first, last + (1 if key == "down" else -1)))
         elif key == "shift+up":
@@ -354,13 +339,13 @@ class LabelScreen(App[None]):
         elif key in ("shift+down", "v"):
             first = min(end, first + 1)
         elif key == "enter":
-            self.session.add_snippet(snippet_of(text, self.snippet_lines, width))
+            self.session.add_snippet(texts.snippet_of(text, self.snippet_lines, width))
         self.snippet_lines = None if key in ("enter", "escape") else (first, max(first, last))
         if self.snippet_lines is not None:
             self.scroll_row = min(max(self.scroll_row, self.snippet_lines[1] - height + 1), first)
 
     def _scroll(self, by: int) -> None:
-        rows = len(laid_out(chunk_text(self.session), self._text_size[0]))
+        rows = len(texts.laid_out(texts.chunk_text(self.session), self._text_size[0]))
         self.scroll_row = min(rows - 1, max(0, self.scroll_row + by))
 
     def _toggle_scores(self) -> None:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from pytest_rageval.cases.marks import Marks, Place, label_place
 from pytest_rageval.errors import CaseError
-from pytest_rageval.label.asking import PoolSource
 from pytest_rageval.label.draft_store import Decision, DraftStore
 from pytest_rageval.label.label_store import LabelStore
+from pytest_rageval.label.opening import PoolSource
 from pytest_rageval.label.pools import Candidate, Pool, PoolView
 from pytest_rageval.model import EvalCase
 from pytest_rageval.text import counted

@@ -82,7 +82,7 @@ def _piece(character: str) -> str:
 # ── the case ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def case_text(session: LabelSession) -> str:
+def case_title(session: LabelSession) -> str:
     """Return the title: the case, its number and how many are done."""
     word = "decided" if session.drafts is not None else "labelled"
     return f" {clean(session.case.id)} · {session.at + 1} of {len(session.cases)} · {session.labelled} {word}"

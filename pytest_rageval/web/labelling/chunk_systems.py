@@ -11,8 +11,7 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.io.messages import shown_value
-from pytest_rageval.label.asking import AskedSystem
-from pytest_rageval.label.opening import asked_system
+from pytest_rageval.label.opening import AskedSystem, asked_system
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.forms.new_run import VersionChoice, version_choice
 from pytest_rageval.web.security.code_border import check_listed

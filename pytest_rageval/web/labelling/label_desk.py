@@ -16,9 +16,9 @@ from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
-from pytest_rageval.label.asking import AskedSystem
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.opening import (
+    AskedSystem,
     Labelling,
     cases_to_label,
     label_store,
