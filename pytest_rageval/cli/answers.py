@@ -17,9 +17,8 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.traces.spans import FORMATS, read_traces
-from pytest_rageval.tools.traces.trace_answers import Matched, match_traces
-from pytest_rageval.tools.traces.traced_answers import TracedAnswer, traced_answer
+from pytest_rageval.tools.trace_answers import Matched, TracedAnswer, match_traces, traced_answer
+from pytest_rageval.tools.trace_spans import FORMATS, read_traces
 
 SHOWN = 20
 """Traces and cases that came to nothing, listed at most."""

@@ -18,8 +18,14 @@ from pytest_rageval.model import Chunk, EvalCase
 from pytest_rageval.prepare import make_target
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.text import printable
-from pytest_rageval.tools.audit.gold_findings import findings_in_index, findings_in_notes, findings_in_runs
-from pytest_rageval.tools.audit.label_findings import AuditFinding, audit_in_words, findings_in_files
+from pytest_rageval.tools.audit import (
+    AuditFinding,
+    audit_in_words,
+    findings_in_files,
+    findings_in_index,
+    findings_in_notes,
+    findings_in_runs,
+)
 
 
 @click.command()

@@ -34,8 +34,8 @@ from pytest_rageval.targets.answer_files import load_answers
 from pytest_rageval.targets.answers_target import AnswersTarget
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
-from pytest_rageval.tools.traces.spans import FORMATS
-from pytest_rageval.tools.traces.trace_answers import drafts_of
+from pytest_rageval.tools.trace_answers import drafts_of
+from pytest_rageval.tools.trace_spans import FORMATS
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
 

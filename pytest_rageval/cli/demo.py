@@ -29,7 +29,7 @@ def run_demo(folder: Path) -> None:
     # Imported here, as below: who serves the demo runs no cases.
     from pytest_rageval.cli.case_selection import Wanted
     from pytest_rageval.cli.run import run_in
-    from pytest_rageval.tools.scaffold.demo_project import demo_project
+    from pytest_rageval.tools.scaffold import demo_project
 
     demo_project(folder)
     code = run_in(folder.absolute(), Wanted())

@@ -14,8 +14,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.plan import own_rubrics
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.text import printable
-from pytest_rageval.tools.doctor.checks import CHECKS
-from pytest_rageval.tools.doctor.diagnosis import MARKS, Diagnosis, diagnoses
+from pytest_rageval.tools.doctor import CHECKS, MARKS, Diagnosis, diagnoses
 from pytest_rageval.tools.judge_check import judge_to_check, keep_result, verdicts_on
 
 

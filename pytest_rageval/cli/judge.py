@@ -37,7 +37,7 @@ from pytest_rageval.runs.disk.folder import RunFolder, write_metrics
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.text import counted, names_of, printable
-from pytest_rageval.tools.spot_check import TOO_OFTEN, SpotCheck, check_by_second_judge
+from pytest_rageval.tools.judge_check import TOO_OFTEN, SpotCheck, check_by_second_judge
 
 CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
 NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
-from pytest_rageval.tools.doctor.checks import CHECKS
-from pytest_rageval.tools.doctor.diagnosis import MARKS, Diagnosis, diagnoses
+from pytest_rageval.tools.doctor import CHECKS, MARKS, Diagnosis, diagnoses
 from pytest_rageval.web.jobs.env_file import read_env_file
 from pytest_rageval.web.settings import MEGABYTE, WebSettings
 from pytest_rageval.web.site import Site

@@ -12,7 +12,7 @@ from project import SOME, a_case
 from resealed import change_lines
 from stored_runs import RUN, StoredProject, command, problems
 
-from pytest_rageval.tools.spot_check import JudgementPair
+from pytest_rageval.tools.judge_check import JudgementPair
 
 CASES = [*SOME[:2], *(a_case(f"more-{n:02}", f"What is the boiling point of water number {n}?") for n in range(28))]
 OTHER = '''

@@ -18,8 +18,7 @@ from web_datasets import confirm, store_of, upload
 from web_forms import sent_by
 
 from pytest_rageval.cases import load_file
-from pytest_rageval.tools.audit.gold_findings import findings_in_notes
-from pytest_rageval.tools.audit.label_findings import findings_in_files
+from pytest_rageval.tools.audit import findings_in_files, findings_in_notes
 from pytest_rageval.web.labelling import working_copy as working_copy_module
 from pytest_rageval.web.labelling.working_copy import WorkingCopies
 from pytest_rageval.web.versions.agent import Agent

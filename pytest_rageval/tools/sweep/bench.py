@@ -1,27 +1,91 @@
-"""The system under test on the bench: one target for all points of a sweep, which are asked one after another."""
+"""Cases asked outside of pytest, and the bench of a sweep: one target for all its points."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.tables import Gates
-from pytest_rageval.engine import Observed
+from pytest_rageval.engine import Observed, observed_in
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.io.line_index import record_at
-from pytest_rageval.model import EvalCase, Json, Observation
-from pytest_rageval.prefetch import BackgroundLoop
-from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.model import EvalCase, Json, Observation, Trial
+from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
+from pytest_rageval.prepare import OpenRun, Prepared, check_can_answer, make_target, open_run, prepare
+from pytest_rageval.runs.disk.journal import RunJournal
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, StoredRun, observation_of
-from pytest_rageval.targets.target import is_called
-from pytest_rageval.tools.measured_run import Asking, OnFinished, Watch, ask_without_trace, write_run
+from pytest_rageval.streaming import CaseStream, finish_run
+from pytest_rageval.targets.target import Target, is_called
 from pytest_rageval.tools.sweep.grid import Grid, Point
+
+Watch = Callable[[int], None]
+"""Hears how many cases were asked since it heard last."""
+OnFinished = Callable[[Finished, Prepared], object]
+"""Writes the reports of a run that has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who is asked, on which loop: target and judge may belong to it, and outlive the run."""
+
+    target: Target
+    loop: BackgroundLoop
+    judge: Judge | None = None
+
+
+def ask_without_trace(asking: Asking, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
+    """What comes of each case, by key; nothing is written."""
+    prefetcher = Prefetcher(prepared.plan, RunJournal(None, prepared.settings, None, None), asking.loop)
+    observed = prefetcher.now([Trial(case) for case in cases], asking.target, asking.judge)
+    return {case.key: outcome for case, outcome in zip(cases, observed, strict=True)}
+
+
+def write_run(
+    asking: Asking,
+    prepared: Prepared,
+    cases: Sequence[EvalCase],
+    files: Collection[Path],
+    watch: Watch,
+    on_finished: OnFinished,
+) -> dict[str, Observed]:
+    """Ask the cases as a run of their own, stored like any other; what comes of each first trial, by key.
+
+    A run that is resumed asks only what it has no record of. Whatever ends this early leaves a run to be resumed.
+    """
+    prepared = replace(prepared, baseline=None)
+    run = open_run(prepared, cases, files, is_judge_asked=False)
+    try:
+        observed = _asked(asking, prepared, run, cases, watch)
+        expected = frozenset(case.key for case in cases)
+        finished = finish_run(prepared, run, Extent(expected, expected))
+    finally:
+        run.close()
+    on_finished(finished, prepared)
+    return observed
+
+
+def _asked(
+    asking: Asking, prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], watch: Watch
+) -> dict[str, Observed]:
+    """What comes of the cases; of those that a resumed run has, what it has observed."""
+    observed: dict[str, Observed] = {}
+    if run.unfinished is not None:
+        recorded = {case.key: run.unfinished.observation(case.key, 0) for case in cases if run.is_done(case)}
+        observed |= {key: observation for key, observation in recorded.items() if observation is not None}
+    stream = CaseStream(prepared, run, cases, Prefetcher(prepared.plan, run.journal, asking.loop))
+    for case, evaluated in zip(stream.waiting, stream.evaluations(asking.target, asking.judge), strict=False):
+        observed[case.key] = observed_in(evaluated.trials[0])
+        watch(len(evaluated.trials))
+    return observed
+
 
 NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None}
 """Gates name cut-offs of their own, up to which the system would be asked: a point is asked for its own k alone."""

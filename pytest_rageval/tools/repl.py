@@ -27,7 +27,7 @@ from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
 from pytest_rageval.prefetch import BackgroundLoop
 from pytest_rageval.prepare import Prepared, make_target, prepare
-from pytest_rageval.tools.measured_run import Asking, ask_without_trace
+from pytest_rageval.tools.sweep.bench import Asking, ask_without_trace
 from pytest_rageval.tools.sweep.grid import FIELDS, NEVER_SWEPT, Point, parse_value
 
 T = TypeVar("T")

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.cases import find_case_files, load_file
 from pytest_rageval.cases.discovery import case_files_of
@@ -39,7 +45,64 @@ from pytest_rageval.targets import check_target
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
-from pytest_rageval.tools.doctor.diagnosis import Check, Diagnosis
+
+Mark = Literal["ok", "warning", "problem"]
+MARKS: dict[Mark, str] = {"ok": "✔", "warning": "!", "problem": "✘"}
+
+ALL_CHECKS_S = 3.0
+"""Seconds for all checks together, so that the command, which takes a second to start, ends within five."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was established, and what to do about it; `fix` is blank where nothing is to be done."""
+
+    mark: Mark
+    what: str
+    fix: str = ""
+    command: str = ""
+    """One that helps and runs as it stands, where there is one."""
+
+
+class Check(NamedTuple):
+    """One subject and what looks at it: a function that costs nothing and asks no question of system or judge."""
+
+    subject: str
+    look: Callable[[Project], Iterable[Diagnosis]]
+
+
+def diagnoses(
+    checks: Iterable[Check], project: Project, seconds: float = ALL_CHECKS_S
+) -> Iterator[tuple[str, Diagnosis]]:
+    """Diagnoses by subject, in the order of the checks, which run at the same time.
+
+    A check that is not done in time is a warning of its own, and is left behind.
+    """
+    deadline = time.monotonic() + seconds
+    started = [(check.subject, _begun(check, project)) for check in checks]
+    for subject, done in started:
+        try:
+            result = done.get(timeout=max(deadline - time.monotonic(), 0.01))
+        except queue.Empty:
+            result = [Diagnosis("warning", f"not done within {seconds:g} s", "look into it by itself")]
+        yield from ((subject, finding) for finding in result)
+
+
+def _begun(check: Check, project: Project) -> queue.SimpleQueue[list[Diagnosis]]:
+    """Where the findings will be. The thread is one that the program does not wait for."""
+    done: queue.SimpleQueue[list[Diagnosis]] = queue.SimpleQueue()
+
+    def look() -> None:
+        try:
+            done.put(list(check.look(project)))
+        except RagevalError as error:
+            done.put([Diagnosis("problem", problem) for problem in error.problems])
+        except Exception as error:  # noqa: BLE001  one check that breaks must not hide what the others found
+            done.put([Diagnosis("problem", f"the check itself failed: {type(error).__name__}: {error}", "report it")])
+
+    threading.Thread(target=look, name=f"doctor {check.subject}", daemon=True).start()
+    return done
+
 
 LONGEST_LISTING = 3.0
 """Seconds for the chunks of an index: a doctor is not waited for."""
@@ -53,16 +116,11 @@ EXTRAS = {
 """Optional parts of the installation, by the modules that each needs."""
 MOST_PROBLEMS = 10
 """Of case files that are shown; `rageval cases validate` lists all."""
-INIT, VALIDATE, AUDIT, JUDGE = (
-    "rageval init --yes",
-    "rageval cases validate",
-    "rageval cases audit",
-    "rageval doctor --judge",
-)
+INIT, VALIDATE = "rageval init --yes", "rageval cases validate"
+AUDIT, JUDGE = "rageval cases audit", "rageval doctor --judge"
 """Commands that mend what is wrong, or say more of it."""
 SERVER_S = 2.0
 """Seconds for the judge's server to say that it is there."""
-_TOO_LATE = f"its server did not answer within {SERVER_S:g} s"
 
 
 def look_at_target(project: Project) -> Iterator[Diagnosis]:
@@ -213,21 +271,20 @@ def look_at_cases(project: Project) -> Iterator[Diagnosis]:
     if len(problems) > MOST_PROBLEMS:
         yield Diagnosis("problem", f"{len(problems) - MOST_PROBLEMS} more problems", VALIDATE, VALIDATE)
     number = sum(len(file.cases) for file in loaded)
-    yield Diagnosis("ok", f"{_many(number, 'case')} in {_many(len(files), 'file')}")
+    yield Diagnosis("ok", f"{counted(number, 'case')} in {counted(len(files), 'file')}")
 
 
 def look_at_labels(project: Project) -> Iterator[Diagnosis]:
     """Golds against the notes, where their folder is configured: can every case be won?"""
     if (notes := project.notes) is None:
         return
-    files = find_case_files(project.root, project.settings.cases)
-    cases = [case for path in files for case in load_file(path, project.root).cases]
+    cases = _cases(project)
     lost = unwinnable(cases, NoteFolder(notes))
     if lost:
-        what = f"{len(lost)} of {_many(len(cases), 'case')} cannot be won: the notes lack their golds"
+        what = f"{len(lost)} of {counted(len(cases), 'case')} cannot be won: the notes lack their golds"
         yield Diagnosis("problem", what, f"{AUDIT} says which and why", AUDIT)
     else:
-        yield Diagnosis("ok", f"the notes hold the golds of {_many(len(cases), 'case')}")
+        yield Diagnosis("ok", f"the notes hold the golds of {counted(len(cases), 'case')}")
 
 
 def look_at_judge(project: Project) -> Iterator[Diagnosis]:
@@ -236,14 +293,14 @@ def look_at_judge(project: Project) -> Iterator[Diagnosis]:
     if settings.retrieval_only:
         yield Diagnosis("ok", "retrieval only: nothing is judged")
         return
-    if settings.judge.startswith(("http://", "https://")) and (silence := _silence(settings.judge)) is not None:
+    if settings.judge.startswith(("http://", "https://")) and (silence := _in_time(_silence(settings.judge))):
         yield Diagnosis("problem", f"{public_target(settings.judge)}: {silence}", "start the server")
         return
     judge = judge_from_spec(settings.judge, root=project.root, options=judge_endpoint(settings))
     if judge is None:
         yield Diagnosis("ok", "none: nothing is judged")
         return
-    if (problem := _cannot_be_asked(judge, is_replay=settings.judge_cache == "replay")) is not None:
+    if (problem := _in_time(_cannot_be_asked(judge, is_replay=settings.judge_cache == "replay"))) is not None:
         yield Diagnosis("problem", f"{judge.model}: {problem}", 'start the server, or set judge_cache = "replay"')
         return
     yield from _of_the_judge(project, judge)
@@ -298,7 +355,7 @@ def look_at_cache(project: Project) -> Iterator[Diagnosis]:
     except (OSError, sqlite3.Error) as error:
         yield Diagnosis("problem", f"{path}: cannot be opened: {error}", "the next run sets it aside and begins anew")
         return
-    yield Diagnosis("ok", _many(number, "judgement"))
+    yield Diagnosis("ok", counted(number, "judgement"))
 
 
 CHECKS = (
@@ -315,38 +372,29 @@ CHECKS = (
 """In the order in which they are shown; a further check is one function and one line here."""
 
 
-def _silence(url: str) -> str | None:
-    """Why the name of the model at a URL cannot be asked for, where its server does not answer in time."""
-
-    async def ask() -> str | None:
-        try:
-            async with asyncio.timeout(SERVER_S):
-                await body_of(below(url, "/models"), {})
-        except TimeoutError:
-            return _TOO_LATE
-        except HttpFailure:  # said in full where the judge is made
-            return None
-        return None
-
-    return asyncio.run(ask())
+async def _silence(url: str) -> str | None:
+    """Ask a server for its models; the caller says if it does not answer in time."""
+    with suppress(HttpFailure):  # said in full when the judge is made
+        await body_of(below(url, "/models"), {})
+    return None
 
 
-def _cannot_be_asked(judge: Judge, *, is_replay: bool) -> str | None:
-    """Why the judge's server cannot be asked, or None; nothing is asked where a run would not ask either."""
+async def _cannot_be_asked(judge: Judge, *, is_replay: bool) -> str | None:
+    """Return why the judge's server cannot be asked; ask nothing if a run would not ask either."""
     check = getattr(judge, "check", None)
+    try:
+        problem: str | None = await check() if check is not None and not is_replay else None
+    finally:
+        await judge.aclose()
+    return problem
 
+
+def _in_time(asking: Coroutine[Any, Any, str | None]) -> str | None:
     async def ask() -> str | None:
         try:
             async with asyncio.timeout(SERVER_S):
-                problem: str | None = await check() if check is not None and not is_replay else None
-                return problem
+                return await asking
         except TimeoutError:
-            return _TOO_LATE
-        finally:
-            await judge.aclose()
+            return f"its server did not answer within {SERVER_S:g} s"
 
     return asyncio.run(ask())
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
