@@ -14,7 +14,7 @@ from pytest_rageval.judges.canaries import Verdict
 from pytest_rageval.judges.judge import Judge, identity_of
 from pytest_rageval.plan import own_rubrics
 from pytest_rageval.text import printable
-from pytest_rageval.tools.judge_check import judge_to_check, keep_result, verdicts_on
+from pytest_rageval.tools.judge_check import NO_JUDGE, configured_judge, keep_result, verdicts_on
 
 
 @click.command("judge-check")
@@ -38,7 +38,7 @@ def judge_check(spec: str | None, judge_base_url: str | None, repeats: int, *, a
     """
     project = find_project({"judge": spec, "judge_base_url": judge_base_url})
     wordings = own_rubrics(project.settings, project.root)
-    judge = judge_to_check(project)
+    judge = configured_judge(project.settings, project.root, NO_JUDGE)
     for line in estimate_lines(judge, wordings, repeats):
         click.echo(printable(line), err=True)
     verdicts = verdicts_on(judge, wordings, repeats)

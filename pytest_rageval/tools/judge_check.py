@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from pytest_rageval.config.project import Project
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Unobserved, said_of
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.bounded_map import at_once
 from pytest_rageval.io.line_index import Key, record_at
+from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
+from pytest_rageval.judges.cache.cached_judge import CachedJudge, Mode
+from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.canaries import Verdict, try_canaries
 from pytest_rageval.judges.canaries.check_record import keep_check
 from pytest_rageval.judges.judge import Judge, identity_of, served_model
@@ -27,15 +33,45 @@ from pytest_rageval.rescore.rescore import Line, observed_of, trial_of
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.text import printable
 
+Tell = Callable[[str], object]
+NO_JUDGE = "there is no judge to check; name one with --judge"
+FEWEST, SHARE = 20, 0.05
+"""How many answers are checked where nobody says: so many, or this part of a large run."""
+APART = 0.2
+"""What two scores may differ by as a share of their scale, which is a point of five; more is a disagreement."""
+TOO_OFTEN = 0.2
+"""Disagreement rate beyond which a judge should not be relied on."""
+ROUNDING = 1e-9
 
-def judge_to_check(project: Project) -> Judge:
-    """The configured judge; a SettingsError where there is none. It belongs to one event loop."""
-    settings = project.settings
-    budget = None if settings.max_cost is None else Budget(settings.max_cost)
-    judge = judge_from_spec(settings.judge, root=project.root, options=judge_endpoint(settings, budget=budget))
+
+def configured_judge(settings: Settings, root: Path, problem: str, budget: Budget | None = None) -> Judge:
+    """Make the configured judge, or raise a SettingsError with this problem. It belongs to one event loop."""
+    if budget is None and settings.max_cost is not None:
+        budget = Budget(settings.max_cost)
+    judge = judge_from_spec(settings.judge, root=root, options=judge_endpoint(settings, budget=budget))
     if judge is None:
-        raise SettingsError(f"judge {settings.judge!r}: there is no judge to check; name one with --judge")
+        raise SettingsError(f"judge {settings.judge!r}: {problem}")
     return judge
+
+
+async def check_server(judge: Judge) -> None:
+    """Raise a SettingsError if the judge's server says, at no cost, why it cannot be asked."""
+    check: Callable[[], Awaitable[str | None]] | None = getattr(judge, "check", None)
+    if check is not None and (problem := await check()) is not None:
+        raise SettingsError(f"judge {judge.model!r}: {problem}")
+
+
+@contextmanager
+def behind_cache(judge: Judge, project: Project, mode: Mode, mask: Mask, tell: Tell) -> Iterator[CachedJudge]:
+    """Put a judge behind the cache of the project, whose notes are told at the end."""
+    cache = project_cache(project.settings, project.judge_cache_file)
+    with closing(cache) if cache is not None else nullcontext():
+        yield CachedJudge(judge, cache, "off" if cache is None else mode, mask)
+    for note in cache.notes if cache is not None else ():
+        tell(note)
+
+
+# ── canaries ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def verdicts_on(judge: Judge, wordings: Mapping[str, Rubric], repeats: int = 1) -> list[Verdict]:
@@ -74,13 +110,7 @@ async def _verdicts(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) 
         await judge.aclose()
 
 
-FEWEST, SHARE = 20, 0.05
-"""How many answers are checked where nobody says: so many, or this part of a large run."""
-APART = 0.2
-"""What two scores may differ by as a share of their scale, which is a point of five; more is a disagreement."""
-TOO_OFTEN = 0.2
-"""Disagreement rate beyond which a judge should not be relied on."""
-ROUNDING = 1e-9
+# ── a second judge ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +208,7 @@ def check_by_second_judge(
     lines = list(_chosen(run, n))
     if not lines:
         raise SettingsError(f"run {run.run_id} has no judgements to check; `rageval judge {run.run_id}` makes some")
-    check = _Second(run, second, judge)
+    check = _SecondJudge(run, second, judge)
     replies = list(at_once(check.ask, lines, second.settings.concurrency, close=judge.aclose, watch=watch))
     pairs: list[JudgementPair] = []
     for line, judgements in zip(lines, replies, strict=True):
@@ -229,7 +259,7 @@ def _chosen(run: StoredRun, n: int | None) -> Iterator[Line]:
         yield record_at(places[key])
 
 
-class _Second:
+class _SecondJudge:
     """Asks the second judge; a JudgeError is an answer less, and the first one is told."""
 
     def __init__(self, run: StoredRun, plan: Plan, judge: Judge) -> None:
