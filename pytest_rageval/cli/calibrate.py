@@ -36,8 +36,8 @@ from pytest_rageval.tools.calibration_record import judge_identity, keep_calibra
 from pytest_rageval.tools.judge_check import behind_cache, check_server, configured_judge
 from pytest_rageval.tools.judged_labels import (
     Examination,
-    Found,
     JudgedLabel,
+    Recorded,
     as_recorded,
     judge_labels,
     observations_of,
@@ -178,7 +178,7 @@ def _unlabelled(
 
 
 def _judged(
-    project: Project, labels: Sequence[Label], observations: Mapping[str, Found], how: Examination, *, is_named: bool
+    project: Project, labels: Sequence[Label], observations: Mapping[str, Recorded], how: Examination, *, is_named: bool
 ) -> tuple[list[JudgedLabel], Mapping[str, str]]:
     """Return all labels with the judge's scores, in their order; by id of those judged now, the judge's identity.
 
@@ -205,7 +205,7 @@ async def _asking(
     judge: Judge,
     cached: CachedJudge,
     labels: Sequence[Label],
-    observations: Mapping[str, Found],
+    observations: Mapping[str, Recorded],
     how: Examination,
 ) -> dict[str, JudgedLabel]:
     try:

@@ -40,6 +40,25 @@ class Asking:
     loop: BackgroundLoop
     judge: Judge | None = None
 
+    @classmethod
+    def of(cls, prepared: Prepared) -> Asking:
+        """Make the configured target, on a loop of its own."""
+        with ExitStack() as opened:
+            loop = BackgroundLoop(prepared.settings.longest_call)
+            opened.callback(loop.close)
+            asking = cls(make_target(prepared.project), loop)
+            opened.pop_all()  # all went well: from now on `close` closes it
+        return asking
+
+    def close(self) -> None:
+        """Give the target back, and the judge if there is one."""
+        self.loop.cancel()
+        if not self.loop.is_blocked:
+            self.loop.run(self.target.aclose())
+            if self.judge is not None:
+                self.loop.run(self.judge.aclose())
+        self.loop.close()
+
 
 def ask_without_trace(asking: Asking, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
     """What comes of each case, by key; nothing is written."""
@@ -136,31 +155,24 @@ class Bench:
         self._options, self._files = options, files
         self._watch, self._on_finished = watch, on_finished
         prepared = self._prepared(self.settings_of(Point({})))
-        self._loop = BackgroundLoop(project.settings.longest_call)
+        self._asking = Asking.of(prepared)
         with ExitStack() as opened:
-            opened.callback(self._loop.close)
-            self._target = make_target(prepared.project)
-            if not is_called(self._target):
-                raise SettingsError(
-                    f"sweep: {self._target.name} is not asked, its answers are there; name another target"
-                )
-            check_can_answer(prepared, self._target, cases)
-            opened.pop_all()  # all went well: from now on `__exit__` closes them
+            opened.callback(self._asking.close)
+            target = self._asking.target
+            if not is_called(target):
+                raise SettingsError(f"sweep: {target.name} is not asked, its answers are there; name another target")
+            check_can_answer(prepared, target, cases)
+            opened.pop_all()
 
     def __enter__(self) -> Bench:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.cancel()
-        if not self._loop.is_blocked:
-            self._loop.run(self._target.aclose())
-        self._loop.close()
+        self._asking.close()
 
     def settings_of(self, point: Point, run_id: str | None = None, resume: str | None = None) -> Settings:
         """The settings of a run at this point; SettingsError where the point sets what cannot be."""
-        options = dict(self._options) | {"retrieval_only": True} | point.options()
-        if "params" in options:
-            options["params"] = [*(self._options.get("params") or ()), *options["params"]]
+        options = point.options({**self._options, "retrieval_only": True})
         if run_id is not None:
             options |= {"run_id": run_id, "description": f"sweep {self.sweep_id}: {point}"}
         if resume is not None:
@@ -187,14 +199,8 @@ class Bench:
         is_begun = (stored.path / "config.json").is_file()
         settings = self.settings_of(point, None if is_begun else run_id, run_id if is_begun else None)
         prepared = self._prepared(settings)
-        observed = write_run(
-            Asking(self._target, self._loop),
-            prepared,
-            self.cases,
-            self._files,
-            self._counting(point),
-            self._on_finished,
-        )
+        watch = self._counting(point)
+        observed = write_run(self._asking, prepared, self.cases, self._files, watch, self._on_finished)
         return Answers.of(observed, run_id)
 
     def asked(self, point: Point, cases: Sequence[EvalCase]) -> Answers:
@@ -202,7 +208,7 @@ class Bench:
         if not cases:
             return Answers({})
         prepared = self._prepared(self.settings_of(point))
-        observed = ask_without_trace(Asking(self._target, self._loop), prepared, cases)
+        observed = ask_without_trace(self._asking, prepared, cases)
         self._counting(point)(len(cases))
         return Answers.of(observed)
 
