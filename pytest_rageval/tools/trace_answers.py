@@ -174,27 +174,23 @@ _SPREAD = re.compile(r"(?P<number>\d{1,6})\.(?:document\.|message\.)?(?P<name>.+
 
 
 def _question_in(value: Json) -> str | None:
-    """The question in what stands for it: a text, an object with a key for it, or the last message of a user."""
-    if isinstance(value, dict):
-        if isinstance(messages := value.get("messages"), list):
-            return _question_in(messages)
-        return next((text for key in INNER_QUESTION if isinstance(text := value.get(key), str)), None)
-    if isinstance(value, list):
-        said = [_content(message) for message in value if _role(message) in ("user", "human")]
-        return said[-1] if said else None
-    return value if isinstance(value, str) else None
+    """Return the question in a text, in an object with a key for it, or in the last message of a user."""
+    return _said(value, ("user", "human"), INNER_QUESTION, ("messages",))
 
 
 def _answer_in(value: Json) -> str | None:
+    if isinstance(value, dict) and _role(value) and not (value.get("messages") or value.get("choices")):
+        return _content(value)
+    return _said(value, ("assistant", "ai"), INNER_ANSWER, ("messages", "choices"))
+
+
+def _said(value: Json, roles: Sequence[str], keys: Sequence[str], lists: Sequence[str]) -> str | None:
     if isinstance(value, dict):
-        if isinstance(messages := value.get("messages") or value.get("choices"), list):
-            return _answer_in(messages)
-        if _role(value):
-            return _content(value)
-        return next((text for key in INNER_ANSWER if isinstance(text := value.get(key), str)), None)
+        value = next((value[key] for key in lists if isinstance(value.get(key), list)), None) or next(
+            (text for key in keys if isinstance(text := value.get(key), str)), None
+        )
     if isinstance(value, list):
-        said = [text for message in value if _role(message) in ("assistant", "ai") and (text := _content(message))]
-        return said[-1] if said else None
+        return next((text for one in reversed(value) if _role(one) in roles and (text := _content(one))), None)
     return value if isinstance(value, str) else None
 
 
