@@ -53,6 +53,8 @@ AGREEMENT = "test_agreement.py"
 PASS_RATE = "test_pass_rate.py"
 POWER = "test_power.py"
 THRESHOLDS = "test_thresholds.py"
+REPLY = "test_reply.py"
+CACHED = "test_cached_judge.py"
 MUTANTS = {
     "a limit that is met no longer holds": Mutant("HOLDS", "operator.le", "operator.lt", GATES),
     "a percentage forgets where the scale begins": Mutant(
@@ -150,6 +152,15 @@ MUTANTS = {
     "a power of a half": Mutant("_Z_POWER", "POWER", "0.5", POWER),
     "few cases are enough": Mutant("detectable_mean", "n - differences.count(0) < FEWEST", "n < FEWEST", POWER),
     "too few labels are enough": Mutant("FEWEST", "20", "19", THRESHOLDS),
+    "a number in a reply may be off its scale": Mutant("number_of", "low <= number <= high", "True", REPLY),
+    "full marks in a reply are off the scale": Mutant(
+        "number_of", "low <= number <= high", "low <= number < high", REPLY
+    ),
+    "a field may allow more than the rubric's scale": Mutant(
+        "_score", "rubric.scale[0] <= number <= rubric.scale[1]", "True", REPLY
+    ),
+    "a score of a judge may be off its scale": Mutant("unfit", "low <= score <= high", "True", CACHED),
+    "full marks of a judge are off the scale": Mutant("unfit", "low <= score <= high", "low <= score < high", CACHED),
     "the first limit of many that are alike": Mutant("_best", "alike[(len(alike) - 1) // 2]", "alike[0]", THRESHOLDS),
 }
 

@@ -21,15 +21,15 @@ from pytest_rageval.io.line_index import Key, record_at
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge, Mode
-from pytest_rageval.judges.cache.project_cache import project_cache
-from pytest_rageval.judges.canaries import Verdict, try_canaries
-from pytest_rageval.judges.canaries.check_record import keep_check
+from pytest_rageval.judges.cache.sqlite_cache import project_cache
+from pytest_rageval.judges.canaries import Verdict, keep_check, try_canaries
 from pytest_rageval.judges.judge import Judge, identity_of, served_model
-from pytest_rageval.judges.judge_endpoint import judge_endpoint
+from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.llm.prices import Budget
 from pytest_rageval.model import Judgement, Observation, Rubric
 from pytest_rageval.plan import Plan
-from pytest_rageval.rescore.rescore import Line, observed_of, trial_of
+from pytest_rageval.rescore.relabel import Line
+from pytest_rageval.rescore.rescore import observed_of, trial_of
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.text import printable
 

@@ -31,8 +31,7 @@ from stamina import instrumentation
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import HttpReply, SlottedClient
-from pytest_rageval.http.failures import HttpFailure
-from pytest_rageval.http.retries import seconds_of
+from pytest_rageval.http.failures import HttpFailure, seconds_of
 from pytest_rageval.io.masking import public_url
 
 # ── what comes back ───────────────────────────────────────────────────────────────────────────────────────────

@@ -21,11 +21,9 @@ from fault_server import (
 )
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.http.address import endpoint
+from pytest_rageval.http.address import endpoint, probe, proxy_of
 from pytest_rageval.http.client import HttpReply, SlottedClient
-from pytest_rageval.http.connecting import probe, proxy_of
-from pytest_rageval.http.failures import HttpFailure
-from pytest_rageval.http.retries import longest_wait
+from pytest_rageval.http.failures import HttpFailure, longest_wait
 from pytest_rageval.io.masking import public_url
 
 # ── addresses and the probe ───────────────────────────────────────────────────────────────────────────────────

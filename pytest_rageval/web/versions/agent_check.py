@@ -13,7 +13,7 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.io.messages import shown_value
-from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics.own_rubrics import check_rubrics
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.metrics.registry import Registry
@@ -21,9 +21,7 @@ from pytest_rageval.plan import make_plan
 from pytest_rageval.runs.judge_notes import kinship_notes
 from pytest_rageval.targets.target_spec import SPELLINGS
 from pytest_rageval.web.security.code_border import check_listed
-from pytest_rageval.web.versions.agent import Agent
-from pytest_rageval.web.versions.agent_toml import RUBRICS, agent_table
-from pytest_rageval.web.versions.judge_prompts import write_prompts
+from pytest_rageval.web.versions.agent import RUBRICS, Agent, agent_table, write_prompts
 
 
 class FieldProblem(NamedTuple):
