@@ -23,6 +23,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.text import printable
+from pytest_rageval.views.comparison import comparison_view
 
 FORMATS = ("terminal", "markdown", "html", "json")
 MOST_NEXT = 5
@@ -78,10 +79,10 @@ def rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured: 
     if form == "markdown":
         from pytest_rageval.render.markdown.comparison_markdown import comparison_markdown
 
-        return comparison_markdown(content)
-    from pytest_rageval.render.text.comparison_terminal import comparison_lines
+        return comparison_markdown(comparison_view(content))
+    from pytest_rageval.render.text.comparison_text import comparison_lines
 
-    lines = comparison_lines(content, width=width)
+    lines = comparison_lines(comparison_view(content), width=width)
     return "".join(_styled(line.text, line.style, is_coloured=is_coloured) + "\n" for line in lines)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,16 +14,15 @@ from stored_pair import a_chunk, compared, store
 from two_runs import a_row
 
 from pytest_rageval.render.markdown.comparison_markdown import LONGEST, comparison_markdown
-from pytest_rageval.render.text.comparison_terminal import comparison_lines
+from pytest_rageval.render.text.comparison_text import comparison_lines
+from pytest_rageval.views.comparison import ComparisonView, comparison_view
 
 HOSTILE = (
     "<script>alert(1)</script> `x` **b** | {{ 7*7 }} \x1b[31mred \u202e @everyone #12 http://evil.example ]]> & \"'"
 )
 
 
-def content_of(
-    tmp_path: Path, *, key: str = "a.jsonl::q", text: str = "An answer.", cases: int = 1
-) -> Mapping[str, Any]:
+def content_of(tmp_path: Path, *, key: str = "a.jsonl::q", text: str = "An answer.", cases: int = 1) -> ComparisonView:
     """Two runs in which some cases fail newly, with this text wherever the system or the case put one."""
     keys = [key, *(f"{key}{number}" for number in range(1, cases))]
     groups = {**a_row("x").groups, "category": (text[:60],)}
@@ -37,10 +35,14 @@ def content_of(
     store(tmp_path, "a", [a_row(one, mrr=1.0, groups=groups) for one in keys], records=before, description=text)
     rows = [a_row(one, mrr=0.0, groups=groups, outcome="failed", failed=(("mrr", "tag"),)) for one in keys]
     store(tmp_path, "b", rows, records=after, config={"params": {"prompt": text}})
-    return compared(tmp_path, "a", "b").content
+    return view_of(tmp_path, "a", "b")
 
 
-def terminal(content: Mapping[str, Any], width: int = 100) -> list[str]:
+def view_of(*names: Any, **options: Any) -> ComparisonView:
+    return comparison_view(compared(*names, **options).content)
+
+
+def terminal(content: ComparisonView, width: int = 100) -> list[str]:
     return [line.text for line in comparison_lines(content, width=width)]
 
 
@@ -141,7 +143,7 @@ def test_a_comment_is_never_too_long_for_a_pull_request(tmp_path: Path, text: st
 def test_what_one_side_kept_no_record_of_is_said_in_every_form(tmp_path: Path):
     content_of(tmp_path)
     (tmp_path / "runs/a/results.jsonl").unlink()
-    content = compared(tmp_path, "a", "b").content
+    content = view_of(tmp_path, "a", "b")
     assert "answer before  no record was kept" in "\n".join(terminal(content))
     assert "- answer before: <code>no record was kept</code>" in comparison_markdown(content)
 
@@ -149,7 +151,7 @@ def test_what_one_side_kept_no_record_of_is_said_in_every_form(tmp_path: Path):
 def test_a_refused_comparison_says_so_first_in_every_form(tmp_path: Path):
     store(tmp_path, "a", [a_row("a.jsonl::q", mrr=1.0)])
     store(tmp_path, "b", [a_row("a.jsonl::q", mrr=1.0, content_hash="other")])
-    content = compared(tmp_path, "a", "b").content
+    content = view_of(tmp_path, "a", "b")
     assert terminal(content)[0].startswith("≠ Not comparable: ")
     assert comparison_markdown(content).startswith("## ❌ ≠ Not comparable: ")
 
@@ -157,6 +159,6 @@ def test_a_refused_comparison_says_so_first_in_every_form(tmp_path: Path):
 def test_what_was_ignored_stands_in_every_form(tmp_path: Path):
     store(tmp_path, "a", [a_row("a.jsonl::q", mrr=1.0)])
     store(tmp_path, "b", [a_row("a.jsonl::q", mrr=1.0, content_hash="other")])
-    content = compared(tmp_path, "a", "b", ignore=True).content
+    content = view_of(tmp_path, "a", "b", ignore=True)
     for text in ("\n".join(terminal(content)), comparison_markdown(content)):
         assert "compared in spite of: dataset was" in text

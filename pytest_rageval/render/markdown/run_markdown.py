@@ -7,8 +7,9 @@ from typing import Any
 
 from pytest_rageval.comparison.gate_lines import gate_line, is_warning
 from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.render.markdown.comparison_markdown import as_code, as_html, as_name, metric_table
 from pytest_rageval.render.markdown.failing_cases import FailingCase
+from pytest_rageval.render.markdown.markdown_text import as_code, as_html, as_name, view_table
+from pytest_rageval.views.comparison import metric_table, quiet_metrics
 
 MARKS = {"red": "❌", "amber": "⚠️", "green": "✅", "grey": "➖"}
 LONGEST_SUMMARY = 1_000_000
@@ -78,7 +79,9 @@ def _gates(metrics: Mapping[str, Any]) -> Iterator[str]:
 def _metrics(metrics: Mapping[str, Any]) -> Iterator[str]:
     """Yield what moved against the baseline, the worst verdict first."""
     if (comparison := metrics["comparison"]) and comparison["compared"]:
-        yield from metric_table(comparison, SHOWN_METRICS)
+        yield from view_table(metric_table(comparison), SHOWN_METRICS)
+        quiet = quiet_metrics(comparison)
+        yield from [quiet, ""] * bool(quiet)
 
 
 def _case(case: FailingCase) -> Iterator[str]:

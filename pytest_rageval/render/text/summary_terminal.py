@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 
@@ -13,12 +13,11 @@ from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_ro
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.numbers import change, denominator, duration, score_text
-from pytest_rageval.render.text.columns import aligned, blocks, shortened
+from pytest_rageval.render.text.columns import Style, aligned, blocks, shortened
 from pytest_rageval.runs.disk.reader import run_level_names
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
 
-Style = Literal["plain", "bold", "green", "red", "yellow"]
 SHOWN_CASES = 5
 SHOWN_CATEGORIES = 12
 SLOWEST = 3
