@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.changes import gain
 from pytest_rageval.comparison.gate_lines import gate_line, p_text
@@ -16,7 +17,19 @@ from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.numbers import NO_VALUE, change, score_text, short
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.text import counted
-from pytest_rageval.views.parts import TONES, FigureTable, Line, TableRow, Tone
+from pytest_rageval.views.parts import (
+    TONES,
+    Block,
+    FigureTable,
+    Fold,
+    FoldList,
+    LabelledText,
+    Line,
+    NameList,
+    Section,
+    TableRow,
+    Tone,
+)
 
 Content = Mapping[str, Any]
 VERDICTS = ("regressed", "beyond tolerance, may be noise", "unmeasured", "significant, within tolerance", "improved",
@@ -25,11 +38,12 @@ VERDICTS = ("regressed", "beyond tolerance, may be noise", "unmeasured", "signif
 QUIET = ("unchanged", "new", "incomparable")
 OUTCOMES = {"passed": "passed", "failed": "failed", "error": "errors", "xfailed": "known failures",
             "skipped": "skipped"}  # fmt: skip
-FLIPS: Mapping[str, tuple[str, Tone]] = {
-    "flipped_to_fail": ("Fail now, did not before", "worse"),
-    "flipped_to_pass": ("Pass now, failed before", "better"),
-    "unmeasured": ("Have no score now, had one before", "doubtful"),
+FLIPS: Mapping[str, tuple[str, Tone, int]] = {
+    "flipped_to_fail": ("Fail now, did not before", "worse", 10),
+    "flipped_to_pass": ("Pass now, failed before", "better", 5),
+    "unmeasured": ("Have no score now, had one before", "doubtful", 5),
 }
+SHOWN_SCORES = 5
 ONE_SIDED = {
     "not_measured": "Failed before, and the gates that failed were not measured now",
     "newly_gated": "Fail gates that were not measured before",
@@ -38,7 +52,6 @@ ONE_SIDED = {
     "only_after": "Only after",
 }
 """Lists of cases of which a comparison knows one side only."""
-Where = Literal["before", "after"]
 
 
 # ── metrics ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -122,94 +135,38 @@ def metric_table(content: Content) -> FigureTable:
         TableRow((metric.label, *metric.figures.values(), metric.verdict), metric.tone)
         for metric in moved_metrics(content)
     )
-    return FigureTable(heads, tuple(rows), "metrics", has_verdicts=True, least=4)
-
-
-def quiet_metrics(content: Content) -> str:
-    """Return how many metrics did not move, as a sentence; '' if all did."""
-    rest = len(content["metrics"]) - len(moved_metrics(content))
-    return f"{rest} more metric{'s' if rest != 1 else ''} did not move" if rest else ""
+    return FigureTable(heads, tuple(rows), "Metrics", "metrics", has_verdicts=True, least=4)
 
 
 # ── the whole ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
-class FlippedCase:
-    """A case whose outcome flipped. `chunks`: rank, place and what it is, before and after; None without a record."""
-
-    key: str
-    why: tuple[str, ...]
-    scores: tuple[str, ...]
-    question: str | None
-    golds: tuple[tuple[str, str, str], ...]
-    has_moved_gold: bool
-    answers: tuple[tuple[str, str], ...]
-    chunks: Mapping[Where, tuple[tuple[str, str, str], ...] | None]
-    has_record: bool
-
-
-class FlipList(NamedTuple):
-    """The cases that flipped one way, the worst first."""
-
-    title: str
-    tone: Tone
-    cases: tuple[FlippedCase, ...]
-
-
-class GateView(NamedTuple):
-    """A regression gate; `passed` is None if it says nothing."""
-
-    passed: bool | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class ComparisonView:
-    """What every face shows of two runs, in this order. Parts that need a comparison are empty without one.
+    """What every face shows of two runs. Without a comparison all is empty from the metrics on."""
 
-    sides     before and after, in a line each
-    quiet     how many metrics did not move
-    lists     cases that are known on one side only, by title
-    """
-
-    verdict: Line
-    sides: tuple[tuple[str, str], ...]
-    problems: tuple[Line, ...]
-    notes: tuple[str, ...]
-    changed: Line
-    settings: FigureTable
-    metrics: FigureTable
-    quiet: str
-    gates: tuple[GateView, ...]
-    categories: FigureTable
-    flips: tuple[FlipList, ...]
-    lists: tuple[tuple[str, tuple[str, ...]], ...]
-    errors: str
+    head: Section
+    settings: Section
+    metrics: Section
+    gates: Section
+    categories: Section
+    flipped_to_fail: Section
+    flipped_to_pass: Section
+    unmeasured: Section
+    one_sided: Section
 
 
 def comparison_view(content: Content) -> ComparisonView:
     """Return the view of the content of a `Paired`."""
-    verdict, changed, is_compared = content["verdict"], content["changed"], content["compared"]
-    shown = content if is_compared else _NOTHING
+    shown = content if content["compared"] else _NOTHING
     return ComparisonView(
-        verdict=Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", TONES[verdict["tone"]]),
-        sides=tuple((name, _side(content[name])) for name in ("before", "after")),
-        problems=tuple(_problems(content)),
-        notes=tuple(content["notes"]),
-        changed=Line(changed["said"], "doubtful" if changed["warning"] else "plain"),
-        settings=settings_table(content),
-        metrics=metric_table(shown),
-        quiet=quiet_metrics(shown),
-        gates=tuple(GateView(gate["passed"], gate_line(gate)) for gate in shown["gates"]),
-        categories=_categories(shown),
-        flips=tuple(
-            FlipList(title, tone, tuple(map(_flipped_case, shown[name])))
-            for name, (title, tone) in FLIPS.items()
-            if shown[name]
-        ),
-        lists=tuple((title, tuple(shown[name])) for name, title in ONE_SIDED.items() if shown[name]),
-        errors=_errors(shown),
+        head=tuple(_head(content)),
+        settings=tuple(_changed(content)),
+        metrics=tuple(metrics_section(shown)),
+        gates=tuple(_gate(gate) for gate in shown["gates"]),
+        categories=tuple(_categories(shown)),
+        **{name: tuple(_flips(name, shown)) for name in FLIPS},
+        one_sided=tuple(_one_sided(shown)),
     )
 
 
@@ -218,6 +175,16 @@ _NOTHING: Content = {
     "errors": {"before": {}, "after": {}},
 }  # fmt: skip
 """The compared part of runs that cannot be compared."""
+
+
+def _head(content: Content) -> Iterator[Block]:
+    verdict, is_compared = content["verdict"], content["compared"]
+    yield Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", TONES[verdict["tone"]], "title")
+    yield from (LabelledText(name, _side(content[name])) for name in ("before", "after"))
+    for problem in content["problems"]:
+        word = "compared in spite of" if is_compared else "not comparable"
+        yield Line(f"{word}: {problem['said']}", "doubtful" if is_compared else "worse", "remark")
+    yield from (Line(note, "doubtful", "remark") for note in content["notes"])
 
 
 def _side(run: Content) -> str:
@@ -229,12 +196,26 @@ def _side(run: Content) -> str:
     return " · ".join(parts + ["partial"] * run["partial"])
 
 
-def _problems(content: Content) -> Iterator[Line]:
-    """Yield the invariants that do not hold."""
-    is_compared = content["compared"]
-    word = "compared in spite of" if is_compared else "not comparable"
-    for problem in content["problems"]:
-        yield Line(f"{word}: {problem['said']}", "doubtful" if is_compared else "worse")
+def _changed(content: Content) -> Iterator[Block]:
+    changed = content["changed"]
+    yield Line(changed["said"], "doubtful" if changed["warning"] else "plain")
+    yield settings_table(content)
+
+
+def metrics_section(content: Content) -> Iterator[Block]:
+    """Yield the metrics that moved, and how many did not."""
+    if (table := metric_table(content)).rows:
+        yield table
+    if rest := len(content["metrics"]) - len(table.rows):
+        yield Line(f"{rest} more metric{'s' if rest != 1 else ''} did not move")
+
+
+def _gate(gate: Content) -> Line:
+    words: Mapping[bool | None, tuple[str, Tone]] = {
+        True: ("holds", "better"), False: ("FAILS", "worse"), None: ("says nothing", "doubtful"),
+    }  # fmt: skip
+    word, tone = words[gate["passed"]]
+    return Line(f"{word}: {gate_line(gate)}", tone, "point")
 
 
 def settings_table(content: Content) -> FigureTable:
@@ -243,7 +224,7 @@ def settings_table(content: Content) -> FigureTable:
         TableRow((setting["name"], setting_text(setting["before"]), setting_text(setting["after"])))
         for setting in content["configuration"]
     )
-    return FigureTable(("setting", "before", "after"), tuple(rows), "settings")
+    return FigureTable(("setting", "before", "after"), tuple(rows), what="settings", has_texts=True, most=20)
 
 
 def versions_table(content: Content) -> FigureTable:
@@ -252,7 +233,7 @@ def versions_table(content: Content) -> FigureTable:
         TableRow((part, setting_text(version["before"]), setting_text(version["after"]), _version_word(version)))
         for part, version in content["versions"].items()
     )
-    return FigureTable(("version", "before", "after", ""), tuple(rows))
+    return FigureTable(("version", "before", "after", ""), tuple(rows), has_texts=True)
 
 
 def _version_word(version: Content) -> str:
@@ -264,33 +245,30 @@ def _version_word(version: Content) -> str:
     return "same" if version["before"] == version["after"] else "other version, same contents"
 
 
-def _categories(content: Content) -> FigureTable:
-    """Return the categories with outcomes, flips, and the mean gain of each layer."""
+def _categories(content: Content) -> Iterator[FigureTable]:
+    """Yield the categories with outcomes, flips, and the mean gain of each layer."""
     groups = sorted((content["by_category"] or {}).items(), key=lambda item: (-item[1]["cases"], item[0]))
     there = {content["metrics"][name]["layer"] for _, group in groups for name in group["metrics"]}
     layers = [layer for layer in LAYERS if layer in there]
-    rows = (
-        TableRow(
-            (
-                name,
-                str(group["cases"]),
-                f"{group['passed_before']} → {group['passed_after']}",
-                str(group["flipped_to_fail"] or NO_VALUE),
-                str(group["flipped_to_pass"] or NO_VALUE),
-                *(change(layer_gain(layer, group["metrics"], content)) for layer in layers),
-            )
-        )
-        for name, group in groups
-    )
-    return FigureTable(
-        ("category", "cases", "passed", "to fail", "to pass", *layers), tuple(rows), "categories", least=5
-    )
+    rows = tuple(TableRow((name, *_category(group, layers, content))) for name, group in groups)
+    heads = ("category", "cases", "passed", "to fail", "to pass", *layers)
+    if rows:
+        yield FigureTable(heads, rows, "By category", "categories", least=5, most=12)
 
 
-def _errors(content: Content) -> str:
-    """Return how many cases ended in errors, by kind; '' if none did."""
+def _category(group: Content, layers: Sequence[str], content: Content) -> Iterator[str]:
+    yield str(group["cases"])
+    yield f"{group['passed_before']} → {group['passed_after']}"
+    yield from (str(group[name] or NO_VALUE) for name in ("flipped_to_fail", "flipped_to_pass"))
+    yield from (change(layer_gain(layer, group["metrics"], content)) for layer in layers)
+
+
+def _one_sided(content: Content) -> Iterator[Block]:
+    """Yield the cases that are known on one side only, and how many cases ended in errors."""
+    yield from (NameList(title, tuple(content[name])) for name, title in ONE_SIDED.items() if content[name])
     before, after = (content["errors"][name] for name in ("before", "after"))
-    return f"errors: {_kinds(before.values())} before, {_kinds(after.values())} after" if before or after else ""
+    if before or after:
+        yield Line(f"errors: {_kinds(before.values())} before, {_kinds(after.values())} after", form="point")
 
 
 def _kinds(kinds: Iterable[str]) -> str:
@@ -302,23 +280,31 @@ def _kinds(kinds: Iterable[str]) -> str:
 # ── a flipped case ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _flipped_case(case: Content) -> FlippedCase:
+def _flips(name: str, content: Content) -> Iterator[FoldList]:
+    title, tone, most = FLIPS[name]
+    if content[name]:
+        yield FoldList(title, tone, tuple(map(_flipped_case, content[name])), most)
+
+
+def _flipped_case(case: Content) -> Fold:
+    detail, reasons = case["detail"], tuple(_why(case["detail"] or {}))
+    return Fold(case["case_key"], reasons, tuple(_facts(case, reasons)), _chunk_table(detail) if detail else None)
+
+
+def _facts(case: Content, reasons: Sequence[str]) -> Iterator[LabelledText]:
     detail = case["detail"]
-    golds = detail["golds"] if detail else ()
-    moves = (
-        f"{score['metric']} {short(score['before'])} → {short(score['after'])}" for score in case.get("scores", ())
-    )
-    return FlippedCase(
-        key=case["case_key"],
-        why=tuple(_why(detail or {})),
-        scores=tuple(moves),
-        question=detail["question"] if detail else None,
-        golds=tuple((f"gold {gold['gold']}", _gold_move(gold), gold["place"]) for gold in golds),
-        has_moved_gold=any(gold["rank_before"] != gold["rank_after"] for gold in golds),
-        answers=tuple(_answers(detail)) if detail else (),
-        chunks={"before": _chunks(detail, "before"), "after": _chunks(detail, "after")},
-        has_record=detail is not None,
-    )
+    if detail and detail["question"] is not None:
+        yield LabelledText("question", "", detail["question"])
+    yield from (LabelledText("why", reason) for reason in reasons)
+    if case.get("scores"):
+        moves = (f"{each['metric']} {short(each['before'])} → {short(each['after'])}" for each in case["scores"])
+        yield LabelledText("scores", listed([*moves], SHOWN_SCORES))
+    if detail is None:
+        yield LabelledText("records", "none were kept of this case")
+        return
+    yield from (LabelledText(f"gold {gold['gold']}", _gold_move(gold), gold["place"]) for gold in detail["golds"])
+    yield from _moved_chunks(detail)
+    yield from _answers(detail)
 
 
 def _why(detail: Content) -> Iterator[str]:
@@ -348,42 +334,46 @@ def _gold_move(gold: Content) -> str:
     return f"rank {before}" if before == after else f"rank {before} → {after}"
 
 
-def _chunks(detail: Content | None, where: Where) -> tuple[tuple[str, str, str], ...] | None:
-    """Return what was retrieved on one side: rank, place, and what it is (golds, its rank on the other side)."""
-    chunks = detail[f"chunks_{where}"] if detail else None
-    if chunks is None:
-        return None
-    return tuple((str(chunk["rank"]), chunk["place"], _about_chunk(chunk, where)) for chunk in chunks)
+def _moved_chunks(detail: Content) -> Iterator[LabelledText]:
+    """Yield which chunks are gone or new, of a case whose golds all stayed where they were."""
+    sides = {"gone": detail["chunks_before"], "new": detail["chunks_after"]}
+    if None in sides.values() or any(gold["rank_before"] != gold["rank_after"] for gold in detail["golds"]):
+        return
+    for label, chunks in sides.items():
+        if moved := [f"{chunk['rank']} {chunk['place']}" for chunk in chunks if chunk["other_rank"] is None]:
+            yield LabelledText(label, "", listed(moved, 3))
 
 
-def _about_chunk(chunk: Content, where: Where) -> str:
+def _chunk_table(detail: Content) -> FigureTable:
+    """Return both lists of chunks side by side, rank by rank."""
+    pairs = zip_longest(detail["chunks_before"] or (), detail["chunks_after"] or ())
+    rows = tuple(
+        TableRow((str((was or now)["rank"]), *_chunk(was, "before"), *_chunk(now, "after"))) for was, now in pairs
+    )
+    return FigureTable(("rank", "before", "", "after", ""), rows, has_texts=True)
+
+
+def _chunk(chunk: Content | None, where: str) -> tuple[str, str]:
+    """Return the place of a chunk on one side, and what it is: golds, its rank on the other side."""
+    if chunk is None:
+        return "", ""
     golds = f"gold {', '.join(map(str, chunk['golds']))}" if chunk["golds"] else ""
     rank = chunk["other_rank"]
     if rank is None:
         other = "gone" if where == "before" else "new"
     else:
         other = f"rank {rank} after" if where == "before" else f"was rank {rank}"
-    return ", ".join(part for part in (golds, other if rank != chunk["rank"] else "") if part)
+    return chunk["place"], ", ".join(part for part in (golds, other if rank != chunk["rank"] else "") if part)
 
 
-def moved_chunks(case: FlippedCase) -> Iterator[tuple[str, str]]:
-    """Yield which chunks are gone or new, of a case whose golds all stayed where they were."""
-    before, after = case.chunks["before"], case.chunks["after"]
-    if case.has_moved_gold or before is None or after is None:
-        return
-    for label, rows in (("gone", before), ("new", after)):
-        if moved := [f"{rank} {place}" for rank, place, what in rows if what.endswith(label)]:
-            yield label, listed(moved, 3)
-
-
-def _answers(detail: Content) -> Iterator[tuple[str, str]]:
+def _answers(detail: Content) -> Iterator[LabelledText]:
     """Yield the answer before and after, once if it is the same, or that none was kept."""
     texts = {name: _answer(detail, name) for name in ("before", "after")}
     if texts["before"] is not None and texts["before"] == texts["after"]:
-        yield "answer", texts["before"]
+        yield LabelledText("answer", "", texts["before"])
         return
     for name, text in texts.items():
-        yield f"answer {name}", "no record was kept" if text is None else text
+        yield LabelledText(f"answer {name}", "", "no record was kept" if text is None else text)
 
 
 def _answer(detail: Content, name: str) -> str | None:

@@ -13,8 +13,8 @@ from rich.cells import cell_len
 from stored_pair import a_chunk, compared, store
 from two_runs import a_row
 
-from pytest_rageval.render.markdown.comparison_markdown import LONGEST, comparison_markdown
-from pytest_rageval.render.text.comparison_text import comparison_lines
+from pytest_rageval.render.markdown.view_markdown import LONGEST, view_markdown
+from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.views.comparison import ComparisonView, comparison_view
 
 HOSTILE = (
@@ -43,7 +43,7 @@ def view_of(*names: Any, **options: Any) -> ComparisonView:
 
 
 def terminal(content: ComparisonView, width: int = 100) -> list[str]:
-    return [line.text for line in comparison_lines(content, width=width)]
+    return [line.text for line in view_lines(content, width)]
 
 
 def test_a_flipped_case_says_why_on_the_terminal(tmp_path: Path):
@@ -106,7 +106,7 @@ class Page(HTMLParser):
 
 
 def test_hostile_text_is_text_in_markdown(tmp_path: Path):
-    text = comparison_markdown(content_of(tmp_path, key=f"a.jsonl::{HOSTILE}", text=HOSTILE))
+    text = view_markdown(content_of(tmp_path, key=f"a.jsonl::{HOSTILE}", text=HOSTILE))
     page = Page(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
     assert "<script>alert(1)</script>" in page.text
     assert not page.tags & {"script", "a", "img", "em", "strong"} - {"strong"}
@@ -122,7 +122,7 @@ def test_hostile_text_is_text_in_markdown(tmp_path: Path):
     ],
 )  # fmt: skip
 def test_a_name_in_a_block_of_html_is_text_there_and_reads_as_it_is(tmp_path: Path, text: str):
-    markdown = comparison_markdown(content_of(tmp_path, key=f"a.jsonl::{text}", text=text))
+    markdown = view_markdown(content_of(tmp_path, key=f"a.jsonl::{text}", text=text))
     page = Page(MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown))
     assert page.tags == {"h2", "h3", "p", "ul", "li", "code", "table", "thead", "tbody", "tr", "th", "td",
                          "details", "summary"}  # fmt: skip
@@ -134,7 +134,7 @@ def test_a_name_in_a_block_of_html_is_text_there_and_reads_as_it_is(tmp_path: Pa
 
 @pytest.mark.parametrize("text", ["short", "x" * 5000, "|" * 5000, "긴 " * 2000])
 def test_a_comment_is_never_too_long_for_a_pull_request(tmp_path: Path, text: str):
-    found = comparison_markdown(content_of(tmp_path, text=text, cases=150))
+    found = view_markdown(content_of(tmp_path, text=text, cases=150))
     assert len(found) <= LONGEST
     assert "### Fail now, did not before (150)" in found
     assert found.count("<details>") == found.count("</details>")
@@ -145,7 +145,7 @@ def test_what_one_side_kept_no_record_of_is_said_in_every_form(tmp_path: Path):
     (tmp_path / "runs/a/results.jsonl").unlink()
     content = view_of(tmp_path, "a", "b")
     assert "answer before  no record was kept" in "\n".join(terminal(content))
-    assert "- answer before: <code>no record was kept</code>" in comparison_markdown(content)
+    assert "- answer before: <code>no record was kept</code>" in view_markdown(content)
 
 
 def test_a_refused_comparison_says_so_first_in_every_form(tmp_path: Path):
@@ -153,12 +153,12 @@ def test_a_refused_comparison_says_so_first_in_every_form(tmp_path: Path):
     store(tmp_path, "b", [a_row("a.jsonl::q", mrr=1.0, content_hash="other")])
     content = view_of(tmp_path, "a", "b")
     assert terminal(content)[0].startswith("≠ Not comparable: ")
-    assert comparison_markdown(content).startswith("## ❌ ≠ Not comparable: ")
+    assert view_markdown(content).startswith("## ❌ ≠ Not comparable: ")
 
 
 def test_what_was_ignored_stands_in_every_form(tmp_path: Path):
     store(tmp_path, "a", [a_row("a.jsonl::q", mrr=1.0)])
     store(tmp_path, "b", [a_row("a.jsonl::q", mrr=1.0, content_hash="other")])
     content = view_of(tmp_path, "a", "b", ignore=True)
-    for text in ("\n".join(terminal(content)), comparison_markdown(content)):
+    for text in ("\n".join(terminal(content)), view_markdown(content)):
         assert "compared in spite of: dataset was" in text

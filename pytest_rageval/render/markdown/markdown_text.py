@@ -9,14 +9,13 @@ from html import escape
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.text import counted, printable
-from pytest_rageval.views.parts import FigureTable, TableRow, Tone
+from pytest_rageval.views.parts import Tone
 
 MARKS: Mapping[Tone, str] = {"better": "✅", "worse": "❌", "doubtful": "⚠️", "plain": "➖", "strong": ""}
 NAME, TEXT = 120, 300
 """Characters of a name, and of a text, that are shown."""
 SHOWN, MOST = 5, 1_000
 """Names of a list that stand unfolded, and that stand in the document at all."""
-SHOWN_ROWS = 30
 TO_THE_LEFT = " --- "
 """The rule below a column of words."""
 
@@ -61,20 +60,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, figures: str = 
     yield "| --- |" + f"{figures}|" * (len(head) - 1)
     yield from (f"| {' | '.join(row)} |" for row in rows)
     yield ""
-
-
-def view_table(shown: FigureTable, most: int = SHOWN_ROWS) -> Iterator[str]:
-    """Yield a table of a view, nothing if it has no rows. A verdict has the mark of its row's tone."""
-    if shown.rows:
-        yield from table(shown.heads, [_cells(row, shown) for row in shown.rows[:most]], figures=TO_THE_LEFT)
-    if len(shown.rows) > most:
-        yield and_more(len(shown.rows) - most, shown.what)
-        yield ""
-
-
-def _cells(row: TableRow, shown: FigureTable) -> list[str]:
-    *others, last = map(as_name, row.cells)
-    return [*others, f"{MARKS[row.tone]} {last}" if shown.has_verdicts else last]
 
 
 def folded(title: str, names: Sequence[str], place: str) -> Iterator[str]:

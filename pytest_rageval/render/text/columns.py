@@ -1,111 +1,13 @@
-"""Lines, tables and columns for a terminal: by the width that characters take there, not by their number."""
+"""Aligned columns for a terminal: by the width that characters take there, not by their number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.text import printable
-from pytest_rageval.views.parts import FigureTable, Line, TableRow, Tone
-
 LEAST = 10
 """Columns that a wrapped text has at least, however narrow the terminal."""
-NAME = 24
-"""Columns of a name that a table leaves before its figures stand elsewhere."""
-Style = Literal["plain", "bold", "green", "red", "yellow"]
-STYLES: Mapping[Tone, Style] = {
-    "better": "green", "worse": "red", "doubtful": "yellow", "plain": "plain", "strong": "bold",
-}  # fmt: skip
-
-
-class StyledLine(NamedTuple):
-    """A line and its style, which the face that prints it knows how to show."""
-
-    text: str
-    style: Style = "plain"
-
-
-def styled(line: Line, width: int | None = None) -> Iterator[StyledLine]:
-    """Yield a line of a view, wrapped to a width."""
-    text = shown_line(line.text)
-    yield from (StyledLine(part, STYLES[line.tone]) for part in (wrapped(text, width) if width else [text]))
-
-
-def shown_line(text: str) -> str:
-    """Return a text on one line, with nothing in it that steers a terminal."""
-    return " ".join(printable(text).split())
-
-
-# ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def table_lines(table: FigureTable, width: int, *, most: int | None = None, indent: str = "") -> Iterator[StyledLine]:
-    """Yield the lines of a table, none wider than the terminal. `most`: rows that are shown."""
-    shown = table.rows[:most]
-    rows = [TableRow(table.heads, "strong"), *shown]
-    words = ["" if number == 0 else row.cells[-1] for number, row in enumerate(rows)] if table.has_verdicts else []
-    cells = [[*map(shown_line, row.cells[:-1] if words else row.cells)] for row in rows]
-    named = _named_within(cells, max(width - len(indent), 0), NAME)
-    is_narrow = _width(named) + len(indent) > width
-    if is_narrow and table.least is None:
-        yield from _in_blocks(rows, named, width - len(indent), indent)
-    else:
-        if is_narrow:
-            words = _beyond(cells, words, table.least or 1)
-            named = _named_within([row[: table.least] for row in cells], width - len(indent), LEAST)
-        for row, text, word in zip(rows, aligned(named, indent=indent), words or [""] * len(rows), strict=True):
-            yield from _with_words(text, word, STYLES[row.tone], width)
-            yield from _note(row, indent)
-    if len(table.rows) > len(shown):
-        yield StyledLine(indent + and_more(len(table.rows) - len(shown), table.what))
-
-
-def _width(rows: Sequence[Sequence[str]]) -> int:
-    return max(map(cell_len, aligned(rows)))
-
-
-def _named_within(rows: Sequence[Sequence[str]], width: int, least: int) -> list[list[str]]:
-    """Cut the names, in the first column, to what the figures leave of a line."""
-    room = max(width - _width([["", *row[1:]] for row in rows]), least)
-    return [[shortened(row[0], room), *row[1:]] for row in rows]
-
-
-def _beyond(cells: Sequence[Sequence[str]], words: Sequence[str], least: int) -> list[str]:
-    """Return for each row what its line has no room for: `95 % -0.2 to 0.1, n 12: regressed`."""
-    heads = cells[0][least:]
-    rest = [", ".join(map("{} {}".format, heads, row[least:])) for row in cells]
-    return ["", *(": ".join(filter(None, pair)) for pair in zip(rest[1:], words[1:] or [""] * len(rest), strict=False))]
-
-
-def _with_words(text: str, words: str, style: Style, width: int) -> Iterator[StyledLine]:
-    """Yield a row with its last column at the end of the line if it fits, else on lines of its own."""
-    if not words or cell_len(text) + 2 + cell_len(words) <= width:
-        yield StyledLine(f"{text}  {words}".rstrip(), style)
-        return
-    yield StyledLine(text, style)
-    yield from (StyledLine(f"    {line}", style) for line in wrapped(words, max(width - 4, LEAST)))
-
-
-def _note(row: TableRow, indent: str) -> Iterator[StyledLine]:
-    if row.note:
-        yield StyledLine(f"{indent}    {shown_line(row.note)}")
-
-
-def _in_blocks(
-    rows: Sequence[TableRow], cells: Sequence[Sequence[str]], width: int, indent: str
-) -> Iterator[StyledLine]:
-    """Yield a table whose columns without room stand below, under the same names."""
-    for number, block in enumerate(blocks(cells, width)):
-        yield from [StyledLine("")] * bool(number)
-        for row, text in zip(rows, aligned(block, indent=indent), strict=True):
-            yield StyledLine(text, STYLES[row.tone])
-            yield from () if number else _note(row, indent)
-
-
-# ── columns ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def aligned(rows: Sequence[Sequence[str]], *, indent: str = "", to_the_left: bool = False) -> list[str]:

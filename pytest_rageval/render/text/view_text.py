@@ -1,0 +1,166 @@
+"""A view as lines for a terminal: no wider than it, and with nothing in them that steers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from rich.cells import cell_len
+
+from pytest_rageval.io.suggestions import and_more, listed
+from pytest_rageval.render.text.columns import LEAST, aligned, blocks, shortened, wrapped
+from pytest_rageval.text import printable
+from pytest_rageval.views.parts import (
+    Block,
+    FigureTable,
+    Fold,
+    FoldList,
+    LabelledText,
+    Line,
+    NameList,
+    Section,
+    TableRow,
+    Tone,
+    sections_of,
+)
+
+NAME = 24
+"""Columns of a name that a table leaves before its figures stand elsewhere."""
+LABEL, INNER_LABEL = 8, 15
+"""Columns of a label, and of one within a case."""
+SHOWN_NAMES = 5
+Style = Literal["plain", "bold", "green", "red", "yellow"]
+STYLES: Mapping[Tone, Style] = {
+    "better": "green", "worse": "red", "doubtful": "yellow", "plain": "plain", "strong": "bold",
+}  # fmt: skip
+
+
+class StyledLine(NamedTuple):
+    """A line and its style, which the face that prints it knows how to show."""
+
+    text: str
+    style: Style = "plain"
+
+
+def view_lines(view: Any, width: int) -> Iterator[StyledLine]:
+    """Yield the lines of a view, an empty one between two sections."""
+    for number, section in enumerate(sections_of(view)):
+        yield from [StyledLine("")] * bool(number)
+        yield from lines_of_section(section, width)
+
+
+def lines_of_section(section: Section, width: int) -> Iterator[StyledLine]:
+    """Yield the lines of a section."""
+    for block in section:
+        yield from _block(block, width)
+
+
+def _block(block: Block, width: int) -> Iterator[StyledLine]:
+    match block:
+        case Line(text, tone, form):
+            parts = wrapped(_on_one_line(text), width) if form == "title" else [_on_one_line(text)]
+            yield from (StyledLine(part, STYLES[tone]) for part in parts)
+        case FigureTable():
+            yield from table_lines(block, width)
+        case LabelledText(label):
+            yield StyledLine(f"{label:<{LABEL}}{_cut(str(block), width - LABEL)}")
+        case NameList(title, names, tone):
+            text = f"{title} ({len(names)}): {listed(names, SHOWN_NAMES)}"
+            yield StyledLine(_cut(text, 3 * width), STYLES[tone])
+        case FoldList():
+            yield from _folds(block, width)
+
+
+def _folds(block: FoldList, width: int) -> Iterator[StyledLine]:
+    style = STYLES[block.tone]
+    yield StyledLine(f"{block.title} ({len(block.folds)})", style)
+    for fold in block.folds[: block.most]:
+        yield StyledLine("")
+        yield StyledLine("  " + _cut(fold.title, width - 2), style)
+        yield from _facts(fold, width)
+    if len(block.folds) > block.most:
+        yield StyledLine("")
+        more = and_more(len(block.folds) - block.most)
+        yield StyledLine(f"  {more}: --format html shows more of them, --format json all")
+
+
+def _facts(fold: Fold, width: int) -> Iterator[StyledLine]:
+    for fact in fold.facts:
+        text = _cut(str(fact), width - INNER_LABEL - 4)
+        yield StyledLine(f"    {fact.label:<{INNER_LABEL}}{text}".rstrip())
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(printable(text).split())
+
+
+def _cut(text: str, width: int) -> str:
+    return shortened(printable(text), max(width, LEAST))
+
+
+# ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def table_lines(table: FigureTable, width: int) -> Iterator[StyledLine]:
+    """Yield the lines of a table, none wider than the terminal."""
+    shown = table.rows[: table.most]
+    if table.has_texts:
+        yield from _texts(shown, width)
+    else:
+        yield from _figures(table, [TableRow(table.heads, "strong"), *shown], width)
+    if len(table.rows) > len(shown):
+        yield StyledLine("  " * table.has_texts + and_more(len(table.rows) - len(shown), table.what))
+
+
+def _texts(rows: Sequence[TableRow], width: int) -> Iterator[StyledLine]:
+    """Yield texts without their heads: a name, what it was, what it is."""
+    room = max((width - 8) // 3, LEAST)
+    texts = (row.cells for row in rows)
+    cells = [[_cut(name, min(room, 40)), _cut(was, room), f"→ {_cut(now, room)}"] for name, was, now in texts]
+    yield from map(StyledLine, aligned(cells, indent="  ", to_the_left=True))
+
+
+def _figures(table: FigureTable, rows: Sequence[TableRow], width: int) -> Iterator[StyledLine]:
+    words = ["", *(row.cells[-1] if table.has_verdicts else "" for row in rows[1:])]
+    cells = [[*map(_on_one_line, row.cells[:-1] if table.has_verdicts else row.cells)] for row in rows]
+    named = _named_within(cells, width, NAME)
+    is_narrow = cell_len(aligned(named)[0]) > width
+    if is_narrow and table.least is None:
+        yield from _in_blocks(rows, named, width)
+        return
+    if is_narrow:
+        words = _beyond(cells, words, table.least or 1)
+        named = _named_within([row[: table.least] for row in cells], width, LEAST)
+    for row, text, word in zip(rows, aligned(named), words, strict=True):
+        yield from _with_words(text, word, STYLES[row.tone], width)
+
+
+def _named_within(rows: Sequence[Sequence[str]], width: int, least: int) -> list[list[str]]:
+    """Cut the names, in the first column, to what the figures leave of a line."""
+    others = max(map(cell_len, aligned([["", *row[1:]] for row in rows])))
+    return [[shortened(row[0], max(width - others, least)), *row[1:]] for row in rows]
+
+
+def _beyond(cells: Sequence[Sequence[str]], words: Sequence[str], least: int) -> list[str]:
+    """Return for each row what its line has no room for: `95 % -0.2 to 0.1, n 12: regressed`."""
+    rest = (", ".join(map("{} {}".format, cells[0][least:], row[least:])) for row in cells[1:])
+    return ["", *(": ".join(filter(None, pair)) for pair in zip(rest, words[1:], strict=True))]
+
+
+def _with_words(text: str, words: str, style: Style, width: int) -> Iterator[StyledLine]:
+    """Yield a row with its last column at the end of the line if it fits, else on lines of its own."""
+    if not words or cell_len(text) + 2 + cell_len(words) <= width:
+        yield StyledLine(f"{text}  {words}".rstrip(), style)
+        return
+    yield StyledLine(text, style)
+    yield from (StyledLine(f"    {line}", style) for line in wrapped(words, max(width - 4, LEAST)))
+
+
+def _in_blocks(rows: Sequence[TableRow], cells: Sequence[Sequence[str]], width: int) -> Iterator[StyledLine]:
+    """Yield a table whose columns without room stand below, under the same names."""
+    for number, block in enumerate(blocks(cells, width)):
+        yield from [StyledLine("")] * bool(number)
+        for row, text in zip(rows, aligned(block), strict=True):
+            yield StyledLine(text, STYLES[row.tone])
+            if row.note and not number:
+                yield StyledLine(f"    {_on_one_line(row.note)}")
