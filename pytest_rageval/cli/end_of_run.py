@@ -14,8 +14,9 @@ from pytest_rageval.finish import Finished
 from pytest_rageval.plan import Plan
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
-from pytest_rageval.render.text.summary_terminal import summary
+from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.text import printable
+from pytest_rageval.views.run import run_view
 
 COLOURS = {"green": "green", "red": "red", "yellow": "yellow"}
 
@@ -39,8 +40,8 @@ def show(finished: Finished, plan: Plan, worded: Callable[[str], str] = str) -> 
     `worded`: makes of each line what the command says.
     """
     width = shutil.get_terminal_size().columns
-    for line in summary(finished.metrics, finished.rows, width=width, verbose=False):
-        click.secho(worded(printable(line.text)), fg=COLOURS.get(line.style), bold=line.style == "bold")
+    for line in view_lines(run_view(finished.metrics, finished.rows), width):
+        click.secho(worded(line.text), fg=COLOURS.get(line.style), bold=line.style == "bold")
     for note in finished.notes:
         click.secho(worded(printable(note)), fg="yellow")
     for test in gate_tests(finished, plan):

@@ -64,11 +64,23 @@ def _block(block: Block, width: int) -> Iterator[StyledLine]:
             yield from table_lines(block, width)
         case LabelledText(label):
             yield StyledLine(f"{label:<{LABEL}}{_cut(str(block), width - LABEL)}")
-        case NameList(title, names, tone):
-            text = f"{title} ({len(names)}): {listed(names, SHOWN_NAMES)}"
-            yield StyledLine(_cut(text, 3 * width), STYLES[tone])
+        case NameList():
+            yield from _names(block, width)
         case FoldList():
             yield from _folds(block, width)
+
+
+def _names(block: NameList, width: int) -> Iterator[StyledLine]:
+    """Yield as many names as fit, at least one, and how many more there are; below a title that ends with a colon."""
+    style = STYLES[block.tone]
+    if block.title.endswith(":"):
+        yield StyledLine(block.title, style)
+    start = "  " if block.title.endswith(":") else f"{_on_one_line(block.title)} ({len(block.names)}): "
+    for shown in range(min(len(block.names), SHOWN_NAMES), 0, -1):
+        text = start + _on_one_line(listed(block.names, shown))
+        if cell_len(text) <= 3 * width:
+            break
+    yield StyledLine(text, style)
 
 
 def _folds(block: FoldList, width: int) -> Iterator[StyledLine]:
