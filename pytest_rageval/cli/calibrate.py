@@ -31,7 +31,7 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.metrics.rubric_metric import with_rubric_metrics
 from pytest_rageval.plan import own_rubrics
-from pytest_rageval.render.text.calibration_lines import calibration_lines
+from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.tools.calibrate import BETTER, Calibration, Unlabelled, unlabelled_of
@@ -46,6 +46,7 @@ from pytest_rageval.tools.judged_labels import (
     observations_of,
 )
 from pytest_rageval.tools.labels import Label, read_labels
+from pytest_rageval.views.calibration import calibration_view
 
 
 @click.command()
@@ -103,7 +104,8 @@ def calibrate(
         click.echo(json_text(result.as_mapping(), 2))
     else:
         width = shutil.get_terminal_size().columns
-        click.echo("\n".join(calibration_lines(result, width=width, show_texts=show_texts)))
+        for line in view_lines(calibration_view(result, show_texts=show_texts), max(width, 40)):
+            click.echo(line.text)
     raise SystemExit(1 if result.errors else 0)
 
 

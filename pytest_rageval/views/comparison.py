@@ -44,6 +44,7 @@ FLIPS: Mapping[str, tuple[str, Tone, int]] = {
     "unmeasured": ("Have no score now, had one before", "doubtful", 5),
 }
 SHOWN_SCORES = 5
+ELSEWHERE = "--format html shows more of them, --format json all"
 ONE_SIDED = {
     "not_measured": "Failed before, and the gates that failed were not measured now",
     "newly_gated": "Fail gates that were not measured before",
@@ -283,7 +284,7 @@ def _kinds(kinds: Iterable[str]) -> str:
 def _flips(name: str, content: Content) -> Iterator[FoldList]:
     title, tone, most = FLIPS[name]
     if content[name]:
-        yield FoldList(title, tone, tuple(map(_flipped_case, content[name])), most)
+        yield FoldList(title, tone, tuple(map(_flipped_case, content[name])), most, ELSEWHERE)
 
 
 def _flipped_case(case: Content) -> Fold:

@@ -17,11 +17,11 @@ TONES: Mapping[VerdictTone, Tone] = {"red": "worse", "amber": "doubtful", "green
 
 
 class Line(NamedTuple):
-    """A sentence: the title of a view, a remark beside it, a point of a list, or a line like others."""
+    """A sentence: the title of a view, a remark beside it, a point of a list, a detail below a line, or a line."""
 
     text: str
     tone: Tone = "plain"
-    form: Literal["line", "title", "remark", "point"] = "line"
+    form: Literal["line", "title", "remark", "point", "detail"] = "line"
 
 
 class TableRow(NamedTuple):
@@ -83,12 +83,13 @@ class Fold(NamedTuple):
 
 
 class FoldList(NamedTuple):
-    """Cases under a title. `most`: that a face shows that has little room."""
+    """Cases under a title. `most`: that a face shows that has little room; `elsewhere`: where the others are."""
 
     title: str
     tone: Tone
     folds: tuple[Fold, ...]
     most: int
+    elsewhere: str = ""
 
 
 Block = Line | FigureTable | LabelledText | NameList | FoldList

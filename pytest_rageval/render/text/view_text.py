@@ -58,8 +58,9 @@ def lines_of_section(section: Section, width: int) -> Iterator[StyledLine]:
 def _block(block: Block, width: int) -> Iterator[StyledLine]:
     match block:
         case Line(text, tone, form):
-            parts = wrapped(_on_one_line(text), width) if form == "title" else [_on_one_line(text)]
-            yield from (StyledLine(part, STYLES[tone]) for part in parts)
+            yield from (
+                StyledLine(part, STYLES[tone]) for part in _parts(" ".join(printable(text).splitlines()), form, width)
+            )
         case FigureTable():
             yield from table_lines(block, width)
         case LabelledText(label):
@@ -68,6 +69,16 @@ def _block(block: Block, width: int) -> Iterator[StyledLine]:
             yield from _names(block, width)
         case FoldList():
             yield from _folds(block, width)
+
+
+def _parts(text: str, form: str, width: int) -> list[str]:
+    """Wrap what no program looks for: titles, and details below a line."""
+    if form == "title":
+        return wrapped(text, width)
+    if form != "detail":
+        return [text]
+    first, *others = wrapped(text, max(width - 4, LEAST))
+    return [f"  {first}", *(f"    {other}" for other in others)]
 
 
 def _names(block: NameList, width: int) -> Iterator[StyledLine]:
@@ -92,8 +103,8 @@ def _folds(block: FoldList, width: int) -> Iterator[StyledLine]:
         yield from _facts(fold, width)
     if len(block.folds) > block.most:
         yield StyledLine("")
-        more = and_more(len(block.folds) - block.most)
-        yield StyledLine(f"  {more}: --format html shows more of them, --format json all")
+        elsewhere = f": {block.elsewhere}" if block.elsewhere else ""
+        yield StyledLine(f"  {and_more(len(block.folds) - block.most)}{elsewhere}")
 
 
 def _facts(fold: Fold, width: int) -> Iterator[StyledLine]:
@@ -119,7 +130,8 @@ def table_lines(table: FigureTable, width: int) -> Iterator[StyledLine]:
     if table.has_texts:
         yield from _texts(shown, width)
     else:
-        yield from _figures(table, [TableRow(table.heads, "strong"), *shown], width)
+        head = [TableRow(table.heads, "strong")] if table.heads else []
+        yield from _figures(table, [*head, *shown], width)
     if len(table.rows) > len(shown):
         yield StyledLine("  " * table.has_texts + and_more(len(table.rows) - len(shown), table.what))
 
@@ -133,18 +145,22 @@ def _texts(rows: Sequence[TableRow], width: int) -> Iterator[StyledLine]:
 
 
 def _figures(table: FigureTable, rows: Sequence[TableRow], width: int) -> Iterator[StyledLine]:
-    words = ["", *(row.cells[-1] if table.has_verdicts else "" for row in rows[1:])]
+    words = [row.cells[-1] if table.has_verdicts and row.cells != table.heads else "" for row in rows]
     cells = [[*map(_on_one_line, row.cells[:-1] if table.has_verdicts else row.cells)] for row in rows]
     named = _named_within(cells, width, NAME)
-    is_narrow = cell_len(aligned(named)[0]) > width
+    is_narrow = max(map(cell_len, aligned(named))) > width
     if is_narrow and table.least is None:
         yield from _in_blocks(rows, named, width)
         return
-    if is_narrow:
-        words = _beyond(cells, words, table.least or 1)
+    if is_narrow and table.heads:
+        words = [_beyond(table, row, table.least or 1) for row in rows]
         named = _named_within([row[: table.least] for row in cells], width, LEAST)
-    for row, text, word in zip(rows, aligned(named), words, strict=True):
-        yield from _with_words(text, word, STYLES[row.tone], width)
+    lines = aligned(named)
+    widest = max(map(cell_len, lines))
+    for row, text, word in zip(rows, lines, words, strict=True):
+        yield from _with_words(text + " " * (widest - cell_len(text)), word, STYLES[row.tone], width)
+        if row.note:
+            yield StyledLine(f"    {_on_one_line(row.note)}")
 
 
 def _named_within(rows: Sequence[Sequence[str]], width: int, least: int) -> list[list[str]]:
@@ -153,10 +169,13 @@ def _named_within(rows: Sequence[Sequence[str]], width: int, least: int) -> list
     return [[shortened(row[0], max(width - others, least)), *row[1:]] for row in rows]
 
 
-def _beyond(cells: Sequence[Sequence[str]], words: Sequence[str], least: int) -> list[str]:
-    """Return for each row what its line has no room for: `95 % -0.2 to 0.1, n 12: regressed`."""
-    rest = (", ".join(map("{} {}".format, cells[0][least:], row[least:])) for row in cells[1:])
-    return ["", *(": ".join(filter(None, pair)) for pair in zip(rest, words[1:], strict=True))]
+def _beyond(table: FigureTable, row: TableRow, least: int) -> str:
+    """Return what a row's line has no room for: `95 % -0.2 to 0.1, n 12: regressed`."""
+    if row.cells == table.heads:
+        return ""
+    figures = [*zip(table.heads, row.cells, strict=True)][least : len(row.cells) - table.has_verdicts]
+    verdict = row.cells[-1] if table.has_verdicts else ""
+    return ": ".join(filter(None, (", ".join(map(" ".join, figures)), verdict)))
 
 
 def _with_words(text: str, words: str, style: Style, width: int) -> Iterator[StyledLine]:
@@ -164,7 +183,7 @@ def _with_words(text: str, words: str, style: Style, width: int) -> Iterator[Sty
     if not words or cell_len(text) + 2 + cell_len(words) <= width:
         yield StyledLine(f"{text}  {words}".rstrip(), style)
         return
-    yield StyledLine(text, style)
+    yield StyledLine(text.rstrip(), style)
     yield from (StyledLine(f"    {line}", style) for line in wrapped(words, max(width - 4, LEAST)))
 
 
