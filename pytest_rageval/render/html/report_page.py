@@ -22,6 +22,7 @@ from pytest_rageval.render.html.run_cases import ListedCase
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
 from pytest_rageval.views.comparison import METRIC_COLUMNS, ONE_SIDED, versions_table
+from pytest_rageval.views.history import runs_table
 
 BODIES = 96
 """Cases in a block of rendered fragments: to open a case, its block is inflated, 1 MB in 1 ms. Each block holds what
@@ -208,8 +209,7 @@ def _sections(page: PageRun) -> Mapping[str, Any]:
         "slowest": sections.slowest(page),
         "cost_rows": sections.cost_rows(page),
         "judge_rows": sections.judge_rows(page),
-        "history_names": history_names,
-        "history": sections.history(page, history_names),
+        "history": runs_table(page.trend, history_names) if page.trend else None,
         "configuration": sections.configuration(page),
         "versions": versions_table(page.comparison) if page.comparison else None,
         "definitions": sections.definitions(page),

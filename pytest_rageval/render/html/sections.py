@@ -24,8 +24,7 @@ from pytest_rageval.render.html.figures import (
 from pytest_rageval.render.html.first_screen import interval_text
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.run_cases import ListedCase, scales_of
-from pytest_rageval.runs.config_diff import change_text, flat_settings, setting_text
-from pytest_rageval.runs.history import PastRun
+from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.mean_of_means import mean_of_means_interval
 from pytest_rageval.text import counted
@@ -275,28 +274,6 @@ def _agreement_text(kept: KeptCalibration, prompt: str | None) -> str:
     other = prompt is not None and kept.prompt_versions and prompt not in kept.prompt_versions
     caution = "; the rubric was worded otherwise then" if other else ""
     return f"{share} on the same side of {kept.gate}{kappa}: {kept.verdict} ({kept.labels}, {kept.day}){caution}"
-
-
-class HistoryRow(NamedTuple):
-    """A run in time, with what was changed before it and its values of some metrics."""
-
-    run: PastRun
-    passed: str
-    changes: str
-    values: list[str]
-
-
-def history(page: PageRun, names: Sequence[str]) -> list[HistoryRow]:
-    """The last runs, newest first."""
-    return [
-        HistoryRow(
-            run,
-            f"{run.outcomes.get('passed', 0)} of {run.total}",
-            "; ".join(map(change_text, run.changes[:4])) + (" …" if len(run.changes) > 4 else ""),
-            [score_text(run.value(name)) for name in names],
-        )
-        for run in reversed(page.trend)
-    ]
 
 
 def configuration(page: PageRun) -> list[tuple[str, str]]:

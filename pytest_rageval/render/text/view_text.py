@@ -163,6 +163,12 @@ def _figures(table: FigureTable, rows: Sequence[TableRow], width: int) -> Iterat
             yield StyledLine(f"    {_on_one_line(row.note)}")
 
 
+def table_width(table: FigureTable) -> int:
+    """Return how many columns a table takes if it has them."""
+    rows = [table.heads, *(row.cells for row in table.rows)]
+    return max(map(cell_len, aligned([[*map(_on_one_line, row)] for row in rows])))
+
+
 def _named_within(rows: Sequence[Sequence[str]], width: int, least: int) -> list[list[str]]:
     """Cut the names, in the first column, to what the figures leave of a line."""
     others = max(map(cell_len, aligned([["", *row[1:]] for row in rows])))
