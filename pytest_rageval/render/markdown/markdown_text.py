@@ -62,6 +62,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, figures: str = 
     yield ""
 
 
+def without_gaps(text: str) -> str:
+    """Return a document with one empty line where there are several."""
+    return re.sub("\n{3,}", "\n\n", text)
+
+
 def folded(title: str, names: Sequence[str], place: str) -> Iterator[str]:
     """`- title (12): a, b, c`, and where there are more, those in a list that unfolds. `place`: where all of very many
     stand. `title` is Markdown, names are texts."""

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_rageval.comparison.gate_lines import gate_line, is_warning
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.render.markdown.failing_cases import FailingCase
-from pytest_rageval.render.markdown.markdown_text import as_code, as_html, as_name
+from pytest_rageval.render.markdown.markdown_text import as_code, as_html, as_name, without_gaps
 from pytest_rageval.render.markdown.view_markdown import block_lines
 from pytest_rageval.views.comparison import metrics_section
 
@@ -27,7 +27,7 @@ def run_markdown(
 
     `link`: an address where the whole report is, if there is one.
     """
-    head = "".join(f"{line}\n" for line in _head(metrics, link))
+    head = without_gaps("".join(f"{line}\n" for line in _head(metrics, link)))
     room = longest - _size(head) - 200
     shown: list[str] = []
     for case in cases:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from pytest_rageval.render.markdown.markdown_text import (
     as_html,
     as_name,
     table,
+    without_gaps,
 )
 from pytest_rageval.views.parts import (
     Block,
@@ -40,7 +40,7 @@ def view_markdown(view: Any) -> str:
     """Return the whole comment, never longer than `LONGEST`. Texts of cases and systems stand in it as code, cut."""
     for most in SHOWN_FOLDS:
         lines = (line for section in sections_of(view) for block in section for line in block_lines(block, most))
-        text = re.sub("\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
+        text = without_gaps("\n".join(lines)).rstrip() + "\n"
         if len(text) <= LONGEST:
             break
     return text if len(text) <= LONGEST else text[: LONGEST - 2].rpartition("\n")[0] + "\n…\n"
