@@ -26,7 +26,7 @@ from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.run_cases import ListedCase, scales_of
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.judge_notes import failure_note
-from pytest_rageval.stats.mean_of_means import mean_of_means_interval
+from pytest_rageval.stats.intervals import mean_of_means_interval
 from pytest_rageval.text import counted
 from pytest_rageval.tools.calibration_record import KeptCalibration
 from pytest_rageval.views.comparison import ComparedMetric, compared_metric
