@@ -33,6 +33,7 @@ FLOORS = (
     ("rescore", "export"),
     ("scale",),
     ("tools",),
+    ("views",),
     ("render",),
     ("label",),
     ("web",),
