@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pytest_rageval.config.options import kind_of
 from pytest_rageval.web.versions.kept_version import KeptVersion
 
 DEFAULT_THRESHOLD = 0.70
@@ -62,10 +63,7 @@ class Agent(BaseModel):
         """demo, http, chat, python or answers."""
         if self.target is None:
             return ANSWERS_ONLY
-        kind = self.target.partition(":")[0]
-        if kind in ("openai", "ollama"):
-            return "chat"
-        return {"https": "http", "http": "http", "demo": "demo"}.get(kind, "python")
+        return kind_of(self.target).form
 
     @property
     def target_in_words(self) -> str:
