@@ -117,7 +117,7 @@ def _demo(spec: str, _: str, place: _Place) -> Target | None:
 
 def _url(spec: str, _: str, place: _Place) -> Target:
     if place.mapping is not None:
-        from pytest_rageval.targets.mapped.mapped_target import MappedTarget
+        from pytest_rageval.targets.mapped_target import MappedTarget
 
         return MappedTarget(spec, place.mapping, place.connection)
     from pytest_rageval.targets.http_target import HttpTarget
