@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from pytest_rageval.cases.keys import FILLED, KEYS, Line
+from pytest_rageval.cases.keys import FILLED, KEYS, AnchorShape, Line
 from pytest_rageval.model import Json
 
 
@@ -15,6 +15,7 @@ def case_schema() -> dict[str, Json]:
     """JSON Schema (draft 2020-12) of one line. What ties lines or fields together is checked by loading alone."""
     line = TypeAdapter(Line).json_schema()
     definitions = {_short(name): _tidy(schema) for name, schema in line.pop("$defs").items()}
+    definitions["anchor"]["description"] = AnchorShape.__doc__
     gold = definitions.pop("ingold") | {"description": KEYS["gold"].about}
     tidy = _tidy(line)
     return {
