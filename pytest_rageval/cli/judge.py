@@ -21,7 +21,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import is_last_run
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.judge import Judge, described_judge
-from pytest_rageval.llm.prices import Budget
+from pytest_rageval.llm.endpoint_options import Budget
 from pytest_rageval.plan import Plan
 from pytest_rageval.prepare import run_check
 from pytest_rageval.render.run_reports import write_reports

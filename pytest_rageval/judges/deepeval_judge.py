@@ -16,12 +16,11 @@ from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
 from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, spent
 from pytest_rageval.judges.model_judge import LONGEST_RAW, MOST_TOKENS
 from pytest_rageval.judges.requests import reference_texts
-from pytest_rageval.llm.chat_model import ChatModel, Exchange
+from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.json_reply import stated_object
-from pytest_rageval.llm.model_identity import is_pinned
-from pytest_rageval.llm.model_spec import chat_model
+from pytest_rageval.llm.json_exchange import stated_object
+from pytest_rageval.llm.model_spec import is_pinned
 from pytest_rageval.model import Json, Judgement, JudgeRequest
 from pytest_rageval.text import cut, excerpt, printable
 

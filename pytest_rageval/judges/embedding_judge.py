@@ -20,12 +20,9 @@ from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.llm.chat_protocol import below, token_count
 from pytest_rageval.llm.credentials import judge_key, key_header
 from pytest_rageval.llm.endpoint import Provider
-from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.model_identity import model_identity
-from pytest_rageval.llm.model_spec import model_and_url
-from pytest_rageval.llm.prices import Tariff
-from pytest_rageval.llm.providers.openai import OPENAI_KEY, OPENAI_URL
-from pytest_rageval.llm.rate_limit import estimated_tokens
+from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff, estimated_tokens
+from pytest_rageval.llm.model_spec import model_and_url, model_identity
+from pytest_rageval.llm.openai import OPENAI_KEY, OPENAI_URL
 from pytest_rageval.llm.server_error import server_error
 from pytest_rageval.model import Json, Judgement, JudgeRequest
 from pytest_rageval.text import cut

@@ -9,13 +9,11 @@ from pytest_rageval.judges.judge import JudgeSpec, spent
 from pytest_rageval.judges.model_reply import JudgeReply, read_reply
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.judges.rubrics.rubric_lookup import reply_fields
-from pytest_rageval.llm.chat_model import ChatModel, Exchange
+from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.fencing import Prompt, fenced_prompt, new_marker
-from pytest_rageval.llm.json_reply import UnreadableReply
-from pytest_rageval.llm.model_identity import is_pinned
-from pytest_rageval.llm.model_spec import chat_model
+from pytest_rageval.llm.json_exchange import Prompt, UnreadableReply, fenced_prompt, new_marker
+from pytest_rageval.llm.model_spec import is_pinned
 from pytest_rageval.model import Json, Judgement, JudgeRequest, Rubric
 from pytest_rageval.text import cut, printable
 

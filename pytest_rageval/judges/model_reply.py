@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pytest_rageval.llm.json_reply import (
+from pytest_rageval.llm.json_exchange import (
     QUOTES_THE_MARKER,
     SURROGATE,
     UnreadableReply,

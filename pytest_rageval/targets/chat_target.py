@@ -16,8 +16,8 @@ from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, Wire, misfit, reply_from
 from pytest_rageval.llm.credentials import KeySource, target_key, unneeded_key
 from pytest_rageval.llm.endpoint import Endpoint
-from pytest_rageval.llm.providers.ollama import OLLAMA_URL, OllamaWire
-from pytest_rageval.llm.providers.openai import OPENAI_URL, OpenAiWire
+from pytest_rageval.llm.ollama import OLLAMA_URL, OllamaWire
+from pytest_rageval.llm.openai import OPENAI_URL, OpenAiWire
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.values import Wrong, free

@@ -15,8 +15,7 @@ from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.embedding_judge import BATCH, STRANGERS, EmbeddingJudge
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.prices import Budget
+from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
 from pytest_rageval.model import Judgement, JudgeRequest
 
 QUICK = 0.01

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_rageval.llm.model_identity import model_family, model_identity, same_model
+from pytest_rageval.llm.model_spec import model_family, model_identity, same_model
 
 
 @pytest.mark.parametrize(

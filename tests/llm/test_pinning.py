@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_rageval.llm.model_identity import is_pinned
+from pytest_rageval.llm.model_spec import is_pinned
 
 OPENAI, ANTHROPIC, GOOGLE = "api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com"
 MISTRAL, OWN = "api.mistral.ai", "localhost:11434"

@@ -19,7 +19,7 @@ from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.rubrics.rubric_lookup import reply_fields, rubric_of_table
-from pytest_rageval.llm.fencing import MARKER
+from pytest_rageval.llm.json_exchange import MARKER
 from pytest_rageval.model import PLACEHOLDER, VARIABLES, Json, Rubric
 
 
