@@ -9,7 +9,7 @@ from importlib import import_module
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import SlottedClient
-from pytest_rageval.llm.chat_protocol import ChatReply, Manner, Message, Question, Wire, after_refusal, reply_from
+from pytest_rageval.llm.chat_protocol import ChatReply, Manner, Message, Question, Wire, after_refusal, read_by
 from pytest_rageval.llm.endpoint import Connect, Provider, RequestRefused
 from pytest_rageval.llm.endpoint_options import EndpointOptions, RequestSlot, Tariff, estimated_tokens
 from pytest_rageval.llm.model_spec import PROVIDERS, model_identity
@@ -124,7 +124,7 @@ class ChatModel:
         estimate = estimated_tokens("".join(message.text for message in messages), max_tokens)
         async with self._provider.turn(estimate) as turn:
             data, latency_ms, manner = await self._asked(question, turn)
-            reply = reply_from(self._wire, data, self._provider.where)
+            reply = read_by(self._wire.read, data, self._provider.where)
             cost = self._provider.pay(turn, reply.tokens_in, reply.tokens_out)
         return Exchange(reply, cost, round(latency_ms, 3), manner.left_out)
 

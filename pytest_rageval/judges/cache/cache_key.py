@@ -68,11 +68,6 @@ def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = 
     )  # fmt: skip
 
 
-def cache_key(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = NOTHING) -> str:
-    """The key of a judgement of this request by this model: SHA-256, 64 hex digits."""
-    return key_parts(request, model, sampling).key
-
-
 def distance(kept: KeyParts, current: KeyParts) -> int:
     """In how many parts two keys differ."""
     names = {*kept.variables, *current.variables}
