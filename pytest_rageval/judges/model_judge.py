@@ -29,7 +29,33 @@ def model_judge(spec: JudgeSpec) -> ModelJudge:
     return ModelJudge(chat_model(f"{spec.kind}:{spec.rest}", spec.options or EndpointOptions()))
 
 
-class ModelJudge:
+class AsksModel:
+    """What judges have in common that ask one language model."""
+
+    heuristic = False
+    is_local = False
+
+    def __init__(self, chat: ChatModel) -> None:
+        self._chat = chat
+        self.options = chat.options
+        self.is_pinned = is_pinned(chat.model, chat.url)
+        self.most_tokens = chat.max_tokens or MOST_TOKENS
+        self.sampling: Mapping[str, Json] = chat.sampling(self.most_tokens)
+
+    @property
+    def notes(self) -> list[str]:
+        return self._chat.notes
+
+    async def check(self) -> str | None:
+        """Why this judge cannot be asked, in one line, or None; costs nothing."""
+        return await self._chat.check()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._chat.aclose()
+
+
+class ModelJudge(AsksModel):
     """Puts each request to a model, for one event loop.
 
     `identity` names the model with its server; `is_pinned` tells whether the model's name means the same model for
@@ -37,24 +63,14 @@ class ModelJudge:
     would not be told; `tariff`, its price.
     """
 
-    heuristic = False
     takes_own_rubrics = True
-    is_local = False
 
     def __init__(self, chat: ChatModel) -> None:
-        self._chat = chat
+        super().__init__(chat)
         self.model = chat.model
         self.identity = chat.identity
-        self.is_pinned = is_pinned(chat.model, chat.url)
         self.tariff = chat.tariff
-        self.options = chat.options
         self.rubrics = frozenset(rubric_names())
-        self._most_tokens = chat.max_tokens or MOST_TOKENS
-        self.sampling: Mapping[str, Json] = chat.sampling(self._most_tokens)
-
-    @property
-    def notes(self) -> list[str]:
-        return self._chat.notes
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """One judgement, of one request to the model or of two.
@@ -67,7 +83,7 @@ class ModelJudge:
         prompt = render(rubric, request, marker)
         asked = _messages(rubric, prompt)
         claims = _number_of_claims(request)
-        first = await self._say(asked, rubric, self._most_tokens, request.trial)
+        first = await self._say(asked, rubric, self.most_tokens, request.trial)
         try:
             return self._judgement(request, rubric, prompt, _read(first, rubric, marker, claims), [first])
         except UnreadableReply as unreadable:
@@ -75,7 +91,7 @@ class ModelJudge:
             if first.reply.ending == "content_filter":  # the same text would be held back again
                 raise self._unreadable(rubric, first, reason) from None
         asked += [Message("assistant", _shown(first)), Message("user", repair_prompt(rubric, reason))]
-        most_tokens = self._most_tokens * (2 if first.reply.is_truncated else 1)
+        most_tokens = self.most_tokens * (2 if first.reply.is_truncated else 1)
         try:
             second = await self._say(asked, rubric, most_tokens, request.trial)
         except JudgeError as error:
@@ -85,14 +101,6 @@ class ModelJudge:
         except UnreadableReply as unreadable:
             before = f"; before: {reason}" if unreadable.reason != reason else ""
             raise self._unreadable(rubric, second, unreadable.reason + before) from None
-
-    async def check(self) -> str | None:
-        """Why this judge cannot be asked, in one line, or None; costs nothing."""
-        return await self._chat.check()
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._chat.aclose()
 
     async def _say(self, messages: Sequence[Message], rubric: Rubric, max_tokens: int, trial: int) -> Exchange:
         try:
