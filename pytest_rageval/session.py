@@ -137,11 +137,13 @@ class RunSession:
 
         Ends where the first calls all fail alike, unless another process decides about that.
         """
+        plan, baseline = self.prepared.plan, self.prepared.baseline
         trials = [self.trials(case) for case in cases]
         batch = Batch(self.prefetcher, trials, target, judge)
         for position, of_case in enumerate(trials):
             evaluated = self.evaluated(of_case, batch.observed(position))
-            end = ending(evaluated.overall, self.prepared.plan, self.prepared.baseline)
+            asked = plan.hashes_of(evaluated.overall.case).asked if baseline is not None else None
+            end = ending(evaluated.overall, plan, baseline, asked)
             evaluated, lines = self.lines(ended(evaluated, end.outcome, end.reason))
             self.keep(lines)
             yield evaluated
@@ -166,7 +168,7 @@ class RunSession:
     def keep(self, lines: Sequence[RecordLine]) -> None:
         """Write records down: to the run, or on a worker to its journal."""
         if self.keeper is not None:
-            self.keeper.add(lines)
+            self.keeper.add(lines, is_paid=not self.prefetcher.is_reading)
         else:
             self.journal.results("\n".join(line.text for line in lines))
 
@@ -205,6 +207,7 @@ class RunSession:
     def finish(self, extent: Extent) -> Finished:
         """Aggregate, compare with the baseline, gate and write; again, where late records came."""
         prepared = self.prepared
+        self.writer.reconcile()
         finished = finish(self.writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)
         self._finished_rows = len(self.writer.rows)
         return finished

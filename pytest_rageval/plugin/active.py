@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Collection, Coroutine, Iterator, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -324,6 +324,10 @@ class ActiveSession:
         if self.settings.dry_run:
             pytest.skip("dry run: not asked")
 
+    def known_fixtures(self, item: EvalItem) -> Mapping[str, object]:
+        """Return what fixtures gave to the items before this one, if the session made them for all."""
+        return self._batches.fixtures_of(item) if self.run is not None else {}
+
     def evaluate(self, item: EvalItem) -> CaseResult:
         """The item's result; what could not be asked, judged or scored is raised as an error in one line."""
         run = self.opened()
@@ -372,7 +376,8 @@ class ActiveSession:
     def attach(self, item: pytest.Item, report: pytest.TestReport, raised: BaseException | None) -> None:
         """Put the records of an item on its report. `raised`: what ended this phase of its test."""
         mask_report(report, self.mask)
-        if self.is_prepared:
+        is_silent = report.passed and report.when != "call" and not report.sections
+        if self.is_prepared and not is_silent:
             printed = self.captured.output()
             with printed.taking():
                 attach(item, report, raised, self.prepared, self.opened)

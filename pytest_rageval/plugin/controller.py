@@ -160,7 +160,7 @@ class Controller:
                 if isinstance(payload, str):
                     self._active.writer.take(payload)
                 else:
-                    self._active.writer.add(payload)
+                    self._active.opened().keep(payload)
             except OSError as error:
                 self._cannot_write(error)
 

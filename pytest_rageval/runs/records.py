@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from pytest_rageval.cases import case_hashes, case_to_mapping
+from pytest_rageval.cases import case_to_mapping
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed
 from pytest_rageval.io.masking import public_params
@@ -17,7 +17,17 @@ from pytest_rageval.matching.places import gold_kind
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.metrics.registry import LAYERS, Registry
-from pytest_rageval.model import Answer, CaseResult, EvalCase, FailedJudgement, Judgement, Observation, Problem, Trial
+from pytest_rageval.model import (
+    Answer,
+    CaseResult,
+    EvalCase,
+    FailedJudgement,
+    Judgement,
+    Observation,
+    Problem,
+    Timings,
+    Trial,
+)
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.record_texts import RecordTexts
@@ -177,7 +187,7 @@ def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
 
 def case_fields(case: EvalCase, plan: Plan) -> dict[str, Any]:
     """What the record says of the case itself: enough for every breakdown without its file."""
-    hashes = case_hashes(case)
+    hashes = plan.hashes_of(case)
     return {
         "test_case_id": case.id,
         "content_hash": hashes.content,
@@ -211,7 +221,7 @@ def observation_record(trial: Trial, observed: Observed, settings: Settings) -> 
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
         "params": public_params(obs.params) if obs else {},
-        "timings": asdict(timings),
+        "timings": {name: getattr(timings, name) for name in _TIMINGS},
         "error": asdict(problem) if problem else None,
     }
 
@@ -358,3 +368,4 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
 
 
 _JUDGEMENT = tuple(field.name for field in fields(Judgement))
+_TIMINGS = tuple(field.name for field in fields(Timings))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_rageval.engine import Observed, observed_in
+from pytest_rageval.engine import NO_ANSWER, Observed, Unobserved
 from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase, Trial
@@ -71,6 +71,7 @@ def _asked(asking: Asking, run: RunSession, cases: Sequence[EvalCase], watch: Wa
         observed |= {key: observation for key, observation in recorded.items() if observation is not None}
     waiting = run.waiting(cases)
     for case, evaluated in zip(waiting, run.evaluations(waiting, asking.target, asking.judge), strict=False):
-        observed[case.key] = observed_in(evaluated.trials[0])
+        first = evaluated.trials[0]
+        observed[case.key] = first.observation or Unobserved(first.error or NO_ANSWER, first.timings, first.answer)
         watch(len(evaluated.trials))
     return observed

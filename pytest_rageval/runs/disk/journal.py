@@ -6,6 +6,7 @@ presses Ctrl-C is lost there, and found here: the controller folds these files i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from pytest_rageval.config.settings import Settings
@@ -31,19 +32,24 @@ class RunJournal:
         """What the run that is resumed has observed of this trial."""
         return self._unfinished.observation(trial.key, trial.number) if self._unfinished else None
 
-    def keep(self, trial: Trial, observed: Observed) -> Observed:
-        """Write the observation down, unless texts are kept out; what has no form as JSON is an error of its case."""
+    def keep(self, trials: Sequence[Trial], observed: Sequence[Observed]) -> list[Observed]:
+        """Write observations down at once, unless texts are kept out; what has no form as JSON is an error."""
         if self._settings.redact or self._folder is None:
-            return observed
+            return list(observed)
+        kept, lines = list[Observed](), list[bytes]()
+        for trial, each in zip(trials, observed, strict=True):
+            try:
+                lines.append(sealed_line(observation_record(trial, each, self._settings)))
+                kept.append(each)
+            except (ValueError, TypeError, RecursionError) as error:
+                kept.append(Unobserved(Problem("record", f"what was observed cannot be written as JSON: {error}")))
         try:
-            line = sealed_line(observation_record(trial, observed, self._settings))
-        except (ValueError, TypeError, RecursionError) as error:
-            return Unobserved(Problem("record", f"what was observed cannot be written as JSON: {error}"))
-        try:
-            self._folder.append(_of(self._worker, OBSERVATIONS), line)
+            if lines:
+                self._folder.append(_of(self._worker, OBSERVATIONS), b"\n".join(lines))
         except OSError as error:
-            return Unobserved(Problem("record", f"what was observed cannot be written: {error.strerror}"))
-        return observed
+            problem = Problem("record", f"what was observed cannot be written: {error.strerror}")
+            return [Unobserved(problem)] * len(kept)
+        return kept
 
     def results(self, payload: str) -> None:
         """Write the lines of a finished item down, on a worker; the controller takes them from the report."""

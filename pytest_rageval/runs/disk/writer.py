@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,9 @@ from pytest_rageval.runs.disk.row_records import check_result
 from pytest_rageval.runs.record_lines import RecordLine
 from pytest_rageval.runs.records import result_record
 from pytest_rageval.runs.row import Row, SharedParts
+
+MOST_UNWRITTEN, MOMENT_S = 256, 0.2
+"""Records that wait to be written, and seconds."""
 
 
 class Keeper:
@@ -45,6 +49,8 @@ class Keeper:
         self._coverages: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self._noted_bytes = 0
         """Length of results.jsonl as far as the rows know it."""
+        self._unwritten: list[bytes] = []
+        self._written_at = 0.0
 
     @classmethod
     def new(cls, reports: Path, plan: Plan, config: Mapping[str, Any]) -> Keeper:
@@ -80,14 +86,21 @@ class Keeper:
         """Keep what the report of another process brought: lines of results.jsonl."""
         self.add([RecordLine(line.encode(), json.loads(line)) for line in payload.split("\n")])
 
-    def add(self, lines: Iterable[RecordLine]) -> None:
-        """Keep lines of results.jsonl."""
+    def add(self, lines: Iterable[RecordLine], *, is_paid: bool = True) -> None:
+        """Keep lines of results.jsonl; those of answers that cost nothing are written in blocks."""
         for line in lines:
-            written = self.folder.append(RESULTS, line.data)
+            self._unwritten.append(line.data)
+            if is_paid or len(self._unwritten) >= MOST_UNWRITTEN or time.monotonic() > self._written_at + MOMENT_S:
+                self._write()
             row = self.note(line.record)
-            self._noted_bytes += written
             if row.outcome == "error":
                 self.folder.log(f"{row.key}: {row.error_kind}: {row.message or 'its message is left out'}")
+
+    def _write(self) -> None:
+        """Write the records that wait."""
+        data, self._unwritten, self._written_at = b"\n".join(self._unwritten), [], time.monotonic()
+        if data:
+            self._noted_bytes += self.folder.append(RESULTS, data)
 
     def crashed(self, case: EvalCase, message: str) -> None:
         """Keep a record for a case whose process died; one that had finished before keeps its own."""
@@ -116,6 +129,7 @@ class Keeper:
 
     def reconcile(self) -> None:
         """Make the rows those of the records on disk: an interrupt may have come between the writing and the noting."""
+        self._write()
         path = self.folder.path / RESULTS
         size = path.stat().st_size if path.exists() else 0
         if size == self._noted_bytes:
