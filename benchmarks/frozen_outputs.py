@@ -44,10 +44,10 @@ MASKS = tuple(
         (r"(?<!\d)\d{8}_\d{6}(?!\d)", "<run id>"),
         (r"(\"(\w+_ms|p50|p95|p99)\": ?)\d[\d.e-]*", r"\1<duration>"),
         (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?UTC|Z|[+-]\d\d:?\d\d)?", "<time>"),
-        (r"\b\d+(\.\d+)?(e-\d+)? ?(ms|µs|s|seconds?|min)\b", "<duration>"),
+        (r"\b\d+(\.\d+)?(e-\d+)? ?(ms|µs|s|seconds?|min)\b( \(\d+:\d\d:\d\d\))?", "<duration>"),
         (r"^=+ (.* in <duration>) =+$", r"=== \1 ==="),
         (r"\b\d\d-[A-Z][a-z]{2}-\d{4} at \d\d:\d\d:\d\d\b", "<time>"),
-        (r"\b(?<=tests took )\d\d:\d\d:\d\d\b", "<duration>"),
+        (r"\b\d\d:\d\d:\d\d\b", "<duration>"),
         (r"\binstalled: [^;]*; not: [^;\"]*", "installed: <extras>"),
         (r"\b\d+(\.\d+)? ?(bytes|[kKMG]i?B)\b", "<size>"),
         (r"( · [a-z]+( [a-z]+)? <duration>)+$", " <phases>"),  # those below a millisecond are left out

@@ -20,9 +20,8 @@ from itertools import accumulate
 from random import Random
 from typing import NamedTuple
 
-from pytest_rageval.stats.mean_of_means import Column, mean_of_means_interval
-from pytest_rageval.stats.paired_test import LEVEL, paired_test
-from pytest_rageval.stats.student import normal_quantile, student_quantile
+from pytest_rageval.stats.intervals import Column, mean_of_means_interval
+from pytest_rageval.stats.paired_test import LEVEL, normal_quantile, paired_test, student_quantile
 
 SIZES = (5, 10, 20, 65, 200)
 SAMPLES = 1000

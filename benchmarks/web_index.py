@@ -81,8 +81,7 @@ def scanned(folder: Path, count: int) -> dict[str, float]:
     import sqlite3
 
     from pytest_rageval.web.index.run_index import RunIndex
-    from pytest_rageval.web.index.run_queries import RunFilter, latest_of_series, run_list
-    from pytest_rageval.web.run_lines import lines_of_runs, run_cards
+    from pytest_rageval.web.index.run_queries import RunFilter, latest_of_series, lines_of_runs, run_cards, run_list
 
     index = RunIndex(folder / "data" / "rageval.sqlite", store_folders(folder, count), folder / "data" / "jobs")
     first, progress = timed(lambda: index.refresh(600))
@@ -104,7 +103,7 @@ def opened(folder: Path, cases: int) -> dict[str, float]:
     from report_page import store_runs
 
     from pytest_rageval.runs.disk.reader import StoredRun
-    from pytest_rageval.web.index.case_query import case_rows_page
+    from pytest_rageval.web.case_list import case_rows_page
     from pytest_rageval.web.index.case_tables import open_cases
     from pytest_rageval.web.index.run_index import RunIndex
 

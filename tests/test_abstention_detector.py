@@ -353,6 +353,7 @@ def test_of_a_huge_answer_only_the_beginning_and_the_end_are_read(huge: str):
     assert features_of(long + huge[-1] * 700, long).sentences == features_of(longer + huge[-1] * 700, longer).sentences
 
 
+@pytest.mark.child_process
 def test_equal_answers_get_equal_scores_in_every_process():
     rows = read("labelled.jsonl")[::40]
     program = (

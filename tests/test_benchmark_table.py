@@ -86,6 +86,7 @@ def test_every_tool_is_pinned_has_a_script_and_is_installed_once(tmp_path: Path,
     assert commands == []
 
 
+@pytest.mark.child_process
 def test_a_tool_that_cannot_be_installed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(environments, "PLACE", tmp_path)
     monkeypatch.setattr(environments.sys, "executable", "no-such-python")

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json, exit_codes
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import Gate, parse_gate, resolve
-from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
@@ -58,8 +57,9 @@ from pytest_rageval.tools.labels import Label, read_labels
               "(default: as configured, else the metric's own).")  # fmt: skip
 @click.option("--run", metavar="RUN", help="The run of labels that name a case and no run.")
 @click.option("--unlabelled", metavar="RUN", help="Estimate how many answers of this run people would pass.")
-@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@REPORTS
 @click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@FORM_JSON
 @click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Write a page with charts as well.")
 @exit_codes({0: "compared", 1: "some answers could not be judged"})
 def calibrate(
@@ -100,7 +100,7 @@ def calibrate(
 
         _write(html, calibration_page(result, labels.name, show_texts=show_texts))
     if form == "json":
-        click.echo(json_text(result.as_mapping(), 2))
+        echo_json(result.as_mapping(), ["rageval judge-check"] if result.errors else ())
     else:
         width = shutil.get_terminal_size().columns
         click.echo("\n".join(calibration_lines(result, width=width, show_texts=show_texts)))

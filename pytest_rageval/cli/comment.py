@@ -7,6 +7,7 @@ import os
 
 import click
 
+from pytest_rageval.cli.options import REPORTS
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.config.project import find_project
 from pytest_rageval.http.failures import HttpFailure
@@ -25,7 +26,7 @@ from pytest_rageval.text import printable
     "--name", default="evaluation", show_default=True, help="Of several comments on a pull request, this one."
 )
 @click.option("--link", metavar="URL", help="Where the whole report is.")
-@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@REPORTS
 def comment(run: str, post: bool, name: str, link: str | None, reports: str | None) -> None:
     """Show RUN (default: the latest) as a comment on a pull request: verdict, gates, what moved, failing cases.
 

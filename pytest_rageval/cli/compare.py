@@ -12,9 +12,7 @@ from typing import Any
 
 import click
 
-from pytest_rageval.cli.colour import wants_colour
-from pytest_rageval.cli.exit_codes import exit_codes
-from pytest_rageval.cli.json_output import with_next
+from pytest_rageval.cli.options import FORM_JSON, REPORTS, exit_codes, output_option, wants_colour, with_next
 from pytest_rageval.comparison.pairing import Paired, pair
 from pytest_rageval.comparison.side import Side, open_side
 from pytest_rageval.config.project import find_project
@@ -35,11 +33,11 @@ WIDTH = 100
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", help="Default: terminal.")
-@click.option("--json", "form", flag_value="json", help="The same as --format json.")
-@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write there, not to the terminal.")
+@FORM_JSON
+@output_option("Write there, not to the terminal.")
 @click.option("--ignore-invariants", is_flag=True, help="Compare what another judge scored, too.")
 @click.option("--exit-zero", is_flag=True, help="End with 0 whatever the verdict is.")
-@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@REPORTS
 @exit_codes({0: "nothing got worse, or --exit-zero", 1: "a gate fails, a case newly fails, or the verdict is red"})
 def compare(before: str, after: str, form: str, output: Path | None, **options: Any) -> None:
     """Compare run A (before) with run B (after): ids, `latest`, `latest~1`, `baseline`, folders or metrics files."""

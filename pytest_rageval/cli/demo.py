@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cli.exit_codes import CODES_OF_PYTEST, exit_codes
+from pytest_rageval.cli.options import CODES_OF_PYTEST, exit_codes
 from pytest_rageval.errors import SettingsError
 
 A_CASE = "imaging-drift-size"

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from pytest_rageval.cli.check_lines import conclusion_lines, estimate_lines
-from pytest_rageval.cli.exit_codes import exit_codes
-from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.judge_check import conclusion_lines, estimate_lines
+from pytest_rageval.cli.options import JSON, echo_json, exit_codes
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.plan import own_rubrics
@@ -21,7 +20,7 @@ from pytest_rageval.tools.judge_check import judge_to_check, keep_result, verdic
 
 @click.command()
 @click.option("--judge", "is_judge_tried", is_flag=True, help="Put canaries to the judge too, which may cost money.")
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
+@JSON
 @exit_codes({0: "nothing is wrong", 1: "something is wrong"})
 def doctor(*, is_judge_tried: bool, as_json: bool) -> None:
     """Check what a run needs, from configuration to disk: ✔ fine, ! doubtful, ✘ wrong, each with what to do.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.config.project import Project, find_project
-from pytest_rageval.io.json_text import json_text
 from pytest_rageval.render.markdown.case_markdown import case_markdown
 from pytest_rageval.render.text.explain import Form, RecordedCase, explanation, recorded_case_of
 from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
@@ -28,8 +29,9 @@ WIDTH = 160
     "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True,
     help="markdown: what the page's copy gives; json: the record, and the observation that it was made of.",
 )  # fmt: skip
+@FORM_JSON
 @click.option("--full", "is_full", is_flag=True, help="Show texts of answer and chunks in full, not their first lines.")
-@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@REPORTS
 def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) -> None:
     """Explain CASE (an id or key) of RUN (an id, `latest`, `latest~1` or a folder): gold, what came, claims, every
     metric's arithmetic and every gate."""
@@ -48,7 +50,7 @@ def _show(project: Project, stored: StoredRun, record: Mapping[str, Any], form: 
     plan = plan_of(stored, project.settings, project.root)
     case = recorded_case_of(stored, record, plan.registry, project.baseline_file)
     if form == "json":
-        click.echo(json_text(_content(stored, case)))
+        echo_json(_content(stored, case), [f"rageval report {shlex.quote(stored.run_id)}"], indent=1)
     elif form == "markdown":
         click.echo(case_markdown(case.view), nl=False)
     else:

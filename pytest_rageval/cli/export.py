@@ -12,32 +12,26 @@ import click
 from rich.console import Console
 from rich.progress import track
 
+from pytest_rageval.cli.options import FORCE, REPORTS, output_option
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import ExportSource, look_through, replacing
-from pytest_rageval.export.parquet import write_parquet
-from pytest_rageval.export.report_json import json_lines
-from pytest_rageval.export.spreadsheet import csv_lines
-from pytest_rageval.export.sqlite import write_sqlite
-from pytest_rageval.export.trec_files import trec_qrels_lines, trec_run_lines
+from pytest_rageval.export.formats import FILES, TEXTS
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import Key
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.runs.disk.reader import open_stored_run
-from pytest_rageval.text import printable
-
-TEXTS = {"csv": csv_lines, "json": json_lines, "trec-run": trec_run_lines, "trec-qrels": trec_qrels_lines}
-FILES = {"parquet": write_parquet, "sqlite": write_sqlite}
+from pytest_rageval.text import counted, printable
 
 
 @click.command()
 @click.argument("run")
 @click.option("--format", "form", type=click.Choice([*TEXTS, *FILES]), required=True, help="What to write.")
-@click.option("--output", metavar="FILE", help="Where to (default: report.FORMAT in the run's folder); `-`: stdout.")
-@click.option("--force", is_flag=True, help="Replace FILE if it is there already.")
+@output_option("Where to (default: report.FORMAT in the run's folder); `-`: stdout.")
+@FORCE
 @click.option("--full-text", is_flag=True, help="Uncut texts, from observations.jsonl.")
-@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
-def export(run: str, form: str, output: str | None, reports: str | None, *, force: bool, full_text: bool) -> None:
+@REPORTS
+def export(run: str, form: str, output: Path | None, reports: str | None, *, force: bool, full_text: bool) -> None:
     """Export RUN (an id, `latest`, `latest~1` or a folder), each case and trial once, sorted by case key.
 
     csv: a row each, with a column for each metric; json: configuration, aggregates and all records; sqlite: tables
@@ -46,17 +40,18 @@ def export(run: str, form: str, output: str | None, reports: str | None, *, forc
     """
     project = find_project({"reports": reports})
     stored = open_stored_run(project.reports, run, project.baseline_file)
-    path = Path(output) if output else stored.path / f"report.{form}"
-    if output == "-" and form in FILES:
+    path = output or stored.path / f"report.{form}"
+    is_printed = path == Path("-")
+    if is_printed and form in FILES:
         raise click.UsageError(f"--output -: {form} is no text; name a file")
-    if output and output != "-" and path.exists() and not force:
+    if output and not is_printed and path.exists() and not force:
         raise SettingsError(f"--output: {_shown(path)} is there already; replace it with --force")
     source = look_through(stored, full_text=full_text)
     for note in source.notes:
         click.echo(shortened(printable(note), 500), err=True)
-    _write(replace(source, watch=_watched), form, None if output == "-" else path)
-    if output != "-":
-        click.echo(f"{_shown(path)}: {len(source):,} record{'' if len(source) == 1 else 's'}")
+    _write(replace(source, watch=_watched), form, None if is_printed else path)
+    if not is_printed:
+        click.echo(f"{_shown(path)}: {counted(len(source), 'record')}")
 
 
 def _write(source: ExportSource, form: str, path: Path | None) -> None:

@@ -8,10 +8,8 @@ from typing import Any
 
 import click
 
-from pytest_rageval.cli.end_of_run import exit_code_of, show
-from pytest_rageval.cli.exit_codes import exit_codes
-from pytest_rageval.cli.json_output import echo_json
-from pytest_rageval.cli.stored_run import opened, run_argument
+from pytest_rageval.cli.options import JSON, echo_json, exit_codes
+from pytest_rageval.cli.stored_run import exit_code_of, opened, run_argument, show
 from pytest_rageval.finish import Finished
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.plan import Plan
@@ -32,7 +30,7 @@ STYLES = {"failed": ("FAILED", "red"), "error": ("ERROR", "red"), "xfailed": ("X
     "--regression", "regressions", multiple=True, metavar="EXPR",
     help="Tolerated change against the baseline, as in 'recall_any@k drop 0.05' (repeatable).",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
+@JSON
 @exit_codes({0: "all gates hold", 1: "a case or a gate of the run fails"})
 def gate(
     run: str, reports: str | None, baseline: str | None, gates: tuple[str, ...], regressions: tuple[str, ...],

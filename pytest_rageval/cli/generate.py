@@ -14,8 +14,7 @@ import click
 from pytest_rageval.cases import find_case_files, load_file
 from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
 from pytest_rageval.cases.notes.note_folder import NoteFolder
-from pytest_rageval.cli.exit_codes import STOPPED, exit_codes
-from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.options import JSON, STOPPED, echo_json, exit_codes, output_option
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_target
@@ -34,15 +33,14 @@ REPLIES = ".drafts.replies"
 
 @click.command()
 @click.argument("docs", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path),
-              help="The file of drafts to add to (default: evalcases/DOCS.drafts.jsonl).")  # fmt: skip
+@output_option("The file of drafts to add to (default: evalcases/DOCS.drafts.jsonl).")
 @click.option("--llm", metavar="SPEC", help="Ask a model, too: openai:MODEL, openai:MODEL@URL, anthropic:MODEL …")
 @click.option("--questions", "most", default=3, show_default=True, type=click.IntRange(1, 20), metavar="N",
               help="Questions a section at most, of the model.")  # fmt: skip
 @click.option("--max-cost", metavar="USD", type=click.FloatRange(min=0, min_open=True),
               help="US dollars after which the model is not asked any more.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Say what asking the model would cost, and stop.")
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
+@JSON
 @exit_codes({
     1: "the model stopped answering, or --max-cost is spent; what was drafted is kept, and the same command goes on",
     STOPPED: "interrupted; what was drafted is kept, and the same command goes on",

@@ -10,9 +10,9 @@ from typing import Any
 import click
 from rich.cells import cell_len
 
-from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.config.project import find_project
-from pytest_rageval.export.spreadsheet import Cell, csv_line
+from pytest_rageval.export.formats import Cell, csv_line
 from pytest_rageval.model import Json
 from pytest_rageval.numbers import NO_VALUE, change, score_text
 from pytest_rageval.render.text.columns import aligned, blocks, shortened
@@ -41,8 +41,8 @@ LINE = 500
               help="Show this metric; repeatable. `recall_any` is that at each run's own k.")  # fmt: skip
 @click.option("--last", metavar="N", type=click.IntRange(1), help="Only the last N runs.")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
-@click.option("--json", "form", flag_value="json", help="The same as --format json.")
-@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@FORM_JSON
+@REPORTS
 def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str | None) -> None:
     """Show the metrics of all finished runs in time, grouped by the cases that they were run with, and below each run
     what was configured otherwise than in the one before."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.options import echo_json
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.text import printable

@@ -11,10 +11,9 @@ from typing import Any, NoReturn, Self
 
 import click
 
-from pytest_rageval.cli.decided_again import Deciding, deciding, deciding_options
-from pytest_rageval.cli.earlier_names import CommandOnRun
-from pytest_rageval.cli.exit_codes import STOPPED, exit_codes
+from pytest_rageval.cli.options import STOPPED, CommandOnRun, exit_codes
 from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.score import Deciding, deciding, deciding_options
 from pytest_rageval.cli.stored_run import Opened, opened, run_argument
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.errors import SettingsError
@@ -31,8 +30,8 @@ from pytest_rageval.prepare import run_check
 from pytest_rageval.render.run_reports import write_reports
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
-from pytest_rageval.rescore.rescore import Lines, Redo, check_observed, redo
-from pytest_rageval.rescore.rescore_plan import config_again, plan_again
+from pytest_rageval.rescore.relabel import Lines
+from pytest_rageval.rescore.rescore import Rescoring, check_observed, plan_again
 from pytest_rageval.runs.disk.folder import RunFolder, write_metrics
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.judge_notes import estimate
@@ -79,7 +78,7 @@ def judge(
     spending = {"judge_cache": cache_mode, "max_cost": max_cost}
     at = opened(run, reports=reports, baseline=baseline, **spending, **_settings_among(overrides))
     if shared.aggregate_only:
-        shared.end_with_aggregates(at)
+        shared.decide(at)
     check_observed(at.run)
     if is_spot_check:
         _spot_check(at, overrides, second_judge, spot_check_n)
@@ -118,16 +117,15 @@ def _judge_again(
                 check_judge_of(at.run, judge)
             described = described_judge(judge, plan.settings.judge_temperature)
             check = {} if judge.heuristic else {"judge_check": run_check(at.project, judge, plan)}
-            config = config_again(at.run, plan, judge=described, **check, **(labels.changed if labels else {}))
-            how = Redo(at.run, plan, config, at.baseline, labels=labels.cases if labels else None)
+            rescoring = Rescoring(at.run, plan, at.baseline, labels, changed={"judge": described, **check})
             with Progress("judged") as watch:
                 again = Rejudge(at.run, plan, judge, watch)
 
                 def judged(lines: Lines) -> Lines:
-                    yield from again.lines(labels.applied(lines) if labels else lines)
+                    yield from again.lines(lines)
                     interruptible.begin_writing()
 
-                finished = redo(how, judged)
+                finished = rescoring.score(judged)
         _say_failures(again)
         shared.end(finished, plan, at)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cli.exit_codes import exit_codes
-from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.options import JSON, echo_json, exit_codes
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_text
@@ -16,7 +15,7 @@ from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.cache_entries import Entry, Held, Unreadable, add, entries, held, opened, prune
 from pytest_rageval.judges.cache.cache_lines import BadLine, entry_line, read_cache_lines
 from pytest_rageval.numbers import file_size
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 
 MOST_PROBLEMS = 100
 
@@ -33,7 +32,7 @@ def judge_cache() -> None:
 
 @judge_cache.command()
 @_CACHE
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@JSON
 def stats(cache: Path | None, *, as_json: bool) -> None:
     """Count the judgements by rubric and model, with the days of the first and the last."""
     path = _path(cache)
@@ -45,7 +44,7 @@ def stats(cache: Path | None, *, as_json: bool) -> None:
         listed = [group._asdict() for group in groups]
         echo_json({"path": str(path), "bytes": size, "entries": number, "groups": listed})
         return
-    click.echo(f"{_shown(path)}: {_many(number)}, {file_size(size)}")
+    click.echo(f"{_shown(path)}: {counted(number, 'judgement')}, {file_size(size)}")
     _echo_groups(groups)
 
 
@@ -73,7 +72,7 @@ def export(file: Path, cache: Path | None) -> None:
             write_text(file, "".join(lines))
         except OSError as error:
             raise SettingsError(f"{_shown(file)}: cannot be written: {error.strerror}") from None
-    click.echo(f"exported {_many(len(lines))}", err=True)
+    click.echo(f"exported {counted(len(lines), 'judgement')}", err=True)
     for problem in _bounded(left_out):
         click.echo(problem, err=True)
     raise SystemExit(1 if left_out else 0)
@@ -104,7 +103,7 @@ def import_(file: Path, cache: Path | None, *, replace: bool) -> None:
     with opened(_path(cache), create=True) as connection:
         counts = add(connection, entries, replace=replace)
     click.echo(
-        f"read {_many(len(entries))}: {counts.added:,} added, {counts.replaced:,} replaced, "
+        f"read {counted(len(entries), 'judgement')}: {counts.added:,} added, {counts.replaced:,} replaced, "
         f"{counts.kept:,} there already"
     )
 
@@ -126,7 +125,7 @@ def prune_(cache: Path | None, older_than: int | None, model: str | None, rubric
     number = sum(group.entries for group in gone)
     verb = "would remove" if dry_run else "removed"
     size = "" if dry_run or not gone else f"; {file_size(_size(path))} are left"
-    click.echo(f"{_shown(path)}: {verb} {number:,} of {_many(before)}{size}")
+    click.echo(f"{_shown(path)}: {verb} {number:,} of {counted(before, 'judgement')}{size}")
     _echo_groups(gone)
 
 
@@ -153,10 +152,6 @@ def _echo_groups(groups: Iterable[Held]) -> None:
 def _bounded(problems: list[str]) -> list[str]:
     more = len(problems) - MOST_PROBLEMS
     return problems if more <= 0 else [*problems[:MOST_PROBLEMS], and_more(more)]
-
-
-def _many(number: int) -> str:
-    return f"{number:,} judgement{'' if number == 1 else 's'}"
 
 
 def _shown(path: Path) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import click
 
-from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.options import echo_json
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.label.label_agreement import LabelAgreement, agreements, disputed

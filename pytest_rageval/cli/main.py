@@ -9,8 +9,7 @@ from typing import NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from pytest_rageval.cli.colour import wants_colour
-from pytest_rageval.cli.json_output import echo_json, is_json_wanted
+from pytest_rageval.cli.options import echo_json, is_json_wanted, wants_colour
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.text import printable
 
@@ -60,6 +59,8 @@ VERBS = {
     },
 }
 """By group, the verbs and what they are about."""
+MODULE_OF = {"abstention": "score", "answers": "case_exchange"}
+"""Modules of the verbs that share theirs with another."""
 GROUP_OF = {verb: group for group, verbs in VERBS.items() for verb in verbs}
 
 
@@ -73,7 +74,9 @@ class Verbs(click.Group):
         if cmd_name not in GROUP_OF:
             return None
         name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(importlib.import_module(f"pytest_rageval.cli.{name}"), name)
+        command: click.Command = getattr(
+            importlib.import_module(f"pytest_rageval.cli.{MODULE_OF.get(name, name)}"), name
+        )
         return command
 
     def resolve_command(

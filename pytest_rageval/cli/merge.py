@@ -6,8 +6,8 @@ import click
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.discovery import find_case_files
-from pytest_rageval.cli.end_of_run import end
-from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.options import REPORTS, exit_codes
+from pytest_rageval.cli.stored_run import end
 from pytest_rageval.comparison.baseline import project_baseline
 from pytest_rageval.config.project import find_project
 from pytest_rageval.rescore.merge import check_parts
@@ -19,7 +19,7 @@ from pytest_rageval.runs.stored_plan import plan_of
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…")
 @click.option("--run-id", metavar="ID", help="Name of the merged run's folder (default: the UTC time).")
-@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@REPORTS
 @click.option("--baseline", metavar="PATH", help="Baseline to compare with (default: REPORTS/baseline.json).")
 @click.option("--update-baseline", is_flag=True, help="Accept the merged run as the new baseline.")
 @exit_codes({1: "a case or a gate of the whole run fails"})

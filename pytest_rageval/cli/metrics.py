@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import click
 
-from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.options import JSON, echo_json
 from pytest_rageval.config.project import find_project
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.reference.definitions_page import NAMES, metrics_page
@@ -19,7 +19,7 @@ from pytest_rageval.plan import own_rubrics
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@JSON
 @click.option("--markdown", is_flag=True, help="Print the page of all metrics as Markdown.")
 def metrics(name: str | None, as_json: bool, markdown: bool) -> None:
     """List all metrics by layer, or say everything about the metric NAME (recall@5 means recall_any).

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import click
 
-from pytest_rageval.cli.case_choice import chosen_cases
-from pytest_rageval.cli.exit_codes import exit_codes
+from pytest_rageval.cli.case_files import chosen_cases
 from pytest_rageval.cli.main import Verbs
+from pytest_rageval.cli.options import exit_codes
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.render.text.repl_lines import (

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from pytest_rageval.cli.options import REPORTS, output_option
 from pytest_rageval.comparison.side import open_side
 from pytest_rageval.config.project import find_project
 from pytest_rageval.numbers import file_size
@@ -21,9 +22,9 @@ from pytest_rageval.runs.disk.reader import open_stored_run
 @click.option("--compare", "other", metavar="B", help="Compare with run B instead of what the run was compared with.")
 @click.option("--full", is_flag=True, help=f"Put the page of every case into the file, not of the worst {BUDGET:,}.")
 @click.option("--max-mb", type=click.FloatRange(min=0.1), metavar="N", help="As many pages of cases as fit into N MB.")
-@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Default: report.html in the run.")
+@output_option("Default: report.html in the run.")
 @click.option("--open", "is_opened", is_flag=True, help="Open it in a browser.")
-@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@REPORTS
 def report(
     run: str, other: str | None, full: bool, max_mb: float | None, output: Path | None, is_opened: bool,
     reports: str | None,

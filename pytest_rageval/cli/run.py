@@ -13,21 +13,23 @@ from typing import Any, NamedTuple
 import click
 
 from pytest_rageval.cli.case_selection import BrokenCaseFiles, CaseSelection, Wanted, select_cases
-from pytest_rageval.cli.earlier_names import with_present_names
-from pytest_rageval.cli.end_of_run import show
-from pytest_rageval.cli.exit_codes import (
+from pytest_rageval.cli.options import (
     BROKEN_CASES,
     CODES_OF_PYTEST,
     INTERNAL,
     INTERRUPTED,
     NO_CASES,
     USAGE,
+    as_written_here,
+    echo_json,
     exit_codes,
+    run_options,
+    settings_given,
+    with_present_names,
 )
-from pytest_rageval.cli.json_output import echo_json
 from pytest_rageval.cli.pipeline import Elsewhere, Ended, Pipeline, prepare_unjudged, resume_command
-from pytest_rageval.cli.run_options import as_written_here, run_options, settings_given
 from pytest_rageval.cli.screen import Screen
+from pytest_rageval.cli.stored_run import show
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import JudgeUnavailable, RagevalError, SettingsError

@@ -11,8 +11,7 @@ from typing import Any
 import click
 from rich.cells import cell_len
 
-from pytest_rageval.cli.exit_codes import exit_codes
-from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.options import JSON, REPORTS, echo_json, exit_codes
 from pytest_rageval.comparison.baseline import read_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -21,10 +20,8 @@ from pytest_rageval.render.text.columns import aligned, blocks, shortened
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.disk.prune import KeptRun, kept_run, kept_runs, may_go, remove
 from pytest_rageval.runs.disk.reader import open_stored_run
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 
-_REPORTS = click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 VERSIONS = ("dataset_version", "index_build_version", "retriever_version", "answerer_version")
 WIDEST = 80
 PIPED = 200
@@ -37,8 +34,8 @@ def runs() -> None:
 
 
 @runs.command(name="list")
-@_REPORTS
-@_JSON
+@REPORTS
+@JSON
 def list_(reports: str | None, *, as_json: bool) -> None:
     """List all runs by time, with what they came to and the room they take."""
     project = find_project({"reports": reports})
@@ -53,13 +50,13 @@ def list_(reports: str | None, *, as_json: bool) -> None:
         return
     for line in _table(runs, baseline, shutil.get_terminal_size((PIPED, 24)).columns):
         click.echo(line)
-    click.echo(f"{_many(len(runs))}, {file_size(sum(run.bytes for run in runs))}")
+    click.echo(f"{counted(len(runs), 'run')}, {file_size(sum(run.bytes for run in runs))}")
 
 
 @runs.command()
 @click.argument("run")
-@_REPORTS
-@_JSON
+@REPORTS
+@JSON
 def show(run: str, reports: str | None, *, as_json: bool) -> None:
     """Show RUN (an id, `latest`, `latest~1` or a folder): configuration, versions, files, aggregates."""
     project = find_project({"reports": reports})
@@ -84,7 +81,7 @@ def show(run: str, reports: str | None, *, as_json: bool) -> None:
 @click.option("--older-than", metavar="DAYS", type=click.FloatRange(0, 100_000), help="Only what is older than that.")
 @click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_REPORTS
+@REPORTS
 @exit_codes({1: "a run could not be removed"})
 def prune(keep: int | None, older_than: float | None, reports: str | None, *, dry_run: bool, yes: bool) -> None:
     """Remove runs that are neither among the last N nor younger than DAYS.
@@ -100,7 +97,7 @@ def prune(keep: int | None, older_than: float | None, reports: str | None, *, dr
     for run, reason in selection.kept:
         click.echo(f"stays: {_id(run)}: {reason}")
     if not selection.removed:
-        click.echo(f"nothing to remove among {_many(len(every))}")
+        click.echo(f"nothing to remove among {counted(len(every), 'run')}")
         return
     if dry_run or not yes:
         _echo_removed("would go: ", selection.removed)
@@ -114,14 +111,18 @@ def prune(keep: int | None, older_than: float | None, reports: str | None, *, dr
     for run, reason in done.kept:
         click.echo(f"stays: {_id(run)}: {printable(reason)}", err=True)
     left = len(every) - len(done.removed)
-    click.echo(f"removed {_many(len(done.removed))}, {file_size(sum(run.bytes for run in done.removed))}; {left} left")
+    click.echo(
+        f"removed {counted(len(done.removed), 'run')}, {file_size(sum(run.bytes for run in done.removed))}; {left} left"
+    )
     sys.exit(1 if done.kept else 0)
 
 
 def _agreed(number: int) -> bool:
     if not sys.stdin.isatty():
-        raise SettingsError(f"{_many(number)} would be removed, and nobody can be asked here; say --yes, or --dry-run")
-    return click.confirm(f"Remove {_many(number)}?")
+        raise SettingsError(
+            f"{counted(number, 'run')} would be removed, and nobody can be asked here; say --yes, or --dry-run"
+        )
+    return click.confirm(f"Remove {counted(number, 'run')}?")
 
 
 # ── where ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -252,7 +253,3 @@ def _next_of_run(run: KeptRun, baseline: str | None) -> Iterator[str]:
         yield f"rageval compare baseline {name}"
     if run.outcomes is not None:
         yield f"rageval report {name}"
-
-
-def _many(number: int) -> str:
-    return f"{number:,} run{'' if number == 1 else 's'}"

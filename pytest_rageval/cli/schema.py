@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -13,8 +12,8 @@ import click
 from pydantic import TypeAdapter
 
 from pytest_rageval.cases import case_schema
-from pytest_rageval.cli.exit_codes import exit_codes_of
 from pytest_rageval.cli.metrics import describe
+from pytest_rageval.cli.options import exit_codes_of
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings import ENVIRONMENT, Settings
 from pytest_rageval.config.settings_sources import TABLE_ONLY_AS_OPTION
@@ -163,65 +162,37 @@ def _is_idle(key: str, inner: Any) -> bool:
     return (key == "title" and isinstance(inner, str)) or (key == "default" and inner is None)
 
 
-@dataclass(frozen=True, slots=True)
-class _FailedGate:
-    metric: str
-    threshold: str
-    value: float | None = None
-    tag: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    passed: bool
-    gates_held: int
-    failed_gates: list[_FailedGate]
-
-
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """The kinds of what a result holds; null is absent, so what may be null has a default."""
-
-    case_key: str
-    trial: int
-    test_case_id: str
-    content_hash: str
-    answerable: bool
-    tags: list[str]
-    source: dict[str, Json]
-    outcome: Literal["passed", "failed", "error", "skipped", "xfailed"]
-    references: list[dict[str, Json]]
-    retrieved_chunks: list[dict[str, Json]]
-    latency: dict[str, float | None]
-    scores: dict[str, float]
-    score_details: dict[str, dict[str, Json]]
-    cost: dict[str, Json]
-    verdict: _Verdict
-    skipped_metrics: dict[str, str | None]
-    attempts: int
-    category: str | None = None
-    difficulty: str | None = None
-    domain: str | None = None
-    reason: str | None = None
-    question: str | None = None
-    answer: str | None = None
-    judge: dict[str, Json] | None = None
-    abstention: dict[str, Json] | None = None
-    error: dict[str, str | None] | None = None
+_Table = dict[str, Json]
+_KINDS: Mapping[str, Any] = {
+    **dict.fromkeys(("case_key", "test_case_id", "content_hash"), str),
+    **dict.fromkeys(("category", "difficulty", "domain", "reason", "question", "answer"), str | None),
+    **dict.fromkeys(("trial", "attempts"), int), "answerable": bool, "tags": list[str],
+    "outcome": Literal["passed", "failed", "error", "skipped", "xfailed"],
+    **dict.fromkeys(("source", "cost"), _Table), **dict.fromkeys(("judge", "abstention"), _Table | None),
+    **dict.fromkeys(("references", "retrieved_chunks"), list[_Table]),
+    "latency": dict[str, float | None], "scores": dict[str, float], "score_details": dict[str, _Table],
+    "skipped_metrics": dict[str, str | None], "error": dict[str, str | None] | None,
+}  # fmt: skip
+"""The kinds of what a result holds, as far as readers rely on them."""
+_VERDICT: Json = {"type": "object", "required": ["passed", "gates_held", "failed_gates"], "properties": {
+    "passed": {"type": "boolean"}, "gates_held": {"type": "integer"},
+    "failed_gates": {"type": "array", "items": {"type": "object", "required": ["metric", "threshold"], "properties": {
+        "metric": {"type": "string"}, "threshold": {"type": "string"},
+        "value": {"type": ["number", "null"]}, "tag": {"type": ["string", "null"]},
+    }}},
+}}  # fmt: skip
 
 
 def result_schema() -> dict[str, Json]:
-    """JSON Schema (draft 2020-12) of a line of results.jsonl: every key that is written, with the kind of its value as
-    far as readers rely on it."""
+    """Return the JSON Schema (draft 2020-12) of a line of results.jsonl: every key, with the kind of its value."""
     plan = make_plan(Settings(), load_registry())
     written = result_record(CaseResult(EvalCase(id="", question=""), "error"), plan, "")
-    kinds = TypeAdapter(_Result).json_schema()
+    kinds: dict[str, Json] = {name: TypeAdapter(kind).json_schema() for name, kind in _KINDS.items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Result of a case",
         "description": f"One line of results.jsonl, schema {SCHEMA}; docs/runs.md says what each key means.",
         "type": "object",
-        "properties": {name: kinds["properties"].get(name, {}) for name in written},
+        "properties": {name: (kinds | {"verdict": _VERDICT}).get(name, {}) for name in written},
         "required": [*written],
-        "$defs": kinds["$defs"],
     }

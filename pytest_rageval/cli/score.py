@@ -1,16 +1,103 @@
-"""`rageval score RUN`: a stored run scored again, from what was observed."""
+"""`rageval score RUN` and `rageval abstention RUN`: a stored run scored again, from what was observed."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
-from pytest_rageval.cli.decided_again import deciding, deciding_options
-from pytest_rageval.cli.earlier_names import CommandOnRun
-from pytest_rageval.cli.exit_codes import exit_codes
-from pytest_rageval.cli.stored_run import opened, run_argument
-from pytest_rageval.text import names_of
+from pytest_rageval.cases import find_case_files, load_file
+from pytest_rageval.cli.options import CommandOnRun, exit_codes
+from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.stored_run import Opened, end, opened, run_argument
+from pytest_rageval.finish import Finished
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.metrics.registry import Measure
+from pytest_rageval.plan import Plan
+from pytest_rageval.rescore.relabel import Labels, read_new_labels
+from pytest_rageval.rescore.rescore import Rescoring, check_observed, is_described_measure, plan_again
+from pytest_rageval.runs.disk.folder import write_metrics
+from pytest_rageval.text import counted, names_of
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class Deciding(NamedTuple):
+    """What the shared options say: files of new labels, aggregates alone, and where metrics.json is to go as well."""
+
+    paths: tuple[Path, ...]
+    aggregate_only: bool
+    output_metrics: Path | None
+
+    def labels(self, at: Opened) -> Labels | None:
+        """The new labels for the run; None where no files were named. What they leave out is said."""
+        return _labels(at, self.paths) if self.paths else None
+
+    def decide(
+        self, at: Opened, metrics: Sequence[str] = (), stays: Callable[[Measure], bool] = is_described_measure
+    ) -> NoReturn:
+        """Score the run again, or only aggregate it, by the new labels if any were named, and leave.
+
+        `stays`: which measures keep their scores where the labels are those of the run.
+        """
+        if not self.aggregate_only:
+            check_observed(at.run)
+        plan = plan_again(at.run, at.settings, at.root, metrics=() if self.aggregate_only else metrics)
+        labels = self.labels(at)
+        with Progress("scored") as watch:
+            rescoring = Rescoring(at.run, plan, at.baseline, labels, stays, watch=watch)
+            finished = rescoring.aggregate() if self.aggregate_only else rescoring.score()
+        self.end(finished, plan, at)
+
+    def end(self, finished: Finished, plan: Plan, at: Opened) -> NoReturn:
+        """Write metrics.json where it is wanted as well, show the run, and leave."""
+        if self.output_metrics is not None:
+            write_metrics(self.output_metrics, finished.metrics)
+        end(finished, plan, at.project.baseline_file)
+
+
+def deciding_options(command: F) -> F:
+    """`--cases`, `--aggregate-only` and `--output-metrics`, as parameters for `deciding`."""
+    for option in (
+        click.option("--output-metrics", type=click.Path(path_type=Path), metavar="FILE",
+                     help="Write metrics.json here too."),
+        click.option("--aggregate-only", is_flag=True, help="Leave scores and verdicts; aggregate and compare anew."),
+        click.option("--cases", "paths", multiple=True, type=click.Path(exists=True, path_type=Path), metavar="PATH",
+                     help="Case file, or folder of them, with new labels for the same questions (repeatable)."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def deciding(options: dict[str, Any], *, changes_scores: Sequence[str] = ()) -> Deciding:
+    """The shared options, taken from those of a command; `changes_scores`: its other options that were given."""
+    shared = Deciding(**{name: options.pop(name) for name in Deciding._fields})
+    if shared.aggregate_only and changes_scores:
+        change = "change" if len(changes_scores) > 1 else "changes"
+        raise click.UsageError(
+            f"--aggregate-only leaves scores as they are; {' and '.join(changes_scores)} {change} them"
+        )
+    return shared
+
+
+def _labels(at: Opened, paths: Sequence[Path]) -> Labels:
+    files = list(dict.fromkeys(file.resolve() for path in paths for file in _files_at(path)))
+    if not files:
+        raise click.UsageError(f"--cases: no case files in {', '.join(map(str, paths))}")
+    most = at.settings.max_line_bytes
+    labels = read_new_labels(at.run, [load_file(file, at.root, max_line_bytes=most) for file in files], at.root)
+    if labels.kept:
+        kept = listed(labels.kept)
+        click.secho(f"{counted(len(labels.kept), 'case')} of the run not there, labels kept: {kept}", fg="yellow")
+    if labels.unasked:
+        click.secho(f"{counted(labels.unasked, 'case')} there not asked in this run, left out", fg="yellow")
+    return labels
+
+
+def _files_at(path: Path) -> list[Path]:
+    return find_case_files(path, ("*.jsonl", "*.csv")) if path.is_dir() else [path]
 
 
 @click.command(cls=CommandOnRun)
@@ -22,4 +109,20 @@ def score(run: str, reports: str | None, baseline: str | None, metrics: str | No
     """Score RUN (an id, `latest`, `latest~1` or a folder) again from its observations, with the judgements that it has:
     records, verdicts, metrics.json and summary.md are rewritten together. Nothing is asked or judged."""
     shared = deciding(options, changes_scores=["--metrics"] if metrics else [])
-    shared.score_again(opened(run, reports=reports, baseline=baseline), names_of(metrics))
+    shared.decide(opened(run, reports=reports, baseline=baseline), names_of(metrics))
+
+
+@click.command(cls=CommandOnRun)
+@run_argument
+@deciding_options
+@exit_codes({1: "a case or a gate of the run fails"})
+def abstention(run: str, reports: str | None, baseline: str | None, **options: Any) -> None:
+    """Score the abstention layer of RUN (an id, `latest`, `latest~1` or a folder) again from its observations; also
+    where the run had not scored it. All other scores stay as recorded, unless --cases brings new labels; verdicts,
+    metrics.json and summary.md follow."""
+    at = opened(run, reports=reports, baseline=baseline)
+    deciding(options).decide(at, ("abstention",), stays=_is_of_another_layer)
+
+
+def _is_of_another_layer(measure: Measure) -> bool:
+    return measure.metric.layer != "abstention"

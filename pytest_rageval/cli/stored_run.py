@@ -1,19 +1,29 @@
-"""What verbs need that decide a stored run again: the run, the project and its baseline."""
+"""A stored run that a verb works on: opened in its project, and shown with pytest's exit code when it is written."""
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
+from pytest_rageval.cli.options import BASELINE, REPORTS
 from pytest_rageval.comparison.baseline import Baseline, project_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
+from pytest_rageval.finish import Finished
+from pytest_rageval.plan import Plan
+from pytest_rageval.render.gate_tests import gate_tests
+from pytest_rageval.render.run_reports import write_all_reports
+from pytest_rageval.render.text.summary_terminal import summary
 from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
+from pytest_rageval.text import printable
 
 F = TypeVar("F", bound=Callable[..., object])
+COLOURS = frozenset({"green", "red", "yellow"})
 
 
 class Opened(NamedTuple):
@@ -33,14 +43,46 @@ class Opened(NamedTuple):
 
 
 def opened(run_name: str, **options: Any) -> Opened:
-    """The run of this id in the project of the current folder; `options` are settings, None where not given."""
+    """Open the run of this id in the project of the current folder; `options` are settings, None where not given."""
     project = find_project(options)
     baseline = project_baseline(project)
     return Opened(project, open_stored_run(project.reports, run_name, project.baseline_file), baseline)
 
 
 def run_argument(command: F) -> F:
-    """`RUN`, `--reports` and `--baseline`."""
-    command = click.option("--baseline", metavar="PATH", help="Baseline (default: REPORTS/baseline.json).")(command)
-    command = click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")(command)
-    return click.argument("run")(command)
+    """Add `RUN`, `--reports` and `--baseline`."""
+    return click.argument("run")(REPORTS(BASELINE(command)))
+
+
+def end(finished: Finished, plan: Plan, baseline: Path) -> NoReturn:
+    """Show a run that was just written, write its reports, and leave with its exit code."""
+    code = exit_code_of(finished, plan)
+    reports = write_all_reports(finished.folder, plan, finished.cases, baseline, exit_status=code)
+    show(finished, plan)
+    for note in reports.notes:
+        click.secho(printable(note), fg="yellow")
+    click.echo(f"summary: {finished.folder / 'summary.md'}")
+    if reports.page is not None:
+        click.echo(printable(reports.page.problem or f"report:  {reports.page.path}"))
+    sys.exit(code)
+
+
+def show(finished: Finished, plan: Plan, worded: Callable[[str], str] = str) -> int:
+    """Show what a run comes to, each line as `worded` makes it, and return its exit code."""
+    width = shutil.get_terminal_size().columns
+    for line in summary(finished.metrics, finished.rows, width=width, verbose=False):
+        colour = line.style if line.style in COLOURS else None
+        click.secho(worded(printable(line.text)), fg=colour, bold=line.style == "bold")
+    for note in finished.notes:
+        click.secho(worded(printable(note)), fg="yellow")
+    for test in gate_tests(finished, plan):
+        if test.outcome == "failed":
+            click.secho(worded(printable(f"FAILED {test.name} - {test.message}")), fg="red")
+    return exit_code_of(finished, plan)
+
+
+def exit_code_of(finished: Finished, plan: Plan) -> int:
+    """Return 1 if a gate or a case failed, else 0."""
+    has_failed_gate = any(test.outcome == "failed" for test in gate_tests(finished, plan))
+    outcomes = finished.metrics["outcomes"]
+    return int(bool(has_failed_gate or outcomes["failed"] or outcomes["error"]))

@@ -10,11 +10,9 @@ from typing import Any
 
 import click
 
-from pytest_rageval.cli.case_choice import chosen_cases
-from pytest_rageval.cli.exit_codes import STOPPED, exit_codes
-from pytest_rageval.cli.json_output import echo_json
+from pytest_rageval.cli.case_files import chosen_cases
+from pytest_rageval.cli.options import STOPPED, as_arguments, echo_json, exit_codes
 from pytest_rageval.cli.progress import Progress
-from pytest_rageval.cli.run_options import as_arguments
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Finished

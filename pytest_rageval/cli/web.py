@@ -11,6 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from pytest_rageval.cli.options import REPORTS
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
@@ -25,7 +26,7 @@ NEEDED = ("fastapi", "uvicorn", "python_multipart")
 )
 @click.option("--port", type=click.IntRange(0, 65_535), default=8765, show_default=True, help="0: a free one.")
 @click.option("--data", metavar="DIR", type=click.Path(path_type=Path), help="Agents, datasets, jobs (default: data).")
-@click.option("--reports", metavar="DIR", help="Folder of runs (default: as configured).")
+@REPORTS
 @click.option(
     "--token",
     metavar="WORD",
@@ -92,9 +93,9 @@ def _serve(
     """
     _check_extra()
     from pytest_rageval.web.app import create_web_app  # here, because the extra may be missing
-    from pytest_rageval.web.security.token_check import new_token
+    from pytest_rageval.web.security.session import new_token
     from pytest_rageval.web.server import serve_web
-    from pytest_rageval.web.settings import WebLimits, WebSettings
+    from pytest_rageval.web.site import WebLimits, WebSettings
 
     settings = WebSettings(
         root=project.root.resolve(), reports=project.reports.resolve(), data=data.resolve(),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pytest_rageval.comparison.baseline import Baseline
 from pytest_rageval.comparison.outcomes import ending_again
@@ -19,16 +18,14 @@ from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import NOWHERE, Answer, CaseResult, EvalCase, Judgement, Matching, Observation, Source
 from pytest_rageval.plan import Plan, make_plan
-from pytest_rageval.rescore.recorded_measures import recorded_run_measures
-from pytest_rageval.rescore.rescore import again
+from pytest_rageval.rescore.relabel import Line
+from pytest_rageval.rescore.rescore import recorded_run_measures, same_extent
 from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
 from pytest_rageval.runs.disk.folder import RunFolder
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.records import verdict_record
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
-
-Record = Mapping[str, Any]
 
 
 def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
@@ -77,10 +74,10 @@ def regate(run: StoredRun, plan: Plan, baseline: Baseline | None) -> Finished:
     for records in run.cases():
         for record in _gated(records, plan, baseline):
             keeper.note(record)
-    return conclude(keeper, plan, again(keeper, earlier), baseline)
+    return conclude(keeper, plan, same_extent(keeper, earlier), baseline)
 
 
-def _gated(records: Sequence[Record], plan: Plan, baseline: Baseline | None) -> Iterator[Record]:
+def _gated(records: Sequence[Line], plan: Plan, baseline: Baseline | None) -> Iterator[Line]:
     """The records of a case with the verdict of the plan's gates; those of an error, or of a case that something else
     than unobserved gold has skipped, as they are."""
     is_skipped = records[0]["outcome"] == "skipped" and not any(_unobserved(record) for record in records)
@@ -101,7 +98,7 @@ def _gated(records: Sequence[Record], plan: Plan, baseline: Baseline | None) -> 
         yield {**record, "decision_hash": decision, "outcome": outcome, "reason": reason, "verdict": verdict}
 
 
-def _failed_judgement(records: Sequence[Record], first: CaseResult, plan: Plan) -> dict[str, str] | None:
+def _failed_judgement(records: Sequence[Line], first: CaseResult, plan: Plan) -> dict[str, str] | None:
     """Return the error of a case of which a gate reads a metric whose judgement failed."""
     is_heuristic = any(record["judge"] and record["judge"]["heuristic"] for record in records)
     gates = plan.gates_reading(first.case, records[0]["gold"] or "none")
@@ -111,7 +108,7 @@ def _failed_judgement(records: Sequence[Record], first: CaseResult, plan: Plan) 
     return {"kind": kind, "message": message} if kind else None
 
 
-def _recorded(record: Record) -> CaseResult:
+def _recorded(record: Line) -> CaseResult:
     """As much of a trial's result as gates look at."""
     return CaseResult(
         _case(record),
@@ -125,16 +122,16 @@ def _recorded(record: Record) -> CaseResult:
     )
 
 
-def _unobserved(record: Record) -> tuple[str, ...]:
+def _unobserved(record: Line) -> tuple[str, ...]:
     return tuple(record["verdict"].get("unobserved", ()))
 
 
-def _test(record: Record) -> str | None:
+def _test(record: Line) -> str | None:
     key = f"{record['source']['file']}::{record['test_case_id']}"
     return record["case_key"].removeprefix(key).removeprefix("::") or None
 
 
-def _case(record: Record) -> EvalCase:
+def _case(record: Line) -> EvalCase:
     """As much of the case as gates look at."""
     return EvalCase(
         id=record["test_case_id"],
@@ -150,7 +147,7 @@ def _case(record: Record) -> EvalCase:
     )
 
 
-def _stand_in(record: Record) -> Observation:
+def _stand_in(record: Line) -> Observation:
     """As much of the observation as gates look at: the kind of gold, and which scores a judge gave, of what kind."""
     judge = record["judge"] or {"prompt_versions": {}}
     judgements = {

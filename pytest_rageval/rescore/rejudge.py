@@ -13,7 +13,8 @@ from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import NOTHING, Answer, Observation, Problem, Timings, Trial
 from pytest_rageval.plan import Plan
-from pytest_rageval.rescore.rescore import Line, Lines, observed_of, trial_of
+from pytest_rageval.rescore.relabel import Line, Lines
+from pytest_rageval.rescore.rescore import observed_of, trial_of
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.runs.records import observation_record, to_line
 from pytest_rageval.text import printable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,13 @@ from pytest_rageval.cases import CaseFile, case_to_mapping, content_hash
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.line_index import record_at
 from pytest_rageval.model import EvalCase
-from pytest_rageval.rescore.rescore import Lines
 from pytest_rageval.runs.comparable import asked_differently
 from pytest_rageval.runs.config import dataset_hash_of, dataset_version
 from pytest_rageval.runs.disk.reader import StoredRun, recorded_case
 from pytest_rageval.runs.record_texts import CUT
+
+Line = Mapping[str, Any]
+Lines = Iterator[Line]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,14 @@ class Labels:
         """What config.json says otherwise with these labels."""
         return {"dataset_hash": self.dataset, "dataset_version": self.version}
 
+    def of(self, file: str, case_id: str) -> EvalCase | None:
+        """Return a case with its new labels; None where they are as before."""
+        return self.cases.get(_key(file, case_id))
+
     def applied(self, lines: Lines) -> Lines:
         """Lines of observations.jsonl with these labels."""
         for line in lines:
-            case = self.cases.get(_key(line["case"]["source"][0], line["case"]["id"]))
+            case = self.of(line["case"]["source"][0], line["case"]["id"])
             yield line if case is None else {**line, "case": case_to_mapping(case) | {"source": list(case.source)}}
 
 
@@ -67,7 +73,7 @@ def read_new_labels(run: StoredRun, files: Sequence[CaseFile], root: Path) -> La
         elif namesakes:
             listed = ", ".join(str(case.source) for case in namesakes)
             problems.append(f"{key}: its id is that of {len(namesakes)} cases ({listed}); leave all but one out")
-    problems += _changed(cases, records, _asked(run))
+    problems += _changed(cases, records, run)
     if problems:
         raise CaseError(*problems)
     return _labels(run, files, root, cases, records)
@@ -77,16 +83,16 @@ def _labels(
     run: StoredRun,
     files: Sequence[CaseFile],
     root: Path,
-    found_cases: Mapping[str, EvalCase],
-    records: Mapping[str, Mapping[str, Any]],
+    found: Mapping[str, EvalCase],
+    records: Mapping[str, Line],
 ) -> Labels:
-    used = {case.key for case in found_cases.values()}
+    used = {case.key for case in found.values()}
     unasked = [case for file in files for case in file.cases if case.key not in used]
-    kept = tuple(key for key in records if key not in found_cases)
+    kept = tuple(key for key in records if key not in found)
     # A case keeps its key, and so its place in baselines, wherever its labels come from.
     cases = {
         key: case if case.key == key else replace(case, source=case.source._replace(**records[key]["source"]))
-        for key, case in found_cases.items()
+        for key, case in found.items()
     }
     contents = {key: record["content_hash"] for key, record in records.items()}
     contents |= {key: content_hash(case) for key, case in cases.items()}
@@ -94,7 +100,7 @@ def _labels(
         # The dataset of a part is that of the whole, so that its parts can be merged.
         contents |= {case.key: content_hash(case) for case in unasked}
     dataset = dataset_hash_of(contents.items())
-    is_theirs = used == found_cases.keys() and not kept
+    is_theirs = used == found.keys() and not kept
     version = dataset_version(dataset, [file.path for file in files] if is_theirs else [], root)
     if dataset == run.config["dataset_hash"]:
         version = run.config["dataset_version"]
@@ -105,21 +111,14 @@ def _key(file: str, case_id: str) -> str:
     return f"{file}::{case_id}"
 
 
-def _asked(run: StoredRun) -> Iterator[EvalCase]:
-    """The observed cases as they were asked."""
-    yield from (recorded_case(record_at(place)) for place in run.observation_places().values())
-
-
-def _changed(
-    cases: Mapping[str, EvalCase], records: Mapping[str, Mapping[str, Any]], asked: Iterable[EvalCase]
-) -> list[str]:
-    """What is not as it was asked, a line a case."""
+def _changed(cases: Mapping[str, EvalCase], records: Mapping[str, Line], run: StoredRun) -> list[str]:
+    """Return a line for each case that is not as it was asked."""
     changed: dict[str, str] = {}
     for key, case in cases.items():
         written = records[key]["question"]
         if written is not None and case.question[:CUT] != written[:CUT]:
             changed[key] = "question"
-    for old in asked:
+    for old in (recorded_case(record_at(place)) for place in run.observation_places().values()):
         new = cases.get(old.key)
         if new is not None and (names := asked_differently(old, new)):
             changed[old.key] = " and ".join(names)

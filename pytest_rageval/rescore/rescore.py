@@ -1,121 +1,175 @@
-"""Re-scoring of a stored run: scores, verdicts and aggregates anew from what was observed."""
+"""Re-scoring of a stored run: scores, verdicts and aggregates computed again from what was observed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Baseline
 from pytest_rageval.comparison.outcomes import ending_again
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed, Unobserved, evaluation
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import record_at
-from pytest_rageval.model import EvalCase, Problem, Timings, Trial
-from pytest_rageval.plan import Plan
-from pytest_rageval.rescore.recorded_measures import (
-    Stays,
-    is_described_measure,
-    recorded_measures,
-    recorded_run_measures,
-)
+from pytest_rageval.io.masking import public_target
+from pytest_rageval.metrics.described import is_described
+from pytest_rageval.metrics.registry import Measure
+from pytest_rageval.model import NotApplicable, Observation, Problem, RunFacts, Score, Timings, Trial
+from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.rescore.relabel import Labels, Line, Lines
+from pytest_rageval.runs.config import config_hash_of
 from pytest_rageval.runs.disk.folder import RunFolder
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun, observation_of, recorded_case
 from pytest_rageval.runs.disk.writer import Keeper
+from pytest_rageval.runs.record_texts import CUT
 from pytest_rageval.runs.records import case_fields, result_record, to_line
+from pytest_rageval.runs.stored_plan import registry_of, settings_of
 from pytest_rageval.targets.native_contract import answer_from_response
 
+OF_JUDGING = ("judge", "judge_base_url", "judge_temperature", "judge_repeats", "rubrics", "retrieval_only")
+"""Settings that judging again may change; all others stay as the run had them."""
 NOT_OBSERVED = frozenset({"crash", "setup", "record"})
 """Kinds of error of which an observation, where there is one, says nothing."""
-Line = Mapping[str, Any]
-Lines = Iterator[Line]
 
 
-def _unseen(done: int) -> None:
-    """Nobody watches."""
+def is_described_measure(measure: Measure) -> bool:
+    """Return whether this is a metric of the project's own, of which the run knows the description only."""
+    return is_described(measure.metric)
 
 
-@dataclass(frozen=True, slots=True)
-class Redo:
-    """How a stored run is decided again.
+def no_progress(done: int) -> None:
+    """Ignore the number of cases that are done."""
 
-    plan      its own plan (`replan.plan_again`), and `config` what config.json is to say then
+
+@dataclass(frozen=True)
+class Rescoring:
+    """A stored run that is decided again.
+
+    plan      its own plan (`plan_again`)
     baseline  what its verdict is compared with
-    stays     measures that keep their recorded scores
-    labels    by key, cases with new labels; they are in the observations already
+    labels    new labels for its cases; they are written to its observations too
+    stays     measures that keep their recorded scores, as long as labels do not change
+    changed   what config.json says otherwise
     watch     called with the number of cases that are done
     """
 
     run: StoredRun
     plan: Plan
-    config: Mapping[str, Any]
     baseline: Baseline | None
-    stays: Stays = is_described_measure
-    labels: Mapping[str, EvalCase] | None = None
-    watch: Callable[[int], None] = _unseen
+    labels: Labels | None = None
+    stays: Callable[[Measure], bool] = is_described_measure
+    changed: Mapping[str, Any] = field(default_factory=dict)
+    watch: Callable[[int], None] = no_progress
+
+    def score(self, judged: Callable[[Lines], Lines] | None = None) -> Finished:
+        """Decide the run again and write records, metrics.json and config.json.
+
+        `judged` is what becomes of the lines of observations.jsonl, one for one. Each file is replaced in one step,
+        observations before records: whoever interrupts this finds the run as it was, or can do it again.
+        """
+        return self._finished(self._scored(), judged)
+
+    def aggregate(self) -> Finished:
+        """Aggregate the recorded scores and verdicts again, by the new labels if there are any.
+
+        Without labels only metrics.json and config.json are written.
+        """
+        return self._finished(map(self._labelled, self.run.records()), is_read_only=self.labels is None)
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        """The run's config.json with what the plan measures now, and the changed fields; its hash follows."""
+        plan, run = self.plan, self.run
+        judging = plan.settings.model_dump(mode="json", include=set(OF_JUDGING))
+        servers = {name: judging[name] for name in ("judge", "judge_base_url") if judging[name] is not None}
+        judging |= {name: public_target(value) for name, value in servers.items()}
+        config = {
+            **run.config,
+            "metrics": [measure.name for measure in (*plan.measures, *plan.run_measures)],
+            "rubrics": {name: wording.prompt_version for name, wording in sorted(plan.wordings.items())},
+            "ontology": plan.ontology,
+            "settings": {**run.config["settings"], **judging},
+            **self.changed,
+            **(self.labels.changed if self.labels else {}),
+        }
+        return run.config if config == run.config else config | {"config_hash": config_hash_of(config)}
+
+    def _finished(
+        self, records: Lines, judged: Callable[[Lines], Lines] | None = None, *, is_read_only: bool = False
+    ) -> Finished:
+        """Write the files that change; no other process can write them meanwhile."""
+        earlier, folder = self.run.finished_metrics, RunFolder(self.run.path)
+        folder.claim()
+        try:
+            plan = replace(self.plan, run_measures=recorded_run_measures(self.plan, earlier))
+            keeper = Keeper(folder, plan, self.run.config if is_read_only else self.config)
+            if is_read_only:
+                for record in records:
+                    keeper.note(record)
+            else:
+                self._write_observations(judged)
+                write_lines(self.run.path / RESULTS, _noted(records, keeper))
+            return finish(keeper, plan, same_extent(keeper, earlier), self.baseline, self.run.path / "baseline.json")
+        finally:
+            folder.close()
+
+    def _write_observations(self, judged: Callable[[Lines], Lines] | None) -> None:
+        path = self.run.path / OBSERVATIONS
+        if (self.labels is None and judged is None) or not path.exists():
+            return
+        lines: Lines = map(record_at, self.run.observation_places().values())
+        lines = lines if self.labels is None else self.labels.applied(lines)
+        write_lines(path, map(to_line, lines if judged is None else judged(lines)))
+
+    def _scored(self) -> Lines:
+        """Score all trials of a case together, in the order of the recorded ones."""
+        observations = self.run.observation_places()
+        for number, records in enumerate(self.run.cases(), start=1):
+            places = [observations.get((record["case_key"], record["trial"])) for record in records]
+            yield from self._scored_case(records, [record_at(place) for place in places if place is not None])
+            self.watch(number)
+
+    def _scored_case(self, records: Sequence[dict[str, Any]], lines: Sequence[Line]) -> Sequence[Line]:
+        """Return the records of a case; as they were, but for its labels, where a trial was not observed."""
+        if len(lines) < len(records) or not all(map(_was_evaluated, records)):
+            return [self._labelled(record) for record in records]
+        # Scores by the old labels must not stand beside those by the new ones.
+        stays = is_described_measure if self.labels else self.stays
+        measures = _recorded_measures(self.plan, records, stays)
+        if measures is None:
+            return records
+        plan = replace(self.plan, measures=measures)
+        observed = [observed_of(line, self.run.config) for line in lines]
+        evaluated = evaluation([trial_of(line) for line in lines], observed, plan, records[0]["attempts"])
+        outcome, reason = ending_again(evaluated.overall, records, plan, self.baseline)
+        decided = (evaluated.overall, *evaluated.trials)
+        overall, *results = (replace(result, outcome=outcome, reason=reason) for result in decided)
+        return [result_record(result, plan, self.config["config_hash"], overall) for result in results]
+
+    def _labelled(self, record: dict[str, Any]) -> dict[str, Any]:
+        case = None if self.labels is None else self.labels.of(record["source"]["file"], record["test_case_id"])
+        return record if case is None else record | case_fields(case, self.plan)
 
 
-def redo(how: Redo, change: Callable[[Lines], Lines] | None = None) -> Finished:
-    """Decide the run again and write what it comes to: records, metrics.json and config.json; summary.md is a report.
-
-    `change` is what becomes of the lines of observations.jsonl first, one for one. Each file is replaced in one step,
-    observations before records: whoever interrupts this finds the run as it was, or can do it again.
-    """
-
-    return _rewritten(how, _records(how), change)
+def _noted(records: Lines, keeper: Keeper) -> Iterator[str]:
+    for record in records:
+        keeper.note(record)
+        yield to_line(record)
 
 
-def aggregate_again(how: Redo, change: Callable[[Lines], Lines] | None = None) -> Finished:
-    """Aggregate the recorded scores and verdicts anew, by the new labels if there are any.
-
-    Without labels only metrics.json and config.json are written.
-    """
-    if how.labels is not None:
-        has_observations = (how.run.path / OBSERVATIONS).exists()
-        records = (_with_labels(record, how) for record in how.run.records())
-        return _rewritten(how, records, change if has_observations else None)
-
-    def read(keeper: Keeper) -> None:
-        for record in how.run.records():
-            keeper.note(record)
-
-    return _finished(how, read)
-
-
-def _rewritten(how: Redo, records: Lines, change: Callable[[Lines], Lines] | None) -> Finished:
-    def write(keeper: Keeper) -> None:
-        if change is not None:
-            places = how.run.observation_places().values()
-            write_lines(how.run.path / OBSERVATIONS, map(to_line, change(map(record_at, places))))
-        write_lines(how.run.path / RESULTS, _noted(records, keeper))
-
-    return _finished(how, write)
-
-
-def _finished(how: Redo, keep: Callable[[Keeper], None]) -> Finished:
-    """What the run comes to with the records that `keep` notes; no other process can write it meanwhile."""
-    earlier = how.run.finished_metrics
-    folder = RunFolder(how.run.path)
-    folder.claim()
-    try:
-        plan = replace(how.plan, run_measures=recorded_run_measures(how.plan, earlier))
-        keeper = Keeper(folder, plan, how.config)
-        keep(keeper)
-        return finish(keeper, plan, again(keeper, earlier), how.baseline, how.run.path / "baseline.json")
-    finally:
-        folder.close()
-
-
-def again(keeper: Keeper, earlier: Mapping[str, Any]) -> Extent:
-    """The extent of a run that has its records already: no more, and no less partial than it was."""
+def same_extent(keeper: Keeper, earlier: Mapping[str, Any]) -> Extent:
+    """Return the extent of a run that has its records already: no more, and no less partial than it was."""
     keys = {key for key, _ in keeper.rows}
     return Extent(keys, keys, earlier=earlier)
 
 
 def check_observed(run: StoredRun) -> None:
-    """SettingsError where a run keeps no observations: cut texts would score differently."""
+    """Raise SettingsError where a run keeps no observations: cut texts would score differently."""
     if not (run.path / OBSERVATIONS).exists():
         raise SettingsError(
             f"run {run.run_id} keeps no {OBSERVATIONS}, which this needs: it was run with --rageval-redact, or the "
@@ -123,46 +177,97 @@ def check_observed(run: StoredRun) -> None:
         )
 
 
-def _noted(records: Iterator[Line], keeper: Keeper) -> Iterator[str]:
-    for record in records:
-        keeper.note(record)
-        yield to_line(record)
+# ── the plan ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-# ── case by case ──────────────────────────────────────────────────────────────────────────────────────────────
+def plan_again(
+    run: StoredRun,
+    current: Settings,
+    root: Path,
+    *,
+    metrics: Sequence[str] = (),
+    judging: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Return the run's own plan with `metrics` beside its own; `judging` are settings that replace those of the run.
+
+    What its files hold stays as full or as short as it is.
+    """
+    overriding: dict[str, Any] = {
+        "description": run.finished_metrics["description"],
+        "store_full_text": _has_full_texts(run),
+        "save_traces": True,
+        "redact": False,
+        "update_baseline": False,
+    }
+    settings = settings_of(run, current).model_copy(update=overriding | dict(judging or {}))
+    if metrics:
+        enabled = (*(settings.enabled or ()), *metrics)
+        settings = settings.model_copy(update={"enabled": enabled, "retrieval_only": False})
+    plan = make_plan(settings, registry_of(run), root)
+    # What the run measured was not named by anybody: only what is named now is missed where it has no value.
+    return replace(plan, settings=settings.model_copy(update={"enabled": tuple(metrics) or None}))
 
 
-def _records(how: Redo) -> Lines:
-    """The records anew, all trials of a case together, in the order of the old ones."""
-    observations = how.run.observation_places()
-    for number, records in enumerate(how.run.cases(), start=1):
-        places = [observations.get((record["case_key"], record["trial"])) for record in records]
-        lines = [None if place is None else record_at(place) for place in places]
-        yield from _again(records, lines, how)
-        how.watch(number)
+def _has_full_texts(run: StoredRun) -> bool:
+    """Only the texts of a run that was told to keep them whole can be longer than the cut."""
+    return any(
+        len(text or "") > CUT + 1
+        for record in run.records()
+        for text in (record["question"], record["answer"], *(chunk["text"] for chunk in record["retrieved_chunks"]))
+    )
 
 
-def _again(records: Sequence[dict[str, Any]], lines: Sequence[Line | None], how: Redo) -> list[Line]:
-    """The records of a case; as they were, but for its labels, where a trial was not observed."""
-    observed_lines = [line for line in lines if line is not None]
-    if len(observed_lines) < len(records) or not all(map(_was_evaluated, records)):
-        return [_with_labels(record, how) for record in records]
-    measures = recorded_measures(how.plan, records, how.stays)
-    if measures is None:
-        return list(records)
-    plan, first = replace(how.plan, measures=measures), records[0]
-    trials = [trial_of(line) for line in observed_lines]
-    observed = [observed_of(line, how.run.config) for line in observed_lines]
-    evaluated = evaluation(trials, observed, plan, first["attempts"])
-    outcome, reason = ending_again(evaluated.overall, records, plan, how.baseline)
-    decided = (evaluated.overall, *evaluated.trials)
-    overall, *results = (replace(result, outcome=outcome, reason=reason) for result in decided)
-    config_hash = how.config["config_hash"]
-    return [result_record(result, plan, config_hash, overall) for result in results]
+# ── values taken from records: what cannot, or is not to, be computed again ───────────────────────────────────
+
+
+def _recorded_measures(
+    plan: Plan, records: Sequence[Line], stays: Callable[[Measure], bool]
+) -> tuple[Measure, ...] | None:
+    """Return the plan's measures, those that stay with their values from the records of a case's trials.
+
+    None where one of these has neither a value nor a reason in a record: it raised an error, which stays as well.
+    """
+    staying = {measure.name for measure in plan.measures if stays(measure)}
+    if not all(staying <= record["scores"].keys() | record["skipped_metrics"].keys() for record in records):
+        return None
+    return tuple(_recorded(measure, records) if measure.name in staying else measure for measure in plan.measures)
+
+
+def _recorded(measure: Measure, records: Sequence[Line]) -> Measure:
+    by_trial = {record["trial"]: record for record in records}
+    name = measure.name
+
+    def recorded(obs: Observation, k: int | None = None) -> Score | NotApplicable:  # noqa: ARG001 as metrics are called
+        record = by_trial[obs.trial]
+        if name in record["scores"]:
+            return Score(record["scores"][name], record["score_details"].get(name, {}))
+        return NotApplicable(record["skipped_metrics"][name], name in record["verdict"].get("unobserved", ()))
+
+    return replace(measure, metric=replace(measure.metric, function=recorded, options={}))
+
+
+def recorded_run_measures(plan: Plan, metrics: Mapping[str, Any]) -> tuple[Measure, ...]:
+    """Return the plan's measures of the whole run, those of the project's own with their values from a metrics.json."""
+    return tuple(
+        _recorded_of_run(measure, metrics) if is_described_measure(measure) else measure
+        for measure in plan.run_measures
+    )
+
+
+def _recorded_of_run(measure: Measure, metrics: Mapping[str, Any]) -> Measure:
+    value = metrics["metrics"].get(measure.name, {}).get("mean")
+
+    def recorded(facts: RunFacts, k: int | None = None) -> Score | NotApplicable:  # noqa: ARG001 as metrics are called
+        return NotApplicable("only pytest can compute it") if value is None else Score(value)
+
+    return replace(measure, metric=replace(measure.metric, function=recorded, options={}))
+
+
+# ── lines of observations.jsonl ───────────────────────────────────────────────────────────────────────────────
 
 
 def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
-    """What a line of observations.jsonl holds; a line that nobody of ours has written is a SettingsError."""
+    """Read a line of observations.jsonl; raise SettingsError for a line that nobody of ours has written."""
     try:
         if line["error"] is None and (observation := observation_of(line, config)) is not None:
             return observation
@@ -174,19 +279,14 @@ def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
 
 
 def trial_of(line: Line) -> Trial:
-    """Which asking of which case a line of observations.jsonl is about."""
+    """Return which asking of which case a line of observations.jsonl is about."""
     case = recorded_case(line)
     test = line["case_key"].removeprefix(case.key).removeprefix("::")
     return Trial(case, line["trial"], test or None)
 
 
 def _was_evaluated(record: Line) -> bool:
-    """Does the record rest on what was observed? Not where a fixture failed, a mark skipped it, or its process died."""
+    """Return False where a fixture failed, a mark skipped the case, or its process died."""
     if record["error"] is None:
         return bool(record["scores"] or record["skipped_metrics"])
     return record["error"]["kind"] not in NOT_OBSERVED
-
-
-def _with_labels(record: dict[str, Any], how: Redo) -> dict[str, Any]:
-    case = (how.labels or {}).get(f"{record['source']['file']}::{record['test_case_id']}")
-    return record if case is None else record | case_fields(case, how.plan)

@@ -8,9 +8,8 @@ from functools import lru_cache
 from itertools import islice
 from statistics import NormalDist
 
-from pytest_rageval.stats.moments import Moments, moments_of
-from pytest_rageval.stats.paired_test import LEVEL, mid_p
-from pytest_rageval.stats.student import student_quantile
+from pytest_rageval.stats.intervals import Moments, moments_of
+from pytest_rageval.stats.paired_test import LEVEL, mid_p, student_quantile
 
 POWER = 0.8
 FEWEST = 5

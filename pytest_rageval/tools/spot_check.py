@@ -16,7 +16,8 @@ from pytest_rageval.io.line_index import Key, record_at
 from pytest_rageval.judges.judge import Judge, identity_of, served_model
 from pytest_rageval.model import Judgement, Observation
 from pytest_rageval.plan import Plan
-from pytest_rageval.rescore.rescore import Line, observed_of, trial_of
+from pytest_rageval.rescore.relabel import Line
+from pytest_rageval.rescore.rescore import observed_of, trial_of
 from pytest_rageval.runs.disk.reader import StoredRun
 from pytest_rageval.text import printable
 

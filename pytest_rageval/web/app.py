@@ -16,16 +16,13 @@ from starlette.responses import Response
 
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.text import printable
-from pytest_rageval.web import asset_files
-from pytest_rageval.web.forms.submitted import submitted
-from pytest_rageval.web.index_of_site import open_run_index
+from pytest_rageval.web.forms.form_state import submitted
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.labelling.label_desk import LabelDesk
-from pytest_rageval.web.opened_runs import OpenedRuns, StillReadingError
+from pytest_rageval.web.opened_runs import OpenedRuns, StillReadingError, open_run_index
 from pytest_rageval.web.pages import (
     agents,
     case,
-    compare,
     dashboard,
     dataset_cases,
     dataset_import,
@@ -33,7 +30,6 @@ from pytest_rageval.web.pages import (
     datasets,
     demo,
     health,
-    history,
     jobs,
     label,
     login,
@@ -42,18 +38,18 @@ from pytest_rageval.web.pages import (
     runs,
 )
 from pytest_rageval.web.rendering import page
+from pytest_rageval.web.rendering import router as assets
 from pytest_rageval.web.security.guard import Guard
-from pytest_rageval.web.security.seal import open_seal
-from pytest_rageval.web.security.token_check import TokenCheck
-from pytest_rageval.web.settings import WebSettings, check_reach
-from pytest_rageval.web.site import Site, UnknownPageError
+from pytest_rageval.web.security.session import TokenCheck, open_seal
+from pytest_rageval.web.site import Site, UnknownPageError, WebSettings, check_reach
 
 ROUTERS = (
-    asset_files.router, login.router, dashboard.router, runs.router, run.router, case.router, compare.router,
-    history.router, agents.router, dataset_import.router, datasets.router, dataset_cases.router, health.router,
-    jobs.router, new_run.router, label.router, dataset_labelling.router, demo.router,
+    assets, *(module.router for module in (
+        login, dashboard, runs, run, case, agents, dataset_import, datasets, dataset_cases, health, jobs, new_run,
+        label, dataset_labelling, demo,
+    )),
 )  # fmt: skip
-"""A page module adds its router here; its link stands in the navigation from then on."""
+"""A page module is named here; its link stands in the navigation from then on."""
 
 
 _OFF = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)

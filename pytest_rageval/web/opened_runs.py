@@ -22,11 +22,28 @@ from pytest_rageval.render.html.run_cases import FullTexts
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.score_table import SCORES
 from pytest_rageval.text import printable
-from pytest_rageval.web.index.case_listing import listing_of
+from pytest_rageval.web.index.case_rows import listing_of
 from pytest_rageval.web.index.case_tables import open_cases
 from pytest_rageval.web.index.run_index import RunIndex
 from pytest_rageval.web.index.run_queries import recent_runs_of
 from pytest_rageval.web.site import Site
+
+FILE = "rageval.sqlite"
+
+
+def open_run_index(site: Site) -> RunIndex:
+    """The index beside the agents and datasets; made with the app, once."""
+    return RunIndex(site.settings.data / FILE, site.runs, site.settings.data / "jobs")
+
+
+def run_index_of(request: Request) -> RunIndex:
+    index: RunIndex = request.app.state.run_index
+    return index
+
+
+TheIndex = Annotated[RunIndex, Depends(run_index_of)]
+"""A parameter of a route: the index."""
+
 
 CONFIG_FILES = ("rageval.toml", "pyproject.toml")
 BASELINE = "baseline"

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_bytes
-from pytest_rageval.web.settings import WebLimits, WebSettings
+from pytest_rageval.web.site import WebLimits, WebSettings
 
 IDLE_S = 15
 """Seconds that a connection stays open for a next request."""

@@ -95,11 +95,13 @@ def test_after_a_failing_run_next_explains_its_case_and_every_command_of_next_ru
 
 
 COMMANDS = {
+    "calibrate": ["calibrate", "labels.jsonl"],
     "cases audit": ["cases", "audit"],
     "cases stats": ["cases", "stats"],
     "cases validate": ["cases", "validate"],
     "compare": ["compare", "one", "two"],
     "doctor": ["doctor"],
+    "explain": ["explain", "two", "boil"],
     "gate": ["gate", "two", "--gate", "run mrr >= 0.99"],
     "generate": ["generate", "notes"],
     "history": ["history"],
@@ -124,6 +126,8 @@ def test_every_verb_with_json_is_called_below():
 def test_every_json_is_one_object_that_ends_with_commands_that_can_be_called(project: Project):
     project.cases(SOME)
     project.write("notes/water.md", "# Water\n\n## When does milk boil?\n\nMilk boils sooner.\n")
+    label = {"question": "Is it?", "answer": "It is.", "contexts": ["It is."], "human_score": 5, "judge_score": 4}
+    project.write("labels.jsonl", json.dumps(label | {"id": "one"}) + "\n")
     project.write("evalcases/a.labels.ann.jsonl", json.dumps(a_case("boil")) + "\n")
     project.rageval("run", "--run-id", "one", "--judge", "lexical")
     project.cases([*SOME[1:], a_missed_case("boil")])

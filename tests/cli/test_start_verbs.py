@@ -259,6 +259,7 @@ def test_help_lists_the_verbs_by_group_and_the_exit_codes(empty: Project):
     assert any("no cases" in line for line in empty.rageval("run", "--help").outlines)
 
 
+@pytest.mark.child_process
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_a_script_for_the_shell(empty: Project, shell: str):
     result = empty.rageval("completion", shell)

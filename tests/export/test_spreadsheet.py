@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.export.spreadsheet import as_text, csv_line
+from pytest_rageval.export.formats import as_text, csv_line
 
 SIGNS = "=+-@＝＋－＠"
 

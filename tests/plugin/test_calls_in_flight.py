@@ -95,6 +95,7 @@ def test_a_system_that_refuses_calls_is_asked_less_at_once_and_the_run_says_so(p
     )
 
 
+@pytest.mark.child_process
 def test_workers_that_ask_less_at_once_say_so_together(project: Project):
     project.cases([a_case(f"q{number}") for number in range(12)])
     refusals = iter(range(2))

@@ -118,6 +118,7 @@ def test_a_damaged_line_costs_details_and_not_the_page(tmp_path: Path, file: str
     assert "✘ FAILED" in body_of(html)
 
 
+@pytest.mark.child_process
 def test_a_run_of_workers_has_its_expected_answers_in_its_page(project: Project):
     project.cases(SOME[:1])
     project.run("-n", "1")

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pytest_rageval.stats.intervals import mean_interval
-from pytest_rageval.stats.mean_of_means import mean_of_means_interval
+from pytest_rageval.stats.intervals import mean_interval, mean_of_means_interval
 
 
 def columns_of(cases: Sequence[Mapping[str, float]]) -> dict[str, list[float | None]]:

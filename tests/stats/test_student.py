@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import scipy.stats
 
-from pytest_rageval.stats.student import normal_quantile, student_quantile, student_tail
+from pytest_rageval.stats.paired_test import normal_quantile, student_quantile, student_tail
 
 FREEDOMS = [4, 9, 19, 200]
 

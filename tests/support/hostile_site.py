@@ -15,8 +15,7 @@ from web_forms import sent_by
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.model import NOWHERE, EvalCase
 from pytest_rageval.text import printable
-from pytest_rageval.web.jobs.job_files import ENDED, JOB, Job
-from pytest_rageval.web.jobs.job_log import LOG
+from pytest_rageval.web.jobs.job_files import ENDED, JOB, LOG, Job
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore

@@ -19,7 +19,7 @@ from processes import PATIENCE_S
 
 from pytest_rageval.web.app import create_web_app
 from pytest_rageval.web.server import make_server, open_socket
-from pytest_rageval.web.settings import WebLimits, WebSettings
+from pytest_rageval.web.site import WebLimits, WebSettings
 
 TOKEN = "the-token-of-the-app-in-tests-which-nobody-guesses"
 """What the app asks for unless a test says otherwise; its own are random."""

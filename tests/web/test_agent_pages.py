@@ -14,8 +14,8 @@ from web_app import WebApp, allow_code, served
 from web_forms import Fields, errors_beside, sent_by
 
 from pytest_rageval.text import printable
+from pytest_rageval.web.versions.agent import default_prompt
 from pytest_rageval.web.versions.agent_store import AgentStore
-from pytest_rageval.web.versions.judge_prompts import default_prompt
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from founding_documents import FOUNDING
 from pytest_rageval.cases import load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import EvalCase
-from pytest_rageval.web.uploads.answers_upload import read_answers_upload
+from pytest_rageval.web.uploads.upload_folder import read_answers_upload
 
 
 def cases(*ids: str) -> list[EvalCase]:

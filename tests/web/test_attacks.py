@@ -16,8 +16,8 @@ import web_app
 from processes import PATIENCE_S
 from web_app import WebApp, served
 
-from pytest_rageval.web.security.headers import HEADERS
-from pytest_rageval.web.settings import WebLimits
+from pytest_rageval.web.security.guard import HEADERS
+from pytest_rageval.web.site import WebLimits
 
 TOKEN = "a long enough token"
 SMALL = WebLimits(

@@ -21,8 +21,8 @@ from web_forms import errors_beside, sent_by
 
 from pytest_rageval.web import server
 from pytest_rageval.web.app import create_web_app
-from pytest_rageval.web.security.token_check import FAILURES, TokenCheck, new_token
-from pytest_rageval.web.settings import WebSettings
+from pytest_rageval.web.security.session import FAILURES, TokenCheck, new_token
+from pytest_rageval.web.site import WebSettings
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 
@@ -266,6 +266,7 @@ def test_an_agent_that_came_as_a_file_is_neither_run_nor_asked_for_chunks(web_ap
     assert not list(Path.cwd().glob("owned"))
 
 
+@pytest.mark.child_process
 def test_its_uploaded_answers_are_scored_without_it(web_app: WebApp):
     AgentStore(web_app.settings.data).save("evil", Agent(name="evil", target="os:system"), "", 0)
     assert confirm(web_app, upload(web_app, ("set.csv", COMMAND)), name="set").status_code == 303

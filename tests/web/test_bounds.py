@@ -23,19 +23,17 @@ from web_forms import errors_beside
 from pytest_rageval.cases.loading import MAX_LINE_BYTES
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
-from pytest_rageval.web.asset_files import asset_addresses
 from pytest_rageval.web.case_list import CaseList, CaseQuery
 from pytest_rageval.web.index.case_tables import open_cases
 from pytest_rageval.web.index.run_index import RunIndex, drop_cases
-from pytest_rageval.web.jobs.job_log import log_tail
+from pytest_rageval.web.jobs.job_files import log_tail
 from pytest_rageval.web.labelling.working_copy import WorkingCopies
-from pytest_rageval.web.security.token_check import FAILURES, LoginFailures, network_of
-from pytest_rageval.web.settings import WebLimits, WebSettings
-from pytest_rageval.web.site import Site
+from pytest_rageval.web.rendering import asset_addresses
+from pytest_rageval.web.security.session import FAILURES, LoginFailures, network_of
+from pytest_rageval.web.site import Site, WebLimits, WebSettings
 from pytest_rageval.web.uploads import dataset_upload
-from pytest_rageval.web.uploads.answers_upload import read_answers_upload
 from pytest_rageval.web.uploads.table_dialect import TableDialect, guessed_dialect, write_as_usual
-from pytest_rageval.web.uploads.upload_folder import KEPT_AT_LEAST_S
+from pytest_rageval.web.uploads.upload_folder import KEPT_AT_LEAST_S, read_answers_upload
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
 ROWS = b"id,question,reference\nq1,Why?,So\n"

@@ -21,7 +21,7 @@ from web_forms import errors_beside, sent_by
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.text import printable
-from pytest_rageval.web.settings import WebSettings
+from pytest_rageval.web.site import WebSettings
 
 
 @pytest.fixture(scope="module")

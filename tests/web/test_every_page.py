@@ -60,7 +60,7 @@ def visit(page: OpenPage, app: WebApp, address: str) -> None:
 
 
 def test_no_page_is_forgotten(app: WebApp):
-    routes = {route.path for router in ROUTERS for route in router.routes if "GET" in getattr(route, "methods", ())}  # type: ignore[attr-defined]
+    routes = {route.path for router in ROUTERS for route in router.routes if "GET" in getattr(route, "methods", ())}
     assert routes == {*pages_of(app), *NO_PAGES}
 
 

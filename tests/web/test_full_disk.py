@@ -128,13 +128,14 @@ def stopped_job(root: Path) -> None:
     (run_folder / "config.json").write_bytes((root / "reports" / "runs" / "now" / "config.json").read_bytes())
 
 
+@pytest.mark.child_process
 def test_every_form_says_that_the_disk_is_full_and_is_taken_once_there_is_room(place: tuple[Path, Full]):
     root, full = place
     store_fallen(root / "reports", failing=2, cases=4)
     (root / "reports" / "runs" / "now" / "observations.jsonl").unlink()
     (root / "evalcases").mkdir()
     stopped_job(root)
-    routes = {route.path for router in ROUTERS for route in router.routes if "POST" in getattr(route, "methods", ())}  # type: ignore[attr-defined]
+    routes = {route.path for router in ROUTERS for route in router.routes if "POST" in getattr(route, "methods", ())}
     with served(root) as app:
         app.post("/demo/agent")
         assert confirm(app, upload(app, ("set.csv", ROWS)), name="set").status_code == 303

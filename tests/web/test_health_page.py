@@ -10,8 +10,8 @@ from project import SOME, Project
 from web_app import served
 
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
-from pytest_rageval.web.health import key_states
-from pytest_rageval.web.settings import WebSettings
+from pytest_rageval.web.pages.health import key_states
+from pytest_rageval.web.site import WebSettings
 
 KEY = "sk-a-key-that-nobody-must-see"
 

@@ -9,9 +9,9 @@ import pytest
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.web.jobs.env_file import read_env_file, run_environment
-from pytest_rageval.web.jobs.job_log import LONGEST_LINE, JobLog, log_tail
-from pytest_rageval.web.jobs.progress import ProgressReader
+from pytest_rageval.web.jobs.job_files import LONGEST_LINE, JobLog, log_tail
+from pytest_rageval.web.jobs.job_status import ProgressReader
+from pytest_rageval.web.jobs.jobs import read_env_file, run_environment
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def test_a_job_is_watched_and_cancelled_without_scripts(tmp_path: Path):
         assert app.client.post(f"/jobs/{job.id}/resume", data={"x": "1"}).status_code == 403
 
 
+@pytest.mark.child_process
 def test_a_job_that_is_finished_has_nothing_to_resume(tmp_path: Path):
     jobs = project_with_bot(tmp_path, "BOT_SECONDS=0\n")
     job = jobs.start(an_order(1))

@@ -18,9 +18,8 @@ from slow_bot import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, 
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.disk.reader import StoredRun
-from pytest_rageval.web.jobs.job_files import RUN_PROCESS, SUPERVISOR, read_process
+from pytest_rageval.web.jobs.job_files import RUN_PROCESS, SUPERVISOR, ProcessIdentity, identify, read_process
 from pytest_rageval.web.jobs.job_status import JobStatus
-from pytest_rageval.web.jobs.process_identity import ProcessIdentity, identify
 
 pytestmark = pytest.mark.child_process
 KEY = "sk-test-1234567890abcdef"

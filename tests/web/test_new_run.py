@@ -171,6 +171,7 @@ def test_answers_that_do_not_cover_the_dataset_are_refused_with_a_list_and_nothi
     assert app.post("/new-run", UPLOADED).status_code == 422
 
 
+@pytest.mark.child_process
 def test_a_threshold_that_uploaded_answers_cannot_meet_does_not_count_and_is_named(app: WebApp):
     agents = AgentStore(app.settings.data)
     agents.save("held", Agent(name="Held", thresholds={"faithfulness": 0.7, "reference_match": 0.2}), "", 0)
@@ -198,6 +199,7 @@ def test_a_form_that_names_nothing_is_refused_in_place(app: WebApp):
     assert "Not started" in response.text
 
 
+@pytest.mark.child_process
 def test_no_character_of_a_description_keeps_a_run_from_its_start(app: WebApp):
     response = app.post("/new-run", CHOSEN | {"description": "a\x00b\x1b[31m"})
     assert finished(app, response.headers["location"]).finished_metrics["description"] == "a\\x00b\\x1b[31m"
@@ -217,6 +219,7 @@ def test_uploaded_answers_are_no_dataset(app: WebApp):
     assert app.get(address).status_code == 200
 
 
+@pytest.mark.child_process
 def test_no_more_runs_begin_than_may_run_at_once_however_many_are_started_together(app: WebApp):
     (app.settings.root / "calculator_app.py").write_text(
         "import time\ndef answer(question):\n    time.sleep(600)\n    return {'answer': '4'}\n"

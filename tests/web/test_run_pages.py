@@ -21,9 +21,9 @@ from project import SOME, Project, a_case
 from web_app import WebApp, served
 
 from pytest_rageval.text import printable
-from pytest_rageval.web.jobs.job_log import SHOWN_LINES
+from pytest_rageval.web.jobs.job_files import SHOWN_LINES
 from pytest_rageval.web.opened_runs import OpenedRun, OpenedRuns
-from pytest_rageval.web.settings import WebLimits
+from pytest_rageval.web.site import WebLimits
 
 MANY = 60
 

@@ -16,7 +16,7 @@ import pytest
 from processes import PATIENCE_S
 from web_app import WebApp, served
 
-from pytest_rageval.web import settings as web_settings
+from pytest_rageval.web.site import WebLimits
 
 
 def test_styles_and_scripts_are_files_of_its_own_that_may_be_kept_for_ever(web_app: WebApp):
@@ -125,5 +125,5 @@ def test_what_the_app_keeps_for_itself_is_not_for_git(web_app: WebApp):
 
 
 def test_the_app_says_its_limits_as_settings(tmp_path: Path):
-    with served(tmp_path, limits=web_settings.WebLimits(form_bytes=1_000)) as app:
+    with served(tmp_path, limits=WebLimits(form_bytes=1_000)) as app:
         assert app.post("/login", {"token": "x" * 2_000}).status_code == 413

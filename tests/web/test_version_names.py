@@ -12,8 +12,7 @@ from web_app import WebApp, served
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
-from pytest_rageval.web.versions.slugs import slug_of
-from pytest_rageval.web.versions.version_names import version_name
+from pytest_rageval.web.versions.version_folder import slug_of, version_name
 
 
 def save_agent(app: WebApp, slug: str, *names: str) -> None:

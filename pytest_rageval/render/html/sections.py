@@ -28,7 +28,7 @@ from pytest_rageval.render.html.run_cases import ListedCase, scales_of
 from pytest_rageval.runs.config_diff import change_text, flat_settings, setting_text
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.runs.judge_notes import failure_note
-from pytest_rageval.stats.mean_of_means import mean_of_means_interval
+from pytest_rageval.stats.intervals import mean_of_means_interval
 from pytest_rageval.text import counted
 from pytest_rageval.tools.calibration_record import KeptCalibration
 

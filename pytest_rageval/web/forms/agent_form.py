@@ -14,12 +14,28 @@ from starlette.datastructures import FormData
 from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.text import excerpt, names_of
-from pytest_rageval.web.forms.form_state import FormState, read_form, split_tags
-from pytest_rageval.web.forms.submitted import Address, Note, OneLine, Paragraphs, Prose, Title
-from pytest_rageval.web.versions.agent import ANSWERS_ONLY, DEFAULT_THRESHOLD, LONGEST_PROMPT, Agent
+from pytest_rageval.web.forms.form_state import (
+    Address,
+    FormState,
+    Note,
+    OneLine,
+    Paragraphs,
+    Prose,
+    Title,
+    read_form,
+    split_tags,
+)
+from pytest_rageval.web.versions.agent import (
+    ANSWERS_ONLY,
+    DEFAULT_THRESHOLD,
+    LONGEST_PROMPT,
+    Agent,
+    default_prompt,
+    editable_rubrics,
+    own_prompt,
+)
 from pytest_rageval.web.versions.agent_check import agent_problems
 from pytest_rageval.web.versions.agent_store import new_agent
-from pytest_rageval.web.versions.judge_prompts import default_prompt, editable_rubrics, own_prompt
 
 TARGET_KINDS = (
     ("demo", "the demo system"), ("http", "HTTP, at a URL"), ("chat", "a model behind a chat endpoint"),

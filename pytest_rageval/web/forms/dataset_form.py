@@ -14,8 +14,7 @@ from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import Unsound, spelled
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOWHERE, EvalCase, Json
-from pytest_rageval.web.forms.form_state import FormState, read_form, split_tags
-from pytest_rageval.web.forms.submitted import Note, OneLine, Paragraphs, Title
+from pytest_rageval.web.forms.form_state import FormState, Note, OneLine, Paragraphs, Title, read_form, split_tags
 from pytest_rageval.web.uploads.dataset_upload import too_long, trimmed
 from pytest_rageval.web.versions.dataset_store import DatasetAbout
 

@@ -20,8 +20,7 @@ from pytest_rageval.runs.disk.reader import METRICS, RESULTS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
 from pytest_rageval.runs.disk.score_table import SCORES
 from pytest_rageval.text import printable
-from pytest_rageval.web.index.case_listing import CaseListing, listing_of, read_listing
-from pytest_rageval.web.index.case_rows import CASE_COLUMNS, RowMaker
+from pytest_rageval.web.index.case_rows import CASE_COLUMNS, CaseListing, RowMaker, listing_of, read_listing
 from pytest_rageval.web.index.run_index import RunIndex, drop_cases
 
 KEPT_TABLES = 40

@@ -7,53 +7,29 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
 
 from pytest_rageval.judges.cache.cache_file import Foreign, is_broken, open_alone
+from pytest_rageval.web.index.run_rows import MetricMean, RunRow
 
 APPLICATION_ID = 0x52414758
 """Marks a file as ours in its header ("RAGX")."""
 
-_RUNS = """
-CREATE TABLE runs (
-    run_id TEXT PRIMARY KEY NOT NULL,
-    stamp TEXT NOT NULL,
-    state TEXT NOT NULL,
-    begun TEXT NOT NULL,
-    ended TEXT,
-    source TEXT NOT NULL,
-    series TEXT NOT NULL,
-    agent TEXT, agent_version TEXT,
-    dataset TEXT, dataset_version TEXT,
-    dataset_hash TEXT,
-    target TEXT,
-    judge TEXT,
-    k INTEGER,
-    is_partial INTEGER NOT NULL DEFAULT 0,
-    cases INTEGER, passed INTEGER, failed INTEGER, errors INTEGER, skipped INTEGER, known INTEGER,
-    selected INTEGER,
-    newly_failing INTEGER, fixed INTEGER,
-    overall REAL,
-    points REAL,
-    p95_ms REAL,
-    cost_usd REAL,
-    seconds INTEGER,
-    compared_with TEXT,
-    description TEXT,
-    tone TEXT, word TEXT, sentence TEXT,
-    problem TEXT,
-    searched TEXT NOT NULL
-) WITHOUT ROWID;
+
+def _columns(row: type) -> str:
+    """Return the columns that hold the fields of a dataclass."""
+    kinds = {"int": "INTEGER", "bool": "INTEGER", "float": "REAL"}
+    types = ((field.name, *str(field.type).partition(" | ")[:2]) for field in fields(row))
+    return ", ".join(f"{name} {kinds.get(kind, 'TEXT')}{'' if bar else ' NOT NULL'}" for name, kind, bar in types)
+
+
+_RUNS = f"""
+CREATE TABLE runs ({_columns(RunRow)}, PRIMARY KEY (run_id)) WITHOUT ROWID;
 CREATE INDEX runs_in_time ON runs (begun, run_id);
 CREATE INDEX runs_of_series ON runs (series, begun, run_id);
 CREATE INDEX runs_of_dataset ON runs (dataset_hash, begun, run_id);
-CREATE TABLE run_metrics (
-    run_id TEXT NOT NULL,
-    metric TEXT NOT NULL,
-    mean REAL, low REAL, high REAL,
-    scored INTEGER,
-    PRIMARY KEY (run_id, metric)
-) WITHOUT ROWID;
+CREATE TABLE run_metrics (run_id TEXT NOT NULL, {_columns(MetricMean)}, PRIMARY KEY (run_id, metric)) WITHOUT ROWID;
 CREATE TABLE run_settings (run_id TEXT PRIMARY KEY NOT NULL, settings TEXT NOT NULL);
 """
 # The cases of a run are in two tables of their own, cases_N and texts_N, whose columns depend on the run's

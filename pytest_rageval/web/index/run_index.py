@@ -19,10 +19,9 @@ from pytest_rageval.judges.cache.cache_file import is_broken, transaction
 from pytest_rageval.runs.disk.reader import CONFIG, METRICS, RESULTS
 from pytest_rageval.text import printable
 from pytest_rageval.web.index.index_file import IndexFile
-from pytest_rageval.web.index.run_rows import RUN_COLUMNS, IndexedRun, RunRow, read_run, unstorable
+from pytest_rageval.web.index.run_rows import IndexedRun, RunRow, read_run, unstorable
 from pytest_rageval.web.jobs.job_files import ENDED, JOB, read_end, read_job
-from pytest_rageval.web.jobs.job_status import ENDED_WITH_A_VERDICT, JobStatus, status
-from pytest_rageval.web.jobs.progress import ProgressReader
+from pytest_rageval.web.jobs.job_status import ENDED_WITH_A_VERDICT, JobStatus, ProgressReader, status
 
 T = TypeVar("T")
 BATCH = 20
@@ -31,8 +30,6 @@ PATIENCE_S = 0.5
 """Seconds that a page waits for the scan before it shows what is there."""
 FIRST_PATIENCE_S = 2.0
 """The same while nothing is there yet."""
-_PLACES = ", ".join("?" * len(RUN_COLUMNS))
-_PUT_RUN = f"INSERT OR REPLACE INTO runs ({', '.join(RUN_COLUMNS)}) VALUES ({_PLACES})"  # noqa: S608  names of ours
 
 
 @dataclass
@@ -220,11 +217,16 @@ def _put_run(connection: sqlite3.Connection, run: IndexedRun) -> None:
 
 def _insert(connection: sqlite3.Connection, run: IndexedRun) -> None:
     run_id = run.row.run_id
-    connection.execute(_PUT_RUN, astuple(run.row))
     connection.execute("DELETE FROM run_metrics WHERE run_id = ?", (run_id,))
-    rows = ((run_id, *astuple(metric)) for metric in run.metrics)
-    connection.executemany("INSERT INTO run_metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
-    connection.execute("INSERT OR REPLACE INTO run_settings VALUES (?, ?)", (run_id, run.settings))
+    rows = {
+        "runs": [astuple(run.row)],
+        "run_metrics": [(run_id, *astuple(metric)) for metric in run.metrics],
+        "run_settings": [(run_id, run.settings)],
+    }
+    for table, values in rows.items():
+        if values:
+            places = ", ".join("?" * len(values[0]))
+            connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)  # noqa: S608  our own names
 
 
 def _remove(connection: sqlite3.Connection, run_ids: Sequence[str]) -> None:

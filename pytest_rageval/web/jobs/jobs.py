@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,29 +18,97 @@ from datetime import UTC, datetime
 from pathlib import Path
 from signal import SIGINT, SIGTERM
 
+from pytest_rageval.config.settings import ENVIRONMENT
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_json, write_text
+from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.runs.disk.folder import check_reports
 from pytest_rageval.runs.disk.reader import StoredRun
-from pytest_rageval.web.jobs.env_file import run_environment
 from pytest_rageval.web.jobs.job_files import (
     CANCELLED,
     CONFIGURATION,
     ENDED,
     JOB,
+    LOG,
     RUN_PROCESS,
     SUPERVISOR,
     Job,
     Source,
+    identify,
+    log_tail,
     read_job,
     read_process,
 )
-from pytest_rageval.web.jobs.job_log import LOG, log_tail
-from pytest_rageval.web.jobs.job_status import JobStatus, status
-from pytest_rageval.web.jobs.process_identity import identify
-from pytest_rageval.web.jobs.progress import ProgressReader
+from pytest_rageval.web.jobs.job_status import JobStatus, ProgressReader, status
 from pytest_rageval.web.security.code_border import check_listed
+
+LARGEST = 64 * 1024
+"""Bytes."""
+_LINE = re.compile(r"(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(?P<value>.*)")
+_QUOTED = re.compile(r"""(?P<mark>['"])(?P<value>[^'"\\$]*)(?P=mark)(?:[ \t]+#.*)?""")
+_PLAIN = re.compile(r"""[^\s'"\\$#`]*""")
+NOT_HANDED_ON = (*ENVIRONMENT, WEB_TOKEN)
+"""They would ask another system than the agent's, write elsewhere, or give the run the word for the server."""
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """The variables of the file, none where there is no file; SettingsError with every line that cannot be read.
+
+    A problem names the line and the variable, never a value.
+    """
+    try:
+        if path.stat().st_size > LARGEST:
+            raise SettingsError(f"{path.name}: larger than {LARGEST:,} bytes; it should hold keys alone")
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path.name}: not UTF-8; save it so") from None
+    except OSError as error:
+        raise SettingsError(f"{path.name}: cannot be read: {error.strerror}") from None
+    variables: dict[str, str] = {}
+    problems: list[str] = []
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+        written = line.strip()
+        if not written or written.startswith("#"):
+            continue
+        if (match := _LINE.fullmatch(written)) is None:
+            problems.append(f"{path.name}:{number}: not NAME=value")
+            continue
+        name, value = match["name"], _value(match["value"])
+        if value is None:
+            problems.append(
+                f"{path.name}:{number}: the value of {name} has spaces, quotation marks, $, \\ or # in it; write it "
+                "between quotation marks, without such marks inside"
+            )
+        elif name in variables:
+            problems.append(f"{path.name}:{number}: {name} stands there twice; keep one")
+        else:
+            variables[name] = value
+    if problems:
+        raise SettingsError(*problems)
+    return variables
+
+
+def _value(written: str) -> str | None:
+    if (quoted := _QUOTED.fullmatch(written)) is not None:
+        return quoted["value"]
+    return written if _PLAIN.fullmatch(written) else None
+
+
+def run_environment(root: Path, env_file: Path | None, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Variables for a run of this project's code; what is set already counts more than the file.
+
+    SettingsError where the file cannot be read.
+    """
+    own = os.environ if environment is None else environment
+    variables = {**({} if env_file is None else read_env_file(env_file)), **own}
+    for name in NOT_HANDED_ON:
+        variables.pop(name, None)
+    paths = [str(root), *filter(None, [variables.get("PYTHONPATH")])]
+    return variables | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+
 
 MOST_AT_ONCE = 4
 """Jobs that may run at the same time."""

@@ -22,12 +22,11 @@ from pytest_rageval.runs.judge_notes import estimate_at
 from pytest_rageval.text import counted
 from pytest_rageval.web.jobs.job_files import Source
 from pytest_rageval.web.jobs.jobs import Order
-from pytest_rageval.web.uploads.answers_upload import AnswersUpload
-from pytest_rageval.web.versions.agent import AgentVersion
+from pytest_rageval.web.uploads.upload_folder import AnswersUpload
+from pytest_rageval.web.versions.agent import MAIN_RUBRIC, AgentVersion
 from pytest_rageval.web.versions.agent_check import agent_warnings
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
-from pytest_rageval.web.versions.judge_prompts import MAIN_RUBRIC
 
 CASES = "evalcases"
 """Folder of a job in which its cases stand, as a project's do. The file is named by the dataset alone, so that a case

@@ -20,9 +20,7 @@ from typing import IO
 
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.web.jobs.job_files import ENDED, RUN_PROCESS, read_job
-from pytest_rageval.web.jobs.job_log import LOG, JobLog
-from pytest_rageval.web.jobs.process_identity import identify
+from pytest_rageval.web.jobs.job_files import ENDED, LOG, RUN_PROCESS, JobLog, identify, read_job
 
 GRACE_S = 10.0
 """Seconds after which a run that heeds no signal gets the next one: SIGINT, SIGTERM, SIGKILL."""

@@ -21,10 +21,8 @@ from pytest_rageval.label.label_store import aside_file
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.site import UnknownPageError
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
-from pytest_rageval.web.versions.kept_version import saved_now
-from pytest_rageval.web.versions.slugs import checked_slug, is_slug
 from pytest_rageval.web.versions.value_changes import DatasetChanges, dataset_changes
-from pytest_rageval.web.versions.version_folder import NewerVersion, locked_folder
+from pytest_rageval.web.versions.version_folder import NewerVersion, checked_slug, is_slug, locked_folder, saved_now
 
 BEGUN = "begun.json"
 """The file beside a working copy that says what it began from."""

@@ -23,18 +23,14 @@ from pytest_rageval.web.forms.agent_form import (
     shown_metrics,
     with_default_prompt,
 )
-from pytest_rageval.web.forms.form_state import FormState
-from pytest_rageval.web.forms.submitted import Submitted
+from pytest_rageval.web.forms.form_state import FormState, Submitted
 from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.site import TheSite
-from pytest_rageval.web.versions.agent import Agent, AgentVersion
+from pytest_rageval.web.versions.agent import MAIN_RUBRIC, Agent, AgentVersion, editable_rubrics, threshold_gate
 from pytest_rageval.web.versions.agent_check import agent_warnings
 from pytest_rageval.web.versions.agent_store import AgentStore
-from pytest_rageval.web.versions.agent_toml import threshold_gate
-from pytest_rageval.web.versions.judge_prompts import MAIN_RUBRIC, editable_rubrics
-from pytest_rageval.web.versions.slugs import slug_of
 from pytest_rageval.web.versions.value_changes import agent_changes, changed_in_words
-from pytest_rageval.web.versions.version_folder import NewerVersion
+from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
 
 router = APIRouter()
 

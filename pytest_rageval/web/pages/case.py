@@ -26,13 +26,11 @@ from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
 from pytest_rageval.web.case_list import CaseList, CaseQuery
-from pytest_rageval.web.forms.submitted import Submitted
-from pytest_rageval.web.index_of_site import TheIndex
+from pytest_rageval.web.forms.form_state import Submitted
 from pytest_rageval.web.labelling.label_desk import Where
-from pytest_rageval.web.opened_runs import TheRuns
-from pytest_rageval.web.pages.run import Filter, Order
+from pytest_rageval.web.opened_runs import TheIndex, TheRuns
+from pytest_rageval.web.pages.run import Filter, Order, head_of_run, unfinished_case
 from pytest_rageval.web.rendering import page, path_to, see
-from pytest_rageval.web.run_head import head_of_run, unfinished_case
 from pytest_rageval.web.site import TheSite, UnknownPageError
 
 View = Literal["case", "compare"]

@@ -10,17 +10,24 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from pytest_rageval.text import counted
-from pytest_rageval.web.index.run_queries import RunFilter, latest_of_series, run_choices, run_list
-from pytest_rageval.web.index_of_site import TheIndex, run_index_of
+from pytest_rageval.web.index.run_queries import (
+    RunFilter,
+    latest_of_series,
+    lines_of_runs,
+    made_from,
+    run_cards,
+    run_choices,
+    run_list,
+)
 from pytest_rageval.web.jobs.job_status import JobStatus
 from pytest_rageval.web.labelling.label_desk import TheDesk
+from pytest_rageval.web.opened_runs import TheIndex, run_index_of
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.pages.jobs import jobs_of
 from pytest_rageval.web.rendering import page, path_to
-from pytest_rageval.web.run_lines import lines_of_runs, made_from, run_cards
 from pytest_rageval.web.site import site_of
-from pytest_rageval.web.versions.version_names import versions_title
+from pytest_rageval.web.versions.version_folder import versions_title
 
 CARDS = 6
 NEWEST = 12

@@ -11,8 +11,7 @@ from starlette.responses import Response
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.forms.dataset_form import CaseForm, case_of_form, case_values
-from pytest_rageval.web.forms.form_state import FormState, read_form
-from pytest_rageval.web.forms.submitted import Submitted
+from pytest_rageval.web.forms.form_state import FormState, Submitted, read_form
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.site import TheSite, UnknownPageError

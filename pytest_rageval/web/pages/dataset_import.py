@@ -12,8 +12,7 @@ from starlette.responses import Response
 
 from pytest_rageval.errors import CaseError
 from pytest_rageval.web.forms.dataset_form import ImportForm, about_of_form
-from pytest_rageval.web.forms.form_state import FormState, read_form
-from pytest_rageval.web.forms.submitted import Submitted
+from pytest_rageval.web.forms.form_state import FormState, Submitted, read_form
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.site import Site, TheSite
@@ -40,9 +39,8 @@ from pytest_rageval.web.uploads.dataset_upload import (
 from pytest_rageval.web.uploads.table_dialect import ENCODINGS, SEPARATORS, TableDialect, chosen_dialect
 from pytest_rageval.web.uploads.upload_folder import Upload, UploadedFile, UploadFolder
 from pytest_rageval.web.versions.dataset_store import DatasetStore
-from pytest_rageval.web.versions.slugs import slug_of
 from pytest_rageval.web.versions.value_changes import dataset_changes
-from pytest_rageval.web.versions.version_folder import NewerVersion
+from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
 
 router = APIRouter()
 MOST_PROBLEMS = 1_000

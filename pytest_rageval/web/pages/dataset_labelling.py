@@ -12,18 +12,15 @@ from starlette.responses import Response
 from pytest_rageval.cases.marks import Marks
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.expected import Expects
-from pytest_rageval.web.forms.form_state import FormState, read_form
-from pytest_rageval.web.forms.new_run import version_choice
-from pytest_rageval.web.forms.submitted import Note, Submitted
-from pytest_rageval.web.labelling.chunk_systems import DEMO, PROJECT, offered_systems
-from pytest_rageval.web.labelling.label_desk import TheDesk, Where
+from pytest_rageval.web.forms.form_state import FormState, Note, Submitted, read_form
+from pytest_rageval.web.labelling.label_desk import DEMO, PROJECT, TheDesk, Where, offered_systems
 from pytest_rageval.web.labelling.working_copy import WorkingCopy
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import MOST_SHOWN, Datasets
 from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.site import TheSite
 from pytest_rageval.web.versions.dataset_store import DatasetVersion
-from pytest_rageval.web.versions.version_folder import NewerVersion
+from pytest_rageval.web.versions.version_folder import NewerVersion, version_choice
 
 MOST_SYSTEMS = 8
 """Systems that are asked for one case: each is asked for 20 chunks."""

@@ -9,14 +9,13 @@ from starlette.responses import Response
 
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.tools.scaffold.demo_project import shipped
-from pytest_rageval.web.forms.submitted import Submitted
+from pytest_rageval.web.forms.form_state import Submitted
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import path_to, see
 from pytest_rageval.web.versions.agent_store import AgentStore, new_agent
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
-from pytest_rageval.web.versions.slugs import slug_of
-from pytest_rageval.web.versions.version_folder import NewerVersion
+from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
 
 router = APIRouter()
 AGENT, QUESTIONS = "Demo", "Demo questions"

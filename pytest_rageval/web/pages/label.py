@@ -14,11 +14,9 @@ from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.label.label_agreement import agreements
 from pytest_rageval.label.label_store import opinion_files, opinions
 from pytest_rageval.label.opening import cases_to_label
-from pytest_rageval.web.forms.form_state import read_form
-from pytest_rageval.web.forms.submitted import Submitted
-from pytest_rageval.web.labelling.label_actions import LabelForm, action_of
+from pytest_rageval.web.forms.form_state import Submitted, read_form
 from pytest_rageval.web.labelling.label_desk import LabelDesk, OpenLabelling, TheDesk, Where, label_files
-from pytest_rageval.web.labelling.label_view import label_view
+from pytest_rageval.web.labelling.label_view import LabelForm, action_of, label_view
 from pytest_rageval.web.pages.dataset_labelling import TheCopyPages
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, see

@@ -6,11 +6,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from pytest_rageval.web.forms.form_state import FormState, read_form
-from pytest_rageval.web.forms.submitted import Submitted
+from pytest_rageval.web.forms.form_state import FormState, Submitted, read_form
 from pytest_rageval.web.rendering import page, see
-from pytest_rageval.web.security.session import BrowserSession
-from pytest_rageval.web.security.token_check import TokenCheck
+from pytest_rageval.web.security.session import BrowserSession, TokenCheck
 
 router = APIRouter()
 

@@ -5,29 +5,70 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args
 
 from fastapi import APIRouter, Depends, Request
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.io.expected import Expects
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.web.forms.form_state import FormState, read_form
-from pytest_rageval.web.forms.new_run import NewRunForm, VersionChoice, version_choice
-from pytest_rageval.web.forms.submitted import Submitted
+from pytest_rageval.text import printable
+from pytest_rageval.web.forms.form_state import FormState, Submitted, read_form
 from pytest_rageval.web.jobs.job_files import Source
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.jobs.run_choice import RunChoice, RunOutlook
 from pytest_rageval.web.pages.jobs import TheJobs
 from pytest_rageval.web.rendering import NEW_RUN, page, path_to, see
 from pytest_rageval.web.site import TheSite
-from pytest_rageval.web.uploads.answers_upload import AnswersUpload, read_answers_upload
-from pytest_rageval.web.uploads.upload_folder import Upload, UploadedFile, UploadFolder
+from pytest_rageval.web.uploads.upload_folder import (
+    AnswersUpload,
+    Upload,
+    UploadedFile,
+    UploadFolder,
+    read_answers_upload,
+)
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.version_folder import VersionChoice, version_choice
+
+LONGEST_DESCRIPTION = 500
+
+
+def _choice(written: str) -> str:
+    if version_choice(written) is None:
+        raise ValueError("names no version; choose one of the list")
+    return written
+
+
+Choice = Annotated[str, AfterValidator(_choice), Expects("one of the list")]
+
+
+class NewRunForm(BaseModel):
+    """What is run: an agent's version on a dataset's, with live or uploaded answers.
+
+    shown   the choice of which the page said what it takes; "" where no page did
+    action  look: only show what the choice takes
+
+    The description becomes an argument of a command, which may hold no NUL.
+    """
+
+    agent: Choice
+    dataset: Choice
+    source: Source = "connector"
+    description: Annotated[str, AfterValidator(printable)] = Field("", max_length=LONGEST_DESCRIPTION)
+    shown: str = ""
+    action: Literal["look", "start"] = "start"
+
+    @property
+    def is_as_shown(self) -> bool:
+        """Whether the page has said what this very choice takes."""
+        return self.shown in ("", f"{self.agent} {self.dataset} {self.source}")
+
 
 ANSWERS = "answers"
 SOURCES: tuple[tuple[Source, str], ...] = (

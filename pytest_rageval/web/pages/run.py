@@ -1,31 +1,94 @@
-"""The page of a run: first screen, cases, sections; and the run as a file for other programs."""
+"""The pages of one run: its head, its cases and exports, and two runs side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
+from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import look_through
+from pytest_rageval.export.formats import csv_lines
 from pytest_rageval.export.report_json import json_lines
-from pytest_rageval.export.spreadsheet import csv_lines
+from pytest_rageval.render.html.report_file import FILES
 from pytest_rageval.render.html.report_page import KEYS
+from pytest_rageval.render.html.run_cases import read_case_lines
+from pytest_rageval.render.text.explain import RecordedCase, recorded_case_of
 from pytest_rageval.runs.disk.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.runs.disk.resume import journals
+from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 from pytest_rageval.web.case_list import CaseList, CasePage, CaseQuery
 from pytest_rageval.web.index.run_index import RunIndex
-from pytest_rageval.web.index_of_site import TheIndex
-from pytest_rageval.web.jobs.job_log import LOG, log_tail
+from pytest_rageval.web.index.run_queries import RunFilter, lines_of_runs, run_list, runs_by_id
+from pytest_rageval.web.jobs.job_files import LOG, log_tail
 from pytest_rageval.web.jobs.jobs import Jobs
-from pytest_rageval.web.opened_runs import OpenedRun, TheRuns, run_of
+from pytest_rageval.web.opened_runs import BASELINE, OpenedRun, TheIndex, TheRuns, run_of
 from pytest_rageval.web.pages.jobs import TheJobs, jobs_of
 from pytest_rageval.web.rendering import page, path_to, see
-from pytest_rageval.web.run_head import head_of_run, unfinished_run
 from pytest_rageval.web.site import Site, TheSite, UnknownPageError
+from pytest_rageval.web.versions.version_folder import is_slug
+
+PYTEST = "pytest (unversioned)"
+
+
+class RunHead(NamedTuple):
+    """What stands beside a run's id. `agent` and `dataset` with their versions, None of a run of pytest."""
+
+    source: str
+    agent: MadeFrom | None
+    dataset: MadeFrom | None
+
+
+class MadeFrom(NamedTuple):
+    """A version that a run is made from, as its configuration names it. `address` of its page, '' where the name could
+    be none of a version here."""
+
+    slug: str
+    version: int
+    address: str
+
+
+def head_of_run(config: Mapping[str, Any]) -> RunHead:
+    """The head of a run with this config.json."""
+    origin = config.get("origin")
+    origin = origin if isinstance(origin, Mapping) else {}
+    source = origin.get("source")
+    return RunHead(
+        source if isinstance(source, str) else PYTEST,
+        _version("agents", origin.get("agent"), origin.get("agent_version")),
+        _version("datasets", origin.get("dataset"), origin.get("dataset_version")),
+    )
+
+
+def _version(kind: str, name: object, version: object) -> MadeFrom | None:
+    if not isinstance(name, str) or not isinstance(version, int):
+        return None
+    return MadeFrom(name, version, path_to(kind, name, "versions", str(version)) if is_slug(name) else "")
+
+
+class UnfinishedRun(NamedTuple):
+    """How far the run has come, why it is no finished one, and its files: name, is it there, what it holds."""
+
+    state: str
+    problems: Sequence[str]
+    files: Sequence[tuple[str, bool, str]]
+
+
+def unfinished_run(run: StoredRun, problems: Sequence[str]) -> UnfinishedRun:
+    files = [(name, (run.path / name).is_file(), what) for name, what in FILES.items()]
+    return UnfinishedRun(run.state, list(dict.fromkeys(problems)), files)
+
+
+def unfinished_case(run: StoredRun, key: str, baseline: Path) -> RecordedCase | None:
+    """A case of such a run, read without the others; None of one that is not recorded. `baseline`: the project's."""
+    lines = read_case_lines(run, {key}).get(key)
+    return recorded_case_of(run, representative_trial(lines.records), registry_of(run), baseline) if lines else None
+
 
 FORMATS = {
     "csv": (csv_lines, "text/csv; charset=utf-8"),
@@ -121,3 +184,53 @@ def export_run(run_id: str, form: str, site: TheSite) -> Response:
 def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
     for line in lines:
         yield f"{line}\n".encode("utf-8", "replace")
+
+
+CHOICES = 200
+"""Runs that can be chosen from a list; any other by its id in the address."""
+
+
+Name = Annotated[str, Query(max_length=400)]
+
+
+@router.get("/compare")
+def compare_page(
+    request: Request, site: TheSite, index: TheIndex, runs: TheRuns, a: Name = "", b: Name = "",
+    run: Annotated[list[str] | None, Query()] = None, q: Filter = "", sort: Order = "", number: PageNumber = 1,
+) -> Response:  # fmt: skip
+    """Run `a` before and `b` after; two of a list (`run`) in the order in which they were begun."""
+    index.refresh()
+    if run and not (a or b):
+        return _of_list(request, index, run)
+    if not (a and b):
+        return _choice(request, index, a, b)
+    try:
+        opened = runs.open(b, a)
+    except UnknownPageError:
+        raise
+    except SettingsError as error:
+        return _choice(request, index, a, b, str(error))
+    listed = CaseList(index, site.stored_run(b), site.project(), opened.page).page(CaseQuery(q, sort, number))
+    return page(request, "compare.html", **run_content(opened), listed=listed, against=a)
+
+
+def _of_list(request: Request, index: TheIndex, run_ids: list[str]) -> Response:
+    if len(set(run_ids)) != 2:
+        first, second = [*run_ids, "", ""][:2]
+        return _choice(request, index, first, second, problem=f"{len(set(run_ids))} runs are selected: select two")
+    rows = index.read(lambda connection: runs_by_id(connection, run_ids))
+    before, after = sorted(run_ids, key=lambda name: (rows[name].begun if name in rows else "", name))
+    return see(path_to("compare", a=before, b=after))
+
+
+def _choice(request: Request, index: TheIndex, a: str = "", b: str = "", problem: str = "") -> Response:
+    """The form in which two runs are chosen."""
+    listed = index.read(
+        lambda connection: lines_of_runs(connection, run_list(connection, RunFilter(), size=CHOICES).runs)
+    )  # fmt: skip
+    finished = [line for line in listed if line.run.is_finished]
+    newest = [line.run.run_id for line in finished[:2]]
+    chosen = {"a": a or (newest[1] if len(newest) > 1 else BASELINE), "b": b or (newest[0] if newest else "")}
+    return page(
+        request, "compare_choice.html", status=409 if problem else 200, lines=finished, chosen=chosen, problem=problem
+    )  # fmt: skip

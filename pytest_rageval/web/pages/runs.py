@@ -1,19 +1,31 @@
-"""The list of all runs: narrowed by a form, paged, two of them to be compared."""
+"""The pages of many runs: their list, and their metrics in time."""
 
 from __future__ import annotations
 
 import sqlite3
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from pytest_rageval.web.index.run_queries import RunFilter, run_choices, run_list
+from pytest_rageval.numbers import change, score_text
+from pytest_rageval.render.html.figures import Spark, spark
+from pytest_rageval.render.html.first_screen import PREFERRED
+from pytest_rageval.runs.config_diff import setting_text
+from pytest_rageval.runs.history import PastRun
+from pytest_rageval.web.index.run_queries import (
+    RunFilter,
+    datasets_run,
+    lines_of_runs,
+    past_runs,
+    run_choices,
+    run_list,
+)
 from pytest_rageval.web.index.run_rows import RUN_STATES
-from pytest_rageval.web.index_of_site import TheIndex
 from pytest_rageval.web.labelling.label_desk import TheDesk
+from pytest_rageval.web.opened_runs import TheIndex
 from pytest_rageval.web.rendering import page
-from pytest_rageval.web.run_lines import lines_of_runs
 
 ROWS = 50
 
@@ -50,3 +62,100 @@ def _content(connection: sqlite3.Connection, narrowed: RunFilter, number: int) -
         "first": (number - 1) * ROWS + 1,
         "choices": run_choices(connection),
     }
+
+
+PASSING = "pass rate"
+CHARTS = 6
+LASTS = (20, 50, 200)
+"""Runs that can be asked for; more than the first in one chart alone, or the page would be too long to be read."""
+SHOWN_CHANGES = 3
+
+
+class TimelineRow(NamedTuple):
+    """A run in the table under a chart. `is_other_version`: its cases are not those of the run before it."""
+
+    run: PastRun
+    value: str
+    change: str
+    changes: str
+    is_other_version: bool
+
+
+class Timeline(NamedTuple):
+    """A metric in time: its line, the places where the configuration changed, those where the cases did, and its
+    table, the newest run first."""
+
+    metric: str
+    line: Spark | None
+    changes: Sequence[float]
+    versions: Sequence[float]
+    low: str
+    high: str
+    rows: Sequence[TimelineRow]
+
+
+@router.get("/history")
+def history_page(
+    request: Request, index: TheIndex, dataset: Word = "", agent: Word = "", metric: Word = "",
+    last: Annotated[int, Query(ge=1, le=LASTS[-1])] = LASTS[0],
+) -> Response:  # fmt: skip
+    progress = index.refresh()
+    content = index.read(lambda connection: _history_content(connection, dataset, agent, metric, last))
+    return page(
+        request, "history.html", **content, agent=agent, metric=metric, last=last, progress=progress, lasts=LASTS
+    )
+
+
+def _history_content(
+    connection: sqlite3.Connection, dataset: str, agent: str, metric: str, last: int
+) -> dict[str, Any]:
+    datasets = datasets_run(connection)
+    chosen = dataset or (datasets[0].key if datasets else "")
+    runs = past_runs(connection, chosen, agent, last if metric else min(last, LASTS[1])) if chosen else []
+    names = sorted({name.partition("@")[0] for run in runs for name, mean in run.metrics.items() if mean is not None})
+    shown = [metric] if metric else [PASSING, *[name for name in PREFERRED if name in names][: CHARTS - 1]]
+    return {
+        "datasets": datasets,
+        "dataset": chosen,
+        "agents": run_choices(connection).agents,
+        "names": [PASSING, *names],
+        "timelines": [_timeline(name, runs) for name in shown] if runs else [],
+        "count": len(runs),
+    }
+
+
+def _timeline(metric: str, runs: Sequence[PastRun]) -> Timeline:
+    values = [_value(run, metric) for run in runs]
+    numbers = [value for value in values if value is not None]
+    steps = max(len(runs) - 1, 1)
+    others = [place for place in range(1, len(runs)) if runs[place].dataset_hash != runs[place - 1].dataset_hash]
+    moved = [place for place, run in enumerate(runs) if place and run.changes and place not in others]
+    rows = []
+    for place, (run, value) in enumerate(zip(runs, values, strict=True)):
+        same_cases = [
+            earlier
+            for before, earlier in zip(runs[:place], values, strict=False)
+            if before.dataset_hash == run.dataset_hash
+        ]
+        rows.append(TimelineRow(run, score_text(value), _change(same_cases, value), _changes(run), place in others))
+    low, high = (score_text(end) for end in (min(numbers), max(numbers))) if numbers else ("", "")
+    x = [[round(100 * place / steps, 1) for place in places] for places in (moved, others)]
+    return Timeline(metric, spark(values), x[0], x[1], low, high, rows[::-1])
+
+
+def _value(run: PastRun, metric: str) -> float | None:
+    if metric == PASSING:
+        return run.outcomes["passed"] / run.total if run.total else None
+    return run.value(metric) if run.value(metric) is not None else run.value(f"{metric}@k")
+
+
+def _change(before: Sequence[float | None], value: float | None) -> str:
+    """Against the last run before of the same cases that has a value."""
+    earlier = next((number for number in reversed(before) if number is not None), None)
+    return "" if value is None or earlier is None else change(value - earlier)
+
+
+def _changes(run: PastRun) -> str:
+    texts = [f"{each.name} {setting_text(each.before)} → {setting_text(each.after)}" for each in run.changes]
+    more = len(texts) - SHOWN_CHANGES
+    return "; ".join(texts[:SHOWN_CHANGES]) + (f"; and {more} more" if more > 0 else "")

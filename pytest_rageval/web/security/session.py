@@ -1,14 +1,74 @@
-"""The session of a browser: a random name in a cookie, to which tokens of forms and the login are bound."""
+"""Sessions and the app's token: cookies and tokens of forms that only this app can have made, failures counted."""
 
 from __future__ import annotations
 
+import hmac
+import ipaddress
+import os
 import re
 import secrets
+import threading
+import time
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 
-from pytest_rageval.web.security.seal import Seal
+from starlette.exceptions import HTTPException
+
+from pytest_rageval.errors import SettingsError
+
+KEY_FILE = "web.key"
+KEY_BYTES = 32
+NOT_FOR_GIT = """# Versions of agents and datasets are for git; the app's key, its index and what it works on are not.
+/web.key
+/open-*.html
+/rageval.sqlite*
+/jobs/
+/uploads/
+"""
+
+
+@dataclass(frozen=True)
+class Seal:
+    """A key that outlives a restart, so that a form that stood open then can still be sent."""
+
+    key: bytes
+
+    def of(self, purpose: str, *parts: str) -> str:
+        """What belongs to these parts, in hexadecimal digits; nobody without the key can tell it."""
+        text = "\0".join((purpose, *parts))
+        return hmac.new(self.key, text.encode(), sha256).hexdigest()
+
+    def holds(self, given: str, purpose: str, *parts: str) -> bool:
+        """Is it what belongs to these parts? Takes as long whatever was given."""
+        return hmac.compare_digest(given.encode(), self.of(purpose, *parts).encode())
+
+
+def open_seal(data: Path) -> Seal:
+    """The key of this data folder, made where there is none; only its owner can read it, and git passes it over."""
+    path = data / KEY_FILE
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        ignore = data / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text(NOT_FOR_GIT, encoding="utf-8")
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            key = path.read_bytes()
+        else:
+            key = secrets.token_bytes(KEY_BYTES)
+            with os.fdopen(handle, "wb") as file:
+                file.write(key)
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be kept: {error.strerror}; name another folder with --data") from None
+    if len(key) != KEY_BYTES:
+        raise SettingsError(f"{path}: {len(key)} bytes, expected {KEY_BYTES}; remove it, and a new one is made")
+    return Seal(key)
+
 
 COOKIE = "rageval"
 ID_BYTES = 24
@@ -80,3 +140,68 @@ def _value(header: str, name: str) -> str:
     except CookieError:
         return ""
     return cookie.value if cookie else ""
+
+
+FAILURES, WITHIN_S = 20, 60.0
+"""Wrong tokens of one address after which no more are looked at for a while: guessing must take for ever."""
+MOST_ADDRESSES = 10_000
+"""That are remembered; those whose last failure is longest ago go."""
+UNGUESSABLE = 32
+"""Characters of a token from which on nobody counts failures: they would only let strangers lock the owner out."""
+
+
+def new_token() -> str:
+    """Return a random token for one run of the server; it is kept in memory alone."""
+    return secrets.token_urlsafe(UNGUESSABLE)
+
+
+class TokenCheck:
+    """The token that a browser or a program must give; None: nobody is asked."""
+
+    def __init__(self, token: str | None) -> None:
+        self.token = token
+        self._failures = LoginFailures()
+
+    def accepts(self, given: str, address: str) -> bool:
+        """Compare in constant time; HTTPException once this address has given too many wrong ones."""
+        if self.token is None:
+            return False
+        is_guessable = len(self.token) < UNGUESSABLE
+        if is_guessable and self._failures.are_too_many(address):
+            raise HTTPException(429, "Too many wrong tokens; wait a minute.", {"Retry-After": str(int(WITHIN_S))})
+        is_right = hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self.token.encode())
+        if not is_right:
+            self._failures.add(address)
+        return is_right
+
+
+class LoginFailures:
+    """When wrong tokens were given, by address: who guesses keeps nobody else out."""
+
+    def __init__(self) -> None:
+        self._times: OrderedDict[str, deque[float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def are_too_many(self, address: str) -> bool:
+        with self._lock:
+            times = self._times.get(network_of(address))
+            return times is not None and len(times) == FAILURES and time.monotonic() - times[0] < WITHIN_S
+
+    def add(self, address: str) -> None:
+        with self._lock:
+            network = network_of(address)
+            self._times.setdefault(network, deque(maxlen=FAILURES)).append(time.monotonic())
+            self._times.move_to_end(network)
+            while len(self._times) > MOST_ADDRESSES:
+                self._times.popitem(last=False)
+
+
+def network_of(address: str) -> str:
+    """What one person has: an IPv4 address, or of IPv6 the 64 bits that a provider gives to a household."""
+    try:
+        number = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(number, ipaddress.IPv4Address):
+        return str(number)
+    return str(number.ipv4_mapped or ipaddress.ip_network((number, 64), strict=False))

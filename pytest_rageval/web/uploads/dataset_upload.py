@@ -23,7 +23,7 @@ from pytest_rageval.io.messages import Path as Place
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase, Json
 from pytest_rageval.text import cut
-from pytest_rageval.web.settings import WebLimits
+from pytest_rageval.web.site import WebLimits
 from pytest_rageval.web.uploads.column_mapping import (
     MappedColumn,
     column_names,

@@ -6,16 +6,20 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.atomic import read_json, write_json
+from pytest_rageval.matching.passages import contexts
+from pytest_rageval.model import EvalCase, Source
+from pytest_rageval.targets.answer_files import load_answers
+from pytest_rageval.targets.answers_target import AnswersTarget
 from pytest_rageval.text import cut, printable
-from pytest_rageval.web.settings import WebLimits
-from pytest_rageval.web.site import UnknownPageError
+from pytest_rageval.web.site import UnknownPageError, WebLimits
 from pytest_rageval.web.uploads.table_dialect import TableDialect, guessed_dialect, write_as_usual
 
 KEPT_S = 24 * 3600
@@ -199,3 +203,41 @@ def _shown_name(name: str) -> str:
     """The last part of a file's name as it came, to be shown and never to be opened."""
     last = re.split(r"[/\\]", name)[-1].strip()
     return printable(last if len(last) <= 100 else f"{cut(last, 80)}{PurePosixPath(last).suffix[:10]}") or "upload"
+
+
+ANSWER_SUFFIXES = (".csv", ".jsonl")
+ALL = 10_000
+"""Chunks of an answer that are looked at: more than any cut-off."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersUpload:
+    """Answers that cover every case.
+
+    model_names       who wrote them, as the file says
+    without_contexts  how many answers come without any text that they rest on: what is held against it, such as
+                      groundedness, is not applicable to them
+    """
+
+    answers: int
+    model_names: tuple[str, ...]
+    without_contexts: int
+
+
+def read_answers_upload(path: Path, shown_as: str, cases: Sequence[EvalCase], most_rows: int) -> AnswersUpload:
+    """Read the answers in a file; CaseError with every problem: of the file, and ids that are missing or unknown.
+
+    shown_as  what the person's file is called
+    cases     all of the dataset
+    """
+    if path.suffix not in ANSWER_SUFFIXES:
+        raise CaseError(f"{shown_as}: answers are a file that ends with {' or '.join(ANSWER_SUFFIXES)}")
+    file = load_answers(path, shown_as=shown_as, most_rows=most_rows)
+    target = AnswersTarget(file)
+    cases = [replace(case, source=Source("", 0)) for case in cases]  # a person knows them by their ids
+    if problems := target.check_coverage(cases):
+        raise CaseError(*problems)
+    answers = [answer for case in cases if (answer := target.of(case)) is not None]
+    names = sorted({name for answer in answers if isinstance(name := answer.extra.get("model_name"), str) and name})
+    bare = sum(not contexts(case, answer, ALL) for case, answer in zip(cases, answers, strict=True))
+    return AnswersUpload(len(answers), tuple(names), bare)

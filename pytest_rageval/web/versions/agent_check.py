@@ -21,9 +21,7 @@ from pytest_rageval.plan import make_plan
 from pytest_rageval.runs.judge_notes import kinship_notes
 from pytest_rageval.targets.target_spec import SPELLINGS
 from pytest_rageval.web.security.code_border import check_listed
-from pytest_rageval.web.versions.agent import Agent
-from pytest_rageval.web.versions.agent_toml import RUBRICS, agent_table
-from pytest_rageval.web.versions.judge_prompts import write_prompts
+from pytest_rageval.web.versions.agent import RUBRICS, Agent, agent_table, write_prompts
 
 
 class FieldProblem(NamedTuple):

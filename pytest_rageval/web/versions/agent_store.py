@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_bytes
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.web.versions.agent import DEFAULT_THRESHOLD, Agent, AgentVersion
-from pytest_rageval.web.versions.agent_toml import RUBRICS, agent_text, read_agent
-from pytest_rageval.web.versions.judge_prompts import MAIN_RUBRIC, write_prompts
-from pytest_rageval.web.versions.kept_version import saved_now
-from pytest_rageval.web.versions.version_folder import CHANGED, VersionFolder, seal_problem, sealed_text
+from pytest_rageval.web.versions.agent import (
+    DEFAULT_THRESHOLD,
+    MAIN_RUBRIC,
+    RUBRICS,
+    Agent,
+    AgentVersion,
+    agent_text,
+    read_agent,
+    write_prompts,
+)
+from pytest_rageval.web.versions.version_folder import CHANGED, VersionFolder, saved_now, seal_problem, sealed_text
 
 CONFIGURATION = "rageval.toml"
 FIRST_METRICS = (MAIN_RUBRIC, "faithfulness")
@@ -32,14 +39,7 @@ class AgentStore:
 
     def newest_versions(self) -> tuple[list[AgentVersion], list[str]]:
         """The newest version of each agent, by slug; and the problems of files that hold none."""
-        versions: list[AgentVersion] = []
-        problems: list[str] = []
-        for slug in self.files.slugs():
-            try:
-                versions.append(self.newest(slug))
-            except SettingsError as error:
-                problems += error.problems
-        return versions, problems
+        return _readable(partial(self.newest, slug) for slug in self.files.slugs())
 
     def newest(self, slug: str) -> AgentVersion:
         """The newest version; UnknownVersion where there is none, SettingsError where its file holds none."""
@@ -47,14 +47,7 @@ class AgentStore:
 
     def versions(self, slug: str) -> tuple[list[AgentVersion], list[str]]:
         """All versions, the newest first, and the problems of files that hold none."""
-        versions: list[AgentVersion] = []
-        problems: list[str] = []
-        for number in reversed(self.files.numbers(slug)):
-            try:
-                versions.append(self.read(slug, number))
-            except SettingsError as error:
-                problems += error.problems
-        return versions, problems
+        return _readable(partial(self.read, slug, number) for number in reversed(self.files.numbers(slug)))
 
     def read(self, slug: str, number: int) -> AgentVersion:
         """One version; a file that is not as it was written comes with its `problem`."""
@@ -90,6 +83,17 @@ class AgentStore:
         write_bytes(folder / CONFIGURATION, content)
         write_prompts(version.agent.prompts, folder / RUBRICS)
         return version
+
+
+def _readable(reads: Iterable[Callable[[], AgentVersion]]) -> tuple[list[AgentVersion], list[str]]:
+    versions: list[AgentVersion] = []
+    problems: list[str] = []
+    for read in reads:
+        try:
+            versions.append(read())
+        except SettingsError as error:
+            problems += error.problems
+    return versions, problems
 
 
 @lru_cache(maxsize=2_000)

@@ -16,11 +16,15 @@ from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase
-from pytest_rageval.web.versions.kept_version import KeptVersion, saved_now
-from pytest_rageval.web.versions.version_folder import CHANGED, NO_SEAL, VersionFolder, text_hash
-
-ABOUT = ".json"
-"""Suffix of the file that says what a version is."""
+from pytest_rageval.web.versions.version_folder import (
+    ABOUT,
+    CHANGED,
+    NO_SEAL,
+    KeptVersion,
+    VersionFolder,
+    saved_now,
+    text_hash,
+)
 
 
 class DatasetStore:

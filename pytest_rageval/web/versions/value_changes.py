@@ -10,8 +10,7 @@ from pytest_rageval.cases import case_to_mapping
 from pytest_rageval.model import EvalCase
 from pytest_rageval.render.html.text_diff import DiffPiece, word_diff
 from pytest_rageval.text import counted, cut
-from pytest_rageval.web.versions.agent import LONGEST_NOTE, Agent
-from pytest_rageval.web.versions.judge_prompts import default_prompt, editable_rubrics
+from pytest_rageval.web.versions.agent import LONGEST_NOTE, Agent, default_prompt, editable_rubrics
 
 
 class ValueChange(NamedTuple):

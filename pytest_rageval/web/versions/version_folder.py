@@ -1,4 +1,4 @@
-"""Version files on disk: `NAME/v3.toml`, written once under a lock, never changed, and seen however they came there."""
+"""Versions on disk: what one says of itself, its slug and name, and its file, written once under a lock."""
 
 from __future__ import annotations
 
@@ -6,15 +6,91 @@ import hashlib
 import os
 import re
 import time
+import tomllib
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
+from pydantic import BaseModel, ConfigDict
+
+from pytest_rageval.config.files import AGENT
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_new
 from pytest_rageval.io.lock import LockHeld, take_lock
+from pytest_rageval.io.messages import shown_value
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.web.site import UnknownPageError
-from pytest_rageval.web.versions.slugs import checked_slug, is_slug
+
+ABOUT = ".json"
+"""Suffix of the file that says what a version of a dataset is."""
+LONGEST_SLUG = 60
+_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?")
+_RESERVED = re.compile(r"con|prn|aux|nul|new|uploads|(?:com|lpt)[0-9]")
+"""Names that Windows keeps for devices, and words of our own addresses."""
+
+
+def slug_of(name: str) -> str:
+    """The slug of a name: `Shop Bot (EU)` → `shop-bot-eu`.
+
+    A name in another script keeps what is left of it in ASCII, and a hash, so that two names are two slugs.
+    """
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[: LONGEST_SLUG - 9].strip("-")
+    lost = any(character.isalnum() and not character.isascii() for character in unicodedata.normalize("NFKC", name))
+    if slug and not lost and not _RESERVED.fullmatch(slug):
+        return slug
+    digest = hashlib.sha256(unicodedata.normalize("NFC", name).encode()).hexdigest()[:8]
+    return f"{slug}-{digest}" if slug else f"n-{digest}"
+
+
+def is_slug(text: str) -> bool:
+    """Whether a text is a slug, and so may be a folder's name and a part of an address."""
+    return _SLUG.fullmatch(text) is not None and _RESERVED.fullmatch(text) is None
+
+
+def checked_slug(text: str) -> str:
+    """The text, which is a slug; SettingsError where it is none: it never becomes a path then."""
+    if not is_slug(text):
+        raise SettingsError(f"{shown_value(text)} is not a name here; names are lower-case letters, digits and hyphens")
+    return text
+
+
+class KeptVersion(BaseModel):
+    """A version as it is kept.
+
+    slug     the name in addresses and on disk
+    note     what changed, in the words of whoever saved it
+    created  UTC, ISO 8601; empty where nothing says it
+    problem  what is doubtful about the file, None where it is as it was written
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    slug: str
+    number: int
+    note: str = ""
+    created: str = ""
+    problem: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.slug
+
+    @property
+    def title(self) -> str:
+        """`Shop bot v3`."""
+        return f"{self.name} v{self.number}"
+
+
+def saved_now() -> str:
+    """The time that a version is saved at: UTC, ISO 8601, whole seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
 
 LOCK_PATIENCE_S = 5.0
 MOST_VERSIONS = 99_999
@@ -175,3 +251,63 @@ def seal_problem(content: bytes) -> str | None:
 def text_hash(content: bytes) -> str:
     """SHA-256 in hex digits. A line end is LF however git checked the file out."""
     return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
+
+
+class VersionChoice(NamedTuple):
+    """A version that a form names as `shop-bot/3`."""
+
+    slug: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.slug}/{self.number}"
+
+
+def version_choice(written: str) -> VersionChoice | None:
+    """The version that is named; None where the text names none."""
+    slug, _, number = written.partition("/")
+    if not is_slug(slug) or not (number.isascii() and number.isdecimal()) or len(number) > 5:
+        return None
+    return VersionChoice(slug, int(number))
+
+
+Kind = Literal["agents", "datasets"]
+
+
+def versions_title(
+    data: Path, agent: tuple[str | None, object], dataset: tuple[str | None, object]
+) -> str:  # fmt: skip
+    """`Shop bot v4 × Products v2`; what a run does not name is left out."""
+    kinds: tuple[tuple[Kind, str | None, object], ...] = (("agents", *agent), ("datasets", *dataset))
+    named = [(version_name(data, kind, slug), version) for kind, slug, version in kinds if slug]
+    return " × ".join(f"{name} v{version}" if version else name for name, version in named)
+
+
+def version_name(data: Path, kind: Kind, slug: str) -> str:
+    """The name that the newest version has; the slug where nothing says one."""
+    if not is_slug(slug):
+        return slug
+    files = VersionFolder(data / kind, ".toml" if kind == "agents" else ".jsonl")
+    try:
+        number = files.newest(slug)
+        path = files.path(slug, number) if kind == "agents" else files.beside(slug, number, ABOUT)
+        return _name_in(path, path.stat().st_mtime_ns) or slug
+    except (SettingsError, OSError):
+        return slug
+
+
+@lru_cache(maxsize=2_000)
+def _name_in(path: Path, _mtime_ns: int) -> str | None:
+    try:
+        about: Any = _about(path)
+        name = about["name"]
+    except (ValueError, RecursionError, StrictJsonError, KeyError, TypeError):
+        return None
+    return name if isinstance(name, str) and name.strip() else None
+
+
+def _about(path: Path) -> Any:
+    """The part of a version's file that says what it is."""
+    if path.suffix == ".toml":
+        return tomllib.loads(path.read_text("utf-8-sig"))[AGENT]
+    return parse(path.read_bytes())["about"]

@@ -1,4 +1,4 @@
-"""Case files that a command is given: the paths, or what the configuration names."""
+"""Case files that a verb works on: those named, or those of the project."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import click
 
 from pytest_rageval.cases import CaseFile, find_case_files, load_file
 from pytest_rageval.config.files import case_globs
-from pytest_rageval.config.project import find_root
-from pytest_rageval.errors import CaseError
+from pytest_rageval.config.project import Project, find_root
+from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.messages import shown
 from pytest_rageval.model import EvalCase
+from pytest_rageval.text import counted
 
 PATHS = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+GLOBS = ("*.jsonl", "*.csv")
 
 
 def case_files(paths: Sequence[Path]) -> list[CaseFile]:
-    """The case files among the paths, or of the project; references and answers are not case files themselves."""
+    """Load the case files among the paths, or of the project; files of references and answers are passed over."""
     here = find_root(Path.cwd())
     if not paths:
         files = find_case_files(here, case_globs(here))
@@ -33,7 +35,7 @@ def case_files(paths: Sequence[Path]) -> list[CaseFile]:
 
 def _files_at(path: Path) -> Iterable[Path]:
     if path.is_dir():
-        return find_case_files(path, ("*.jsonl", "*.csv"))
+        return find_case_files(path, GLOBS)
     if ".answers." in path.name:
         click.echo(f"{shown(path_text(path))}: holds answers, not cases; passed over", err=True)
         return ()
@@ -42,14 +44,32 @@ def _files_at(path: Path) -> Iterable[Path]:
     return [file for file in questions if file.exists()] or [path]
 
 
-def sound_cases(files: Sequence[CaseFile]) -> list[EvalCase]:
-    """All cases of the files; CaseError with every problem where one of the files has any."""
+def sound_cases(files: Iterable[CaseFile]) -> list[EvalCase]:
+    """Return all cases of the files; raise CaseError with every problem where one of the files has any."""
+    files = [*files]
     if problems := [problem for file in files for problem in file.problems]:
         raise CaseError(*problems)
     return [case for file in files for case in file.cases]
 
 
+def chosen_cases(project: Project, named: Iterable[Path], least: int) -> tuple[list[EvalCase], list[Path]]:
+    """Return the cases of the named files, else of the project, and the files.
+
+    All problems of the files are raised at once; so is that fewer than `least` cases are there.
+    """
+    root, settings = project.root, project.settings
+    files: dict[Path, None] = {}
+    for path in [*named] or [root]:
+        globs = settings.cases if path == root else GLOBS
+        files |= dict.fromkeys(find_case_files(path, globs) if path.is_dir() else [path])
+    cases = sound_cases(load_file(file, root, max_line_bytes=settings.max_line_bytes) for file in files)
+    if len(cases) < least:
+        where = ", ".join(settings.cases)
+        raise SettingsError(f"{counted(len(cases), 'case')} found ({where}), {least} or more are needed; write some")
+    return cases, list(files)
+
+
 def path_text(path: Path | str) -> str:
-    """A path that can be written: bytes that are not UTF-8 are escaped."""
+    """Return a path that can be written: bytes that are not UTF-8 are escaped."""
     name = path if isinstance(path, str) else path.as_posix()
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

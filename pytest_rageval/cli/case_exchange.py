@@ -1,0 +1,231 @@
+"""Cases and answers from and for other tools: `rageval answers`, and the verbs of `rageval cases` that convert."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from pytest_rageval.cases.drafts import ENDING, add_drafts, check_is_drafts
+from pytest_rageval.cases.exchange.formats import READERS, WRITERS, Parts, read_other
+from pytest_rageval.cli.case_files import PATHS, case_files, sound_cases
+from pytest_rageval.cli.options import EXISTING_FILE, FORCE, exit_codes, output_option
+from pytest_rageval.config.project import find_project
+from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.io.atomic import write_lines
+from pytest_rageval.io.masking import Mask
+from pytest_rageval.io.messages import shown_value
+from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.model import Answer, EvalCase, Json
+from pytest_rageval.targets.answer_files import load_answers
+from pytest_rageval.targets.answers_target import AnswersTarget
+from pytest_rageval.text import counted, printable
+from pytest_rageval.tools.traces.spans import FORMATS, read_traces
+from pytest_rageval.tools.traces.trace_answers import Matched, drafts_of, match_traces
+from pytest_rageval.tools.traces.traced_answers import TracedAnswer, traced_answer
+
+SHOWN = 20
+"""Traces and cases that came to nothing, listed at most."""
+_TRACES = click.argument("file", type=EXISTING_FILE)
+_WRITTEN_BY = click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="Who wrote FILE.")
+
+
+# ── traces ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@click.group()
+def answers() -> None:
+    """Make files of answers that --rageval-target answers:FILE scores."""
+
+
+@answers.command("from-traces")
+@_TRACES
+@_WRITTEN_BY
+@click.option("--cases", "paths", multiple=True, type=click.Path(exists=True, path_type=Path), metavar="PATH",
+              help="Case files or folders (repeatable; default: as configured).")  # fmt: skip
+@output_option("The answers file to write (default: FILE's name with .answers.jsonl).")
+@FORCE
+@exit_codes({2: "wrong usage, or no trace belongs to a case"})
+def answers_from_traces(file: Path, form: str, paths: Sequence[Path], output: Path | None, *, force: bool) -> None:
+    """Answers of cases from the traces in FILE: JSON or JSON lines, as OTLP, Phoenix or Langfuse write them.
+
+    A trace belongs to the case that its attribute `rageval.case_id` names, else to the one that asks the same question.
+    Traces and cases that came to nothing are listed.
+    """
+    path = output or file.with_name(f"{file.name.removesuffix(file.suffix)}.answers.jsonl")
+    _check_can_be_written(path, force=force)
+    traced = _read_traced(file, form)
+    matched = match_traces(traced, sound_cases(case_files(paths)))
+    _list_rest(matched)
+    if not matched.records:
+        raise CaseError(f"{file.as_posix()}: none of {counted(len(traced), 'trace')} belongs to a case")
+    mask = Mask(find_project().settings.secrets())
+    write_lines(path, map(_line, map(mask.value, matched.records)))
+    partial = " --rageval-allow-partial" if matched.unanswered else ""
+    many = counted(len(matched.records), "answer")
+    click.echo(printable(f"{path}: {many}; score with --rageval-target answers:{path}{partial}"))
+
+
+@click.command("from-traces")
+@_TRACES
+@_WRITTEN_BY
+@click.option("--feedback", type=click.Choice(["down", "up"]), default="down", show_default=True,
+              help="What people said of the answers.")  # fmt: skip
+@output_option(f"The file of drafts to add to (default: FILE's name with {ENDING}).")
+def cases_from_traces(file: Path, form: str, feedback: str, output: Path | None) -> None:
+    """Draft cases from the traces in FILE whose answers people disliked: question, bad answer, what it cited, no gold.
+
+    Drafts stand in a file that no run asks, until somebody labels them. A question that is there already is left out.
+    """
+    path = output or file.with_name(f"{file.name.removesuffix(file.suffix)}{ENDING}")
+    check_is_drafts(path)
+    traced = _read_traced(file, form)
+    drafts = drafts_of(traced, feedback)
+    mask = Mask(find_project().settings.secrets())
+    added = add_drafts(path, [mask.value(draft) for draft in drafts])
+    judged = sum(entry.feedback is not None for entry in traced)
+    click.echo(
+        f"{counted(len(traced), 'trace')}, {judged} with feedback, {counted(len(drafts), 'question')} {feedback}"
+    )
+    if added:
+        click.echo(printable(f"{path}: {counted(added, 'new draft')}; no run asks them before they are labelled"))
+    elif drafts:
+        click.echo(printable(f"{path}: nothing new"))
+
+
+def _read_traced(file: Path, form: str) -> list[TracedAnswer]:
+    return [traced_answer(trace) for trace in read_traces(file, file.as_posix(), form)]
+
+
+def _list_rest(matched: Matched) -> None:
+    """Write the traces and cases that came to nothing to standard error."""
+    lines = [f"trace {entry.trace_id}: no case asks {shown_value(entry.question)}" for entry in matched.unmatched]
+    lines += [f"trace {entry.trace_id}: holds no question, or neither answer nor documents" for entry in matched.silent]
+    for listed in (lines, [f"case {case.key}: no trace" for case in matched.unanswered]):
+        for line in listed[:SHOWN]:
+            click.echo(printable(line), err=True)
+        if len(listed) > SHOWN:
+            click.echo(and_more(len(listed) - SHOWN), err=True)
+    if matched.repeated:
+        click.echo(f"{counted(matched.repeated, 'trace')} left out for a later one of the same case", err=True)
+    if matched.undocumented:
+        many = counted(matched.undocumented, "answer comes", "answers come")
+        click.echo(f"{many} without retrieved documents: retrieval metrics are not applicable to them", err=True)
+
+
+# ── test sets of other tools ──────────────────────────────────────────────────────────────────────────────────
+
+
+@click.command("export")
+@PATHS
+@click.option("--to", "form", type=click.Choice([*WRITERS]), required=True, help="What to write.")
+@output_option("Folder for the files (default: this one).", metavar="DIR", default=".",
+               type=click.Path(file_okay=False, path_type=Path))  # fmt: skip
+@click.option("--answers", metavar="FILE", type=EXISTING_FILE,
+              help="Answers to put beside the cases: a file as for --rageval-target answers:FILE.")  # fmt: skip
+@FORCE
+def export_cases(paths: Sequence[Path], form: str, output: Path, answers: Path | None, *, force: bool) -> None:
+    """Write cases as a test set of another tool.
+
+    PATHS are files or folders; without any, the files that `cases` in the configuration names. What a format has no
+    field for is kept in one named `rageval`, if it has room for that, so that `rageval cases convert` brings it back;
+    what it has no room for is said.
+    """
+    cases = _with_unique_ids(sound_cases(case_files(paths)))
+    given = _answers_by_id(answers, cases) if answers is not None else {}
+    written = WRITERS[form](cases, given)
+    places = {output / name: lines for name, lines in written.files.items()}
+    if not force and (taken := [str(path) for path in places if path.exists()]):
+        raise SettingsError(
+            f"{', '.join(taken)}: there already; choose another folder with -o, or replace with --force"
+        )
+    for path, lines in places.items():
+        write_lines(path, lines)
+        click.echo(printable(str(path)))
+    for note in written.notes:
+        click.echo(printable(note), err=True)
+    click.echo(f"{counted(len(cases), 'case')}" + (f", {counted(len(given), 'answer')}" if answers else ""))
+
+
+def _with_unique_ids(cases: Sequence[EvalCase]) -> list[EvalCase]:
+    """Put its file before an id that stands in several files."""
+    counts = Counter(case.id for case in cases)
+    return [case if counts[case.id] == 1 else replace(case, id=case.key) for case in cases]
+
+
+def _answers_by_id(path: Path, cases: Sequence[EvalCase]) -> dict[str, Answer]:
+    target = AnswersTarget(load_answers(path, shown_as=path.as_posix()))
+    return {case.id: answer for case in cases if (answer := target.of(case)) is not None}
+
+
+@click.command()
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--from", "form", type=click.Choice(READERS), help="Format of PATH (default: recognised).")
+@click.option("--qrels", metavar="FILE", type=EXISTING_FILE,
+              help="Relevance judgements of TREC, for the topics in PATH.")  # fmt: skip
+@click.option("--run", metavar="FILE", type=EXISTING_FILE,
+              help="A run of TREC, for the topics in PATH: what a system retrieved.")  # fmt: skip
+@click.option("--split", metavar="NAME", help="Split of a folder of BEIR (default: test) or RAGTruth (default: all).")
+@output_option("The case file to write (default: standard output).")
+@click.option("--answers", metavar="FILE", type=click.Path(path_type=Path),
+              help="Write what a system gave, too: a file for --rageval-target answers:FILE.")  # fmt: skip
+@click.option("--labels", metavar="FILE", type=click.Path(path_type=Path),
+              help="Write what people said of answers, too (RAGTruth): a file for `rageval calibrate`.")  # fmt: skip
+@FORCE
+def convert(
+    path: Path, form: str | None, qrels: Path | None, run: Path | None, split: str | None, output: Path | None,
+    answers: Path | None, labels: Path | None, *, force: bool,
+) -> None:  # fmt: skip
+    """Convert PATH to a case file: a test set of Ragas, DeepEval or promptfoo (JSON, JSONL, CSV or Parquet), of SQuAD
+    or TREC, or a folder of BEIR or RAGTruth.
+
+    Questions, references, contexts, relevant ids and labels take the names that they have here; what else there is
+    goes into `metadata`. Where PATH cannot be read, nothing is written.
+    """
+    for target in filter(None, (output, answers, labels)):
+        _check_can_be_written(target, force=force)
+    result = read_other(path, path.as_posix(), form, Parts(qrels, run, split))
+    if output is None:
+        click.echo("".join(f"{_line(record)}\n" for record in result.cases), nl=False)
+    else:
+        _write(output, result.cases)
+        click.echo(f"{output}: {counted(len(result.cases), 'case')}")
+    _put(result.answers, answers, "answer", "--answers", f"score them with --rageval-target answers:{answers}")
+    _put(result.labels, labels, "label", "--labels", f"rageval calibrate {labels}")
+    if result.repeated:
+        click.echo(
+            f"{counted(result.repeated, 'row')} left out that repeat{'s' * (result.repeated == 1)} an earlier one",
+            err=True,
+        )
+    for note in result.notes:
+        click.echo(note, err=True)
+    if result.unused:
+        click.echo(f"{counted(result.unused, 'check')} without a counterpart here: kept in metadata.assert", err=True)
+
+
+def _check_can_be_written(path: Path, *, force: bool) -> None:
+    if path.suffix != ".jsonl":
+        raise SettingsError(f"{path}: what is written is JSON lines; choose a name that ends with .jsonl")
+    if path.exists() and not force:
+        raise SettingsError(f"{path}: there already; choose another name, or replace it with --force")
+
+
+def _put(records: Sequence[Mapping[str, Json]], file: Path | None, noun: str, option: str, use: str) -> None:
+    """Write what stood beside the cases if a file is named for it; else say that it is left out."""
+    if records and file is not None:
+        _write(file, records)
+        click.echo(f"{file}: {counted(len(records), noun)}; {use}", err=True)
+    elif records:
+        click.echo(f"{counted(len(records), noun)} left out; {option} FILE keeps them", err=True)
+
+
+def _write(file: Path, records: Iterable[Mapping[str, Json]]) -> None:
+    write_lines(file, map(_line, records))
+
+
+def _line(record: Mapping[str, Json]) -> str:
+    return json.dumps(record, ensure_ascii=False)

@@ -1,0 +1,193 @@
+"""The formats of an export, and those that are tables: CSV, Parquet (needs the extra `parquet`) and SQLite."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from importlib import import_module
+from io import StringIO
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.export.export_source import FIELDS, ExportSource, as_json, flat
+from pytest_rageval.export.report_json import json_lines
+from pytest_rageval.export.trec_files import trec_qrels_lines, trec_run_lines
+from pytest_rageval.text import printable
+
+Cell = str | bool | int | float | None
+Record = Mapping[str, Any]
+BATCH = 1_000
+"""Records in one group of rows: what is in memory at a time."""
+KINDS = dict.fromkeys(FIELDS, "string") | {"trial": "int64", "answerable": "bool_", "total_ms": "float64"}
+CHUNK = {"rank": "int64", "chunk_id": "string", "rel_path": "string", "heading_path": "string",
+         "score_vector": "float64", "score_lexical": "float64", "score_final": "float64", "token_count": "int64",
+         "text": "string"}  # fmt: skip
+"""Types of the columns, as Arrow calls them."""
+
+
+def _batches(source: ExportSource) -> Iterator[list[dict[str, Any]]]:
+    records = source.records()
+    while batch := list(islice(records, BATCH)):
+        yield batch
+
+
+# ── CSV ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Spreadsheets of East Asian locales take the full-width signs for the plain ones, and leading blanks are passed over.
+_FORMULA = re.compile(r"[\s\x00-\x20\ufeff\u200b-\u200f\u2060]*[=+\-@＝＋－＠﹦﹢﹣﹫\t\r]")
+
+
+def csv_lines(source: ExportSource) -> Iterator[str]:
+    """Yield a row with the names, then a row a case and trial."""
+    yield csv_line(source.columns())
+    for record in source.records():
+        yield csv_line(source.row(record))
+
+
+def csv_line(cells: Iterable[Cell]) -> str:
+    """Return a row, without the end of its line: texts in quotation marks, numbers bare, nothing for no value.
+
+    A text may hold line breaks, as CSV allows; control characters in it are escaped.
+    """
+    buffer = StringIO()
+    csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="").writerow(map(_cell, cells))
+    return buffer.getvalue()
+
+
+def as_text(text: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet would run as a formula.
+
+    Such a text begins, after blanks, with one of `=`, `+`, `-`, `@` or their full-width forms, or with a tab or a
+    carriage return.
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def _cell(cell: Cell) -> str | int | float:
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return printable(as_text(cell)) if isinstance(cell, str) else cell
+
+
+# ── Parquet ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def write_parquet(source: ExportSource, path: Path) -> None:
+    """Fill a new file: the columns of CSV, then `trace` as JSON and `retrieved_chunks` as a list of structures."""
+    arrow, parquet = _pyarrow()
+    columns = (*source.columns(), "trace", "retrieved_chunks")
+    types = [getattr(arrow, kind)() for kind in KINDS.values()]
+    types += [arrow.float64() for _ in source.measured]
+    types += [arrow.string() for _ in source.judged]
+    types += [arrow.int64() if isinstance(value, int) else arrow.string() for value in source.origin.values()]
+    types += [arrow.string(), arrow.list_(arrow.struct([(name, getattr(arrow, of)()) for name, of in CHUNK.items()]))]
+    schema = arrow.schema(list(zip(columns, types, strict=True)), metadata={"rageval_run_id": source.run.run_id})
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in _batches(source):
+            rows = [(*source.row(record), as_json(record["trace"]), _nested_chunks(record)) for record in batch]
+            arrays = [arrow.array(column, type=of) for column, of in zip(zip(*rows, strict=True), types, strict=True)]
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise SettingsError(
+            "--format parquet: pyarrow is not installed; pip install 'pytest-rageval[parquet]', or take csv or sqlite"
+        ) from None
+
+
+def _nested_chunks(record: Record) -> list[dict[str, Any]]:
+    return [{name: chunk[name] for name in CHUNK} for chunk in record["retrieved_chunks"]]
+
+
+# ── SQLite ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _declared(kinds: Mapping[str, str]) -> str:
+    affinities = {"string": "TEXT", "float64": "REAL", "int64": "INTEGER", "bool_": "INTEGER"}
+    return ", ".join(f"{name} {affinities[kind]}" for name, kind in kinds.items())
+
+
+TABLES = f"""
+CREATE TABLE runs (run_id TEXT PRIMARY KEY, timestamp TEXT, dataset_version TEXT, partial INTEGER, overall_score REAL,
+    description TEXT, configuration TEXT, aggregates TEXT);
+CREATE TABLE cases ({_declared(KINDS)}, trace TEXT, PRIMARY KEY (case_key, trial)) WITHOUT ROWID;
+CREATE TABLE scores (case_key TEXT, trial INTEGER, metric TEXT, value REAL,
+    PRIMARY KEY (case_key, trial, metric)) WITHOUT ROWID;
+CREATE TABLE judgements (case_key TEXT, trial INTEGER, metric TEXT, score REAL, explanation TEXT,
+    supported_claims TEXT, unsupported_claims TEXT, model TEXT, heuristic INTEGER,
+    PRIMARY KEY (case_key, trial, metric)) WITHOUT ROWID;
+CREATE TABLE chunks (case_key TEXT, trial INTEGER, {_declared(CHUNK)}, matches TEXT,
+    PRIMARY KEY (case_key, trial, rank)) WITHOUT ROWID;
+"""
+
+
+def write_sqlite(source: ExportSource, path: Path) -> None:
+    """Fill a new database with the tables runs, cases, scores, judgements and chunks; sqlite3.Error as it comes."""
+    with closing(sqlite3.connect(path)) as connection:
+        # The file is new and replaces another only when it is whole: a journal would guard nothing.
+        connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {TABLES}")
+        _insert(connection, "runs", [_run_row(source)])
+        for batch in _batches(source):
+            for table, rows_of in _ROWS.items():
+                _insert(connection, table, [row for record in batch for row in rows_of(record)])
+        connection.commit()
+
+
+def _insert(connection: sqlite3.Connection, table: str, rows: list[tuple[Any, ...]]) -> None:
+    if rows:
+        values = ", ".join("?" * len(rows[0]))
+        connection.executemany(f"INSERT INTO {table} VALUES ({values})", rows)  # noqa: S608 because the names are ours
+
+
+def _run_row(source: ExportSource) -> tuple[Any, ...]:
+    config, metrics = source.run.config, source.metrics or {}
+    timestamp = metrics.get("volatile", {}).get("timestamp")
+    aggregates = (metrics.get(name) for name in ("partial", "overall_score", "description"))
+    version = config.get("dataset_version")
+    return (source.run.run_id, timestamp, version, *aggregates, as_json(config), as_json(source.metrics))
+
+
+def _case_rows(record: Record) -> Iterator[tuple[Any, ...]]:
+    yield (*flat(record).values(), as_json(record["trace"]))
+
+
+def _score_rows(record: Record) -> Iterator[tuple[Any, ...]]:
+    for metric, value in record["scores"].items():
+        yield record["case_key"], record["trial"], metric, value
+
+
+def _judgement_rows(record: Record) -> Iterator[tuple[Any, ...]]:
+    for metric, judgement in (record.get("judgements") or {}).items():
+        claims = (as_json(judgement[name]) for name in ("supported_claims", "unsupported_claims"))
+        explained = (judgement["score"], judgement["reasoning"], *claims, judgement["model"], judgement["heuristic"])
+        yield record["case_key"], record["trial"], metric, *explained
+
+
+def _chunk_rows(record: Record) -> Iterator[tuple[Any, ...]]:
+    for chunk in record["retrieved_chunks"]:
+        values = (chunk[name] for name in CHUNK)
+        yield record["case_key"], record["trial"], *values, as_json(chunk["matches"])
+
+
+_ROWS: Mapping[str, Callable[[Record], Iterator[tuple[Any, ...]]]] = {
+    "cases": _case_rows, "scores": _score_rows, "judgements": _judgement_rows, "chunks": _chunk_rows
+}  # fmt: skip
+
+
+# ── all of them ───────────────────────────────────────────────────────────────────────────────────────────────
+
+TEXTS: Mapping[str, Callable[[ExportSource], Iterator[str]]] = {
+    "csv": csv_lines, "json": json_lines, "trec-run": trec_run_lines, "trec-qrels": trec_qrels_lines
+}  # fmt: skip
+"""Formats that are written line by line; a file of a format is called `report.FORMAT`."""
+FILES: Mapping[str, Callable[[ExportSource, Path], None]] = {"parquet": write_parquet, "sqlite": write_sqlite}
