@@ -28,8 +28,8 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.prefetch import BackgroundLoop
 from pytest_rageval.runs.config import run_config
-from pytest_rageval.runs.disk.folder import check_reports, check_run_id
-from pytest_rageval.runs.disk.run_ref import find_run
+from pytest_rageval.runs.folder import check_reports, check_run_id
+from pytest_rageval.runs.run_ref import find_run
 from pytest_rageval.targets import check_target, target_from_spec
 from pytest_rageval.targets.connection import Connection
 from pytest_rageval.targets.target import Target

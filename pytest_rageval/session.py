@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,17 +16,19 @@ from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.judges.asked_judge import asked_judge
 from pytest_rageval.judges.cache.project_cache import project_cache
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.model import EvalCase, Trial
+from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
 from pytest_rageval.prefetch import BackgroundLoop, Batch, CircuitBreaker, Prefetcher, calls_of
 from pytest_rageval.prepare import Prepared, check_judge
-from pytest_rageval.runs.disk.folder import RunFolder
-from pytest_rageval.runs.disk.journal import RunJournal
-from pytest_rageval.runs.disk.reader import open_stored_run
-from pytest_rageval.runs.disk.resume import Unfinished
-from pytest_rageval.runs.disk.writer import Keeper
+from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.interrupts import Interrupts
-from pytest_rageval.runs.record_lines import UNWRITABLE, RecordLine, ended, record_lines, unwritable
+from pytest_rageval.runs.reader import open_stored_run
+from pytest_rageval.runs.records import RecordLine, record_lines
+from pytest_rageval.runs.results_file import Keeper, RunJournal, Unfinished
 from pytest_rageval.targets.target import Target
+from pytest_rageval.text import printable
+
+UNWRITABLE = (ValueError, TypeError, RecursionError)
+"""What `record_lines` raises where a result has no form as JSON."""
 
 
 def _leave_at_once() -> NoReturn:
@@ -162,7 +165,7 @@ class RunSession:
         try:
             return evaluated, record_lines(evaluated, self.prepared.plan, self.config_hash)
         except UNWRITABLE as error:
-            evaluated = unwritable(evaluated, error)
+            evaluated = _unwritable(evaluated, error)
             return evaluated, record_lines(evaluated, self.prepared.plan, self.config_hash)
 
     def keep(self, lines: Sequence[RecordLine]) -> None:
@@ -248,3 +251,25 @@ def _keeper(prepared: Prepared, config: Mapping[str, Any]) -> Keeper:
             f"reports: {error.filename} cannot be written: {error.strerror}; make room, or set another folder with "
             "reports"
         ) from None
+
+
+def ended(evaluation: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
+    """The evaluation with the outcome of its case: that of all trials together is that of each."""
+    trials = tuple(_ended(result, outcome, reason) for result in evaluation.trials)
+    is_single = len(trials) == 1 and evaluation.trials[0] is evaluation.overall
+    return Evaluation(trials[0] if is_single else _ended(evaluation.overall, outcome, reason), trials)
+
+
+def _ended(result: CaseResult, outcome: Outcome, reason: str | None) -> CaseResult:
+    if (result.outcome, result.reason) == (outcome, reason):
+        return result
+    return replace(result, outcome=outcome, reason=reason)
+
+
+def _unwritable(evaluation: Evaluation, error: Exception) -> Evaluation:
+    """The evaluation as the error that its result cannot be written, without what could have made it so."""
+    message = printable(f"{evaluation.overall.key}: its result cannot be written as JSON: {error}")
+    case = evaluation.overall.case
+    bare_case = EvalCase(printable(case.id), printable(case.question), source=case.source)
+    bare = CaseResult(bare_case, "error", error=Problem("record", message))
+    return Evaluation(bare, tuple(replace(bare, trial=result.trial) for result in evaluation.trials))

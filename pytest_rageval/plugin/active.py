@@ -42,8 +42,8 @@ from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.prepare import Prepared, check_gate_conditions, make_target, prepare, run_configuration
-from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
+from pytest_rageval.runs.results_file import Keeper
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.session import RunSession
 from pytest_rageval.targets.target import Target

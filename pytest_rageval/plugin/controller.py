@@ -25,7 +25,7 @@ from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.run_reports import write_reports
 from pytest_rageval.runs.judge_notes import estimate
-from pytest_rageval.runs.record_lines import RecordLine
+from pytest_rageval.runs.records import RecordLine
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import printable
 

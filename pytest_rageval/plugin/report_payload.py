@@ -24,8 +24,8 @@ from pytest_rageval.plugin.items import EvalItem
 from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.prefetch import calls_of
 from pytest_rageval.prepare import Prepared
-from pytest_rageval.runs.record_lines import RecordLine, ended
-from pytest_rageval.session import RunSession
+from pytest_rageval.runs.records import RecordLine
+from pytest_rageval.session import RunSession, ended
 from pytest_rageval.text import printable
 
 PACKAGE = Path(__file__).parent.parent

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_rageval.cases import case_to_mapping
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import Observed
+from pytest_rageval.engine import Evaluation, Observed
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.judges.judge import served_model
@@ -31,10 +31,9 @@ from pytest_rageval.model import (
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.record_texts import RecordTexts
+from pytest_rageval.runs.row import SCHEMA
 from pytest_rageval.targets.native_contract import answer_to_response, misplaced_fields
 
-SCHEMA = 2
-"""Of the lines of results.jsonl and observations.jsonl; those of schema 1 have no checksum."""
 PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")
 
 
@@ -229,6 +228,26 @@ def observation_record(trial: Trial, observed: Observed, settings: Settings) -> 
 def to_line(record: Mapping[str, Any]) -> str:
     """The record as strict JSON on one line, with its checksum; what has no such form is a ValueError or TypeError."""
     return sealed_line(record).decode()
+
+
+class RecordLine(NamedTuple):
+    """A line of results.jsonl, and what it says: nobody in the process that wrote it need read it."""
+
+    data: bytes
+    record: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The line as it travels between processes."""
+        return self.data.decode()
+
+
+def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[RecordLine]:
+    """A line a trial, without credentials; one of UNWRITABLE where there is none."""
+    records = [
+        plan.mask.value(result_record(result, plan, config_hash, evaluation.overall)) for result in evaluation.trials
+    ]
+    return [RecordLine(sealed_line(record), record) for record in records]
 
 
 def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:

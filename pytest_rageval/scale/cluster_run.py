@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prefetch import Tally
 from pytest_rageval.prepare import Prepared
-from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS
 from pytest_rageval.scale.assignment import shares
 from pytest_rageval.scale.block import Block
 from pytest_rageval.scale.dispatch import Crew, Dispatch, LostCrewError

@@ -15,7 +15,7 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.prefetch import FIRST_CALLS, Call, Tally, calls_of
 from pytest_rageval.prepare import Prepared, make_target, prepare
 from pytest_rageval.runs.comparable import other_configuration
-from pytest_rageval.runs.disk.journal import OBSERVATIONS, RESULTS
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS
 from pytest_rageval.scale.assignment import Assignment, own_configuration, release
 from pytest_rageval.scale.block import Block, Failure, Tail
 from pytest_rageval.scale.portions import read_cases

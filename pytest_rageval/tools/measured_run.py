@@ -12,7 +12,7 @@ from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase, Trial
 from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
 from pytest_rageval.prepare import Prepared, run_configuration
-from pytest_rageval.runs.disk.journal import RunJournal
+from pytest_rageval.runs.results_file import RunJournal
 from pytest_rageval.session import RunSession
 from pytest_rageval.targets.target import Target
 

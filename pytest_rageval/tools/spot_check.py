@@ -18,7 +18,7 @@ from pytest_rageval.model import Judgement, Observation
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Line
 from pytest_rageval.rescore.rescore import observed_of, trial_of
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 
 FEWEST, SHARE = 20, 0.05

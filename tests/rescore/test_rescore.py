@@ -10,7 +10,7 @@ from project import SOME, a_case, a_missed_case
 from resealed import change_lines
 from stored_runs import RUN, StoredProject, command, problems
 
-from pytest_rageval.runs.disk.folder import RunFolder
+from pytest_rageval.runs.folder import RunFolder
 
 OWN = '''
 import pytest

@@ -16,7 +16,7 @@ from pytest_rageval.config.project import Project as Configured
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import Prepared, prepare, run_configuration
-from pytest_rageval.runs.disk.record_order import put_in_order
+from pytest_rageval.runs.results_file import put_in_order
 from pytest_rageval.scale.assignment import WorkerShare
 from pytest_rageval.scale.block import Block
 from pytest_rageval.scale.cluster_run import ClusterRun, crew_size

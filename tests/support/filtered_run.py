@@ -13,7 +13,7 @@ from two_runs import a_plan, a_row, compared
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.render.html.page_run import compared_side, read_page, side_of
 from pytest_rageval.render.html.report_page import report_html
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import Row
 
 PLAN = a_plan("recall_any", "mrr", "token_f1", "groundedness")

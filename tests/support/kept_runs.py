@@ -14,8 +14,8 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Anchor, Answer, CaseResult, Chunk, EvalCase, Gold, Problem, Source, Timings, Trial
 from pytest_rageval.plan import make_plan
 from pytest_rageval.runs.config import run_config
-from pytest_rageval.runs.disk.writer import Keeper
 from pytest_rageval.runs.records import observation_record, result_record, to_line
+from pytest_rageval.runs.results_file import Keeper
 
 REGISTRY = load_registry()
 DAY = "2026-03-01T12:00:00+00:00"

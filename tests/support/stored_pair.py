@@ -15,10 +15,10 @@ from pytest_rageval.comparison.side import open_side
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.plan import Plan
+from pytest_rageval.runs.columns import write_scores
 from pytest_rageval.runs.config import dataset_hash_of
-from pytest_rageval.runs.disk.score_table import write_scores
-from pytest_rageval.runs.records import SCHEMA, to_line
-from pytest_rageval.runs.row import Row, cases_of
+from pytest_rageval.runs.records import to_line
+from pytest_rageval.runs.row import SCHEMA, Row, cases_of
 
 PLAN = a_plan("recall_any", "mrr")
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_rageval.comparison.case_filter import filtered_keys
 from pytest_rageval.comparison.filter_language import FilterError, read_terms
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 from pytest_rageval.web.case_list import CaseRowsPage, case_keys, case_rows_page, neighbours
 from pytest_rageval.web.index.case_tables import IndexedCases, open_cases

@@ -17,7 +17,7 @@ from processes import PATIENCE_S, wait_until
 from slow_bot import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, under_way, until
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.web.jobs.job_files import RUN_PROCESS, SUPERVISOR, ProcessIdentity, identify, read_process
 from pytest_rageval.web.jobs.job_status import JobStatus
 

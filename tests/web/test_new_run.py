@@ -17,7 +17,7 @@ from slow_bot import ended, jobs_of, until
 from web_app import WebApp, allow_code, served
 
 from pytest_rageval.cases import load_file
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.web.jobs.jobs import MOST_AT_ONCE
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore

@@ -13,7 +13,7 @@ from listed_runs import indexed, store_project
 from web_app import WebApp, served
 
 from pytest_rageval.io.lock import take_lock
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 
 pytestmark = pytest.mark.browser
 MOST_SHIFT = 0.01

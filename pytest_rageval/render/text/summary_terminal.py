@@ -14,7 +14,7 @@ from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.render.text.columns import aligned, blocks, shortened
-from pytest_rageval.runs.disk.reader import run_level_names
+from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
 

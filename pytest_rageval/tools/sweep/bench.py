@@ -18,7 +18,7 @@ from pytest_rageval.io.line_index import record_at
 from pytest_rageval.model import EvalCase, Json, Observation
 from pytest_rageval.prefetch import BackgroundLoop
 from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare
-from pytest_rageval.runs.disk.reader import OBSERVATIONS, StoredRun, observation_of
+from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun, observation_of
 from pytest_rageval.targets.target import is_called
 from pytest_rageval.tools.measured_run import Asking, OnFinished, Watch, ask_without_trace, write_run
 from pytest_rageval.tools.sweep.grid import Grid, Point

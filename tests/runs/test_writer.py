@@ -9,9 +9,9 @@ from kept_runs import REGISTRY, a_result
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.plan import make_plan
 from pytest_rageval.runs.config import run_config
-from pytest_rageval.runs.disk.reader import RESULTS
-from pytest_rageval.runs.disk.writer import Keeper
+from pytest_rageval.runs.reader import RESULTS
 from pytest_rageval.runs.records import result_record, to_line
+from pytest_rageval.runs.results_file import Keeper
 
 
 def test_a_result_that_an_interrupt_left_unnoted_is_not_taken_from_its_worker_once_more(tmp_path: Path):
