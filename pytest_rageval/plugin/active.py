@@ -29,13 +29,12 @@ from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
 from pytest_rageval.plugin.batches import PARTS, Batches
-from pytest_rageval.plugin.case_files.case_hook import marked_cases, with_case_hook
-from pytest_rageval.plugin.case_verdict import assert_gates
+from pytest_rageval.plugin.case_hook import marked_cases, with_case_hook
 from pytest_rageval.plugin.current_test import KeptCurrentTest
 from pytest_rageval.plugin.display.captured_output import CapturedOutput
 from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.display.report_masking import mask_report
-from pytest_rageval.plugin.evaluator import Evaluator
+from pytest_rageval.plugin.evaluator import Evaluator, assert_gates
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
 from pytest_rageval.plugin.preflight import judges_of_tests, used_target
 from pytest_rageval.plugin.project_hooks import call_hook
