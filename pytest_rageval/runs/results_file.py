@@ -96,9 +96,10 @@ class Keeper:
         """Keep lines of results.jsonl; those of answers that cost nothing are written in blocks."""
         for line in lines:
             self._unwritten.append(line.data)
+            row = self.note(line.record)
+            self._noted_bytes += len(line.data) + 1
             if is_paid or len(self._unwritten) >= MOST_UNWRITTEN or time.monotonic() > self._written_at + MOMENT_S:
                 self._write()
-            row = self.note(line.record)
             if row.outcome == "error":
                 self.folder.log(f"{row.key}: {row.error_kind}: {row.message or 'its message is left out'}")
 
@@ -106,7 +107,7 @@ class Keeper:
         """Write the records that wait."""
         data, self._unwritten, self._written_at = b"\n".join(self._unwritten), [], time.monotonic()
         if data:
-            self._noted_bytes += self.folder.append(RESULTS, data)
+            self.folder.append(RESULTS, data)
 
     def crashed(self, case: EvalCase, message: str) -> None:
         """Keep a record for a case whose process died; one that had finished before keeps its own."""
