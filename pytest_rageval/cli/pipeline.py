@@ -187,6 +187,7 @@ class Pipeline:
         """The verdict and the reports of what is on disk; a run in which nothing happened leaves no trace."""
         prepared = self._prepared
         if self._elsewhere is not None:
+            run.writer.reconcile()  # first: records of this process may wait to be written
             run.notes += put_in_order(run.writer.folder.path)
         if run.broken_off is not None:
             self._screen.problems(run.broken_off.removeprefix("rageval: "))
