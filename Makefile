@@ -27,7 +27,7 @@ demo: $(VENV)/.ready  ## the shipped cases against the embedded demo system, off
 	$(BIN)/python -m pytest evalcases -q
 
 test: $(VENV)/.ready  ## all tests
-	$(BIN)/python -m pytest tests -q -n auto --maxprocesses 4
+	$(BIN)/python -m pytest tests -q -n 4 --dist worksteal
 
 quick: $(VENV)/.ready  ## the tests that start no process: a minute
 	$(BIN)/python -m pytest tests -q --quick

@@ -19,7 +19,7 @@ nox.options.sessions = ["lint", "tests", "lowest", "wheel"]
 
 ROOT = Path(__file__).parent
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
-REPRESENTATIVE = ["tests/plugin/test_items.py", "tests/plugin/test_summary_line.py", "tests/cases", "tests/targets"]
+REPRESENTATIVE = ["tests/plugin/test_items.py", "tests/plugin/test_what_is_shown.py", "tests/cases", "tests/targets"]
 """What touches every dependency: pytest's and xdist's reports, httpx, pydantic, click, jmespath, stamina."""
 NEIGHBOURS = ["pytest-json-report", "pytest-reportlog", "allure-pytest", "pytest-instafail", "pytest-retry"]
 NEIGHBOURS += ["pytest-split", "pytest-forked", "pytest-flakefinder"]
@@ -33,7 +33,7 @@ BOT = "def answer(question):\n    return 'at 100 degrees'\n"
 def tests(session: nox.Session) -> None:
     """All tests, on each Python that is installed."""
     session.install("--editable", ".[dev]")
-    session.run("python", "-m", "pytest", *(session.posargs or ["tests", "-q", "-n", "auto", "--maxprocesses", "4"]))
+    session.run("python", "-m", "pytest", *(session.posargs or ["tests", "-q", "-n", "4", "--dist", "worksteal"]))
 
 
 @nox.session(python=PYTHONS[0])
@@ -55,7 +55,7 @@ def ray(session: nox.Session) -> None:
 def neighbours(session: nox.Session) -> None:
     """Other plugins of pytest beside ours, those included that the other sessions skip."""
     session.install("--editable", ".[dev]", *NEIGHBOURS)
-    matrix = ["tests/plugin/test_neighbours.py", "-k", "each_neighbour", "-q"]
+    matrix = ["tests/plugin/test_neighbours.py", "-k", "each_neighbour", "-q", "-m", ""]
     session.run("python", "-m", "pytest", *(session.posargs or matrix))
 
 
@@ -63,7 +63,7 @@ def neighbours(session: nox.Session) -> None:
 def newest(session: nox.Session) -> None:
     """All tests with the newest release of everything, dependencies of dependencies included."""
     session.install("--upgrade", "--upgrade-strategy", "eager", "--editable", ".[dev]")
-    session.run("python", "-m", "pytest", *(session.posargs or ["tests", "-q", "-n", "auto", "--maxprocesses", "4"]))
+    session.run("python", "-m", "pytest", *(session.posargs or ["tests", "-q", "-n", "4", "--dist", "worksteal"]))
 
 
 @nox.session(python=PYTHONS)

@@ -20,7 +20,7 @@ from typing import Any
 
 from edited_answers import KINDS, edits_of
 
-from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import JudgeRequest
 from pytest_rageval.words import content_tokens

@@ -19,9 +19,8 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeUnavailable, Problems, SettingsError
 from pytest_rageval.gates.gate import unknown_values
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.judge import Judge, described_judge
-from pytest_rageval.judges.judge_spec import WITHOUT_SERVER
+from pytest_rageval.judges.judge_spec import judge_of_run
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
@@ -86,7 +85,7 @@ def prepare(
     problems.raise_all()
     assert plan is not None
     # The judge last: making one may ask its server which model it has.
-    judge = None if settings.retrieval_only else _judge(settings, root, workers)
+    judge = None if settings.retrieval_only else judge_of_run(settings, root, workers)
     return Prepared(project, plan, judge, baseline)
 
 
@@ -102,15 +101,6 @@ def _with_run_id(project: Project) -> Project:
     if folder.resolve().parent != (project.reports / "runs").resolve():
         raise SettingsError(f"target run:{reference}: that run is not in {project.reports / 'runs'}; copy it there")
     return project._replace(settings=project.settings.model_copy(update={"target": f"run:{folder.name}"}))
-
-
-def _judge(settings: Settings, root: Path, workers: int) -> Judge | None:
-    if settings.judge in WITHOUT_SERVER:
-        settings.resolved_judge_headers()  # wrong ones are said of any judge
-        return judge_from_spec(settings.judge, root=root)
-    from pytest_rageval.judges.judge_endpoint import judge_of_run  # here, because the usual judge has no endpoint
-
-    return judge_of_run(settings, root, workers)
 
 
 def make_target(project: Project) -> Target:
@@ -166,7 +156,7 @@ def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
 
 def run_check(project: Project, judge: Judge, plan: Plan) -> Mapping[str, Any] | None:
     """What the last check of this judge says about the rubrics of the plan; None where it was never checked."""
-    from pytest_rageval.judges.canaries.check_record import (
+    from pytest_rageval.judges.canaries import (
         check_of_run,
         kept_check,
     )  # here, because few judges are models

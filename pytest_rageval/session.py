@@ -13,9 +13,9 @@ from pytest_rageval.comparison.outcomes import ending
 from pytest_rageval.engine import Evaluation, Observed, evaluation
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
-from pytest_rageval.judges.asked_judge import asked_judge
-from pytest_rageval.judges.cache.project_cache import project_cache
+from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge_spec import asked_judge
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
 from pytest_rageval.prefetch import BackgroundLoop, Batch, CircuitBreaker, Prefetcher, calls_of
 from pytest_rageval.prepare import Prepared, check_judge

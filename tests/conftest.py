@@ -14,9 +14,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from chromium import Chromium, chromium_path
-from effort import IS_THOROUGH, rounds
+from browser import Chromium, chromium_path
 from hypothesis import HealthCheck, settings
+from processes import IS_THOROUGH, rounds
 
 if TYPE_CHECKING:
     from project import Project

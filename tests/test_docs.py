@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_process import rageval, run_pytest
-from nli_models import a_model
-from project import SOME, Project, a_case
+from judge_server import a_model
+from project import SOME, Project, a_case, rageval, run_pytest
 
 import pytest_rageval
 from pytest_rageval import metric, model

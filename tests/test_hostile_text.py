@@ -10,24 +10,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from hostile import COMMANDS, HOSTILE, SCRIPT, TERMINAL
 from judge_server import JudgeServer
 from markdown_it import MarkdownIt
 from project import Project, a_case
 
 from pytest_rageval.text import printable
 
-SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'><b>"
-MARKDOWN = "| a | b |\n# Title\n[link](javascript:alert(1)) ![i](http://x/i.png) `code` **bold** <h1>x</h1> | x"
-TERMINAL = (
-    "\x1b[31mred\x1b]8;;http://evil\x07link\x1b]8;;\x07 \x9b2J bell\x07 back\x08 \u202egnitirw\u2066 \x00nul \x85\u2028"
-)
-COMMANDS = "::error file=a.py::owned\n  ::set-output name=x::y\n##[error]owned ##vso[task.setvariable variable=x]y"
-TEMPLATE = "{{ 7*7 }} {% raise %} ${7*7} %(name)s %s {0} {question} #{7*7}"
-FORMULA = '=HYPERLINK("http://evil")'
-HOSTILE = {
-    "script": SCRIPT, "markdown": MARKDOWN, "terminal": TERMINAL, "commands": COMMANDS, "template": TEMPLATE,
-    "formula": FORMULA,
-}  # fmt: skip
 BOT = """
 import json, logging, pathlib, sys, warnings
 HOSTILE = json.loads(pathlib.Path("hostile.json").read_text())

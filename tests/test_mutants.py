@@ -52,7 +52,11 @@ INTERVALS = "test_intervals.py"
 AGREEMENT = "test_agreement.py"
 PASS_RATE = "test_pass_rate.py"
 POWER = "test_power.py"
+FILTER = "test_case_filter.py"
+REPLY = "test_reply.py"
+END = "test_end_checks.py"
 THRESHOLDS = "test_thresholds.py"
+CACHED = "test_cached_judge.py"
 MUTANTS = {
     "a limit that is met no longer holds": Mutant("HOLDS", "operator.le", "operator.lt", GATES),
     "a percentage forgets where the scale begins": Mutant(
@@ -110,10 +114,6 @@ MUTANTS = {
         "('rubric', 'prompt_version', 'model', 'question', 'answer', 'contexts')",
         KEY,
     ),
-    "a question of any length is kept": Mutant(
-        "_asked", "printable(str(question)[:LONGEST_ASKED])[:LONGEST_ASKED]", "printable(str(question))", KEY
-    ),
-    "a negative trial is sound": Mutant("_SOUND", "0 <= value < 2**31", "-9 <= value < 2**31", KEY),
     "one side of a two-sided test": Mutant(
         "PairedTest.p",
         "2 * min(self.p_towards(1), self.p_towards(-1))",
@@ -122,12 +122,6 @@ MUTANTS = {
     ),
     "an interval that is not that of its test": Mutant("FlipTest.limit", "mean / normal_quantile(p)", "error", PAIRED),
     "few changed cases are enough": Mutant("GradedTest.limit", "self._least_p > level", "False", PAIRED),
-    "skewness narrows an interval": Mutant(
-        "GradedTest.limit",
-        "max(ratio, self._unbent(ratio, side * self.skewness))",
-        "self._unbent(ratio, side * self.skewness)",
-        PAIRED,
-    ),
     "the level of a single test for many": Mutant("level_among", "max(1, len(adjusted_p))", "1", MANY),
     "a fall is never distinguishable": Mutant(
         "Gain.is_distinguishable", "not self.ci[0] <= 0 <= self.ci[1]", "0 < self.ci[0]", RANKING
@@ -144,9 +138,30 @@ MUTANTS = {
         "Confusion.specificity", "_share(self.tn, self.tn + self.fp)", "_share(self.tn, self.n)", AGREEMENT
     ),
     "no case of either change is added": Mutant("paired_difference", "(more + 1) / (n + 2)", "more / n", PASS_RATE),
-    "a power of a half": Mutant("_Z_POWER", "POWER", "0.5", POWER),
+    "words are looked for as they are spelt": Mutant("_condition", "term.value.lower()", "term.value", FILTER),
+    "a term with a minus asks for what it leaves out": Mutant(
+        "_meets", "_holds(case, asked.condition) != asked.is_negated", "_holds(case, asked.condition)", FILTER
+    ),
+    "a score beyond the scale is one": Mutant("_score", "rubric.scale[0] <= number <= rubric.scale[1]", "True", REPLY),
+    "a run without all results is complete": Mutant("_problems", "lost and not extent.is_ended_early", "False", END),
+    "a part of the cases becomes the baseline": Mutant("_refusal", "metrics['partial']", "False", "test_baseline.py"),
+    "the shortest secret is shown": Mutant(
+        "Mask.__init__", "len(secret) >= SHORTEST_SECRET", "len(secret) > SHORTEST_SECRET", "test_masking.py"
+    ),
+    "a line that was changed is read": Mutant(
+        "check_seal",
+        "b'%08x' % crc32(memoryview(line)[:start]) != line[start + len(_KEY) : end - len(_END)]",
+        "False",
+        "test_sealed_lines.py",
+    ),
     "few cases are enough": Mutant("detectable_mean", "n - differences.count(0) < FEWEST", "n < FEWEST", POWER),
     "too few labels are enough": Mutant("FEWEST", "20", "19", THRESHOLDS),
+    "a number in a reply may be off its scale": Mutant("number_of", "low <= number <= high", "True", REPLY),
+    "full marks in a reply are off the scale": Mutant(
+        "number_of", "low <= number <= high", "low <= number < high", REPLY
+    ),
+    "a score of a judge may be off its scale": Mutant("unfit", "low <= score <= high", "True", CACHED),
+    "full marks of a judge are off the scale": Mutant("unfit", "low <= score <= high", "low <= score < high", CACHED),
     "the first limit of many that are alike": Mutant("_best", "alike[(len(alike) - 1) // 2]", "alike[0]", THRESHOLDS),
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attacks import PAYLOADS
+from hostile import PAYLOADS
 from markupsafe import escape
 from processes import python, wait_until
 from project import BOT, SOME, Project, a_case, a_missed_case

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 from fault_server import Connection, FaultServer
-from judge_server import JudgeServer
-from planted_secrets import (
-    ALONE_AND_ON_A_WORKER,
+from hostile import (
     BOT_KEY,
     COOKIE,
     CORE,
@@ -22,7 +20,8 @@ from planted_secrets import (
     REPORTS,
     leaks,
 )
-from project import Project, a_case
+from judge_server import JudgeServer
+from project import ALONE_AND_WITH_WORKERS, Project, a_case
 
 
 @pytest.fixture
@@ -110,7 +109,7 @@ response = {{ answer = "answer", retrieved_chunks = "debug.retrieved_chunks" }}
 HEADERS = f'headers = {{ "x-key" = "{HEADER_KEY}", "x-gateway" = "env:GATEWAY", cookie = "{COOKIE}" }}\n'
 
 
-@ALONE_AND_ON_A_WORKER
+@ALONE_AND_WITH_WORKERS
 def test_what_a_server_repeats_is_masked_in_every_file_and_on_the_screen(project: Project, how: list[str]):
     project.cases([a_case(word, f"please {word}") for word in CASES])
     with FaultServer(repeats) as server:
@@ -197,7 +196,7 @@ plain = Plain()
 """
 
 
-@ALONE_AND_ON_A_WORKER
+@ALONE_AND_WITH_WORKERS
 def test_what_a_function_says_or_raises_is_masked(project: Project, how: list[str]):
     project.write("bot.py", BOT)
     project.cases([a_case(word, f"please {word}") for word in ("echo", "refuse", "cut", "wrong")])

@@ -7,9 +7,9 @@ import json
 
 import pytest
 from fault_server import Connection, FaultServer
+from hostile import COOKIE, CORE, HEADER_KEY, REPORTS, leaks
 from judge_server import JudgeServer
-from planted_secrets import ALONE_AND_ON_A_WORKER, COOKIE, CORE, HEADER_KEY, REPORTS, leaks
-from project import Project, a_case
+from project import ALONE_AND_WITH_WORKERS, Project, a_case
 
 KEY = "Wv8Yb5Nc2Qd9Xf6Zg3Hj"
 PIECES = tuple({KEY[at : at + 6] for at in range(len(KEY) - 5)})
@@ -142,7 +142,7 @@ def pytest_runtest_makereport(item, call):
 """
 
 
-@ALONE_AND_ON_A_WORKER
+@ALONE_AND_WITH_WORKERS
 def test_warnings_and_logs_are_masked_and_keep_their_words(
     project: Project, monkeypatch: pytest.MonkeyPatch, how: list[str]
 ):
@@ -155,7 +155,7 @@ def test_warnings_and_logs_are_masked_and_keep_their_words(
     assert "asking with ***" in (project.path / "junit.xml").read_text(encoding="utf-8")
 
 
-@ALONE_AND_ON_A_WORKER
+@ALONE_AND_WITH_WORKERS
 def test_properties_that_other_plugins_write_down_are_masked(
     project: Project, monkeypatch: pytest.MonkeyPatch, how: list[str]
 ):
@@ -181,7 +181,7 @@ def answer(question):
 """
 
 
-@ALONE_AND_ON_A_WORKER
+@ALONE_AND_WITH_WORKERS
 @pytest.mark.parametrize("whose", ["ours", "the bot's own"])
 def test_the_headers_of_a_reply_that_httpcore_logs_are_masked(
     project: Project, monkeypatch: pytest.MonkeyPatch, how: list[str], whose: str
@@ -284,6 +284,6 @@ def test_config_json_names_headers_and_holds_no_value(project: Project, monkeypa
         headers + '\ntarget = "bot:answer"', f'[tool.rageval.judge_options]\nheaders = {{ Cookie = "{COOKIE}" }}'
     )
     result = project.run(*REPORTS)
-    config = json.loads((project.runs[-1] / "config.json").read_text(encoding="utf-8"))
+    config = project.config()
     assert config["headers"] == {"target": ["x-gateway", "x-key", "x-team"], "judge": ["cookie"]}
     assert leaks(project, result) == []

@@ -21,14 +21,14 @@ from pytest_rageval.gates.gate import Gate, parse_gate, resolve
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
-from pytest_rageval.judges.cache.project_cache import project_cache
+from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge, identity_of, several_served
-from pytest_rageval.judges.judge_endpoint import judge_endpoint
+from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.prices import Budget
 from pytest_rageval.metrics import load_registry
+from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.metrics.rubric_metric import with_rubric_metrics
 from pytest_rageval.plan import own_rubrics
 from pytest_rageval.render.text.calibration_lines import calibration_lines
 from pytest_rageval.runs.reader import StoredRun, open_stored_run

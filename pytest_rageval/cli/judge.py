@@ -21,9 +21,9 @@ from pytest_rageval.finish import is_last_run
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
-from pytest_rageval.judges.cache.project_cache import project_cache
+from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge, described_judge
-from pytest_rageval.judges.judge_endpoint import judge_endpoint
+from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.llm.prices import Budget
 from pytest_rageval.plan import Plan
 from pytest_rageval.prepare import run_check

@@ -12,8 +12,19 @@ from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.judges.cache.cache_entries import Entry, Held, Unreadable, add, entries, held, opened, prune
-from pytest_rageval.judges.cache.cache_lines import BadLine, entry_line, read_cache_lines
+from pytest_rageval.judges.cache.cache_entries import (
+    BadLine,
+    Entry,
+    Held,
+    Unreadable,
+    add,
+    entries,
+    entry_line,
+    held,
+    opened,
+    prune,
+    read_cache_lines,
+)
 from pytest_rageval.numbers import file_size
 from pytest_rageval.text import counted, printable
 

@@ -8,8 +8,7 @@ import click
 
 from pytest_rageval.cli.options import JSON, echo_json, exit_codes
 from pytest_rageval.config.project import find_project
-from pytest_rageval.judges.canaries import Verdict, canaries_for
-from pytest_rageval.judges.canaries.trying import rubrics_of
+from pytest_rageval.judges.canaries import Verdict, canaries_for, rubrics_of
 from pytest_rageval.judges.judge import Judge, identity_of
 from pytest_rageval.llm.prices import Tariff
 from pytest_rageval.model import Rubric

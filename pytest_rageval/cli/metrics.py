@@ -11,9 +11,9 @@ import click
 from pytest_rageval.cli.options import JSON, echo_json
 from pytest_rageval.config.project import find_project
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.reference.definitions_page import NAMES, metrics_page
+from pytest_rageval.metrics.definitions_page import NAMES, metrics_page
+from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.registry import LAYERS, Metric, option_types
-from pytest_rageval.metrics.rubric_metric import with_rubric_metrics
 from pytest_rageval.plan import own_rubrics
 
 

@@ -18,8 +18,7 @@ from pytest_rageval.comparison.verdicts import Comparison, compare_cases
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.described import without_code
-from pytest_rageval.metrics.registry import Metric, Registry
+from pytest_rageval.metrics.registry import Metric, Registry, without_code
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.columns import CaseColumns, Column, Scores, SharedCases, shared_cases, values_at
 from pytest_rageval.runs.comparable import Comparable, Mismatch

@@ -1,18 +1,24 @@
-"""Addresses of requests: URLs completed, taken apart and shown without credentials; headers that can be sent."""
+"""Addresses of requests and ways to them: URLs, headers that can be sent, proxies of the environment, TLS, a probe."""
 
 from __future__ import annotations
 
 import functools
+import importlib.util
+import os
 import re
+import socket
+import ssl
+import urllib.request
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from urllib.parse import unquote
 
 import httpx
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.http.connecting import proxy_of
+from pytest_rageval.http.failures import os_words
 from pytest_rageval.io.masking import public_url, secrets_of_url
 from pytest_rageval.text import printable
 
@@ -61,3 +67,74 @@ def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
         if not (value.isascii() and value.isprintable()):
             raise SettingsError(f"header {name}: its value holds characters that cannot be sent; use printable ASCII")
     return {name.lower(): value for name, value in headers.items()}
+
+
+def probe(url: str, timeout: float = 5.0) -> str | None:
+    """Try one TCP connection (with TLS for https) to the URL's host: None if it comes about, else why not, in one line.
+
+    Where a proxy of the environment stands between, nothing is tried.
+    """
+    if proxy_of(url) is not None:
+        return None
+    parsed = httpx.URL(url)
+    port = parsed.port or (443 if parsed.scheme == "https" else 80)
+    try:
+        with socket.create_connection((parsed.host, port), timeout) as connection:
+            if parsed.scheme == "https":
+                with tls_context().wrap_socket(connection, server_hostname=parsed.host):
+                    return None
+    except TimeoutError:
+        return f"cannot connect to {public_url(url)}: no connection within {timeout:g} s"
+    except OSError as error:
+        return f"cannot connect to {public_url(url)}: {os_words(error)}"
+    except UnicodeError:
+        return f"cannot connect to {public_url(url)}: the host name is not valid"
+    return None
+
+
+def proxy_of(url: str) -> str | None:
+    """The proxy of the environment that stands before this URL's host; None for hosts that are asked directly.
+
+    This machine is never asked through a proxy. SettingsError where the proxy cannot be used.
+    """
+    parsed = httpx.URL(url)
+    proxies = urllib.request.getproxies()
+    name = parsed.scheme if proxies.get(parsed.scheme) else "all"
+    proxy = proxies.get(name)
+    if not proxy or is_loopback(parsed.host) or urllib.request.proxy_bypass(parsed.netloc.decode("ascii", "replace")):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    if (problem := _unusable(proxy)) is not None:
+        variable = f"{name}_proxy" if f"{name}_proxy" in os.environ else f"{name.upper()}_PROXY"
+        raise SettingsError(
+            f"{variable}: the proxy {printable(public_url(proxy))!r} cannot be used: {problem}; set another, or name "
+            f"{parsed.host} in NO_PROXY"
+        )
+    return proxy
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _unusable(proxy: str) -> str | None:
+    try:
+        parsed = httpx.URL(proxy)
+    except httpx.InvalidURL as error:
+        return f"it is not a URL ({error})"
+    if parsed.scheme in ("socks5", "socks5h"):
+        is_installed = importlib.util.find_spec("socksio") is not None
+        return None if is_installed else "SOCKS needs a package: pip install 'httpx[socks]'"
+    if parsed.scheme not in ("http", "https"):
+        return f"{parsed.scheme!r} is not http, https or socks5"
+    return None if parsed.host else "it names no host"
+
+
+@functools.cache
+def tls_context() -> ssl.SSLContext:
+    """One for all: making one takes 75 ms."""
+    return httpx.create_ssl_context()

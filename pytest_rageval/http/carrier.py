@@ -1,26 +1,19 @@
-"""Requests carried over the network by httpcore, or into an application of this process by httpx."""
+"""Requests carried over the network by httpcore, or into an application of this process by httpx, and their replies."""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+import zlib
+from collections.abc import AsyncIterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import httpcore
 import httpx
 
-from pytest_rageval.http.connecting import tls_context
-from pytest_rageval.http.failures import (
-    BAD_HTTP,
-    BROKEN_OFF,
-    CONNECT_TIMEOUT,
-    NO_CONNECTION,
-    NO_REPLY,
-    CarrierFailure,
-    not_http,
-    os_words_in,
-)
-from pytest_rageval.http.replies import MANY_HEADERS, headers_of
+from pytest_rageval.http.address import tls_context
+from pytest_rageval.http.failures import os_words_in
 from pytest_rageval.http.reply_stream import ReplyStreams
 from pytest_rageval.text import excerpt
 
@@ -34,6 +27,8 @@ HEADERS = {
 KEPT_IDLE = 4.0
 """Seconds for which a connection is kept for the next request; many servers close after 5."""
 # Other times are limited for an attempt as a whole, by who sends it.
+CONNECT_TIMEOUT = 10.0
+"""Seconds for one connection to come about."""
 _TIMEOUT = {"connect": CONNECT_TIMEOUT}
 _ERRORS = (
     httpcore.TimeoutException,
@@ -42,6 +37,19 @@ _ERRORS = (
     httpcore.ProxyError,
     httpcore.UnsupportedProtocol,
 )
+
+
+class CarrierFailure(Exception):
+    """No reply, or a part of one. The message says what happened, in the system's words where it has some.
+
+    kind       connect, reset, too_large or invalid_response
+    was_stale  a kept connection turned out to be closed: nothing was wrong with the request
+    """
+
+    def __init__(self, kind: str, reason: str, *, was_stale: bool = False) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.was_stale = was_stale
 
 
 class Carrier:
@@ -86,13 +94,42 @@ class Reply:
     ) -> None:
         self.status, self.fields, self._stream, self._line = status, fields, stream, line
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it comes, still packed; raises CarrierFailure where it breaks off."""
+    @property
+    def excess(self) -> str | None:
+        """Why these are too many headers to be read, or None. Nothing is looked up in them before this is known."""
+        size = sum(len(name) + len(value) + 4 for name, value in self.fields)
+        return MANY_HEADERS if len(self.fields) > MOST_HEADER_FIELDS or size > MOST_HEADER_BYTES else None
+
+    @cached_property
+    def headers(self) -> dict[str, str]:
+        """Headers by their names in lower case; several of a name are joined by commas."""
+        return headers_of(self.fields)
+
+    def values(self, name: bytes) -> list[str]:
+        """Each value of the headers of one name, which is given in lower case."""
+        return [_text(value) for field, value in self.fields if field.lower() == name]
+
+    async def body(self, limit: int) -> tuple[bytes, bool]:
+        """The body, and whether it is whole; reading ends where it passes the limit.
+
+        Raises CarrierFailure where it breaks off, ValueError for a bad encoding. Inflated at once, each piece could
+        grow a thousandfold, and once more for each further encoding named.
+        """
+        encoding = self.headers.get("content-encoding", "").strip().lower()
+        if encoding not in ("", "identity", "gzip", "x-gzip"):
+            raise ValueError(f"content-encoding {excerpt(encoding)!r} was not asked for; only gzip is accepted")
+        inflate = _Gunzip() if encoding.endswith("gzip") else None
+        body = bytearray()
         try:
-            async for piece in self._stream:
-                yield piece
+            async for raw in self._stream:
+                body += inflate.some(raw, limit + 1 - len(body)) if inflate else raw
+                if len(body) > limit:
+                    return bytes(body[:limit]), False
         except _ERRORS as error:
             raise _failure(error) from None
+        if inflate and inflate.is_cut:
+            raise ValueError("the gzip body ends before its end")
+        return bytes(body), True
 
     async def aclose(self) -> None:
         """Give the connection back, or end it where the body was not read to its end."""
@@ -100,7 +137,7 @@ class Reply:
             await self._stream.aclose()
         finally:
             if self._line is not None:
-                await self._line.end_reply(self.fields)
+                await self._line.end_reply(self.headers)
 
 
 class _Line:
@@ -138,9 +175,9 @@ class _Line:
         stream.expect(response.status, request.method, headers_of(response.headers))
         return Reply(response.status, response.headers, response.stream, self)
 
-    async def end_reply(self, fields: Sequence[tuple[bytes, bytes]]) -> None:
+    async def end_reply(self, headers: Mapping[str, str]) -> None:
         """Be free for another request; where the end of the reply could be disputed, on a new connection."""
-        if {"transfer-encoding", "content-length"} <= headers_of(fields).keys():
+        if {"transfer-encoding", "content-length"} <= headers.keys():
             await self._pool.aclose()
         else:
             self._idle.append(self)
@@ -170,21 +207,76 @@ def _proxy(url: str) -> httpcore.Proxy:
 
 
 def _failure(error: Exception, *, was_stale: bool = False) -> CarrierFailure:
+    text = str(error)
     if isinstance(error, httpcore.ConnectTimeout):
-        return CarrierFailure("connect", NO_CONNECTION)
+        return CarrierFailure("connect", f"no connection within {CONNECT_TIMEOUT:g} s")
     if isinstance(error, httpcore.ConnectError | httpcore.ProxyError | httpcore.UnsupportedProtocol):
         return CarrierFailure("connect", _reason(error))
-    text = str(error)
-    if isinstance(error, httpcore.ProtocolError):
-        if "Receive buffer too long" in text:  # the parser keeps 100 kB
-            return CarrierFailure("too_large", MANY_HEADERS)
-        if not re.search("disconnected|closed", text):
-            return CarrierFailure("invalid_response", not_http(text) if "status line" in text else BAD_HTTP)
-        return CarrierFailure(
-            "reset", NO_REPLY if "without sending a response" in text else BROKEN_OFF, was_stale=was_stale
-        )
-    return CarrierFailure("reset", _reason(error), was_stale=was_stale)
+    if not isinstance(error, httpcore.ProtocolError):
+        return CarrierFailure("reset", _reason(error), was_stale=was_stale)
+    if "Receive buffer too long" in text:  # the parser keeps 100 kB
+        return CarrierFailure("too_large", MANY_HEADERS)
+    if "status line" in text:
+        return CarrierFailure("invalid_response", _not_http(text))
+    if not re.search("disconnected|closed", text):
+        return CarrierFailure("invalid_response", "the reply is no valid HTTP after its first line")
+    end = "without a reply" if "without sending a response" in text else "before the reply was complete"
+    return CarrierFailure("reset", f"the server closed the connection {end}", was_stale=was_stale)
+
+
+def _not_http(problem: str) -> str:
+    """What came in place of a status line, from the words of a parser that quotes it as bytes."""
+    quoted = re.search(r"""b('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", problem)
+    line = ast.literal_eval(quoted[0]).decode("latin-1") if quoted else ""
+    return f"the reply is not HTTP: {excerpt(line)}" if line.strip() else "the reply is not HTTP"
 
 
 def _reason(error: Exception) -> str:
     return os_words_in(error) or excerpt(str(error)) or type(error).__name__
+
+
+MOST_HEADER_FIELDS = 200
+MOST_HEADER_BYTES = 64 * 1024
+MANY_HEADERS = f"the reply has more than {MOST_HEADER_FIELDS} header fields, or {MOST_HEADER_BYTES:,} bytes of them"
+
+
+def headers_of(fields: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers by their names in lower case; several of a name are joined by commas."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in fields:
+        name, value = raw_name.decode("latin-1").lower(), _text(raw_value)
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+class _Gunzip:
+    """Inflates piece by piece, and no more of it than there is room for."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(wbits=31)
+        self._has_begun = False
+
+    @property
+    def is_cut(self) -> bool:
+        return self._has_begun and not self._stream.eof
+
+    def some(self, raw: bytes, room: int) -> bytes:
+        """At most `room` (≥ 1) bytes; what is left behind then does not matter, the reply is too large."""
+        out = bytearray()
+        while raw and len(out) < room:
+            if self._stream.eof:  # gzip allows several members in a row
+                self._stream = zlib.decompressobj(wbits=31)
+            self._has_begun = True
+            try:
+                out += self._stream.decompress(raw, room - len(out))
+            except zlib.error as error:
+                raise ValueError(f"the body is not the gzip it claims to be: {error}") from None
+            raw = self._stream.unused_data
+        return bytes(out)

@@ -10,20 +10,29 @@ import asyncio
 import json as json_
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
-from pytest_rageval.http.address import Address, address_of, checked_headers
+from pytest_rageval.http.address import Address, address_of, checked_headers, proxy_of
 from pytest_rageval.http.call_limit import add_to_tally, current_permit
-from pytest_rageval.http.carrier import Carrier, Reply
-from pytest_rageval.http.connecting import proxy_of
-from pytest_rageval.http.failures import CarrierFailure, HttpFailure
-from pytest_rageval.http.replies import EXCERPT_BYTES, bounded_body, header_excess, headers_of, values_of
-from pytest_rageval.http.retries import OVERLOADED_STATUS, REPEATABLE_STATUS, RETRIED_STATUS, longest_wait, try_again
+from pytest_rageval.http.carrier import Carrier, CarrierFailure, Reply
+from pytest_rageval.http.failures import (
+    OVERLOADED_STATUS,
+    REPEATABLE_STATUS,
+    RETRIED_STATUS,
+    HttpFailure,
+    longest_wait,
+    with_retries,
+)
 from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers, secrets_of_url
 from pytest_rageval.text import excerpt
 
+EXCERPT_BYTES = 16 * 1024
+"""Of a refusal's body."""
 MOST_KINDS = 64
 """Addresses of which it is kept what is sent to them, and what is masked of it."""
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _JSON = json_.JSONEncoder(allow_nan=False)
 
 
@@ -81,9 +90,8 @@ class SlottedClient:
         self._free = asyncio.Semaphore(slots)
         self._carriers: dict[str | None, Carrier] = {}
         """By the proxy that they use."""
-        self._kinds: dict[tuple[str, str], _Prepared] = {}
-        """By method and URL."""
-        self._proxies: dict[str, str | None] = {}
+        self._kind = lru_cache(MOST_KINDS)(self._prepared)
+        self._proxy_of = lru_cache(MOST_KINDS)(proxy_of)
 
     async def request(
         self,
@@ -95,7 +103,7 @@ class SlottedClient:
         before_retry: Callable[[], Awaitable[None]] | None = None,
     ) -> HttpReply:
         """Send one request, `json` as its body where given; raises HttpFailure unless a reply with 2xx comes."""
-        prepared = self._prepared(method, url, checked_headers(headers)) if headers else self._of(method, url)
+        prepared = self._prepared(method, url, checked_headers(headers)) if headers else self._kind(method, url)
         sent, body = dict(prepared.headers), None
         if json is not None:
             sent["content-type"] = "application/json"
@@ -104,40 +112,23 @@ class SlottedClient:
             deadline = asyncio.get_running_loop().time() + self.timeout * (self.retries + 1)
             call = _Call(self._carrier(prepared.proxy), method, sent, body, prepared, deadline)
             try:
-                return await self._answered(call, before_retry)
+                return await with_retries(
+                    lambda: self._attempt(call),
+                    retries=self.retries,
+                    backoff=self.backoff,
+                    seconds_left=call.seconds_left,
+                    before_retry=before_retry,
+                )
             finally:
                 add_to_tally(call.attempts, 1000 * (call.latest - call.first))
-
-    async def _answered(self, call: _Call, before_retry: Callable[[], Awaitable[None]] | None) -> HttpReply:
-        try:
-            return await self._attempt(call)
-        except HttpFailure as failure:
-            if not (failure.is_retryable and self.retries):
-                raise
-            first = failure
-        return await try_again(
-            lambda: self._attempt(call, before_retry),
-            first,
-            retries=self.retries,
-            backoff=self.backoff,
-            seconds_left=call.seconds_left,
-        )
 
     async def aclose(self) -> None:
         """Close the connections that are idle; call it when no request is under way."""
         for carrier in self._carriers.values():
             await carrier.aclose()
 
-    def _of(self, method: str, url: str) -> _Prepared:
-        """What requests without headers of their own have in common, made once for each address."""
-        kind = (method, url)
-        if kind not in self._kinds:
-            if len(self._kinds) >= MOST_KINDS:
-                self._kinds.clear()
-            self._kinds[kind] = self._prepared(method, url, {})
-        return self._kinds[kind]
-
-    def _prepared(self, method: str, url: str, headers: Mapping[str, str]) -> _Prepared:
+    def _prepared(self, method: str, url: str, headers: Mapping[str, str] = NO_HEADERS) -> _Prepared:
+        """What requests have in common; kept for those without headers of their own."""
         address = address_of(url)
         sent = {**address.headers, **self._headers, **headers}
         proxy = self._proxy(address)
@@ -148,19 +139,14 @@ class SlottedClient:
     def _proxy(self, address: Address) -> str | None:
         if self._app is not None:
             return None
-        host = f"{address.url.scheme}://{address.url.netloc.decode('ascii', 'replace')}"
-        if host not in self._proxies:
-            self._proxies[host] = proxy_of(str(address.url))
-        return self._proxies[host]
+        return self._proxy_of(f"{address.url.scheme}://{address.url.netloc.decode('ascii', 'replace')}")
 
     def _carrier(self, proxy: str | None) -> Carrier:
         if proxy not in self._carriers:
             self._carriers[proxy] = Carrier(app=self._app, proxy=proxy)
         return self._carriers[proxy]
 
-    async def _attempt(self, call: _Call, before: Callable[[], Awaitable[None]] | None = None) -> HttpReply:
-        if before is not None:
-            await before()
+    async def _attempt(self, call: _Call) -> HttpReply:
         permit = current_permit()
         if permit is not None:
             call.deadline += await permit.again()
@@ -191,22 +177,21 @@ class SlottedClient:
 
     async def _reply(self, call: _Call, incoming: Reply) -> HttpReply:
         status = incoming.status
-        if (excess := header_excess(incoming.fields)) is not None:
+        if (excess := incoming.excess) is not None:
             raise HttpFailure("too_large", f"{call.name}: {excess}")
-        headers = headers_of(incoming.fields)
+        headers = incoming.headers
         if 300 <= status < 400:
             to = excerpt(call.mask.text(public_url(headers.get("location", ""))))
             message = (
                 f"{call.name}: status {status}, redirect to {to or 'nowhere'}; not followed, give that URL instead"
             )
             raise HttpFailure("invalid_response", message, status=status)
-        encoding = headers.get("content-encoding", "")
         if not 200 <= status < 300:
-            beginning = await _beginning(incoming, encoding)
+            beginning = await _beginning(incoming)
             meant = self._status_in(status, beginning)
             raise _refusal(call, incoming, beginning, meant, is_retryable=meant in self._retried_status)
         try:
-            body, is_whole = await bounded_body(incoming.pieces(), encoding, self.max_bytes)
+            body, is_whole = await incoming.body(self.max_bytes)
         except ValueError as error:
             raise HttpFailure("invalid_response", f"{call.name}: {error}", status=status) from None
         if not is_whole:
@@ -232,10 +217,10 @@ async def _sent(call: _Call) -> Reply:
     return await call.send(is_again=True)
 
 
-async def _beginning(incoming: Reply, encoding: str) -> bytes:
+async def _beginning(incoming: Reply) -> bytes:
     """As much of a refusal's body as a message may quote; nothing where it cannot be read."""
     try:
-        return (await bounded_body(incoming.pieces(), encoding, EXCERPT_BYTES))[0]
+        return (await incoming.body(EXCERPT_BYTES))[0]
     except (ValueError, CarrierFailure):
         return b""
 
@@ -290,7 +275,7 @@ def _refusal(call: _Call, incoming: Reply, beginning: bytes, status: int, *, is_
     """A reply that means a status of 400 or more as a failure, with when to try again."""
     if status in OVERLOADED_STATUS and (permit := current_permit()) is not None:
         permit.refused()
-    asked = values_of(b"retry-after", incoming.fields)
+    asked = incoming.values(b"retry-after")
     body = call.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
     message = f"{call.name}: status {incoming.status}"
     if incoming.status < 300:

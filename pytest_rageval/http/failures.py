@@ -1,16 +1,22 @@
-"""Failed requests: their kinds, and what is said of each in one line."""
+"""Failed requests: their kinds, what is said of each in one line, and retries, where they are safe."""
 
 from __future__ import annotations
 
-import ast
 import os
+import random
 import re
 import ssl
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_rageval.text import excerpt
 
-CONNECT_TIMEOUT = 10.0
-"""Seconds for one connection to come about."""
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from stamina.instrumentation import RetryDetails, RetryHook
 
 
 class HttpFailure(Exception):
@@ -39,32 +45,6 @@ class HttpFailure(Exception):
         self.body = body
 
 
-class CarrierFailure(Exception):
-    """No reply, or a part of one. The message says what happened, in the system's words where it has some.
-
-    kind       connect, reset, too_large or invalid_response
-    was_stale  a kept connection turned out to be closed: nothing was wrong with the request
-    """
-
-    def __init__(self, kind: str, reason: str, *, was_stale: bool = False) -> None:
-        super().__init__(reason)
-        self.kind = kind
-        self.was_stale = was_stale
-
-
-NO_CONNECTION = f"no connection within {CONNECT_TIMEOUT:g} s"
-NO_REPLY = "the server closed the connection without a reply"
-BROKEN_OFF = "the server closed the connection before the reply was complete"
-BAD_HTTP = "the reply is no valid HTTP after its first line"
-
-
-def not_http(problem: str) -> str:
-    """What came in place of a status line, from the words of a parser that quotes it as bytes."""
-    quoted = re.search(r"""b('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", problem)
-    line = ast.literal_eval(quoted[0]).decode("latin-1") if quoted else ""
-    return f"the reply is not HTTP: {excerpt(line)}" if line.strip() else "the reply is not HTTP"
-
-
 def os_words_in(error: BaseException) -> str | None:
     """The operating system's words in an error or what it came from; None where it said nothing."""
     deepest: BaseException | None = error
@@ -86,3 +66,111 @@ def os_words(error: OSError) -> str:
     if error.errno and error.errno > 0 and not isinstance(error, ssl.SSLError):
         return os.strerror(error.errno)  # asyncio has texts of its own there
     return excerpt(error.strerror or str(error)) or type(error).__name__
+
+
+T = TypeVar("T")
+
+RETRIED_STATUS = frozenset({429, 502, 503, 504})
+REPEATABLE_STATUS = RETRIED_STATUS | {408, 409, 425, 500, 529}
+"""Where a request may be worked on twice at no harm; 529 is Anthropic's word for overloaded."""
+OVERLOADED_STATUS = frozenset({429, 503, 529})
+"""A server's words for more at once than it bears."""
+_LONGEST_BACKOFF = 5.0
+
+
+async def with_retries(
+    attempt: Callable[[], Awaitable[T]],
+    *,
+    retries: int,
+    backoff: float,
+    seconds_left: Callable[[], float],
+    before_retry: Callable[[], Awaitable[None]] | None = None,
+) -> T:
+    """Try, and repeat what failed at most `retries` times; raises the last failure, with the number of tries.
+
+    `backoff` is the wait in seconds before the first retry, doubled for each further one, with as much again of
+    jitter; a Retry-After replaces it. Nothing is retried once `seconds_left` is used up.
+    """
+    try:
+        return await attempt()
+    except HttpFailure as failure:
+        if not (failure.is_retryable and retries):
+            raise
+        first = failure
+    # Imported and entered only when something failed: 20 ms, and 60 µs a request, that healthy systems need not pay.
+    import stamina
+
+    _hide_from_hooks()
+
+    def wait_for(failure: Exception) -> bool | float:
+        if not isinstance(failure, HttpFailure) or not failure.is_retryable or seconds_left() <= 0:
+            return False
+        if failure.retry_after is None:
+            return True
+        return failure.retry_after + random.uniform(0, backoff)  # noqa: S311 - jitter is no secret
+
+    tried = 0
+    try:
+        async for context in stamina.retry_context(
+            on=wait_for,
+            attempts=retries + 1,
+            timeout=None,
+            wait_initial=backoff,
+            wait_jitter=backoff,
+            wait_max=_LONGEST_BACKOFF,
+        ):
+            with context:
+                tried += 1
+                if tried == 1:
+                    raise first  # the attempt that was made already
+                if before_retry is not None:
+                    await before_retry()
+                return await attempt()
+    except HttpFailure as last:
+        if tried > 1:
+            last.args = (f"{last} (tried {tried} times)",)
+        raise
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def longest_wait(headers: Iterable[str]) -> float | None:
+    """The longest of several Retry-After headers, in seconds from now; None where none makes sense."""
+    waits = [seconds_of(value) for header in headers for value in _ALTERNATIVES.split(header)]
+    return max((wait for wait in waits if wait is not None), default=None)
+
+
+# A proxy may have put several headers into one; the comma of a date stands behind letters.
+_ALTERNATIVES = re.compile(r"(?<=[0-9T]),\s*")
+
+
+def seconds_of(retry_after: str) -> float | None:
+    """A Retry-After header in seconds from now (0 for a date that is past); None where it is nonsense."""
+    text = retry_after.strip()
+    if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text):
+        return float(text)
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())
+
+
+class _Unless:
+    """A retry hook of the user's program that does not hear of our retries."""
+
+    def __init__(self, hook: RetryHook) -> None:
+        self._hook = hook
+
+    def __call__(self, details: RetryDetails) -> AbstractContextManager[None] | None:
+        return None if isinstance(details.caused_by, HttpFailure) else self._hook(details)
+
+
+def _hide_from_hooks() -> None:
+    """stamina's hooks (log lines, metrics) are global: the user's program keeps them, for its own retries."""
+    from stamina import instrumentation
+
+    hooks = instrumentation.get_on_retry_hooks()
+    if not all(isinstance(hook, _Unless) for hook in hooks):
+        instrumentation.set_on_retry_hooks([hook if isinstance(hook, _Unless) else _Unless(hook) for hook in hooks])

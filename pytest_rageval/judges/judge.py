@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, Protocol, runtime_checkable
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from pytest_rageval.errors import JudgeError
 from pytest_rageval.io.masking import public_params
-from pytest_rageval.judges.rubrics import rubric_names
+from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.model import Judgement, JudgeRequest
 from pytest_rageval.text import printable
+
+if TYPE_CHECKING:
+    from pytest_rageval.llm.endpoint_options import EndpointOptions
 
 
 @runtime_checkable
@@ -44,6 +50,15 @@ class JudgementCache(Protocol):
     def put(self, key: str, judgement: Judgement) -> None: ...
 
 
+class JudgeSpec(NamedTuple):
+    """A written judge taken apart: `KIND:REST`, where its files are, and how its server is asked."""
+
+    kind: str
+    rest: str
+    root: Path | None = None
+    options: EndpointOptions | None = None
+
+
 def is_local(judge: Judge) -> bool:
     """Whether judging costs nothing, needs no network and comes out the same every time."""
     return getattr(judge, "is_local", judge.heuristic)
@@ -67,6 +82,62 @@ def takes_own_rubrics(judge: Judge) -> bool:
 def can_judge(judge: Judge, rubric: str) -> bool:
     """Whether a judge can answer a rubric, which may be one that the project adds to the shipped ones."""
     return rubric in judge.rubrics or (takes_own_rubrics(judge) and rubric not in rubric_names())
+
+
+def check_rubric(judge: Judge, request: JudgeRequest) -> None:
+    """Raise a JudgeError for a request about a rubric that the judge lacks."""
+    if request.rubric not in judge.rubrics:
+        message = f"judge {judge.model!r} has no rubric {request.rubric!r}; it has {', '.join(sorted(judge.rubrics))}"
+        raise JudgeError("invalid_request", message)
+
+
+FREE: Mapping[str, Any] = {"tokens_in": 0, "tokens_out": 0, "cost_usd": 0.0}
+"""What a judgement costs that no server was asked for."""
+
+
+def share_judgement(
+    judge: Judge,
+    request: JudgeRequest,
+    share: float | None,
+    reasoning: str,
+    rated: Sequence[tuple[str, float]] = (),
+    supported: float = 1.0,
+    **fields: Any,
+) -> Judgement:
+    """The judgement with a score as far up the rubric's scale as `share`, or without a score for None.
+
+    `rated` are the claims and how far each is supported, which they are from `supported` on.
+    """
+    rubric = rubric_of(request)
+    low, high = rubric.scale
+    return Judgement(
+        rubric=rubric.name,
+        scores={} if share is None else {rubric.name: round(low + share * (high - low), 4)},
+        scale=rubric.scale,
+        reasoning=reasoning,
+        supported_claims=tuple(claim for claim, value in rated if value >= supported),
+        unsupported_claims=tuple(claim for claim, value in rated if value < supported),
+        model=judge.model,
+        prompt_version=request.prompt_version,
+        heuristic=judge.heuristic,
+        **fields,
+    )
+
+
+def spent(parts: Iterable[Any]) -> dict[str, Any]:
+    """Tokens, cost and time of judgements or exchanges, added up by field; a sum with an unknown part is unknown."""
+    parts = list(parts)
+    names = ("tokens_in", "tokens_out", "cost_usd", "latency_ms")
+    return {name: total([getattr(part, name) for part in parts]) for name in names}
+
+
+def total(summands: Sequence[float | None]) -> float | None:
+    """The sum, the same on every Python; None where a part is not known."""
+    known = [summand for summand in summands if summand is not None]
+    if len(known) < len(summands):
+        return None
+    is_whole = all(type(summand) is int for summand in known)
+    return sum(known) if is_whole else math.fsum(known)
 
 
 def identity_of(judge: Judge) -> str:

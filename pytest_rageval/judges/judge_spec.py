@@ -4,32 +4,105 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.errors import JudgeUnavailable, ModelUnavailable, SettingsError
 from pytest_rageval.io.importing import import_object, plugged_in
-from pytest_rageval.io.masking import public_unknown
-from pytest_rageval.judges.judge import Judge
+from pytest_rageval.io.masking import Mask, public_target, public_unknown
+from pytest_rageval.judges.cache.cached_judge import CachedJudge
+from pytest_rageval.judges.judge import Judge, JudgementCache, JudgeSpec
+from pytest_rageval.llm.providers import PROVIDERS
 from pytest_rageval.text import excerpt, printable
 
 if TYPE_CHECKING:
     from pytest_rageval.llm.endpoint_options import EndpointOptions
+    from pytest_rageval.llm.prices import Budget
 
 GROUP = "rageval.judges"
 """Entry points: `NAME = "package:factory"` makes the spec `NAME:REST` call `factory(REST)`."""
 
-WITHOUT_SERVER = frozenset({"lexical", "none"})
-"""Specs of judges that ask no server, whatever is installed."""
 
-_SPELLINGS = (
-    "lexical", "none", "stub:SCORE", "openai:MODEL", "openai:MODEL@URL", "http://HOST", "anthropic:MODEL",
-    "any-llm:PROVIDER/MODEL", "embedding:MODEL@URL", "nli:FOLDER", "nli:OWNER/NAME", "deepeval:METRIC@JUDGE",
-)  # fmt: skip
-_SERVED = frozenset({"openai", "anthropic", "any-llm", "embedding", "deepeval", "http", "https"})
+class JudgeKind(NamedTuple):
+    """A kind of judge, by the name with which its specs begin.
+
+    forms        how its specs are written
+    factory      `module:function` of this room, imported when it is wanted; it takes a JudgeSpec
+    asks_server  whether judging may cost something, and needs a network
+    opens_files  whether a spec may name files of this machine
+    """
+
+    forms: tuple[str, ...]
+    factory: str
+    asks_server: bool = True
+    opens_files: bool = False
+
+
+KINDS: Mapping[str, JudgeKind] = {
+    "lexical": JudgeKind(("lexical",), "lexical_judge:lexical_judge", asks_server=False),
+    "none": JudgeKind(("none",), "", asks_server=False),
+    "stub": JudgeKind(("stub:SCORE",), "plain_judge:stub_judge", asks_server=False),
+    **{name: JudgeKind(row.forms, "model_judge:model_judge") for name, row in PROVIDERS.items()},
+    "embedding": JudgeKind(("embedding:MODEL@URL",), "embedding_judge:embedding_judge"),
+    "nli": JudgeKind(("nli:FOLDER", "nli:OWNER/NAME"), "nli_judge:nli_judge", asks_server=False, opens_files=True),
+    "deepeval": JudgeKind(("deepeval:METRIC@JUDGE",), "deepeval_judge:deepeval_judge"),
+}
+"""All judges of this package; `none` judges nothing."""
+WITHOUT_REST = frozenset({"lexical", "none"})
+"""Kinds whose name is the whole spec."""
+
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _MODEL = re.compile(r"\w[\w.+:/-]*\w")
+
+
+def asks_server(spec: str) -> bool:
+    """Whether judging by this spec may cost something; True for what only its author knows."""
+    kind = KINDS.get(spec.partition(":")[0])
+    return kind is None or kind.asks_server
+
+
+def judge_of_run(settings: Settings, root: Path, workers: int) -> Judge | None:
+    """The configured judge; limits and budget are divided among the processes of the run."""
+    if settings.judge in WITHOUT_REST:
+        settings.resolved_judge_headers()  # wrong ones are reported with any judge
+        return judge_from_spec(settings.judge)
+    from pytest_rageval.llm.prices import Budget  # here, because the usual judge has no endpoint
+
+    budget = None if settings.max_cost is None else Budget(settings.max_cost / workers)
+    options = judge_endpoint(settings, share=1 / workers, budget=budget)
+    return judge_from_spec(settings.judge, root=root, options=options)
+
+
+def judge_endpoint(settings: Settings, *, share: float = 1.0, budget: Budget | None = None) -> EndpointOptions:
+    """The options of a judge's server; `share` and `budget` as for `EndpointOptions`."""
+    from pytest_rageval.llm.endpoint_options import EndpointOptions
+
+    options = settings.judge_options
+    return EndpointOptions(
+        base_url=settings.judge_base_url,
+        temperature=settings.judge_temperature,
+        timeout=settings.timeout,
+        retries=settings.retries,
+        concurrency=settings.judge_concurrency,
+        requests_per_minute=settings.judge_requests_per_minute,
+        tokens_per_minute=settings.judge_tokens_per_minute,
+        is_adaptive=settings.adaptive_concurrency,
+        share=share,
+        budget=budget,
+        is_replay=settings.judge_cache == "replay",
+        max_tokens=options.max_tokens,
+        reasoning_effort=options.reasoning_effort,
+        headers=settings.resolved_judge_headers(),
+        extra_body=options.extra_body,
+        omit=options.omit,
+        server_name=settings.judge_name,
+        api=options.api,
+        api_version=options.api_version,
+    )
 
 
 def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOptions | None = None) -> Judge | None:
@@ -41,34 +114,32 @@ def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOpt
     """
     spec = spec.strip()
     name, colon, rest = spec.partition(":")
-    if name == "none" and not colon:
-        return None
-    if name == "lexical" and not colon:
-        from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
-
-        return LexicalJudge()
-    if name == "stub":
-        return _stub(spec, rest)
+    if name in KINDS and (bool(colon) != (name in WITHOUT_REST) or name == "stub"):
+        return _built_in(JudgeSpec(name, rest, root, options))
     for entry_point in plugged_in(GROUP):
         if entry_point.name == name:
             return _from_entry_point(spec, entry_point, rest)
-    if name == "nli" and colon:
-        from pytest_rageval.judges.nli.nli_judge import nli_judge
-
-        return nli_judge(rest, root)
-    if name in _SERVED and colon:
-        from pytest_rageval.judges.served_judge import served_judge
-
-        return served_judge(name, rest, options)
     if colon and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(rest):
         candidate = _from_dotted_path(spec, name, rest, root)
         if candidate is not _NO_MODULE:
             return _checked(spec, candidate)
     if _MODEL.fullmatch(spec) is None or options is None or options.base_url is None:
         raise _unknown(spec)
-    from pytest_rageval.judges.served_judge import served_judge
+    return _built_in(JudgeSpec("openai", spec, root, options))
 
-    return served_judge("openai", spec, options)
+
+def _built_in(spec: JudgeSpec) -> Judge | None:
+    """The judge of one of our kinds; every problem begins with the spec."""
+    module, _, function = KINDS[spec.kind].factory.partition(":")
+    if not module:
+        return None
+    try:
+        judge: Judge = getattr(import_module(f"pytest_rageval.judges.{module}"), function)(spec)
+    except SettingsError as error:
+        shown = repr(printable(public_target(f"{spec.kind}:{spec.rest}")))
+        kind_of_error = JudgeUnavailable if isinstance(error, ModelUnavailable) else SettingsError
+        raise kind_of_error(*(f"judge {shown}: {problem}" for problem in error.problems)) from None
+    return judge
 
 
 _NO_MODULE = object()
@@ -103,16 +174,6 @@ def _described(candidate: object) -> str:
     if inspect.isclass(candidate):
         return f"the class {candidate.__qualname__}, not an instance of it"
     return excerpt(f"{type(candidate).__qualname__} {candidate!r}", 120)
-
-
-def _stub(spec: str, written: str) -> Judge:
-    from pytest_rageval.judges.stub import STUB_SCORE, StubJudge
-
-    try:
-        score = float(written)
-    except ValueError:
-        raise SettingsError(f"judge {spec!r}: {STUB_SCORE}") from None
-    return StubJudge(score)
 
 
 def _from_entry_point(spec: str, entry_point: EntryPoint, rest: str) -> Judge | None:
@@ -151,10 +212,19 @@ def _failed(error: Exception) -> str:
 
 
 def _unknown(spec: str) -> SettingsError:
-    spellings = [
-        *_SPELLINGS,
+    forms = [
+        *(form for kind in KINDS.values() for form in kind.forms),
         *sorted(f"{point.name}:…" for point in plugged_in(GROUP)),
         "package.module:object",
     ]
     model = "; if it is a model, say where with --rageval-judge-base-url" if _MODEL.fullmatch(spec) else ""
-    return SettingsError(f"unknown judge {printable(public_unknown(spec))!r}{model}; known: {', '.join(spellings)}")
+    return SettingsError(f"unknown judge {printable(public_unknown(spec))!r}{model}; known: {', '.join(forms)}")
+
+
+def asked_judge(judge: Judge, cache: JudgementCache | None, settings: Settings, mask: Mask) -> Judge:
+    """The judge with its cache; one that is not of this package may take no longer than a call."""
+    is_ours = type(judge).__module__.startswith("pytest_rageval.")
+    limit = None if is_ours else (settings.longest_call, settings.longest_call_in_words)
+    # In mode `off` as well: it checks what a judge says before anybody sees it.
+    mode = settings.judge_cache if cache is not None else "off"
+    return CachedJudge(judge, cache, mode, mask, limit)

@@ -1,4 +1,4 @@
-"""Judge by a plain object with the coroutines `score_groundedness` and `score_relevance`."""
+"""Judges without a model: a plain object with `score_groundedness` and `score_relevance`, and a constant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError, ends_the_run
-from pytest_rageval.judges.rubrics import rubric_of
+from pytest_rageval.judges.judge import FREE, JudgeSpec, check_rubric
+from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt, printable
 
@@ -41,8 +42,7 @@ class PlainJudge:
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """The number that the coroutine returns, on the object's own scale; anything else is a JudgeError."""
-        if request.rubric not in self.rubrics:
-            raise JudgeError("invalid_request", f"judge {self.model!r} has no rubric {request.rubric!r}")
+        check_rubric(self, request)
         rubric, method = rubric_of(request), METHODS[request.rubric]
         started = time.perf_counter()
         score = await self._call(method, request)
@@ -97,3 +97,55 @@ def _checked_scale(model: str, stated: object) -> tuple[float, float]:
             return low, high
     shown = excerpt(repr(stated), 80)
     raise SettingsError(f"judge {model!r}: scale is {shown}, expected its lowest and highest score, as in (0, 5)")
+
+
+STUB_SCORE = (
+    "the score is a number of at least 0: up to 1 a share of each scale, as in stub:0.9, above it points, as in stub:4"
+)
+
+
+class StubJudge:
+    """Gives every score as `score`: up to 1 a share of each scale, above it points, or the nearest end of a scale.
+
+    It stands in for a model: gates and the cache treat it as one. It has no rubric that asks for yes or no, such as the
+    classifier of abstention: a constant would turn every answer into an abstention or none.
+    """
+
+    heuristic = False
+    takes_own_rubrics = True
+    rubrics = frozenset(rubric_names()) - {"abstention", "claim_split", "claim_support", "conflict_acknowledged"}
+
+    def __init__(self, score: float) -> None:
+        """A score is a finite number of at least 0; anything else is a SettingsError."""
+        if not math.isfinite(score) or score < 0:
+            raise SettingsError(STUB_SCORE)
+        self.score = float(score)
+        self.model = f"stub/{self.score:g}"
+
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        """The constant, on the rubric's scale."""
+        rubric = rubric_of(request)
+        low, high = rubric.scale
+        return Judgement(
+            rubric=rubric.name,
+            scores=dict.fromkeys(rubric.scores, self._on(low, high)),
+            scale=rubric.scale,
+            reasoning="constant",
+            model=self.model,
+            prompt_version=request.prompt_version,
+            **FREE,
+        )
+
+    def _on(self, low: float, high: float) -> float:
+        return low + self.score * (high - low) if self.score <= 1 else min(max(self.score, low), high)
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+def stub_judge(spec: JudgeSpec) -> StubJudge:
+    """The judge of `stub:SCORE`."""
+    try:
+        return StubJudge(float(spec.rest))
+    except ValueError:
+        raise SettingsError(STUB_SCORE) from None

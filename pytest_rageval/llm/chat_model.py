@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_rageval.http.client import SlottedClient
-from pytest_rageval.llm.chat_protocol import Manner, Message, Question, Wire, after_refusal, reply_from
-from pytest_rageval.llm.chat_reply import ChatReply
-from pytest_rageval.llm.endpoint import Connect, RequestRefused
+from pytest_rageval.llm.chat_protocol import ChatReply, Manner, Message, Question, Wire, after_refusal, reply_from
+from pytest_rageval.llm.endpoint import Connect, Provider, RequestRefused
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_identity import model_identity
 from pytest_rageval.llm.prices import Tariff
-from pytest_rageval.llm.provider import Provider
 from pytest_rageval.llm.rate_limit import RequestSlot, estimated_tokens
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
@@ -31,6 +29,14 @@ class Exchange:
     cost_usd: float | None
     latency_ms: float
     left_out: tuple[str, ...] = ()
+
+    @property
+    def tokens_in(self) -> int | None:
+        return self.reply.tokens_in
+
+    @property
+    def tokens_out(self) -> int | None:
+        return self.reply.tokens_out
 
 
 class ChatModel:
@@ -105,7 +111,7 @@ class ChatModel:
             data, latency_ms, manner = await self._asked(question, turn)
             reply = reply_from(self._wire, data, self._provider.where)
             cost = self._provider.pay(turn, reply.tokens_in, reply.tokens_out)
-        return Exchange(reply, cost, latency_ms, manner.left_out)
+        return Exchange(reply, cost, round(latency_ms, 3), manner.left_out)
 
     async def check(self) -> str | None:
         """Why the server cannot be asked, in one line, or None; costs nothing."""
@@ -120,7 +126,7 @@ class ChatModel:
         manner: Manner | None = self._manner
         while manner is not None:
             try:
-                data, latency_ms = await self._provider.ask(self._wire.body(question, manner), turn)
+                data, latency_ms = await self._provider.ask(self._wire.body(question, manner), turn.again)
             except RequestRefused as refusal:
                 manner = after_refusal(manner, refusal.error)
                 if manner is None:

@@ -11,9 +11,6 @@ from urllib.parse import urlsplit
 
 from pytest_rageval.errors import SettingsError
 
-OPENAI_KEY = "OPENAI_API_KEY"
-ANTHROPIC_KEY = "ANTHROPIC_API_KEY"
-AZURE_KEY = "AZURE_OPENAI_API_KEY"
 JUDGE_TOKEN = "RAGEVAL_JUDGE_TOKEN"  # noqa: S105 - the name of the variable, not what it holds
 """For servers other than the provider's own host; comes before the provider's key."""
 TARGET_TOKEN = "RAGEVAL_TARGET_TOKEN"  # noqa: S105 - the name of the variable, not what it holds
@@ -75,14 +72,10 @@ def with_target_token(
     return ({"authorization": f"Bearer {token}"} if token else {}) | own
 
 
-def bearer(key: ServerKey) -> tuple[dict[str, str], str]:
-    """The header with the key as a bearer token, where there is one, and the variable that it is taken from."""
-    return ({"authorization": f"Bearer {key.value}"} if key.value else {}), key.variable
-
-
-def api_key(header: str, key: ServerKey) -> tuple[dict[str, str], str]:
-    """A header that is the key, where there is one, and the variable that it is taken from."""
-    return ({header: key.value} if key.value else {}), key.variable
+def key_header(key: ServerKey, header: str = "") -> tuple[dict[str, str], str]:
+    """The key in a header of its own, else as a bearer token, if there is one; and the variable it is taken from."""
+    name, value = (header, key.value) if header else ("authorization", f"Bearer {key.value}")
+    return ({name: value} if key.value and value else {}), key.variable
 
 
 def _is_home(address: str, home: str) -> bool:
@@ -94,12 +87,6 @@ def _own_key(variable: str, home: str, environment: Mapping[str, str] | None = N
     if value := (os.environ if environment is None else environment).get(variable):
         return ServerKey(value, variable)
     raise SettingsError(f"the environment variable {variable} is not set; {urlsplit(home).hostname} needs it")
-
-
-def openai_variable(address: str) -> str:
-    """Return the variable of the key for a server of OpenAI's kind: Azure's own where Azure is asked and it is set."""
-    is_azure = (urlsplit(address).hostname or "").endswith((".openai.azure.com", ".services.ai.azure.com"))
-    return AZURE_KEY if is_azure and os.environ.get(AZURE_KEY) else OPENAI_KEY
 
 
 @lru_cache(maxsize=64)

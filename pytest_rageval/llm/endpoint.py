@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from pytest_rageval.errors import ModelFailure
 from pytest_rageval.http.call_limit import tallied
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
-from pytest_rageval.llm.chat_reply import json_from_body
+from pytest_rageval.llm.chat_protocol import json_from_body
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.prices import Tariff
+from pytest_rageval.llm.rate_limit import RequestSlot, pace_of
 from pytest_rageval.llm.server_error import refusal_in, status_in
 from pytest_rageval.model import Json
 
@@ -106,3 +111,67 @@ async def body_of(url: str, headers: Mapping[str, str]) -> bytes:
         return (await client.request("GET", url)).body
     finally:
         await client.aclose()
+
+
+LARGEST_REPLY = 16 * 2**20
+
+
+class Provider(Endpoint):
+    """An endpoint that is asked within the limits of its host and a budget.
+
+    tariff   what a request costs there
+    backoff  seconds before the first retry
+    """
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        key_name: str,
+        tariff: Tariff,
+        options: EndpointOptions,
+        *,
+        backoff: float = 0.5,
+        connect: Connect = SlottedClient,
+    ) -> None:
+        self._tariff, self._budget = tariff, options.budget
+        if self._budget is not None and not options.is_replay:
+            self._budget.check_price(tariff)
+        self._host = urlsplit(url).netloc.rpartition("@")[2].lower()
+        self._limits = options.limits
+        super().__init__(
+            url,
+            headers,
+            key_name,
+            slots=self._limits.concurrency,
+            timeout=options.timeout,
+            retries=options.retries,
+            max_bytes=LARGEST_REPLY,
+            backoff=backoff,
+            is_repeatable=True,
+            connect=connect,
+        )
+
+    @asynccontextmanager
+    async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
+        """Permission for one request of about so many tokens; a ModelFailure of kind budget where nothing is left."""
+        self._check_budget()
+        async with pace_of(self._host, self._limits).turn(tokens) as turn:
+            self._check_budget()  # others may have spent the rest while this one waited
+            yield turn
+
+    def pay(self, turn: RequestSlot, tokens_in: int | None, tokens_out: int | None) -> float | None:
+        """Account for a reply: tokens to the pace, dollars to the budget; its cost where that is known.
+
+        A server that does not tell its tokens is taken to have used what was estimated.
+        """
+        if tokens_in is not None and tokens_out is not None:
+            turn.settle(tokens_in + tokens_out)
+        cost = self._tariff.cost(tokens_in, tokens_out)
+        if self._budget is not None:
+            self._budget.spend(cost if cost is not None else self._tariff.cost(turn.tokens, 0) or 0.0)
+        return cost
+
+    def _check_budget(self) -> None:
+        if self._budget is not None:
+            self._budget.check()

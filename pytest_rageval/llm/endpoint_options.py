@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pytest_rageval.llm.credentials import KeySource, judge_key, unneeded_key
 from pytest_rageval.llm.prices import Budget
+from pytest_rageval.llm.rate_limit import Limits
 from pytest_rageval.model import Json
 
 
@@ -53,12 +55,20 @@ class EndpointOptions:
     api_version: str | None = None
 
     @property
+    def limits(self) -> Limits:
+        """The limits of this process: its share, and at least one request at a time."""
+        per_minute = (self.requests_per_minute, self.tokens_per_minute)
+        requests, tokens = (None if limit is None else limit * self.share for limit in per_minute)
+        return Limits(max(1, int(self.concurrency * self.share)), requests, tokens, self.is_adaptive)
+
+    @property
     def parameters(self) -> dict[str, Json]:
         """Further fields of each request's body."""
         effort = {} if self.reasoning_effort is None else {"reasoning_effort": self.reasoning_effort}
         return effort | dict(self.extra_body)
 
     @property
-    def holds_key(self) -> bool:
-        """Whether the headers bring a key of their own."""
-        return any(name.lower() in ("authorization", "api-key", "x-api-key") for name in self.headers)
+    def key_of(self) -> KeySource:
+        """Where the key comes from; none is needed where the headers bring one, or nothing is asked."""
+        holds_key = any(name.lower() in ("authorization", "api-key", "x-api-key") for name in self.headers)
+        return unneeded_key if self.is_replay or holds_key else judge_key

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
+from pytest_rageval.llm.providers import PROVIDERS
+
 _CHAT_PATHS = re.compile(r"/(?:chat/completions|messages|chat|embeddings)$")
 _FLOATING = re.compile(r"(?:^|[-_:/.@])(?:latest|stable|current|default|auto|chatgpt)(?:$|[-_:/.@])")
 _NUMBERED = re.compile(
@@ -13,8 +15,6 @@ _NUMBERED = re.compile(
     r"|-2\d(?:0[1-9]|1[0-2])(?!\d)"  # year and month: mistral-large-2411
     r"|-00\d$"  # a revision: gemini-1.5-pro-002
 )
-_KEEPERS = ("api.openai.com", "api.anthropic.com", "api.mistral.ai", "generativelanguage.googleapis.com", "api.x.ai")
-"""Hosts whose owners publish dated or numbered models and leave each as it is."""
 _PROVIDERS_THAT_KEEP = frozenset(
     {"openai", "anthropic", "mistral", "gemini", "xai", "bedrock", "vertexai", "vertexaianthropic"}
 )
@@ -81,6 +81,6 @@ def is_pinned(model: str, url: str) -> bool:
     is_kept = (
         host in _PROVIDERS_THAT_KEEP
         if address.scheme == "any-llm"
-        else any(host == keeper or host.endswith(f".{keeper}") for keeper in _KEEPERS)
+        else any(host == keeper or host.endswith(f".{keeper}") for row in PROVIDERS.values() for keeper in row.hosts)
     )
     return is_kept and not _FLOATING.search(name) and _NUMBERED.search(name) is not None

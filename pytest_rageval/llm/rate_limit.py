@@ -26,15 +26,6 @@ class Limits(NamedTuple):
     tokens_per_minute: float | None = None
     is_adaptive: bool = True
 
-    def shared(self, share: float) -> Limits:
-        """The part of one of several processes, e.g. 0.25 with four workers; at least one request at a time."""
-        return Limits(
-            max(1, int(self.concurrency * share)),
-            None if self.requests_per_minute is None else self.requests_per_minute * share,
-            None if self.tokens_per_minute is None else self.tokens_per_minute * share,
-            self.is_adaptive,
-        )
-
 
 def estimated_tokens(text: str, most_out: int) -> int:
     """Tokens that a request may cost, before it is sent: UTF-8 bytes / 4, and the longest reply allowed.

@@ -24,7 +24,7 @@ from pytest_rageval.engine import Evaluation, Observed
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges.cache.project_cache import project_cache
+from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures

@@ -8,8 +8,8 @@ import pytest
 
 from pytest_rageval.errors import Problems
 from pytest_rageval.judges import judge_from_object
-from pytest_rageval.judges.asked_judge import asked_judge
 from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge_spec import asked_judge
 from pytest_rageval.plan import Plan
 from pytest_rageval.prefetch import BackgroundLoop
 from pytest_rageval.targets import target_from_object

@@ -17,8 +17,7 @@ from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import record_at
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.metrics.described import is_described
-from pytest_rageval.metrics.registry import Measure
+from pytest_rageval.metrics.registry import Measure, is_described
 from pytest_rageval.model import NotApplicable, Observation, Problem, RunFacts, Score, Timings, Trial
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.rescore.relabel import Labels, Line, Lines

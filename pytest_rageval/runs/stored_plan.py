@@ -9,8 +9,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import tuples_of
 from pytest_rageval.config.tables import Abstention, Gates, Versions
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.described import Described
-from pytest_rageval.metrics.registry import Metric, Registry
+from pytest_rageval.metrics.registry import Described, Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.reader import StoredRun
 

@@ -13,13 +13,11 @@ from typing import Literal
 from pytest_rageval.errors import ModelFailure, TargetError
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.masking import public_url
-from pytest_rageval.llm.chat_protocol import Message, Question, Wire, reply_from
-from pytest_rageval.llm.chat_reply import ChatReply, misfit
+from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, Wire, misfit, reply_from
 from pytest_rageval.llm.credentials import KeySource, target_key, unneeded_key
 from pytest_rageval.llm.endpoint import Endpoint
-from pytest_rageval.llm.model_spec import WIRES
-from pytest_rageval.llm.providers.ollama import OLLAMA_URL
-from pytest_rageval.llm.providers.openai import OPENAI_URL
+from pytest_rageval.llm.providers.ollama import OLLAMA_URL, OllamaWire
+from pytest_rageval.llm.providers.openai import OPENAI_URL, OpenAiWire
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.values import Wrong, free
@@ -29,6 +27,7 @@ Api = Literal["openai", "ollama"]
 PROMPT_VERSION = "contexts-1"
 """Recorded as `versions.prompt`; a change of `prompt_of` needs another one."""
 
+_WIRES: Mapping[Api, type[OpenAiWire] | type[OllamaWire]] = {"openai": OpenAiWire, "ollama": OllamaWire}
 _HOMES: Mapping[Api, str] = {"openai": OPENAI_URL, "ollama": OLLAMA_URL}
 _NOT_FOR_MODELS = frozenset({"folder_mode", "rerank_vector_weight", "rerank_lexical_weight"})
 
@@ -47,7 +46,7 @@ class ChatTarget:
         own_headers = {name.lower(): value for name, value in connection.headers.items()}
         looked_up = partial(target_key, environment=connection.environment)
         key_of: KeySource = unneeded_key if "authorization" in own_headers else looked_up
-        self._wire: Wire = WIRES[api](self.url, key_of=key_of)
+        self._wire: Wire = _WIRES[api](self.url, key_of=key_of)
         self._endpoint = Endpoint(
             self._wire.chat_url,
             {**self._wire.headers, **own_headers},

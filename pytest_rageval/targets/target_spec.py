@@ -109,7 +109,7 @@ def check_target(
         problems: list[str] = check_coverage(cases, is_partial_allowed=is_partial_allowed)
         return problems
     if spec.startswith(("http:", "https:", "openai:", "ollama:")):
-        from pytest_rageval.http.connecting import probe
+        from pytest_rageval.http.address import probe
 
         problem = probe(target.url)  # type: ignore[attr-defined] # because what `_over_http` makes has one
         return [f"target {problem}; is the system running?"] if problem else []

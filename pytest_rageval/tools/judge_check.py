@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.canaries import Verdict, try_canaries
-from pytest_rageval.judges.canaries.check_record import keep_check
+from pytest_rageval.judges.canaries import Verdict, keep_check, try_canaries
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.judge_endpoint import judge_endpoint
+from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.llm.prices import Budget
 from pytest_rageval.model import Rubric
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from case_files import a_line, loaded
-from effort import rounds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from processes import rounds
 
 from pytest_rageval.cases import load_file
 

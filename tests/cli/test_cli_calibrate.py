@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from own_judges import with_own_judges
+from judge_server import with_own_judges
 from project import SOME, Project, a_case
 from rich.cells import cell_len
 

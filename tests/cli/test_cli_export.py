@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from kept_runs import a_result, a_run
+from stored_runs import a_result, a_run
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import RagevalError

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from kept_runs import a_result, a_run, at
+from processes import Terminal
 from rich.cells import cell_len
-from terminal import Terminal
+from stored_runs import a_result, a_run, at
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import RagevalError

@@ -10,11 +10,10 @@ from random import Random
 from typing import Any
 from unittest import mock
 
-import in_process
 import pytest
 from project import Project, a_case, a_missed_case
-from stored_pair import store
-from two_runs import a_row
+from project import rageval as command
+from stored_runs import a_row, store
 
 WORSE = """
 import bot
@@ -44,7 +43,7 @@ def reports(tmp_path: Path) -> Path:
 def rageval(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     cleared = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     with mock.patch.dict(os.environ, cleared, clear=True):
-        return in_process.rageval(folder, "compare", *arguments, **environment)
+        return command(folder, "compare", *arguments, **environment)
 
 
 def test_real_runs_are_compared_with_their_cases(project: Project):

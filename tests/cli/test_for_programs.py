@@ -153,7 +153,7 @@ def test_with_json_wrong_settings_are_said_to_the_program_too(project: Project):
 
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    from in_process import rageval as call
+    from project import rageval as call
 
     content: dict[str, Any] = json.loads(call(tmp_path_factory.mktemp("empty"), "schema").stdout)
     return content

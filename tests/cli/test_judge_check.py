@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from own_judges import with_own_judges
+from judge_server import with_own_judges
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import SettingsError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from stored_runs import command, problems
+from project import command, problems
 
 from pytest_rageval.cli.main import rageval
 

@@ -9,11 +9,9 @@ import sys
 from unittest import mock
 
 import pytest
-from founding_documents import FOUNDING
-from processes import wait_until
-from project import Project, a_case
+from processes import Terminal, wait_until
+from project import FOUNDING, Project, a_case
 from scored_bot import ScoredBot
-from terminal import Terminal
 
 NOTES_BOT = '''
 """Laboratory notes with authors, by words of the question."""

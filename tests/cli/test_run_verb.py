@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from project import SOME, Project, a_case, a_missed_case, lines_with
-from run_files import records_of, stable_bytes
+from stored_runs import records_of, stable_bytes
 
 from pytest_rageval.render import run_reports
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from project import SOME, Project, a_case, a_missed_case
-from run_files import records_of
+from stored_runs import records_of
 
 # ── which cases ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -6,10 +6,9 @@ import signal
 import subprocess
 
 import pytest
-from processes import ending, wait_until
+from processes import Terminal, ending, wait_until
 from project import Project, a_case
-from run_files import stable_bytes
-from terminal import Terminal
+from stored_runs import stable_bytes
 
 SLOW = """
 import asyncio, bot

@@ -9,8 +9,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from processes import Terminal
 from project import Project, a_case
-from terminal import Terminal
 
 from pytest_rageval.cli.demo import A_CASE
 from pytest_rageval.cli.main import GROUP_OF, VERBS

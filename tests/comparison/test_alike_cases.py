@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from project import Project, a_case
-from stored_pair import accept, compared, store
-from two_runs import a_plan, a_row
+from stored_runs import a_plan, a_row, accept, compared_runs, store
 
 from pytest_rageval.comparison.baseline import read_baseline
 from pytest_rageval.comparison.verdict_sentence import VerdictFacts, run_verdict
@@ -65,7 +64,7 @@ def test_the_end_of_a_run_and_a_comparison_afterwards_say_the_same(
     tmp_path: Path, after: list[Row], tone: str, word: str, alike: int | None
 ):
     decided = of_gate(tmp_path, BEFORE, after)
-    beside = compared(tmp_path, "one", "two").content
+    beside = compared_runs(tmp_path, "one", "two").content
     for comparison in (dict(decided.content), dict(beside)):
         shown_tone, shown_word, sentence = verdict_of(comparison, after)
         assert (shown_tone, shown_word) == (tone, word)
@@ -78,7 +77,7 @@ def test_the_end_of_a_run_and_a_comparison_afterwards_say_the_same(
 def test_a_changed_case_moves_no_metric_flips_nothing_and_stands_in_no_category(tmp_path: Path):
     after = [*ALIKE, a_case_of("d", "other", mrr=0.0, **FAILED)]
     decided = of_gate(tmp_path, BEFORE, after).content
-    beside = compared(tmp_path, "one", "two").content
+    beside = compared_runs(tmp_path, "one", "two").content
     for content in (decided, beside):
         assert content["metrics"]["mrr"]["n_paired"] == 3
         assert content["metrics"]["mrr"]["delta"] == 0
@@ -101,6 +100,6 @@ def test_the_command_and_the_run_say_it(project: Project):
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*Partly comparable:*compared on 1 of 2 cases alike in both; 1 changed*"])
     assert project.metrics()["verdict"]["tone"] == "amber"
-    compared = project.rageval("compare", "one", "two")
-    assert compared.ret == 0
-    assert "Changed in between, compared with nothing (1): evalcases/a.jsonl::q2" in compared.stdout.str()
+    compared_runs = project.rageval("compare", "one", "two")
+    assert compared_runs.ret == 0
+    assert "Changed in between, compared with nothing (1): evalcases/a.jsonl::q2" in compared_runs.stdout.str()

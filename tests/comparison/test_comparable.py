@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stored_pair import PLAN, accept, compared, store
-from two_runs import a_plan, a_row
+from stored_runs import PLAN, a_plan, a_row, accept, compared_runs, store
 
 from pytest_rageval.comparison.baseline import read_baseline
 from pytest_rageval.comparison.verdicts import compare_with_baseline
@@ -38,7 +37,7 @@ def problems(
     baseline = read_baseline(reports / "baseline.json", is_required=True)
     assert baseline is not None
     gate = compare_with_baseline(current, after, baseline, PLAN, described)
-    paired = compared(reports, "baseline", "b")
+    paired = compared_runs(reports, "baseline", "b")
     return said(gate.problems, gate.content), said(paired.mismatches, paired.content)
 
 
@@ -97,12 +96,12 @@ def test_the_same_model_at_another_server_is_another_judge(tmp_path: Path):
     accept(tmp_path, store(tmp_path, "a", rows, config=config), rows)
     elsewhere = {"judge": {"model": "m-1", "identity": "openai:m-1@elsewhere/v1"}}
     store(tmp_path, "b", rows, config=elsewhere)
-    assert compared(tmp_path, "baseline", "b").content["differences"] == [
+    assert compared_runs(tmp_path, "baseline", "b").content["differences"] == [
         "judge was openai:m-1@here/v1 and is openai:m-1@elsewhere/v1"
     ]
     # Nobody knows where the judge of an older run was.
     store(tmp_path, "c", rows, config={"judge": {"model": "m-1"}})
-    assert compared(tmp_path, "baseline", "c").content["differences"] == []
+    assert compared_runs(tmp_path, "baseline", "c").content["differences"] == []
 
 
 def test_what_another_judge_scored_is_not_compared_and_the_rest_is(tmp_path: Path):
@@ -114,11 +113,11 @@ def test_what_another_judge_scored_is_not_compared_and_the_rest_is(tmp_path: Pat
 
     store(tmp_path, "a", judged("m-1"), plan=JUDGED)
     store(tmp_path, "b", judged("m-2"), plan=JUDGED)
-    content = compared(tmp_path, "a", "b").content
+    content = compared_runs(tmp_path, "a", "b").content
     metrics = content["metrics"]
     assert (metrics["groundedness"]["verdict"], metrics["groundedness"]["delta"]) == ("incomparable", None)
     assert metrics["mrr"]["n_paired"] == 6
     assert "not compared, since judged otherwise: groundedness" in " ".join(content["notes"])
     assert {gate["metric"]: gate["passed"] for gate in content["gates"]}["groundedness"] is None
-    ignored = compared(tmp_path, "a", "b", ignore=True).content
+    ignored = compared_runs(tmp_path, "a", "b", ignore=True).content
     assert ignored["metrics"]["groundedness"]["delta"] == -4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from two_runs import a_plan, compared, some_rows
+from stored_runs import a_plan, compared, some_rows
 
 from pytest_rageval.comparison.gate_lines import evidence, gate_line, is_warning
 from pytest_rageval.config.tables import Regression

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from resealed import change_lines
-from stored_pair import a_chunk, compared, store
-from two_runs import a_plan, a_row
+from stored_runs import a_chunk, a_plan, a_row, change_lines, compared_runs, store
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.sealed_lines import sealed
@@ -33,7 +31,7 @@ def judged(**judge: Any) -> list[Any]:
 
 def test_a_run_and_itself_are_the_same(tmp_path: Path):
     store(tmp_path, "a", some([1, 0, 1]))
-    found = compared(tmp_path, "a", "a")
+    found = compared_runs(tmp_path, "a", "a")
     assert found.is_compared
     assert not found.verdict.failed_gates
     assert not found.mismatches
@@ -44,18 +42,18 @@ def test_a_run_and_itself_are_the_same(tmp_path: Path):
 def test_what_got_worse_fails_the_gates_of_the_project(tmp_path: Path):
     store(tmp_path, "a", some([1] * 10))
     store(tmp_path, "b", some([0] * 7 + [1] * 3))
-    found = compared(tmp_path, "a", "b")
+    found = compared_runs(tmp_path, "a", "b")
     assert found.verdict.failed_gates == ("recall_any@5 drop",)
     assert found.content["metrics"]["recall_any@5"]["delta"] == pytest.approx(-0.7)
     assert found.content["metrics"]["recall_any@5"]["verdict"] == "regressed"
-    assert not compared(tmp_path, "a", "b", tolerated=("recall_any@k drop 0.8",)).verdict.failed_gates
-    assert not compared(tmp_path, "b", "a").verdict.failed_gates
+    assert not compared_runs(tmp_path, "a", "b", tolerated=("recall_any@k drop 0.8",)).verdict.failed_gates
+    assert not compared_runs(tmp_path, "b", "a").verdict.failed_gates
 
 
 def test_on_a_partial_run_no_gate_fails(tmp_path: Path):
     store(tmp_path, "a", some([1] * 10))
     store(tmp_path, "b", some([0] * 10), partial=True)
-    found = compared(tmp_path, "a", "b")
+    found = compared_runs(tmp_path, "a", "b")
     assert not found.verdict.failed_gates
     assert [gate["passed"] for gate in found.content["gates"]] == [False]
 
@@ -87,7 +85,7 @@ def test_a_difference_beside_the_system_is_named_with_both_values_and_is_no_obst
 ):
     store(tmp_path, "a", before, config={"reported_fields": ["chunks", "references"]})
     store(tmp_path, "b", after, config={"reported_fields": ["chunks", "references"]} | config)
-    found = compared(tmp_path, "a", "b")
+    found = compared_runs(tmp_path, "a", "b")
     assert found.content["differences"] == [said]
     assert said in found.content["notes"]
     assert found.is_compared
@@ -97,7 +95,7 @@ def test_another_dataset_is_named_with_what_is_different_in_it(tmp_path: Path):
     rows = some([1, 1, 1])
     store(tmp_path, "a", rows)
     store(tmp_path, "b", [replace(rows[0], content_hash="other"), a_row("a.jsonl::new", mrr=1.0)])
-    (found,) = compared(tmp_path, "a", "b").mismatches
+    (found,) = compared_runs(tmp_path, "a", "b").mismatches
     assert found.what == "dataset"
     assert found.before.endswith("(3 cases)")
     assert found.after.endswith("(2 cases)")
@@ -110,7 +108,7 @@ def test_another_dataset_is_named_with_what_is_different_in_it(tmp_path: Path):
 def test_invariants_that_are_ignored_stay_in_what_is_said(tmp_path: Path):
     store(tmp_path, "a", judged())
     store(tmp_path, "b", judged(model="m-2"))
-    found = compared(tmp_path, "a", "b", ignore=True)
+    found = compared_runs(tmp_path, "a", "b", ignore=True)
     assert found.is_compared
     assert found.content["differences"] == ["judge was m-1 and is m-2"]
     assert found.content["metrics"]["mrr"]["verdict"] == "unchanged"
@@ -119,7 +117,7 @@ def test_invariants_that_are_ignored_stay_in_what_is_said(tmp_path: Path):
 def test_a_temperature_is_nothing_to_a_judge_without_a_model(tmp_path: Path):
     store(tmp_path, "a", judged(heuristic=True))
     store(tmp_path, "b", judged(heuristic=True), config={"settings": {"judge_temperature": 0.7}})
-    assert not compared(tmp_path, "a", "b").mismatches
+    assert not compared_runs(tmp_path, "a", "b").mismatches
 
 
 # ── configuration ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -128,7 +126,7 @@ def test_a_temperature_is_nothing_to_a_judge_without_a_model(tmp_path: Path):
 def changed(tmp_path: Path, **config: Any) -> dict[str, Any]:
     store(tmp_path, "a", some([1]), config={"params": {"size": 200}})
     store(tmp_path, "b", some([1]), config={"params": {"size": 200}} | config)
-    return dict(compared(tmp_path, "a", "b").content)
+    return dict(compared_runs(tmp_path, "a", "b").content)
 
 
 def test_settings_that_differ_are_listed_with_both_values(tmp_path: Path):
@@ -172,7 +170,7 @@ def test_metrics_at_different_cut_offs_are_paired_by_their_names(tmp_path: Path)
     store(tmp_path, "a", some([1, 1]))
     rows = [a_row(f"a.jsonl::q{number}", recall_any_at_10=1.0, mrr=1.0) for number in range(2)]
     store(tmp_path, "b", rows, plan=a_plan("recall_any", "mrr", k=10), config={"k": 10})
-    found = compared(tmp_path, "a", "b")
+    found = compared_runs(tmp_path, "a", "b")
     assert found.is_compared
     one = found.content["metrics"]["recall_any@10"]
     assert (one["label"], one["n_paired"], one["verdict"]) == ("recall_any@5 → @10", 2, "unchanged")
@@ -184,7 +182,7 @@ def test_a_cut_off_that_both_sides_have_pairs_with_itself(tmp_path: Path):
     store(tmp_path, "a", some([1, 1]))
     rows = [a_row(f"a.jsonl::q{number}", recall_any_at_10=1.0, recall_any_at_5=1.0) for number in range(2)]
     store(tmp_path, "b", rows, plan=a_plan("recall_any@5", "recall_any@10", k=10), config={"k": 10})
-    metrics = compared(tmp_path, "a", "b").content["metrics"]
+    metrics = compared_runs(tmp_path, "a", "b").content["metrics"]
     assert {name: one["verdict"] for name, one in metrics.items() if "@" in name} == {
         "recall_any@5": "unchanged",
         "recall_any@10": "new",
@@ -202,7 +200,7 @@ def test_flipped_cases_come_worst_first(tmp_path: Path):
     after = [replace(row, outcome=outcome) for row, outcome in zip(after, ("failed", "failed", "passed"), strict=True)]
     store(tmp_path, "a", before)
     store(tmp_path, "b", after)
-    content = compared(tmp_path, "a", "b").content
+    content = compared_runs(tmp_path, "a", "b").content
     assert [one["case_key"] for one in content["flipped_to_fail"]] == ["a.jsonl::worst", "a.jsonl::mild"]
     assert [one["case_key"] for one in content["flipped_to_pass"]] == ["a.jsonl::better"]
     assert content["flipped_to_fail"][0]["scores"] == [{"metric": "mrr", "before": 1.0, "after": 0.0}]
@@ -215,7 +213,7 @@ def test_a_flipped_case_says_what_became_of_its_chunks_and_its_answer(tmp_path: 
     store(tmp_path, "a", some([1]), records={"a.jsonl::q0": {"retrieved_chunks": before, "answer": "Yes."}})
     rows = [replace(row, failed=(("mrr", "low"),)) for row in some([0])]
     store(tmp_path, "b", rows, records={"a.jsonl::q0": {"retrieved_chunks": after, "answer": "No."}})
-    (flip,) = compared(tmp_path, "a", "b").content["flipped_to_fail"]
+    (flip,) = compared_runs(tmp_path, "a", "b").content["flipped_to_fail"]
     detail = flip["detail"]
     assert [(one["gold"], one["rank_before"], one["rank_after"]) for one in detail["golds"]] == [
         (1, 1, 2),
@@ -253,7 +251,7 @@ def test_of_several_trials_one_that_ended_as_the_case_did_is_shown(tmp_path: Pat
         return json.dumps(line | {"answer": f"answer {number}", "verdict": verdict}, separators=(",", ":"))
 
     change_lines(folder / "results.jsonl", tell_apart)
-    (flip,) = compared(tmp_path, "a", "b").content["flipped_to_fail"]
+    (flip,) = compared_runs(tmp_path, "a", "b").content["flipped_to_fail"]
     assert flip["detail"]["answer_after"] == "answer 1"
 
 
@@ -263,7 +261,7 @@ def test_categories_are_compared_over_the_cases_of_both_sides(tmp_path: Path):
     store(tmp_path, "a", [*rows, other])
     worse = replace(rows[0], scores={"mrr": 0.0}, outcome="failed")
     store(tmp_path, "b", [worse, rows[1]], partial=True)
-    found = compared(tmp_path, "a", "b", ignore=True).content["by_category"]
+    found = compared_runs(tmp_path, "a", "b", ignore=True).content["by_category"]
     assert list(found) == ["a"]
     assert (found["a"]["cases"], found["a"]["passed_before"], found["a"]["passed_after"]) == (2, 2, 1)
     assert found["a"]["metrics"]["mrr"] == {"before": 1.0, "after": 0.5, "delta": -0.5, "n": 2}
@@ -273,7 +271,7 @@ def test_errors_are_counted_by_kind_and_their_cases_named(tmp_path: Path):
     store(tmp_path, "a", some([1, 1]))
     broken = replace(some([1])[0], scores={}, outcome="error", error_kind="timeout")
     store(tmp_path, "b", [broken, some([1, 1])[1]])
-    content = compared(tmp_path, "a", "b").content
+    content = compared_runs(tmp_path, "a", "b").content
     assert content["errors"] == {"before": {}, "after": {"a.jsonl::q0": "timeout"}}
     assert content["unmeasured"][0]["case_key"] == "a.jsonl::q0"
 
@@ -283,7 +281,7 @@ def test_aggregates_alone_are_compared_without_evidence(tmp_path: Path):
     store(tmp_path, "b", some([0, 0]))
     lone = tmp_path / "kept.json"
     lone.write_bytes((tmp_path / "runs/a/metrics.json").read_bytes().replace(b'"a"', b'"elsewhere"'))
-    found = compared(tmp_path, str(lone), "b")
+    found = compared_runs(tmp_path, str(lone), "b")
     one = found.content["metrics"]["mrr"]
     assert (one["before"], one["after"], one["n_paired"], one["p"]) == (1.0, 0.0, 0, None)
     assert found.verdict.failed_gates == ("recall_any@5 drop",)
@@ -295,7 +293,7 @@ def test_what_is_compared_is_strict_json_and_the_same_every_time(tmp_path: Path)
     store(tmp_path, "a", some([1, 0, 1]), records={})
     store(tmp_path, "b", some([0, 1, 1]), records={})
     written = {
-        json.dumps(compared(tmp_path, "a", "b").content, allow_nan=False, sort_keys=True) for _ in range(2)
+        json.dumps(compared_runs(tmp_path, "a", "b").content, allow_nan=False, sort_keys=True) for _ in range(2)
     }  # fmt: skip
     assert len(written) == 1
 
@@ -307,4 +305,4 @@ def test_a_damaged_record_of_a_flipped_case_is_said_in_one_line(tmp_path: Path, 
     line = sealed(f'{{"schema":2,"case_key":"a.jsonl::q0",{rest}')
     (folder / "results.jsonl").write_text(f"{line}\n", encoding="utf-8")
     with pytest.raises(SettingsError, match=r"results\.jsonl:1: is "):
-        compared(tmp_path, "a", "b")
+        compared_runs(tmp_path, "a", "b")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from stored_pair import compared as compared_by_command
-from stored_pair import store
-from two_runs import REGISTRY, a_baseline, a_row, metrics_of
+from stored_runs import REGISTRY, a_baseline, a_row, metrics_of, store
+from stored_runs import compared_runs as compared_by_command
 
 from pytest_rageval.comparison.verdicts import compare_with_baseline
 from pytest_rageval.config.settings import Settings

@@ -7,8 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from stored_pair import accept, compared, store
-from two_runs import a_row
+from stored_runs import a_row, accept, compared_runs, store
 
 from pytest_rageval.comparison.side import Side, open_side
 from pytest_rageval.errors import SettingsError
@@ -54,7 +53,7 @@ def test_a_baseline_whose_run_is_gone_says_that_it_has_no_texts(reports: Path):
     side = opened(reports, "baseline")
     assert side.run is None
     assert "baseline holds no texts, and its run 20250101_000000 is not in" in (side.note or "")
-    found = compared(reports, "baseline", "latest")
+    found = compared_runs(reports, "baseline", "latest")
     assert found.is_compared
     assert found.content["versions"]["retriever"]["changed"] is not None  # a baseline keeps its configuration
 
@@ -65,7 +64,7 @@ def test_a_baseline_without_its_configuration_leaves_the_versions_unknown(report
     del baseline["config"]
     (reports / "baseline.json").write_text(json.dumps(baseline), encoding="utf-8")
     assert opened(reports, "baseline").config is None
-    assert compared(reports, "baseline", "latest").content["versions"]["retriever"]["changed"] is None
+    assert compared_runs(reports, "baseline", "latest").content["versions"]["retriever"]["changed"] is None
 
 
 def test_a_run_of_the_same_name_that_is_not_the_baselines_lends_it_nothing(reports: Path):

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from two_runs import a_baseline, a_plan, a_row, compared, metrics_of, some_rows
+from stored_runs import a_baseline, a_plan, a_row, compared, metrics_of, some_rows
 
 from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.comparison.verdicts import compare_with_baseline

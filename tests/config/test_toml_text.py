@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from attacks import PAYLOADS
+from hostile import PAYLOADS
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from in_process import rageval
 from judge_server import JudgeServer
 from processes import PATIENCE_S, running
+from project import rageval
 
 DRIFT = "By how many micrometres does the imaging plane sink during a two-photon session?"
 COMMAND = [sys.executable, "-c", "from pytest_rageval.cli.main import main; main()", "demo", "serve", "--port", "0"]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from in_process import rageval
 from processes import PATIENCE_S, running
+from project import rageval
 
 pytestmark = pytest.mark.child_process
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kept_runs import a_result, a_run, an_error
-from resealed import change_lines
+from stored_runs import a_result, a_run, an_error, change_lines
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import FIELDS, ExportSource, look_through, replacing

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from founding_documents import FOUNDING, copied
-from project import Project, lines_with
+from project import FOUNDING, Project, copied, lines_with
 
 from pytest_rageval.cases import content_hash, load_file
 

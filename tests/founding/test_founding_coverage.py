@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from founding_documents import document
-from project import Project, a_case, lines_with
+from project import Project, a_case, document, lines_with
 
 BY_TYPE = document("metrics.json")["aggregate_metrics"]["operational_metrics"]["coverage_by_doc_type"]
 OF_RECORD = document("result.json")["indexing_coverage"]

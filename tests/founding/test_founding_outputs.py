@@ -9,8 +9,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from founding_documents import at, copied, document, has, key_paths
-from project import Project
+from project import Project, at, copied, document, has, key_paths
 
 from pytest_rageval.runs.aggregate import with_aliases
 

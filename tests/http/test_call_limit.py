@@ -7,41 +7,32 @@ from collections.abc import Awaitable, Callable
 
 from fault_server import Connection, FaultServer
 
-from pytest_rageval.http.call_limit import CallLimit, CallSlots, Overload
+from pytest_rageval.http.call_limit import CallLimit, CallSlots
 from pytest_rageval.http.client import SlottedClient
 
 # ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_burst_of_refusals_halves_the_limit_once_and_what_goes_well_raises_it_slowly_and_ever_slower():
-    overload = Overload(16)
-    for still_running in range(15, 7, -1):  # of calls that began together
-        overload.refused(still_running, 0)
-    assert (overload.limit, overload.refusals) == (8, 8)
-    waits = []
-    for _ in range(3):
-        limit, good = overload.limit, 0
-        while overload.limit == limit:
-            overload.ended()
-            good += 1
-        waits.append((limit, good))
-        overload.refused(overload.limit, overload.era)
-    assert waits == [(8, 16), (5, 20), (3, 24)]
+def test_a_burst_of_refusals_halves_the_limit_once_and_what_goes_well_raises_it_again():
+    limit = CallLimit(16)
+    for _ in range(8):  # of calls that began together
+        limit.refused(0)
+    assert (limit.back_off.limit, limit.back_off.refusals) == (8, 8)
+    good = 0
+    while limit.back_off.limit == 8:
+        limit.went_well()
+        good += 1
+    assert (good, limit.back_off.limit) == (16, 10)
+    for _ in range(100):
+        limit.went_well()
+    assert (limit.back_off.limit, limit.back_off.lowest) == (16, 8)
 
 
 def test_where_everything_is_refused_one_call_is_tried_at_a_time():
-    overload = Overload(3)
+    limit = CallLimit(3)
     for _ in range(5):
-        overload.refused(0, overload.era)
-    assert overload.limit == overload.lowest == 1
-
-
-def test_a_limit_that_was_halved_reaches_its_height_again():
-    overload = Overload(32)
-    overload.refused(31, 0)
-    for _ in range(1000):
-        overload.ended()
-    assert (overload.limit, overload.lowest) == (32, 16)
+        limit.refused(limit.era)
+    assert limit.back_off.limit == limit.back_off.lowest == 1
 
 
 # ── permits ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -175,4 +166,4 @@ def test_a_server_that_refuses_more_than_a_few_at_once_answers_all_and_refuses_l
     assert answered[1] == 120
     assert asked[1] - 120 < (asked[0] - answered[0]) / 2
     assert "the system refused" in (slots.back_off.note or "")
-    assert slots.questions.overload.lowest <= 4
+    assert slots.back_off.lowest <= 4

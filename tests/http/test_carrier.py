@@ -14,12 +14,14 @@ from shutil import which
 from typing import Any
 
 import pytest
-from client_calls import YES, failure_of, get, with_client
 from fault_server import (
+    YES,
     Behaviour,
     Connection,
     FaultServer,
     closed_port,
+    failure_of,
+    get,
     gives,
     gzip_bomb,
     gzipped,
@@ -30,6 +32,7 @@ from fault_server import (
     sends_raw,
     status,
     truncates,
+    with_client,
 )
 
 from pytest_rageval.http import carrier

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 import stamina
-from client_calls import YES, failure_of, get, with_client
 from fault_server import (
+    YES,
     Behaviour,
     FaultServer,
     closed_port,
     drips,
+    failure_of,
+    get,
     gives,
     gzip_bomb,
     gzipped,
@@ -26,13 +28,13 @@ from fault_server import (
     sends_raw,
     status,
     truncates,
+    with_client,
 )
 from stamina import instrumentation
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import HttpReply, SlottedClient
-from pytest_rageval.http.failures import HttpFailure
-from pytest_rageval.http.retries import seconds_of
+from pytest_rageval.http.failures import HttpFailure, seconds_of
 from pytest_rageval.io.masking import public_url
 
 # ── what comes back ───────────────────────────────────────────────────────────────────────────────────────────

@@ -6,26 +6,27 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from client_calls import YES, failure_of, get, with_client
 from fault_server import (
+    YES,
     Behaviour,
     Connection,
     FaultServer,
     closed_port,
+    failure_of,
+    get,
     gives,
     resets,
     resets_mid_body,
     sends_raw,
     status,
     truncates,
+    with_client,
 )
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.http.address import endpoint
+from pytest_rageval.http.address import endpoint, probe, proxy_of
 from pytest_rageval.http.client import HttpReply, SlottedClient
-from pytest_rageval.http.connecting import probe, proxy_of
-from pytest_rageval.http.failures import HttpFailure
-from pytest_rageval.http.retries import longest_wait
+from pytest_rageval.http.failures import HttpFailure, longest_wait
 from pytest_rageval.io.masking import public_url
 
 # ── addresses and the probe ───────────────────────────────────────────────────────────────────────────────────

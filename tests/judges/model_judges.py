@@ -10,7 +10,7 @@ from judge_server import JudgeServer
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.model.model_judge import ModelJudge
+from pytest_rageval.judges.model_judge import ModelJudge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.endpoint_options import EndpointOptions

@@ -11,12 +11,11 @@ import pytest
 from counting_judge import Counting, Remembering, a_judgement, a_request, ask
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.asked_judge import TimeBoundJudge
 from pytest_rageval.judges.cache.cache_key import cache_key
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.model import Judgement, JudgeRequest
 
 
@@ -195,7 +194,6 @@ class ByPhrases(Counting):
 @pytest.mark.parametrize(("judge", "by_phrasing"), [(Counting(), False), (ByPhrases(), True)])
 def test_that_a_judge_tells_abstentions_by_phrases_is_handed_on(a_cached, judge: Counting, by_phrasing: bool):
     assert a_cached(judge).abstention_by_phrasing is by_phrasing
-    assert a_cached(TimeBoundJudge(judge, 1.0, "1 s (timeout)")).abstention_by_phrasing is by_phrasing
 
 
 @pytest.mark.parametrize("sampling", [{"temperature": float("nan")}, {"stop": {1, 2}}, {"stop": "\ud800"}, 7])
@@ -236,6 +234,22 @@ def test_refresh_looks_for_nothing_and_so_misses_nothing(a_cached):
     ask(judge, a_request())
     ask(judge, a_request())
     assert (judge.hits, judge.misses) == (0, 0)
+
+
+def test_both_ends_of_a_scale_are_scores_of_it(a_cached):
+    judge = a_cached(Counting(a_judgement(0.0), a_judgement(5.0)))
+    assert [said.scores["groundedness"] for said in ask(judge, a_request(), a_request("else?"))] == [0.0, 5.0]
+
+
+def test_a_judgement_that_takes_longer_than_it_may_is_an_error(a_cached):
+    class Slow(Counting):
+        async def judge(self, request):
+            await asyncio.sleep(60)
+
+    judge = CachedJudge(Slow(), None, "off", limit=(0.01, "10 ms (timeout)"))
+    with pytest.raises(JudgeError, match=r"rubric 'groundedness': no judgement within 10 ms \(timeout\)") as caught:
+        ask(judge, a_request())
+    assert caught.value.kind == "timeout"
 
 
 # ── what is never kept ────────────────────────────────────────────────────────────────────────────────────────

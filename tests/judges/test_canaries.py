@@ -10,12 +10,11 @@ from judge_server import JudgeServer
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.canaries import CANARIES, Verdict, try_canaries
-from pytest_rageval.judges.canaries.trying import request_of
+from pytest_rageval.judges.canaries import Verdict, request_of, shipped_canaries, try_canaries
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.model.prompt import render
+from pytest_rageval.judges.model_judge import render
+from pytest_rageval.judges.plain_judge import StubJudge
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
-from pytest_rageval.judges.stub import StubJudge
 from pytest_rageval.llm.fencing import new_marker
 from pytest_rageval.model import Judgement, JudgeRequest
 
@@ -67,7 +66,7 @@ def test_there_is_a_verdict_for_each_canary_of_each_rubric_that_the_judge_has():
     verdicts = asyncio.run(try_canaries(Examiner()))
     assert [(one.rubric, one.canary) for one in verdicts] == [
         (rubric, canary.name)
-        for rubric, canaries in CANARIES.items()
+        for rubric, canaries in shipped_canaries().items()
         for canary in canaries
         if rubric in Examiner.rubrics
     ]
@@ -75,15 +74,15 @@ def test_there_is_a_verdict_for_each_canary_of_each_rubric_that_the_judge_has():
 
 
 def test_there_are_canaries_for_every_rubric_a_good_answer_a_bad_one_and_an_attack():
-    assert set(CANARIES) == set(rubric_names())
-    for canaries in CANARIES.values():
+    assert set(shipped_canaries()) == set(rubric_names())
+    for canaries in shipped_canaries().values():
         assert any(canary.is_good for canary in canaries) or all(canary.claims for canary in canaries)
         assert any(canary.is_good is False for canary in canaries) or all(canary.claims for canary in canaries)
         assert any(canary.is_attack for canary in canaries)
 
 
 def test_each_canary_can_be_shown_by_every_rubric_it_is_for():
-    for name, canaries in CANARIES.items():
+    for name, canaries in shipped_canaries().items():
         for canary in canaries:
             request = request_of(load_rubric(name), canary)
             render(load_rubric(name), request, new_marker(request.variables))
@@ -177,7 +176,7 @@ def test_a_judge_that_reads_english_only_fails_the_good_answer_in_korean():
 
 @pytest.mark.parametrize(("constant", "wrong"), [(5, False), (0, True)])
 def test_a_judge_that_always_says_the_same_fails_one_half(constant: float, wrong: bool):
-    expected = {canary.name for canary in CANARIES["correctness"] if canary.is_good == wrong}
+    expected = {canary.name for canary in shipped_canaries()["correctness"] if canary.is_good == wrong}
     assert names(failed_by(StubJudge(constant))) == expected
 
 
@@ -224,7 +223,7 @@ def test_an_error_of_the_judge_is_that_canarys_verdict_in_one_line(error: Except
 
 
 def test_the_bands_follow_the_scale_of_the_rubric():
-    good, bad = CANARIES["correctness"][0], CANARIES["correctness"][2]
+    good, bad = shipped_canaries()["correctness"][0], shipped_canaries()["correctness"][2]
     assert (good.band((0, 5)), bad.band((0, 5))) == ((4.0, 5), (0, 2.0))
     assert (good.band((1, 10)), bad.band((1, 10))) == ((8.2, 10), (1, 4.6))
 
@@ -239,7 +238,7 @@ def test_a_rubric_of_the_projects_own_is_what_the_judge_is_shown():
 
     own = replace(load_rubric("correctness"), prompt="{marker} {answer} {citations} {reference}", version="own")
     asyncio.run(try_canaries(Reading(), {"correctness": own}))
-    assert shown.count(own) == len(CANARIES["correctness"])
+    assert shown.count(own) == len(shipped_canaries()["correctness"])
 
 
 def test_a_rubric_may_ask_for_any_variable():
@@ -262,6 +261,6 @@ def test_a_model_that_always_praises_is_found_out_through_its_server():
         assert judge is not None
         judge.rubrics = frozenset({"groundedness", "correctness", "abstention"})
         failed = failed_by(judge)
-    assert names(failed) == {canary.name for canary in CANARIES["correctness"] if not canary.is_good}
+    assert names(failed) == {canary.name for canary in shipped_canaries()["correctness"] if not canary.is_good}
     assert names(failed, "abstention") == {"abstains", "abstains in Korean"}
-    assert len(server.chats) == sum(len(CANARIES[name]) for name in judge.rubrics)
+    assert len(server.chats) == sum(len(shipped_canaries()[name]) for name in judge.rubrics)

@@ -9,8 +9,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.claims import CLAIMS_AT_ONCE
-from pytest_rageval.judges.judging import judge_answer
+from pytest_rageval.judges.judging import CLAIMS_AT_ONCE, judge_answer
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import Answer, Chunk, EvalCase, Judgement, JudgeRequest
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.deepeval.deepeval_model import asked, strict
+from pytest_rageval.judges.deepeval_judge import asked, strict
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.endpoint_options import EndpointOptions

@@ -12,8 +12,7 @@ from judge_server import JudgeServer, by_words
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.embedding.embedding_judge import STRANGERS, EmbeddingJudge
-from pytest_rageval.judges.embedding.vectors import BATCH
+from pytest_rageval.judges.embedding_judge import BATCH, STRANGERS, EmbeddingJudge
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.endpoint_options import EndpointOptions

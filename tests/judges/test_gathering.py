@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.gathering import ask_together
+from pytest_rageval.judges.judging import ask_together
 from pytest_rageval.model import Judgement
 
 

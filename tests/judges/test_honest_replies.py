@@ -10,10 +10,12 @@ import pytest
 from judge_server import JudgeServer
 from model_judges import a_judge, judged
 
-from pytest_rageval.judges.model.reply import read_reply
+from pytest_rageval.judges.model_reply import read_reply
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.json_reply import UnreadableReply
-from pytest_rageval.llm.model_spec import WIRES
+from pytest_rageval.llm.providers.anthropic import AnthropicWire
+from pytest_rageval.llm.providers.ollama import OllamaWire
+from pytest_rageval.llm.providers.openai import OpenAiWire
 
 CORPUS = Path(__file__).parents[1] / "data" / "judge_replies" / "honest.jsonl"
 REPLIES = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
@@ -22,6 +24,7 @@ BODIES = {
     "anthropic": lambda content: {"content": [{"type": "text", "text": content}], "stop_reason": "end_turn"},
     "ollama": lambda content: {"message": {"content": content}, "done": True, "done_reason": "stop"},
 }
+WIRES: dict[str, Any] = {"openai": OpenAiWire, "anthropic": AnthropicWire, "ollama": OllamaWire}
 MARKER = "fence-0123456789abcdef"
 
 

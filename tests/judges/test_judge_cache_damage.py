@@ -174,7 +174,7 @@ READ_ONLY = """
 import fcntl, os, sys  # the first for the lock, while it can be read
 from pathlib import Path
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
-from pytest_rageval.judges.cache.judgement_json import judgement_to_json
+from pytest_rageval.judges.cache.sqlite_cache import judgement_to_json
 from pytest_rageval.model import Judgement
 judgement_to_json(Judgement("groundedness", {}))  # imports what only the superuser may be able to read
 if os.geteuid() == 0:  # permissions do not bind the superuser

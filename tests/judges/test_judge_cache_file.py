@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 from cache_files import A_JUDGEMENT, a_cache, a_filled, change, close_all, rows, the_parts
-from effort import rounds
-from processes import PATIENCE_S, running
+from processes import PATIENCE_S, rounds, running
 
 from pytest_rageval.judges.cache.cache_key import KeyParts
 from pytest_rageval.judges.cache.sqlite_cache import LARGEST, LOOKED_AT

@@ -8,14 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from effort import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import rounds
 
-from pytest_rageval.judges.cache import cache_lines
-from pytest_rageval.judges.cache.cache_entries import Entry, add, entries, opened
+from pytest_rageval.judges.cache import cache_entries
+from pytest_rageval.judges.cache.cache_entries import BadLine, Entry, add, entries, entry_line, opened, read_cache_lines
 from pytest_rageval.judges.cache.cache_key import key_parts
-from pytest_rageval.judges.cache.cache_lines import BadLine, entry_line, read_cache_lines
 from pytest_rageval.judges.cache.sqlite_cache import LARGEST, SqliteCache
 from pytest_rageval.model import Judgement, JudgeRequest
 
@@ -224,7 +223,7 @@ def test_a_key_that_stands_twice_is_refused_the_second_time():
 
 
 def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_read(monkeypatch):
-    monkeypatch.setattr(cache_lines, "LONGEST_LINE", 2000)
+    monkeypatch.setattr(cache_entries, "LONGEST_LINE", 2000)
     good = entry_line(an_entry())
     (_, long), (number, next_one) = read("x" * 9001 + "\n", f"{good}\n")
     assert "longer than 2,000 bytes" in str(long)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,10 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges import judge_from_object, judge_from_spec
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.judge_endpoint import judge_endpoint
-from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
-from pytest_rageval.judges.model.model_judge import ModelJudge
-from pytest_rageval.judges.plain_judge import PlainJudge
-from pytest_rageval.judges.stub import StubJudge
+from pytest_rageval.judges.judge_spec import KINDS, judge_endpoint
+from pytest_rageval.judges.lexical_judge import LexicalJudge
+from pytest_rageval.judges.model_judge import ModelJudge
+from pytest_rageval.judges.plain_judge import PlainJudge, StubJudge
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.model import Judgement, JudgeRequest
 
@@ -381,3 +381,14 @@ def test_anything_else_is_said_with_what_would_do(given, said):
         judge_from_object(given)
     assert said in str(caught.value)
     assert "score_groundedness(answer, context)" in str(caught.value)
+
+
+# ── the registry ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_kind_of_judge_stands_in_the_docs_and_has_a_factory():
+    docs = (Path(__file__).parents[2] / "docs/judges.md").read_text(encoding="utf-8")
+    for name, kind in KINDS.items():
+        assert all(f"`{form.partition('@')[0]}" in docs for form in kind.forms), name
+        module, _, function = kind.factory.partition(":")
+        assert name == "none" or callable(getattr(import_module(f"pytest_rageval.judges.{module}"), function))

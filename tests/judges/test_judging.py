@@ -10,9 +10,9 @@ import pytest
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.judging import judge_answer
-from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+from pytest_rageval.judges.lexical_judge import LexicalJudge
+from pytest_rageval.judges.plain_judge import StubJudge
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
-from pytest_rageval.judges.stub import StubJudge
 from pytest_rageval.model import Answer, Chunk, EvalCase, Gold, Judgement, JudgeRequest
 
 CASE = EvalCase("q1", "How fast is the camera?", gold=Gold(answers=("30 Hz",)))

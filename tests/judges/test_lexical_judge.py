@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import Judgement, JudgeRequest
 

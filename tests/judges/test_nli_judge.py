@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nli_models import CONTRADICTION_FIRST, ENTAILMENT_FIRST, HHEM_1, HHEM_2, MINICHECK, a_model
+from judge_server import CONTRADICTION_FIRST, ENTAILMENT_FIRST, HHEM_1, HHEM_2, MINICHECK, a_model
 from refused_judges import problem_of
 
 from pytest_rageval.errors import JudgeError
@@ -188,7 +188,7 @@ def test_what_is_neither_folder_nor_repository_is_said(tmp_path: Path, written: 
 
 
 def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pytest_rageval.judges.nli.nli_judge.PACKAGES", ("onnxruntime", "no_such_package"))
+    monkeypatch.setattr("pytest_rageval.judges.nli_judge.PACKAGES", ("onnxruntime", "no_such_package"))
     assert problem_of("nli:x") == "judge 'nli:x': no_such_package is not installed; pip install 'pytest-rageval[nli]'"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_rageval.judges.model.reply import LONGEST_TEXT, MOST_ENTRIES, JudgeReply, read_reply
+from pytest_rageval.judges.model_reply import LONGEST_TEXT, MOST_ENTRIES, JudgeReply, read_reply
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.json_reply import LONGEST_REPLY, QUOTES_THE_MARKER, UnreadableReply
 from pytest_rageval.text import printable
@@ -387,3 +387,9 @@ def test_without_scores_what_is_required_must_be_there(written: str):
 )
 def test_a_reply_that_quotes_the_marker_is_flagged(text: str):
     assert read(text).flags == (QUOTES_THE_MARKER,)
+
+
+def test_a_score_beyond_the_scale_is_unreadable_though_its_schema_would_take_it():
+    rubric = replace(load_rubric("correctness"), schema={"properties": {"score": {"type": "number", "maximum": 10}}})
+    with pytest.raises(UnreadableReply, match='"score" is 7, expected 0 to 10'):
+        read_reply(scored("7"), rubric, MARKER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_rageval.judges.lexical.terms import claims_in, terms_by_sentence, terms_in
+from pytest_rageval.judges.lexical_terms import claims_in, terms_by_sentence, terms_in
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from label_desk_folder import Desk
+from labelling import Desk
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from label_desk_folder import Bot, Desk, a_bare, a_chunk, point, settle
+from labelling import Bot, Desk, a_bare, a_chunk, point, settle
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.discovery import find_case_files

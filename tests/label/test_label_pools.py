@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from label_desk_folder import Bot, Desk, a_bare, a_chunk, point, settle
+from labelling import Bot, Desk, a_bare, a_chunk, point, settle
 from processes import wait_until
 
 from pytest_rageval.label.notes_search import NotesSearch

@@ -8,7 +8,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from label_desk_folder import Bot, Desk, a_bare, a_chunk, point, row_of, settle
+from labelling import Bot, Desk, a_bare, a_chunk, point, row_of, settle
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.marks import Marks

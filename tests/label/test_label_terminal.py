@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from label_desk import BOT, write_cases
-from terminal import Terminal
+from processes import Terminal
 
 from pytest_rageval.cases import load_file
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.rate_limit import Limits, Pace, estimated_tokens, pace_of
 
 T = TypeVar("T")
@@ -137,8 +138,9 @@ def test_one_who_gives_up_waiting_holds_nobody_up():
 
 
 def test_processes_share_the_limits_and_each_may_ask():
-    assert Limits(8, 100, 1000).shared(0.25) == Limits(2, 25, 250)
-    assert Limits(2).shared(0.125) == Limits(1)
+    options = EndpointOptions(concurrency=8, requests_per_minute=100, tokens_per_minute=1000, share=0.25)
+    assert options.limits == Limits(2, 25, 250)
+    assert EndpointOptions(concurrency=2, share=0.125).limits == Limits(1)
 
 
 def test_judges_of_one_host_share_a_pace_and_those_of_others_do_not():

@@ -10,9 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from pytest_rageval.cli.main import rageval
-from pytest_rageval.metrics import builtin_metrics
-from pytest_rageval.metrics.reference import worked_examples
-from pytest_rageval.metrics.reference.definitions_page import ROWS, f1_of, metrics_page
+from pytest_rageval.metrics import builtin_metrics, worked_examples
+from pytest_rageval.metrics.definitions_page import ROWS, f1_of, metrics_page
 from pytest_rageval.metrics.registry import doc_parts
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"

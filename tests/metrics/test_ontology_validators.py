@@ -5,10 +5,10 @@ from __future__ import annotations
 import tomllib
 
 import pytest
-from effort import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ontologies import DEMO, claims, validator, verdict
+from processes import rounds
 
 from pytest_rageval.metrics.ontology import Claims, Fact, Value
 

@@ -9,10 +9,10 @@ from random import Random
 
 import ir_measures
 import pytest
-from effort import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from observations import REGISTRY, judged_ranking, retrieved, score
+from processes import rounds
 
 from pytest_rageval.metrics.registry import Measure
 

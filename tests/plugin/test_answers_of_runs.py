@@ -1,11 +1,15 @@
-"""Runs over files of answers as people have them: to another question, by question alone, with foreign keys."""
+"""Runs over answers as they come: files, earlier runs, chat models, mapped APIs, and servers that send too much."""
 
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Mapping
 
-from project import Project, a_case
+import pytest
+from fault_server import Connection, FaultServer, gives, status
+from project import SOME, Project, a_case, lines_with
 
 
 def configured(project: Project, *rows: Mapping[str, object]) -> Project:
@@ -33,11 +37,6 @@ def test_an_answer_to_another_question_is_an_error_of_its_case(project: Project)
     assert result.parseoutcomes()["errors"] == 1
 
 
-def test_an_answer_without_an_id_is_that_of_the_case_with_its_question(project: Project):
-    configured(project, BOIL, FREEZE).run()
-    assert project.records()["boil"]["answer"] == BOIL["answer"]
-
-
 def test_keys_that_are_not_read_are_named_once_with_the_known_ones_that_they_resemble(project: Project):
     configured(project, BOIL | {"retreived_chunks": [], "colour": 1}, FREEZE | {"retreived_chunks": []})
     for lines in (project.run().outlines, project.rageval("run").outlines):
@@ -55,3 +54,149 @@ def test_texts_without_a_place_leave_gold_places_unexamined_and_are_no_miss(proj
     assert not [name for name in record["scores"] if name.startswith("recall")]
     assert "texts without a place" in record["skipped_metrics"]["recall_any@5"]
     assert record["retrieved_chunks"][0]["text"] == "At sea level water boils at 100 degrees."
+
+
+@pytest.mark.parametrize(("reference", "how"), [("latest", []), ("latest", ["-n", "2"]), ("reports/runs/first", [])])
+def test_an_earlier_run_is_the_target_by_any_of_its_names(project: Project, reference: str, how: list[str]):
+    project.cases(SOME)
+    project.run("--rageval-run-id", "first")
+    project.run("--rageval-target", f"run:{reference}", "--rageval-run-id", "again", *how)
+    again = json.loads((project.path / "reports/runs/again/config.json").read_text(encoding="utf-8"))
+    assert again["target"] == "run:first"
+    assert project.metrics()["volatile"]["run_id"] == "again"
+    assert project.metrics()["outcomes"]["passed"] == len(SOME)
+
+
+def test_a_run_that_is_not_there_comes_with_what_was_probably_meant(project: Project):
+    project.cases(SOME)
+    project.run("--rageval-run-id", "first")
+    result = project.run("--rageval-target", "run:fist")
+    assert lines_with(result, "target run:fist: there is no run 'fist'; did you mean 'first'?")
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "2"]], ids=["one process", "workers"])
+def test_a_torn_line_of_the_run_that_answers_is_said_once_at_the_end(project: Project, how: list[str]):
+    project.cases(SOME)
+    project.run("--rageval-run-id", "first")
+    with (project.path / "reports/runs/first/observations.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"schema": 2, "case_')
+    result = project.run("--rageval-target", "run:first", *how)
+    assert len(lines_with(result, "dropped, the line was cut off while it was written")) == 1
+
+
+async def answers_twice(connection: Connection) -> None:
+    """The question as the answer, and behind it the answer of somebody else."""
+    for answer in (connection.request.json["question"], "the answer to another question"):
+        body = json.dumps({"answer": answer}).encode()
+        await connection.reply(200, body)
+
+
+def test_a_reply_behind_a_reply_is_no_answer_to_the_next_case(project: Project):
+    project.cases([a_case(f"q{number}", question=f"What is {number}?") for number in range(6)])
+    with FaultServer(answers_twice) as server:
+        project.run(f"--rageval-target={server.url}", "--rageval-concurrency=1")
+    answers = {id: record["answer"] for id, record in project.records().items()}
+    assert {id.rpartition("q")[2]: answer for id, answer in answers.items()} == {
+        str(number): f"What is {number}?" for number in range(6)
+    }
+
+
+def test_retries_are_counted_and_their_waits_are_no_latency(project: Project):
+    project.cases([a_case("q0"), a_case("q1")])
+    answer = {"answer": "Water boils at 100 degrees at sea level."}
+    began = time.perf_counter()
+    with FaultServer(status(503, retry_after="1"), status(503), gives(answer), gives(answer)) as server:
+        project.run(f"--rageval-target={server.url}", "--rageval-concurrency=1", "--rageval-judge=none")
+    wall_ms = (time.perf_counter() - began) * 1000
+    retried, plain = project.records().values()
+    assert (retried["requests"], plain["requests"]) == (3, 1)
+    assert plain["latency"]["retry_wait_ms"] == 0
+    waited, taken = retried["latency"]["retry_wait_ms"], retried["latency"]["total_ms"]
+    assert waited >= 1000
+    assert waited + taken <= wall_ms
+    latency = project.metrics()["volatile"]["latency"]
+    assert (latency["requests"], latency["retry_wait_ms"]) == (4, waited)
+    assert latency["p95_ms"] <= max(taken, plain["latency"]["total_ms"])
+    assert latency["total_ms"] == pytest.approx(taken + plain["latency"]["total_ms"])
+    explained = project.rageval("explain", "latest", "q0")
+    assert re.search(r"retry wait \d\.\d+ s.*3 requests", explained.stdout.str())
+
+
+def test_a_python_function_sends_no_requests(project: Project):
+    project.cases([a_case("q0")])
+    project.run()
+    (record,) = project.records().values()
+    assert (record["requests"], record["latency"]["retry_wait_ms"]) == (None, None)
+
+
+KEY = "sk-proj-0123456789abcdef"
+BOILING = "Water boils at 100 degrees at sea level."
+
+
+async def chats(connection: Connection) -> None:
+    """A model that repeats the passage it was given."""
+    prompt = connection.request.json["messages"][-1]["content"]
+    said = BOILING if BOILING in prompt else "I do not know."
+    choice = {"message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
+    await connection.reply(200, json.dumps({"choices": [choice], "model": "m1-exact", "usage": {"total": 9}}).encode())
+
+
+async def searches(connection: Connection) -> None:
+    """A system with words of its own for everything."""
+    hit = {"nr": 1, "file": "notes/water.md", "section": "# Water > ## Boiling", "body": BOILING}
+    await connection.reply(200, json.dumps({"out": {"text": BOILING}, "hits": [hit]}).encode())
+
+
+def test_a_chat_endpoint_is_asked_with_the_contexts_and_its_keys_are_written_nowhere(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    project.cases([a_case("boil", contexts=[BOILING, "Ice floats."]), a_case("비다", "빈 문맥?", answerable=False)])
+    with FaultServer(chats) as server:
+        target = f"openai:m1@{server.url.replace('//', '//ann:hunter2hunter2@')}/v1?api_key={KEY}"
+        result = project.run("--rageval-target", target, "--rageval-param", "max_tokens=50")
+    result.assert_outcomes(passed=2)
+    assert [request.json["max_tokens"] for request in server.requests] == [50, 50]
+    record = project.records()["boil"]
+    assert "recall_any@5" not in record["scores"]
+    assert record["groundedness"]["score"] == 5
+    assert record["cost"]["target_usage"] == {"total": 9}
+    config = project.config()
+    assert config["target"] == config["settings"]["target"] == f"openai:m1@{server.url}/v1?api_key=***"
+    assert config["params"] == {"max_tokens": 50}
+    assert config["observed"]["llm"] == "m1-exact"
+    written = [path.read_text(encoding="utf-8") for path in project.path.rglob("reports/**/*") if path.is_file()]
+    assert not [text for text in written if KEY in text or "hunter2" in text]
+
+
+@pytest.mark.child_process
+def test_an_api_is_asked_by_its_mapping_on_every_worker(project: Project):
+    project.configure(
+        "k = 3",
+        """
+[tool.rageval.target]
+url = "http://127.0.0.1:9"
+[tool.rageval.target.mapping]
+request = { query = "{question}", top = "{k}", options = { session_key = "not-for-files", key = "{question}" } }
+[tool.rageval.target.mapping.response]
+answer = "out.text"
+usage = "usage"
+[tool.rageval.target.mapping.response.retrieved_chunks]
+each = "hits"
+chunk_id = "to_string(nr)"
+rel_path = "file"
+heading_path = "section"
+text = "body"
+""",
+    )
+    project.cases([a_case("a"), a_case("b")])
+    with FaultServer(searches) as server:
+        result = project.run("--rageval-target", server.url, "-n", "2")
+    result.assert_outcomes(passed=2)
+    assert {request.json["query"] for request in server.requests} == {a_case("a")["question"]}
+    assert project.records()["a"]["scores"]["recall_any@3"] == 1
+    config = project.config()
+    assert config["target"] == server.url
+    options = config["settings"]["mapping"]["request"]["options"]
+    assert options == {"session_key": "***", "key": "{question}"}
+    assert config["settings"]["mapping"]["response"]["answer"] == "out.text"

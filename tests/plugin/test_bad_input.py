@@ -5,9 +5,7 @@ from __future__ import annotations
 import socket
 
 import pytest
-from project import SOME, Project, a_case, lines_with
-
-EVERYWHERE = pytest.mark.parametrize("how", [[], ["-n", "1"]])
+from project import ALONE_AND_WITH_WORKERS, SOME, Project, a_case, lines_with
 
 
 def nothing_happened(project: Project, result: pytest.RunResult) -> None:
@@ -17,7 +15,7 @@ def nothing_happened(project: Project, result: pytest.RunResult) -> None:
     assert not project.runs
 
 
-@EVERYWHERE
+@ALONE_AND_WITH_WORKERS
 def test_no_target_is_said_once_with_what_to_do(project: Project, how: list[str]):
     project.configure("")
     project.cases(SOME)
@@ -27,13 +25,9 @@ def test_no_target_is_said_once_with_what_to_do(project: Project, how: list[str]
     assert lines_with(result, "--rageval-target demo")
 
 
-@EVERYWHERE
+@ALONE_AND_WITH_WORKERS
 def test_all_wrong_settings_are_said_together(project: Project, how: list[str]):
-    project.configure(
-        'target = "bot:answer"\nkk = 3\ntimeout = -1\nfolder_mode = "maybe"',
-        '[tool.rageval.metrics]\nenabled = ["recal_any"]\ntoken_f1 = { hangul = "syllable" }\n'
-        '[tool.rageval.gates]\ncase = ["recall_any@5 => 1"]\n',
-    )
+    project.configure('target = "bot:answer"\nkk = 3\ntimeout = -1\nfolder_mode = "maybe"')
     project.cases(SOME)
     result = project.run(*how)
     nothing_happened(project, result)
@@ -42,29 +36,53 @@ def test_all_wrong_settings_are_said_together(project: Project, how: list[str]):
     assert lines_with(result, "folder_mode is 'maybe'")
 
 
-@EVERYWHERE
+TABLES = """
+[tool.rageval.weights]
+answers = 2.0
+[tool.rageval.metrics]
+enabled = ["recall_al"]
+token_f1 = { hangul = "x" }
+[tool.rageval.gates]
+case = ["mrr >= ", "mrr >= 1 when colour=red", "error_rate <= 0.1"]
+[[tool.rageval.regression]]
+metric = "mrr"
+max_rise = 0.1
+"""
+WRONG_IN_TABLES = (
+    "weights.answers is not a layer",
+    "unknown metric 'recall_al'; did you mean 'recall_all'?",
+    "metrics.token_f1.hangul is 'x'",
+    "gate 'mrr >= ' cannot be read",
+    "'colour' is not a field",
+    "run error_rate",
+    "only a drop can be a regression",
+)
+
+
+@ALONE_AND_WITH_WORKERS
+def test_all_that_is_wrong_in_tables_is_said_together(project: Project, how: list[str]):
+    project.configure('target = "bot:answer"', TABLES)
+    project.cases(SOME)
+    result = project.run(*how)
+    nothing_happened(project, result)
+    assert [said for said in WRONG_IN_TABLES if not lines_with(result, said)] == []
+
+
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ('[tool.rageval.metrics]\nenabled = ["recall_al"]', "unknown metric 'recall_al'; did you mean 'recall_all'?"),
-        ('[tool.rageval.metrics]\ntoken_f1 = { hangul = "x" }', "metrics.token_f1.hangul is 'x'"),
+        ("[tool.rageval.params]\nk = 7", "params.k cannot be set"),
+        ('[tool.rageval.metrics]\ntoken_f1 = { hangull = "x" }', "did you mean 'hangul'?"),
         (
             '[tool.rageval.metrics]\ntoken_f1 = { normalizer = "squad", hangul = "char" }',
             "metrics.token_f1.hangul: the official script of normalizer 'squad' knows none; remove one of both",
         ),
-        ('[tool.rageval.metrics]\ntoken_f1 = { hangull = "x" }', "did you mean 'hangul'?"),
-        ('[tool.rageval.gates]\ncase = ["mrr >= "]', "gate 'mrr >= ' cannot be read"),
-        ('[tool.rageval.gates]\ncase = ["mrr >= 1 when colour=red"]', "'colour' is not a field"),
-        ('[tool.rageval.gates]\ncase = ["error_rate <= 0.1"]', "run error_rate"),
-        ('[[tool.rageval.regression]]\nmetric = "mrr"\nmax_rise = 0.1', "only a drop can be a regression"),
-        ("[tool.rageval.params]\nk = 7", "params.k cannot be set"),
-        ("[tool.rageval.weights]\nanswers = 2.0", "weights.answers is not a layer"),
     ],
 )
-def test_a_wrong_table_is_named(project: Project, how: list[str], table: str, said: str):
+def test_what_is_wrong_with_one_key_is_said(project: Project, table: str, said: str):
     project.configure('target = "bot:answer"', table)
     project.cases(SOME)
-    result = project.run(*how)
+    result = project.run()
     nothing_happened(project, result)
     assert lines_with(result, said)
 
@@ -95,7 +113,7 @@ def test_a_wrong_option_is_named(project: Project, arguments: list[str], said: s
     assert lines_with(result, said)
 
 
-@EVERYWHERE
+@ALONE_AND_WITH_WORKERS
 def test_an_unreachable_target_is_said_once_with_its_url(project: Project, how: list[str]):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -106,7 +124,7 @@ def test_an_unreachable_target_is_said_once_with_its_url(project: Project, how: 
     assert len(lines_with(result, url)) == 1
 
 
-@EVERYWHERE
+@ALONE_AND_WITH_WORKERS
 def test_missing_answers_are_listed_before_anything_runs(project: Project, how: list[str]):
     project.cases(SOME)
     project.write("answers.jsonl", '{"id": "boil", "answer": "x"}\n{"id": "nobody", "answer": "y"}\n')
@@ -124,7 +142,7 @@ def test_missing_answers_may_be_allowed(project: Project):
     assert project.metrics()["partial"] is True
 
 
-@EVERYWHERE
+@ALONE_AND_WITH_WORKERS
 def test_all_problems_of_a_case_file_are_one_collection_error(project: Project, how: list[str]):
     project.cases(SOME)
     project.write(
@@ -178,13 +196,13 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("case_id", ["", "::q1"])
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_file_that_is_named_shows_its_mistakes(project: Project, name: str, case_id: str):
-    content, message = MISTAKES[name]
-    project.write(f"elsewhere/{name}", content)
-    result = project.run(f"elsewhere/{name}{case_id}")
+def test_files_that_are_named_show_their_mistakes(project: Project, case_id: str):
+    for name, (content, _) in MISTAKES.items():
+        project.write(f"elsewhere/{name}", content)
+    result = project.run(*(f"elsewhere/{name}{case_id}" for name in MISTAKES))
     assert result.ret != 0
-    result.stdout.fnmatch_lines([f"elsewhere/{message}"])
+    for _, message in MISTAKES.values():
+        result.stdout.fnmatch_lines([f"elsewhere/{message}"])
     assert not lines_with(result, "not found")
 
 
@@ -208,21 +226,28 @@ def test_a_file_that_another_plugin_collects_is_left_to_it(project: Project):
     project.run("theirs.jsonl").assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize(
-    "gold",
-    [
-        {"gold": {"answer": ""}},
-        {"gold": {"answer": " \t"}},
-        {"gold": {"answer": ["Water boils.", ""]}},
-        {"gold": {"answer": ["\u00a0"]}},
-        {"expected_answers": ["Water boils.", " "]},
-        {"reference": ""},
-        {"reference_answer": " "},
-    ],
-    ids=str,
+BLANK: tuple[dict[str, object], ...] = (
+    {"gold": {"answer": ""}},
+    {"gold": {"answer": " \t"}},
+    {"gold": {"answer": ["Water boils.", ""]}},
+    {"gold": {"answer": ["\u00a0"]}},
+    {"expected_answers": ["Water boils.", " "]},
+    {"reference": ""},
+    {"reference_answer": " "},
 )
-def test_a_blank_gold_answer_is_a_problem_of_its_file(project: Project, gold: dict[str, object]):
-    project.cases([{"id": "q1", "question": "What boils?", **gold}])
+
+
+def test_a_blank_gold_answer_is_a_problem_of_its_file(project: Project):
+    project.cases({"id": f"q{n}", "question": "What boils?", **gold} for n, gold in enumerate(BLANK))
     result = project.run()
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["evalcases/a.jsonl:1:*q1*is blank*"])
+    for n in range(len(BLANK)):
+        result.stdout.fnmatch_lines([f"evalcases/a.jsonl:{n + 1}:*q{n}*is blank*"])
+
+
+def test_a_gate_that_cannot_be_read_is_not_called_a_wrong_list(project: Project):
+    project.cases(SOME)
+    project.configure('target = "bot:answer"', '[tool.rageval.gates]\ncases = []\ncase = ["mrr >= 0.1"]')
+    result = project.run()
+    result.stderr.fnmatch_lines(["*gates.cases is not a known key; did you mean 'case'?*"])
+    assert "valid tuple" not in "\n".join(result.errlines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from project import SOME, Project, a_case, lines_with
+from project import ASSERT_GATES, SOME, Project, a_case, lines_with
 
 HOOK = """
 import dataclasses
@@ -43,14 +43,14 @@ def test_a_condition_on_what_the_hook_took_away_looks_at_nothing(project: Projec
 def test_the_hash_of_the_dataset_is_that_of_changed_cases(project: Project, how: list[str]):
     project.cases(SOME)
     project.run(*how)
-    plain = json.loads((project.runs[-1] / "config.json").read_text())["dataset_hash"]
+    plain = project.config()["dataset_hash"]
     project.write(
         "evalcases/conftest.py",
         "import dataclasses\ndef pytest_rageval_case(case):\n"
         "    return dataclasses.replace(case, question=case.question + ' Please.')\n",
     )
     project.run(*how)
-    assert json.loads((project.runs[-1] / "config.json").read_text())["dataset_hash"] != plain
+    assert project.config()["dataset_hash"] != plain
 
 
 @pytest.mark.parametrize("how", HOWS)
@@ -73,19 +73,15 @@ def test_files_that_were_not_named_are_known_as_their_hook_leaves_them(project: 
     project.write("evalcases/sub/conftest.py", HOOK)
     gate = "token_f1 >= 0.1 when category=renamed"
     assert project.run("evalcases/a.jsonl", "--rageval-gate", gate).ret == 0
-    config = json.loads((project.runs[-1] / "config.json").read_text())["dataset_hash"]
+    config = project.config()["dataset_hash"]
     project.run("--rageval-gate", gate)
-    assert json.loads((project.runs[-1] / "config.json").read_text())["dataset_hash"] == config
+    assert project.config()["dataset_hash"] == config
 
 
 def test_a_hook_changes_the_cases_of_a_mark_before_they_are_selected(project: Project):
     project.cases(SOME, "mine/own.jsonl")
     project.write("mine/conftest.py", HOOK)
-    project.write(
-        "mine/test_own.py",
-        'import pytest\n@pytest.mark.rageval("own.jsonl", select="renamed and boil")\n'
-        "def test_it(eval_case, rageval):\n    rageval.evaluate(eval_case).assert_gates()\n",
-    )
+    project.own_test("own.jsonl", ASSERT_GATES, "mine/test_own.py", select="renamed and boil")
     project.run().assert_outcomes(passed=1)
     assert list(project.records()) == ["new-boil"]
 

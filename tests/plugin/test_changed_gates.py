@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from project import Project, a_case, lines_with
+from project import ASSERT_GATES, Project, a_case, lines_with
 
 BOT = """
 import bot
@@ -114,14 +114,7 @@ def test_a_gate_on_what_the_baseline_did_not_measure_says_so(settled: Project):
 
 
 def test_a_test_of_the_projects_own_that_failed_is_not_decided_again_by_gates(settled: Project):
-    test = """
-import pytest
-@pytest.mark.rageval("own/b.jsonl")
-def test_own(eval_case, rageval):
-    rageval.evaluate(eval_case).assert_gates()
-    assert "unsure" not in eval_case.question
-"""
-    settled.write("test_own.py", test)
+    settled.own_test("own/b.jsonl", ASSERT_GATES + "\nassert 'unsure' not in eval_case.question")
     settled.cases(CASES[:2], "own/b.jsonl")
     run(settled, "fail", "recall_any off", update=True)
     assert settled.metrics()["outcomes"]["failed"] == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from typing import Any
 
 import pytest
 from judge_server import JudgeServer
@@ -25,27 +24,23 @@ def with_judge(project: Project, server: JudgeServer, *more: str) -> None:
     project.configure("\n".join(['target = "bot:answer"', f'judge = "openai:judge-1@{server.url}"', *more]))
 
 
-def config(project: Project) -> Any:
-    return json.loads((project.runs[-1] / "config.json").read_text(encoding="utf-8"))
-
-
 def test_a_run_judged_by_an_unchecked_model_says_so_in_one_line_and_a_checked_one_says_what_it_failed(judged: Project):
     with JudgeServer(score=5) as server:
         with_judge(judged, server)
         result = judged.run()
         assert len(lines_with(result, "judge judge-1 was never checked here: rageval judge-check tries")) == 1
-        assert config(judged)["judge_check"] is None
-        first_hash = config(judged)["config_hash"]
+        assert judged.config()["judge_check"] is None
+        first_hash = judged.config()["config_hash"]
         checked = judged.rageval("judge-check", "--repeats", "2")
         assert checked.ret == 1
         result = judged.run()
-    check = config(judged)["judge_check"]
+    check = judged.config()["judge_check"]
     assert check["repeats"] == 2
     assert check["unchecked"] == []
     assert check["rubrics"]["correctness"]["canaries"] == 10
     assert len(check["rubrics"]["correctness"]["failed"]) == 8
     assert "relevance" not in check["rubrics"]
-    assert config(judged)["config_hash"] == first_hash
+    assert judged.config()["config_hash"] == first_hash
     assert not lines_with(result, "never checked")
     assert len(lines_with(result, "judge judge-1 failed canaries when it was checked (20")) == 1
     assert "correctness 8 of 10" in lines_with(result, "failed canaries")[0]
@@ -94,17 +89,6 @@ def diagnoses(project: Project, *arguments: str) -> dict[str, list[dict[str, str
     for finding in told["findings"]:
         by_check.setdefault(finding["check"], []).append(finding)
     return by_check
-
-
-def test_doctor_says_in_a_line_each_what_is_fine_doubtful_or_wrong_and_what_to_do(judged: Project):
-    result = judged.rageval("doctor")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines([
-        "✔  configuration  * metrics, * gates",
-        "✔  cases          1 case in 1 file",
-        "✔  judge          lexical/4, a heuristic*",
-        "✔  cache          none yet; the first run makes it",
-    ])  # fmt: skip
 
 
 def test_doctor_costs_nothing_unless_it_is_to_try_the_judge(judged: Project):

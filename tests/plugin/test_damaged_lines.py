@@ -1,4 +1,4 @@
-"""A line that is not as it was written is named and never used; the run that is resumed asks it again."""
+"""A line that is not as it was written is never used, and a full disk ends the run in one line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from project import Project, a_case
-from resealed import change_lines
+from stored_runs import change_lines
 
 from pytest_rageval.io.sealed_lines import sealed
 
@@ -135,3 +135,31 @@ def test_a_record_that_lacks_a_key_is_one_line(counting: Project, key: str):
     result = counting.run("--rageval-resume", "latest")
     result.assert_outcomes(passed=6)
     result.stdout.fnmatch_lines([f"results.jsonl:1: is not a record: it has no {key}; it is left out"])
+
+
+LIMITED = """
+import resource
+
+def pytest_runtest_setup(item):
+    # As a full disk does, this stops a file from growing: 30,000 bytes, a few results.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, resource.RLIM_INFINITY))
+"""
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize("how", [[], ["-n", "2"]])
+def test_a_full_disk_ends_the_run_in_one_line(project: Project, how: list[str]):
+    project.cases([a_case(f"q{n}", f"boiling {n}") for n in range(60)])
+    project.write("conftest.py", LIMITED if not how else LIMITED.replace("runtest_setup(item)", "configure(config)"))
+    result = project.run_process("-p", "no:cacheprovider", *how)  # the limit is of the process
+    assert result.ret == pytest.ExitCode.INTERNAL_ERROR
+    output = "\n".join([*result.outlines, *result.errlines])
+    assert "cannot be written to: File too large; resume the run when it can" in output
+    assert "Traceback" not in output
+    *whole, _torn = (project.runs[-1] / "results.jsonl").read_text(encoding="utf-8").split("\n")
+    assert len(whole) > 1
+    for line in whole:
+        json.loads(line)
+    (project.path / "conftest.py").unlink()
+    project.run("--rageval-resume", "latest").assert_outcomes(passed=60)
+    assert len(project.records()) == 60

@@ -1,9 +1,9 @@
-"""Each check at the end of a run, by the smallest run that only this check fails."""
+"""Checks at the end of a run, and gates that look at nothing or at some cases alone."""
 
 from __future__ import annotations
 
 import pytest
-from project import Project, a_case, a_missed_case, lines_with
+from project import ASSERT_GATES, SOME, Project, a_case, a_missed_case, lines_with
 
 CASES = [a_case("one"), a_case("two", "boiling two")]
 UNFINISHED = """
@@ -63,25 +63,112 @@ def test_a_failure_that_pytest_did_not_count_fails_verdicts(project: Project):
     assert failing_checks(result) == ["verdicts"]
 
 
-def test_a_baseline_of_another_dataset_fails_baseline(project: Project):
-    project.cases(CASES)
-    project.run("--rageval-update-baseline")
-    project.cases([a_case("other")])
-    result = project.run()
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert failing_checks(result) == ["baseline"]
-
-
 def test_a_part_of_the_cases_is_partial_and_fails_no_gate_of_the_run(project: Project):
     project.cases(CASES)
     result = project.run("-k", "one", "--rageval-gate", "run key_fact_recall >= 0.5")
     assert result.ret == 0
     assert project.metrics()["partial"] is True
-    assert failing_checks(project.run("--rageval-gate", "run key_fact_recall >= 0.5")) == ["key_fact_recall"]
+    result = project.run("--rageval-gate", "run key_fact_recall >= 0.5")
+    assert failing_checks(result) == ["key_fact_recall"]
+    assert lines_with(result, "key_fact_recall has no value in this run")
 
 
-def test_a_part_of_the_cases_never_becomes_the_baseline(project: Project):
-    project.cases(CASES)
-    result = project.run("-k", "one", "--rageval-update-baseline", "--rageval-force")
-    assert failing_checks(result) == ["update-baseline"]
-    assert not (project.path / "reports/baseline.json").exists()
+@pytest.mark.parametrize("how", [[], ["-n", "2"], ["--rageval-dry-run"]])
+def test_a_condition_that_no_case_meets_is_a_usage_error_with_a_suggestion(project: Project, how: list[str]):
+    project.cases(SOME)
+    result = project.run("--rageval-gate", "token_f1 >= 0.5 when category=multihop", *how)
+    assert result.ret == 4
+    wanted = (
+        "gate 'token_f1 >= 0.5 when category=multihop': no case has the category 'multihop'; did you mean 'multi_hop'?"
+    )
+    assert lines_with(result, wanted)
+    assert not project.runs
+
+
+def test_conditions_are_held_against_all_cases_and_not_those_selected(project: Project):
+    project.cases(SOME)
+    assert project.run("--rageval-gate", "token_f1 >= 0.1 when category=multi_hop", "-k", "boil").ret == 0
+
+
+def test_cases_of_a_marked_test_are_known_too(project: Project):
+    project.cases([a_case("own", category="odd")], "own_cases.jsonl")
+    project.cases(SOME)
+    project.own_test("own_cases.jsonl", ASSERT_GATES)
+    assert project.run("--rageval-gate", "token_f1 >= 0.1 when category=odd").ret == 0
+    assert project.run("--rageval-gate", "token_f1 >= 0.1 when category=typo").ret == 4
+
+
+def test_a_gate_for_some_cases_leaves_the_default_gate_to_the_others(project: Project):
+    project.cases([a_missed_case("strict"), a_missed_case("lenient", difficulty="hard")])
+    result = project.run("--rageval-gate", "recall_any@5 >= 0 when difficulty=hard")
+    result.assert_outcomes(passed=1, failed=1)
+    assert project.outcomes() == {"strict": "failed", "lenient": "passed"}
+
+
+def test_off_for_some_cases_is_off_for_them_alone(project: Project):
+    project.cases([a_missed_case("strict"), a_missed_case("lenient", difficulty="hard")])
+    project.run("--rageval-gate", "recall_any off when difficulty=hard")
+    assert project.outcomes() == {"strict": "failed", "lenient": "passed"}
+
+
+A_SHARE = (
+    "gate 'groundedness >= 0.7': groundedness has a scale of 0 to 5, and the limit is on it; if a share is meant, "
+)
+
+
+def test_a_limit_that_reads_like_a_share_is_warned_of_with_the_scale_wherever_gates_are_read(project: Project):
+    project.cases(SOME)
+    warning = A_SHARE + "write 'groundedness >= 70%', which is >= 3.5"
+    assert lines_with(project.run("--rageval-gate", "groundedness >= 0.7"), warning)
+    assert lines_with(project.rageval("run", "--gate", "groundedness >= 0.7"), warning)
+    assert lines_with(project.rageval("gate", "latest", "--gate", "groundedness >= 0.7"), warning)
+    project.configure('target = "bot:answer"', '[tool.rageval.gates]\ncase = ["groundedness >= 0.7"]')
+    assert lines_with(project.rageval("doctor"), A_SHARE)
+
+
+@pytest.mark.parametrize(
+    "gate", ["groundedness >= 70%", "groundedness >= 3.5", "token_f1 >= 0.1", "run groundedness >= 4"]
+)
+def test_a_limit_that_is_meant_as_it_stands_draws_no_warning(project: Project, gate: str):
+    project.cases(SOME)
+    result = project.run("--rageval-gate", gate)
+    assert project.metrics()["total_tests"] == len(SOME)
+    assert not lines_with(result, "has a scale of")
+
+
+def test_another_gate_on_a_stored_run_for_cases_that_it_does_not_have_is_a_usage_error(project: Project):
+    project.cases(SOME)
+    project.run()
+    assert project.rageval("gate", "latest", "--gate", "token_f1 >= 0.1 when category=multi_hop").ret == 0
+    result = project.rageval("gate", "latest", "--gate", "token_f1 >= 0.1 when category=factul")
+    assert result.ret == 2
+    assert lines_with(result, "no case has the category 'factul'; did you mean 'factual'?")
+
+
+UNLABELLED = {"id": "odd", "question": "What is the boiling point of water?"}
+
+
+def test_a_gate_is_measured_where_one_case_has_a_value_and_meets_its_condition(project: Project):
+    project.cases([a_case("boil", tags=["warm"]), {**UNLABELLED, "tags": ["cold"]}])
+    assert project.run("--rageval-gate", "recall_any@5 >= 0.5 when tag=warm").ret == 0
+    result = project.run("--rageval-gate", "recall_any@5 >= 0.5 when tag=cold")
+    assert (result.ret, project.outcomes()["odd"]) == (1, "passed")
+
+
+def test_a_part_of_the_cases_measures_no_gate_and_fails_none(project: Project):
+    project.cases([a_case("boil"), UNLABELLED])
+    assert project.run("-k", "odd", "--rageval-gate", "recall_any@5 >= 0.5").ret == 0
+
+
+def test_what_a_retrieval_only_run_leaves_out_is_not_missed(project: Project):
+    project.cases(SOME)
+    assert project.run("--rageval-retrieval-only", "--rageval-gate", "token_f1 >= 0.1").ret == 0
+
+
+def test_with_a_file_that_cannot_be_read_a_run_is_a_part_and_no_condition_is_said_to_look_at_nothing(project: Project):
+    project.cases(SOME)
+    project.write("evalcases/broken.jsonl", "{")
+    assert project.run("evalcases/a.jsonl", "--rageval-gate", "token_f1 >= 0.1 when category=typo").ret == 0
+    result = project.run("evalcases/a.jsonl", "--rageval-update-baseline")
+    assert (result.ret, project.metrics()["partial"]) == (1, True)
+    assert lines_with(result, "baseline not updated: the run is partial")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from judge_server import JudgeServer
 from project import Project, a_case, a_missed_case
 from rich.cells import cell_len
 
@@ -159,19 +160,15 @@ def test_its_markdown_is_of_the_page_of_the_run_with_what_was_before(told: Proje
     assert shown.rstrip() == case_markdown(view).rstrip()
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "json"])
-def test_hostile_texts_stay_text(project: Project, form: str):
+def test_hostile_texts_stay_in_their_fence(project: Project):
     payload = "\x1b[31m\u202e ``` </pre><script>alert(1)</script> ::error::x"
     project.write("evil.py", f"def answer(q):\n    return {{'answer': {payload!r}}}\n")
     project.configure('target = "evil:answer"')
     project.cases([a_missed_case("evil", question=payload, gold={"answer": payload})])
     project.run()
-    shown = project.rageval("explain", "latest", "evil", "--format", form).stdout.str()
-    assert "\x1b[31m" not in shown
-    assert "\u202e" not in shown
-    assert "<script>alert(1)</script>" in shown
-    if form == "markdown":
-        assert "````text" in shown
+    shown = project.rageval("explain", "latest", "evil", "--format", "markdown").stdout.str()
+    assert not {"\x1b", "\u202e"} & {*shown}
+    assert "````text" in shown
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -181,3 +178,13 @@ def test_no_table_is_wider_than_the_terminal(explained, monkeypatch: pytest.Monk
     assert [line for line in lines if cell_len(line) > width] == []
     text = " ".join(" ".join(lines).split())
     assert "no support groups, and the category is neither multi_hop nor synthesis: recall_all@5" in text
+
+
+def test_an_explained_judge_error_still_shows_what_was_asked_and_came(project: Project):
+    project.cases([a_case("boil")])
+    with JudgeServer("5 out of 5!") as server:
+        project.run("--rageval-judge", f"openai:judge@{server.url}").assert_outcomes(errors=1)
+    shown = project.rageval("explain", "latest", "boil").stdout.str()
+    assert "What is the boiling point of water?" in shown
+    assert "Water boils at 100 degrees at sea level." in shown
+    assert "notes/water.md > # Water > ## Boiling" in shown

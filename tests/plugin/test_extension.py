@@ -34,19 +34,6 @@ def test_a_bot_behind_http_is_asked_once_a_case(project: Project, bot_server: Fa
     assert all(one["min_score"] == 0.5 and one["k"] == 5 and "folder_mode" not in one for one in asked)
 
 
-def test_a_key_goes_to_the_bot_and_to_no_file(
-    project: Project, bot_server: FaultServer, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("RAGEVAL_TARGET_TOKEN", "s3cr3t-t0k3n")
-    project.cases(SOME)
-    project.run("--rageval-target", bot_server.url.replace("//", "//user:hidden-pw@")).assert_outcomes(passed=4)
-    assert all("s3cr3t-t0k3n" in request.headers["authorization"] for request in bot_server.requests)
-    for path in (project.path / "reports").rglob("*"):
-        if path.is_file():
-            assert "s3cr3t-t0k3n" not in path.read_text(), path
-            assert "hidden-pw" not in path.read_text(), path
-
-
 @pytest.mark.parametrize("how", [[], ["-n", "1"]])
 @pytest.mark.parametrize(
     "override",
@@ -96,27 +83,17 @@ def test_a_function_scoped_client_is_asked_on_demand(project: Project):
 
 def test_tests_of_the_users_own_run_over_a_file(project: Project):
     project.cases([*SOME, a_missed_case("missed")], "mine/own.jsonl")
-    project.write(
-        "mine/test_own.py",
-        "import pytest\n"
-        '@pytest.mark.rageval("own.jsonl", select="not unanswerable")\n'
-        "def test_it(eval_case, rageval):\n"
-        "    result = rageval.evaluate(eval_case)\n"
-        '    assert result.scores["mrr"] >= 0\n'
-        "    result.assert_gates()\n",
-    )
+    body = "result = rageval.evaluate(eval_case)\nassert result.scores['mrr'] >= 0\nresult.assert_gates()"
+    project.own_test("own.jsonl", body, "mine/test_own.py", select="not unanswerable")
     result = project.run()
     result.assert_outcomes(passed=3, failed=1)
-    assert lines_with(result, "FAILED mine/test_own.py::test_it[missed] - ")
+    assert lines_with(result, "FAILED mine/test_own.py::test_own[missed] - ")
     keys = [record["case_key"] for record in project.records().values()]
-    assert "mine/own.jsonl::boil::mine/test_own.py::test_it[boil]" in keys
+    assert "mine/own.jsonl::boil::mine/test_own.py::test_own[boil]" in keys
 
 
 def test_a_marker_that_cannot_be_used_is_said(project: Project):
-    project.write(
-        "test_own.py",
-        'import pytest\n@pytest.mark.rageval("gone.jsonl")\ndef test_it(eval_case):\n    pass\n',
-    )
+    project.own_test("gone.jsonl", "pass")
     result = project.run()
     assert lines_with(result, "gone.jsonl: there is no such file beside the test")
     assert result.ret != 0
@@ -180,18 +157,4 @@ def test_hooks_see_and_change_what_they_are_for(project: Project):
     result = project.run("-s")
     assert lines_with(result, "SEEN boil passed 1.0")
     assert project.records()["boil"]["question"].endswith("(asked politely)")
-    assert json.loads((project.runs[-1] / "config.json").read_text())["team"] == "water"
-
-
-def test_an_overridden_judge_scores(project: Project):
-    project.cases([a_case("boil")])
-    project.write(
-        "conftest.py",
-        "import pytest\n"
-        "class Mine:\n"
-        "    async def score_groundedness(self, answer, context):\n        return 0.95\n"
-        "    async def score_relevance(self, answer, question):\n        return 0.25\n"
-        "@pytest.fixture(scope='session')\ndef rag_judge():\n    return Mine()\n",
-    )
-    project.run("--rageval-gate", "groundedness >= 70%").assert_outcomes(passed=1)
-    assert project.records()["boil"]["scores"]["groundedness"] == 4.75
+    assert project.config()["team"] == "water"

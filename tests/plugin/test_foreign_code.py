@@ -8,6 +8,8 @@ import warnings
 import pytest
 from project import SOME, Project, a_case, lines_with
 
+from pytest_rageval.config.settings import Settings
+
 OWN_TARGET = """
 import pytest
 class Target:
@@ -39,31 +41,33 @@ def test_whatever_a_target_raises_is_an_error_of_its_case(project: Project, body
     assert set(project.outcomes().values()) == {"error"}
 
 
+FUNCTION = "import pytest\n{kind} answer(question):\n    {{body}}\n"
+JUDGE = """
+import pytest
+class Judge:
+    model = "mine"
+    async def score_groundedness(self, answer, context):
+        {body}
+@pytest.fixture(scope="session")
+def rag_judge():
+    return Judge()
+"""
+PLACES = {
+    "target": ("conftest.py", OWN_TARGET),
+    "function": ("bot.py", FUNCTION.format(kind="def")),
+    "coroutine": ("bot.py", FUNCTION.format(kind="async def")),
+    "judge": ("conftest.py", JUDGE),
+    "hook": ("conftest.py", "import pytest\ndef pytest_rageval_result(item, result):\n    {body}\n"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(("body", "code"), [("raise KeyboardInterrupt", 2), ("pytest.exit('enough', 7)", 7)])
-def test_what_ends_the_run_ends_it_in_order(project: Project, body: str, code: int):
+def test_what_ends_the_run_ends_it_in_order_wherever_it_is_raised(project: Project, place: str, body: str, code: int):
+    name, text = PLACES[place]
     project.cases(SOME[:2])
-    project.write("conftest.py", OWN_TARGET.format(body=body))
-    result = project.run()
-    assert result.ret == code
-
-
-@pytest.mark.parametrize("kind", ["def", "async def"])
-@pytest.mark.parametrize(("body", "code"), [("raise KeyboardInterrupt", 2), ("pytest.exit('enough', 7)", 7)])
-def test_what_ends_the_run_ends_it_from_a_function_too(project: Project, kind: str, body: str, code: int):
-    project.cases(SOME[:1])
-    project.write("bot.py", f"import pytest\n{kind} answer(question):\n    {body}\n")
+    project.write(name, text.format(body=body))
     assert project.run().ret == code
-
-
-def test_a_judge_that_ends_the_session_ends_it(project: Project):
-    project.cases(SOME[:1])
-    project.write(
-        "conftest.py",
-        "import pytest\nclass Judge:\n    model = 'mine'\n    async def score_groundedness(self, answer, context):\n"
-        "        pytest.exit('enough', 7)\n"
-        "@pytest.fixture(scope='session')\ndef rag_judge():\n    return Judge()\n",
-    )
-    assert project.run().ret == 7
 
 
 @pytest.mark.parametrize(
@@ -82,21 +86,20 @@ def test_a_run_of_which_all_setups_are_xfailed_is_not_green(project: Project, co
     assert lines_with(result, "no case was examined, all 2 were skipped, or xfailed before a gate had looked")
 
 
-def test_a_target_that_never_answers_is_a_time_out(project: Project):
+def test_a_target_that_never_answers_is_a_time_out(project: Project, monkeypatch: pytest.MonkeyPatch):
     project.cases(SOME[:1])
+    monkeypatch.setattr(Settings, "longest_call", 0.3)  # without the 10 s beside the time-out
     project.write("conftest.py", OWN_TARGET.format(body="import asyncio; await asyncio.sleep(3600)"))
-    project.configure("timeout = 0.2\nretries = 0")
-    project.write("sooner.py", "")
     result = project.run()
     result.assert_outcomes(errors=1)
-    assert lines_with(result, "timeout: no answer within 10.2 s")
+    assert lines_with(result, "timeout: no answer within 0.3 s")
 
 
 @pytest.mark.child_process
 def test_an_async_target_that_blocks_the_loop_is_said_and_the_run_ends(project: Project):
     project.cases(SOME[:1])
-    project.write("conftest.py", OWN_TARGET.format(body="import time; time.sleep(3600)"))
-    project.configure("timeout = 0.2\nretries = 0")
+    impatient = "from pytest_rageval.config.settings import Settings\nSettings.longest_call = 0.3\n"
+    project.write("conftest.py", impatient + OWN_TARGET.format(body="import time; time.sleep(3600)"))
     result = project.run_process("--timeout", "90")  # its thread sleeps on
     result.assert_outcomes(errors=1)
     assert lines_with(result, "blocks the event loop")
@@ -115,29 +118,17 @@ def test_a_metric_that_skips_is_an_error_of_its_case(project: Project):
     assert project.outcomes() == {"boil": "error"}
 
 
-def test_a_hook_that_raises_makes_the_record_an_error_too(project: Project):
+RAISING = ["raise ValueError('no')", "pytest.skip('no')", "pytest.xfail('no')", "raise SystemExit(0)"]
+
+
+@pytest.mark.parametrize("raising", RAISING)
+def test_a_hook_that_raises_whatever_it_is_makes_the_record_an_error(project: Project, raising: str):
     project.cases(SOME[:1])
-    project.write("conftest.py", "def pytest_rageval_result(item, result):\n    raise ValueError('broken hook')\n")
-    result = project.run()
-    result.assert_outcomes(failed=1)
+    project.write("conftest.py", PLACES["hook"][1].format(body=raising))
+    project.run().assert_outcomes(failed=1)
     record = project.records()["boil"]
     assert (record["outcome"], record["error"]["kind"]) == ("error", "hook")
-
-
-@pytest.mark.parametrize("raising", ["pytest.skip('no')", "pytest.xfail('no')", "raise SystemExit(0)"])
-def test_a_hook_that_raises_what_is_no_exception_makes_the_record_an_error(project: Project, raising: str):
-    project.cases(SOME[:1])
-    project.write("conftest.py", f"import pytest\ndef pytest_rageval_result(item, result):\n    {raising}\n")
-    project.run().assert_outcomes(failed=1)
-    assert project.records()["boil"]["error"]["kind"] == "hook"
     assert not project.metrics()["partial"]
-
-
-def test_a_hook_that_ends_the_session_ends_it(project: Project):
-    project.cases(SOME[:2])
-    hook = "def pytest_rageval_result(item, result):\n    pytest.exit('done', returncode=7)\n"
-    project.write("conftest.py", "import pytest\n" + hook)
-    assert project.run().ret == 7
 
 
 @pytest.mark.parametrize("hook", ["pytest_rageval_metrics(config)", "pytest_rageval_run_config(run_config)"])
@@ -159,32 +150,27 @@ def test_a_case_hook_that_skips_is_a_problem_of_its_file(project: Project):
     assert lines_with(result, "a.jsonl:1: case 'boil': pytest_rageval_case: Skipped: no (at conftest.py:3)")
 
 
-@pytest.mark.parametrize("mode", ["--setup-only", "--setup-plan"])
-def test_a_skipped_case_makes_no_run_where_only_setups_are_shown(project: Project, mode: str):
-    project.cases(SOME[:2])
-    hook = "def pytest_collection_modifyitems(items):\n    items[0].add_marker(pytest.mark.skip('later'))\n"
-    project.write("conftest.py", "import pytest\n" + hook)
-    assert project.run(mode).ret == 0
-    assert not project.runs
+SKIPS_ONE = """
+import pytest
+def pytest_collection_modifyitems(items):
+    items[0].add_marker(pytest.mark.skip("later"))
+"""
 
 
+@pytest.mark.parametrize("conftest", ["", SKIPS_ONE])
 @pytest.mark.parametrize("mode", ["--setup-only", "--setup-plan", "--collect-only"])
-def test_modes_that_run_no_test_ask_nothing_and_end_green(project: Project, mode: str):
+def test_modes_that_run_no_test_ask_nothing_and_end_green(project: Project, mode: str, conftest: str):
     project.cases(SOME)
     project.write("bot.py", NOTING_BOT)
+    project.write("conftest.py", conftest)
     assert project.run(mode).ret == 0
     assert not (project.path / "asked").exists()
     assert not project.runs
 
 
 def test_a_skipped_case_is_not_asked(project: Project):
-    project.cases([a_case("asked"), a_case("left-out")])
-    project.write(
-        "conftest.py",
-        "import pytest\ndef pytest_collection_modifyitems(items):\n"
-        "    for item in items:\n        if item.name == 'left-out':\n"
-        "            item.add_marker(pytest.mark.skip('later'))\n",
-    )
+    project.cases([a_case("left-out"), a_case("asked")])
+    project.write("conftest.py", SKIPS_ONE)
     project.write("bot.py", NOTING_BOT)
     project.run().assert_outcomes(failed=1, skipped=1)
     assert (project.path / "asked").read_text() == "."

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from importlib.resources import files
-from typing import Any
 
 import pytest
 from judge_server import JudgeServer
@@ -26,13 +24,6 @@ def judged(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-def config_of(project: Project) -> dict[str, Any]:
-    """The config.json of the last run."""
-    last = max(project.runs, key=lambda run: run.stat().st_mtime_ns)
-    config: dict[str, Any] = json.loads((last / "config.json").read_text(encoding="utf-8"))
-    return config
-
-
 def judge_at(server: JudgeServer, model: str = "judge-1") -> list[str]:
     return ["--rageval-judge", f"openai:{model}@{server.url}"]
 
@@ -50,24 +41,15 @@ def test_default_gates_apply_to_a_models_scores(judged: Project):
     result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 720 tokens, cost unknown"])
 
 
+@pytest.mark.parametrize("judge", ["lexical", "embedding:small@{url}"])
 @pytest.mark.parametrize(("reported", "score"), [("'retrieved_chunks': []", 0.0), ("", None)])
 def test_an_answer_from_an_empty_list_of_chunks_is_unsupported_and_one_from_unknown_chunks_is_not_judged(
-    project: Project, reported: str, score: float | None
-):
-    project.write("talk.py", f"def answer(question):\n    return {{'answer': 'It boils at 90 degrees.', {reported}}}\n")
-    project.cases([{"id": "boil", "question": "When does water boil?"}])
-    project.run("--rageval-target", "talk:answer")
-    assert (project.records()["boil"]["groundedness"] or {}).get("score") == score
-
-
-@pytest.mark.parametrize(("reported", "score"), [("'retrieved_chunks': []", 0.0), ("", None)])
-def test_an_answer_from_an_empty_list_of_chunks_is_unsupported_to_sentence_embeddings_too(
-    project: Project, reported: str, score: float | None
+    project: Project, reported: str, score: float | None, judge: str
 ):
     project.write("talk.py", f"def answer(question):\n    return {{'answer': 'It boils at 90 degrees.', {reported}}}\n")
     project.cases([{"id": "boil", "question": "When does water boil?"}])
     with JudgeServer() as server:
-        project.run("--rageval-target", "talk:answer", "--rageval-judge", f"embedding:small@{server.url}")
+        project.run("--rageval-target", "talk:answer", "--rageval-judge", judge.format(url=server.url))
     assert (project.records()["boil"]["groundedness"] or {}).get("score") == score
 
 
@@ -99,18 +81,6 @@ def test_where_phrasing_alone_decided_a_gate_the_case_says_so_and_the_project_ca
     assert (record["abstention"]["abstained"], record["abstention"]["decided_by"]) == (True, "phrasing")
 
 
-@pytest.mark.parametrize("metrics", ["groundedness", "mrr,faithfulness"])
-def test_an_answer_that_the_model_takes_for_an_abstention_is_no_pass_whatever_metrics_are_listed(
-    project: Project, metrics: str
-):
-    project.write("talk.py", "def answer(question):\n    return {'answer': 'Who knows?', 'retrieved_chunks': []}\n")
-    project.cases([{"id": "boil", "question": "When does water boil?"}])
-    with JudgeServer({"abstained": True, "confidence": 0.9}) as server:
-        result = project.run("--rageval-target", "talk:answer", "--rageval-metrics", metrics, *judge_at(server))
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*over_abstention is 1, gate <= 0 (over_abstention_fail)*"])
-
-
 @pytest.mark.parametrize("how", [[], ["-n", "2"]])
 def test_a_second_run_asks_nothing(judged: Project, how: list[str]):
     with JudgeServer() as server:
@@ -137,18 +107,6 @@ def test_a_replay_of_an_official_model_needs_no_key(judged: Project, how: list[s
     result = judged.run("--rageval-judge", "openai:gpt-4o-2024-08-06", "--rageval-judge-cache", "replay", *how)
     result.assert_outcomes(passed=1, errors=3)
     result.stdout.fnmatch_lines(["*judge_cache_miss: no judgement is stored for question*"])
-
-
-def test_a_replay_miss_names_the_nearest_entry(judged: Project):
-    with JudgeServer() as server:
-        spec = judge_at(server)
-        judged.run(*spec)
-    judged.write("changed.py", 'import bot\ndef answer(q):\n    return bot.answer(q) | {"answer": "Water boils."}\n')
-    judged.configure('target = "changed:answer"')
-    result = judged.run(*spec, "--rageval-judge-cache", "replay", "-k", "boil")
-    result.assert_outcomes(errors=1)
-    assert lines_with(result, "nearest")
-    assert "answer" in judged.records()["boil"]["error"]["message"]
 
 
 @pytest.mark.parametrize("how", [[], ["-n", "1"]])
@@ -210,16 +168,16 @@ def test_the_model_that_wrote_uploaded_answers_is_the_systems_own(judged: Projec
     with JudgeServer() as server:
         result = judged.run("--rageval-target", "answers:answers.jsonl", *judge_at(server, "gpt-4o-2024-08-06"))
     result.stdout.fnmatch_lines(["gpt-4o judges itself: *"])
-    assert config_of(judged)["observed"]["llm"] == "gpt-4o"
+    assert judged.config()["observed"]["llm"] == "gpt-4o"
 
 
 def test_what_the_server_says_that_it_is_stands_in_the_configuration_and_a_change_is_said(judged: Project):
     with JudgeServer(served="m-2026-01") as server:
         judged.run(*judge_at(server), "--rageval-update-baseline", "--rageval-run-id", "before")
-        before = config_of(judged)
+        before = judged.config()
         server.served = "m-2026-06"
         result = judged.run(*judge_at(server), "--rageval-judge-cache", "refresh", "--rageval-run-id", "later")
-        after = config_of(judged)
+        after = judged.config()
     assert (before["observed"]["judge"], after["observed"]["judge"]) == ("m-2026-01", "m-2026-06")
     assert before["config_hash"] == after["config_hash"]
     result.stdout.fnmatch_lines(["*its server says that it is m-2026-06, and said m-2026-01 for the baseline*"])
@@ -235,7 +193,7 @@ def test_judgements_by_models_of_several_names_are_said_once(judged: Project):
         result = judged.run(*judge_at(server))
         assert len(server.chats) - asked == 4, "a served model is no part of a key"
     assert len(lines_with(result, "the server called its model m-2026-01 and m-2026-06")) == 1
-    assert config_of(judged)["observed"]["judge"] == "m-2026-01, m-2026-06"
+    assert judged.config()["observed"]["judge"] == "m-2026-01, m-2026-06"
 
 
 def test_a_judge_of_the_systems_own_family_is_said(judged: Project):
@@ -255,19 +213,6 @@ def test_an_edited_rubric_is_asked_anew(judged: Project):
         judged.configure('target = "bot:answer"\nrubrics = "own"')
         judged.run(*judge_at(server)).assert_outcomes(passed=4)
         assert len(server.chats) == asked + 3  # groundedness is asked as before
-
-
-def test_no_key_reaches_a_file_or_the_screen(judged: Project, monkeypatch: pytest.MonkeyPatch):
-    secret = "token-3f9d8a7b6c5e4d3c2b1a"
-    monkeypatch.setenv("RAGEVAL_JUDGE_TOKEN", secret)
-    with JudgeServer(f"your key is {secret}", key=secret) as server:
-        result = judged.run(*judge_at(server), "-v")
-    assert server.chats
-    assert secret not in "\n".join([*result.outlines, *result.errlines])
-    for folder, _, names in os.walk(judged.path / "reports"):
-        for name in names:
-            with open(os.path.join(folder, name), "rb") as file:
-                assert secret.encode() not in file.read(), name
 
 
 def test_a_wrong_answer_fails_by_correctness_and_its_drop_by_a_default_gate(judged: Project):
@@ -319,7 +264,7 @@ def test_a_judge_of_a_fixture_is_named_as_that_and_not_as_the_configured_one(
     for name, text in files_.items():
         judged.write(name, text)
     judged.run()
-    config = config_of(judged)
+    config = judged.config()
     assert config["judge"] == {"fixture": [place]}
     assert judged.metrics()["judge"]["model"] == "examiner/1"
     assert f"fixture {place}" in (judged.runs[-1] / "summary.md").read_text(encoding="utf-8").replace("\\", "")
@@ -331,7 +276,7 @@ def test_with_workers_a_judge_of_a_fixture_has_the_same_name_and_the_configured_
     hashes = []
     for how in ([], ["-n", "2"], ["-k", "boil"]):
         judged.run("--rageval-judge", "openai:m@http://127.0.0.1:1", *how)
-        hashes.append(config_of(judged)["config_hash"])
+        hashes.append(judged.config()["config_hash"])
     assert len(set(hashes)) == 1
 
 
@@ -339,7 +284,7 @@ def test_where_a_fixture_judges_some_files_alone_both_judges_are_named(judged: P
     judged.cases([a_case("boil")], "evalcases/sub/b.jsonl")
     judged.write("evalcases/sub/conftest.py", an_examiner())
     judged.run()
-    described = config_of(judged)["judge"]
+    described = judged.config()["judge"]
     assert (described["model"], described["fixture"]) == ("lexical/4", ["evalcases/sub/conftest.py::rag_judge"])
 
 
@@ -355,7 +300,7 @@ def test_a_judge_of_a_fixture_beside_a_test_of_the_users_own_is_named(judged: Pr
     test = '@pytest.mark.rageval("evalcases/a.jsonl", select="boil")\ndef test_it(eval_case, rageval):\n    '
     judged.write("test_own.py", an_examiner() + "\n\n" + test + "rageval.evaluate(eval_case)\n")
     judged.run("test_own.py")
-    assert config_of(judged)["judge"] == {"fixture": ["test_own.py::rag_judge"]}
+    assert judged.config()["judge"] == {"fixture": ["test_own.py::rag_judge"]}
 
 
 def test_a_spot_check_by_the_fixtures_own_model_is_refused(judged: Project):

@@ -7,8 +7,7 @@ import warnings
 from xml.etree import ElementTree
 
 import pytest
-from in_process import as_result, run_pytest_with_neighbours
-from project import SOME, Project, a_case, lines_with
+from project import SOME, Project, a_case, as_result, lines_with, run_pytest_with_neighbours
 
 FLAKY = """
 import bot
@@ -19,13 +18,11 @@ def answer(question):
         raise ConnectionError("just this once")
     return bot.answer(question)
 """
-OF_THE_PROCESS = {"--timeout", "--cov", "no:terminal", "--force-sugar"}
-"""These act on the process, or are in the way of the session around them."""
 
 
 def run_with(project: Project, *arguments: str) -> pytest.RunResult:
-    """Run with all plugins of this environment but those that cost start-up time and mean nothing here."""
-    if OF_THE_PROCESS & {argument.partition("=")[0] for argument in arguments}:
+    """Run with all plugins of this environment but one that costs start-up time and means nothing here."""
+    if "no:terminal" in arguments:  # which the session around it needs
         return project.process(sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", *arguments)
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # theirs, of settings
         return as_result(run_pytest_with_neighbours(project.path, "-p", "no:hypothesispytest", *arguments))
@@ -50,14 +47,10 @@ def test_a_rerun_asks_again_and_the_last_attempt_counts(project: Project):
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param(["--timeout=60"], marks=pytest.mark.child_process),
-        pytest.param(["--cov=bot"], marks=pytest.mark.child_process),
-        ["-p", "randomly"],
         ["--asyncio-mode=auto"],
         ["--doctest-modules"],
         ["--import-mode=importlib"],
         ["-p", "no:cacheprovider"],
-        ["--count=1"],
         pytest.param(["-p", "no:terminal"], marks=pytest.mark.child_process),
     ],
 )
@@ -69,13 +62,6 @@ def test_a_neighbour_changes_nothing(project: Project, arguments: list[str]):
     assert result.ret == 0
     assert set(project.outcomes().values()) == {"passed"}
     assert len(project.outcomes()) == 4
-
-
-@pytest.mark.child_process
-def test_sugar_shows_cases(project: Project):
-    pytest.importorskip("pytest_sugar")
-    project.cases(SOME)
-    assert run_with(project, "-p", "sugar", "--force-sugar").ret == 0
 
 
 ON_EACH = [
@@ -98,7 +84,7 @@ ON_EACH = [
 
 
 @pytest.mark.child_process
-@pytest.mark.parametrize("how", [(), ("-n", "2")], ids=["alone", "workers"])
+@pytest.mark.parametrize("how", [(), pytest.param(("-n", "2"), marks=pytest.mark.torture)], ids=["alone", "workers"])
 @pytest.mark.parametrize(("module", "arguments"), ON_EACH, ids=[module for module, _ in ON_EACH])
 def test_each_neighbour_sees_one_pass_one_failure_and_one_error(
     project: Project, module: str, arguments: list[str], how: tuple[str, ...]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from typing import Any
 
 import pytest
 from project import Project, a_case, lines_with
@@ -39,11 +37,6 @@ def configured(shop: Project, table: str, more: str = "") -> Project:
     return shop
 
 
-def config(shop: Project) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((shop.runs[-1] / "config.json").read_text(encoding="utf-8"))
-    return found
-
-
 @pytest.mark.parametrize("table", [TOML, SHACL])
 def test_what_violates_the_ontology_fails_its_gates_in_either_form(shop, table):
     result = configured(shop, table).run()
@@ -60,17 +53,17 @@ def test_what_violates_the_ontology_fails_its_gates_in_either_form(shop, table):
 def test_without_an_ontology_nothing_of_l4_is_scored(shop):
     assert configured(shop, "").run().ret == 0
     assert "no ontology is configured" in shop.records()["wrong"]["skipped_metrics"]["constraint_violation_rate"]
-    assert config(shop)["ontology"] is None
+    assert shop.config()["ontology"] is None
 
 
 def test_a_change_within_the_ontology_is_a_change_of_the_configuration(shop):
     configured(shop, TOML).run("--rageval-run-id", "1")
-    before = config(shop)
+    before = shop.config()
     with (shop.path / "ontology.toml").open("a", encoding="utf-8") as file:
         file.write("# more\n")
     shop.run("--rageval-run-id", "2")
-    assert before["ontology"] != config(shop)["ontology"]
-    assert before["config_hash"] != config(shop)["config_hash"]
+    assert before["ontology"] != shop.config()["ontology"]
+    assert before["config_hash"] != shop.config()["config_hash"]
 
 
 def test_a_redacted_record_says_how_many_but_not_what(shop):

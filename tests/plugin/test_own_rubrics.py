@@ -104,33 +104,40 @@ def test_a_heuristic_has_no_rubric_of_a_projects_own(own: Project):
     assert "politeness" not in record(own)["scores"]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "problem"),
-    [
-        ("groundednes.toml", POLITENESS, "unknown rubric 'groundednes'; did you mean 'groundedness'?"),
-        ("Correctness.md", IN_WORDS, "unknown rubric 'Correctness'; did you mean 'correctness'?"),
-        ("be polite.md", IN_WORDS, "'be polite' cannot be a metric's name"),
-        ("mrr.md", IN_WORDS, "'mrr' is a metric already, which no judge scores; rename the file"),
-        ("kindness.toml", POLITENESS, 'scores holds politeness, expected kindness = "FIELD"'),
-        (
-            "politeness.toml",
-            POLITENESS + "enum = [0, 5, 11]\n",
-            "schema.properties.score.enum holds 11, beyond the scale [0, 10]; change one of them",
-        ),
-        ("politeness.md", "Is it polite?", "prompt has no {answer}, without which there is nothing to judge"),
-        ("politeness.txt", "Is {answer} {claim}?", "prompt has {claim}, which only claim_support is given"),
-        ("politeness.txt", "Is {answr} ok?", "unknown placeholder {answr}; did you mean 'answer'? allowed: {answer}, "),
-        ("correctness.txt", "{question} {answer} {Truth}", "unknown placeholder {Truth}; allowed: {answer}, "),
-    ],
-)
-def test_a_mistake_in_a_rubric_is_one_line_before_anything_is_asked(own: Project, name: str, text: str, problem: str):
-    own.write(f"rubrics/{name}", text)
+MISTAKES = {
+    "groundednes.toml": (POLITENESS, "unknown rubric 'groundednes'; did you mean 'groundedness'?"),
+    "Correctness.md": (IN_WORDS, "unknown rubric 'Correctness'; did you mean 'correctness'?"),
+    "be polite.md": (IN_WORDS, "'be polite' cannot be a metric's name"),
+    "kindness.toml": (POLITENESS, 'scores holds politeness, expected kindness = "FIELD"'),
+    "politeness.toml": (
+        POLITENESS + "enum = [0, 5, 11]\n",
+        "schema.properties.score.enum holds 11, beyond the scale [0, 10]; change one of them",
+    ),
+    "warmth.md": ("Is it polite?", "prompt has no {answer}, without which there is nothing to judge"),
+    "tact.txt": ("Is {answer} {claim}?", "prompt has {claim}, which only claim_support is given"),
+    "order.txt": ("Is {answr} ok?", "unknown placeholder {answr}; did you mean 'answer'? allowed: {answer}, "),
+    "correctness.txt": ("{question} {answer} {Truth}", "unknown placeholder {Truth}; allowed: {answer}, "),
+    "calm.md": ("Is {answer} calm?", ""),
+    "calm.toml": (POLITENESS.replace("politeness", "calm"), "calm.md is the same rubric; keep one of the two"),
+}
+
+
+def test_mistakes_in_rubrics_are_a_line_each_before_anything_is_asked(own: Project):
+    for name, (text, _) in MISTAKES.items():
+        own.write(f"rubrics/{name}", text)
     result = own.run("--rageval-judge", "stub:0.9")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    stem = name.partition(".")[0]
-    (line,) = [line for line in result.errlines if f"rubrics/{stem}" in line]
-    assert problem in line
+    for name, (_, problem) in MISTAKES.items():
+        lines = [line for line in result.errlines if f"rubrics/{name}" in line]
+        assert [problem in line for line in lines] == [True] * bool(problem), name
     assert not own.runs
+
+
+def test_a_rubric_is_not_called_as_a_metric_that_no_judge_scores(own: Project):
+    own.write("rubrics/mrr.md", IN_WORDS)
+    result = own.run("--rageval-judge", "stub:0.9")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*rubrics/mrr: 'mrr' is a metric already, which no judge scores; rename the file*"])
 
 
 def test_a_prompt_in_plain_text_replaces_the_wording_of_a_shipped_rubric(own: Project):
@@ -158,10 +165,3 @@ def test_a_rubric_that_reads_a_gold_answer_is_not_asked_where_there_is_none(own:
     _, server = judged(own, {"score": 1, "reasoning": ""}, metrics="agreement")
     assert not server.chats
     assert record(own)["skipped_metrics"]["agreement"] == "no gold answer is labelled"
-
-
-def test_two_files_of_one_rubric_are_a_mistake(own: Project):
-    own.write("rubrics/politeness.md", "Is {answer} polite?")
-    own.write("rubrics/politeness.toml", POLITENESS)
-    result = own.run("--rageval-judge", "stub:0.9")
-    result.stderr.fnmatch_lines(["*rubrics/politeness.toml: politeness.md is the same rubric; keep one of the two"])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from processes import PATIENCE_S, ending, open_files
+from processes import PATIENCE_S, open_files
 from project import Project, a_case, a_missed_case
 
 CASES = [a_case(f"q{n}", f"boiling {n}") for n in range(4)]
@@ -263,24 +262,3 @@ def rag_client(): return Client()
     (project.path / "reports/runs/x/config.json").write_text("{")
     project.run("--rageval-resume", "x")
     assert open_files(project.path) == []
-
-
-@pytest.mark.child_process
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_other_signals_end_a_run_as_ctrl_c_does(project: Project, name: str):
-    project.cases(CASES)
-    signalling = f"""
-import os, signal
-def pytest_runtest_setup(item):
-    if item.name == "q2":
-        os.kill(os.getpid(), signal.{name})
-"""
-    project.write("conftest.py", signalling)
-    number = getattr(signal, name)
-    inherited = signal.signal(number, signal.SIG_DFL)  # these tests may themselves run under nohup
-    process = project.start(stdout=subprocess.PIPE)
-    signal.signal(number, inherited)
-    output = ending(process)
-    assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
-    assert project.metrics()["partial"] is True
-    assert project.metrics()["total_tests"] == len(project.records()) == 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from project import Project, a_case
 
@@ -30,11 +28,6 @@ def wavering(project: Project) -> Project:
     return project
 
 
-def records(project: Project) -> list[dict]:
-    lines = (project.runs[-1] / "results.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
 def test_the_mean_over_trials_is_gated(wavering: Project):
     wavering.run("--rageval-repeat", "3", "--rageval-gate", "recall_any@5 >= 0.6").assert_outcomes(passed=2)
     result = wavering.run("--rageval-repeat", "3", "--rageval-gate", "recall_any@5 >= 0.7")
@@ -44,7 +37,7 @@ def test_the_mean_over_trials_is_gated(wavering: Project):
 
 def test_each_trial_is_recorded_and_the_spread_reported(wavering: Project):
     result = wavering.run("--rageval-repeat", "3", "--rageval-gate", "recall_any@5 >= 0.6")
-    kept = [(one["test_case_id"], one["trial"], one["verdict"]["trial_passed"]) for one in records(wavering)]
+    kept = [(one["test_case_id"], one["trial"], one["verdict"]["trial_passed"]) for one in wavering.results()]
     assert sorted(kept) == [
         ("steady", 0, True), ("steady", 1, True), ("steady", 2, True),
         ("wavering", 0, True), ("wavering", 1, True), ("wavering", 2, False),
@@ -72,15 +65,10 @@ def test_a_trial_that_breaks_is_an_error_of_its_case(wavering: Project):
 
 @pytest.mark.parametrize("how", [[], ["-n", "1"]])
 def test_a_test_of_the_users_own_repeats_too(wavering: Project, how: list[str]):
-    wavering.write(
-        "test_own.py",
-        "import pytest\n"
-        '@pytest.mark.rageval("evalcases/a.jsonl", select="steady")\n'
-        "def test_own(rageval, eval_case):\n"
-        '    assert rageval.evaluate(eval_case).scores["recall_any@5"] == 1\n',
-    )
+    body = "assert rageval.evaluate(eval_case).scores['recall_any@5'] == 1"
+    wavering.own_test("evalcases/a.jsonl", body, select="steady")
     wavering.run("--rageval-repeat", "2", "test_own.py", *how).assert_outcomes(passed=1)
-    assert [one["trial"] for one in records(wavering)] == [0, 1]
+    assert [one["trial"] for one in wavering.results()] == [0, 1]
 
 
 @pytest.mark.child_process
@@ -95,7 +83,7 @@ def test_workers_and_resuming_make_no_difference_to_repeats(wavering: Project):
     path.write_text("".join(kept), encoding="utf-8")
     wavering.run("--rageval-repeat", "3", "--rageval-resume", wavering.runs[-1].name).assert_outcomes(passed=2)
     assert wavering.stable_metrics() == alone
-    assert len(records(wavering)) == 6
+    assert len(wavering.results()) == 6
 
 
 PARTLY_SILENT_BOT = """
@@ -117,7 +105,7 @@ def test_a_gate_takes_the_mean_over_the_trials_in_which_it_looks(project: Projec
     # The first trial, which stands for the case, reports no chunks; the second has its gold at the top.
     result = project.run("--rageval-repeat", "2", "--rageval-gate", "recall_any@5 >= 1")
     result.assert_outcomes(passed=1)
-    assert ["recall_any@5" in one["verdict"]["unobserved"] for one in records(project)] == [True, False]
+    assert ["recall_any@5" in one["verdict"]["unobserved"] for one in project.results()] == [True, False]
 
 
 @pytest.mark.parametrize("broken", [0, 1])

@@ -1,15 +1,29 @@
-"""What a person sees of a run, whatever else shows it: lines of ours, progress that ends, chunks one by one."""
+"""What a person sees of a run: lines of ours, tables within the terminal, progress that ends."""
 
 from __future__ import annotations
 
 import re
 import sys
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from fault_server import FaultServer, gives
-from project import Project, a_case, a_missed_case, lines_with
+from processes import Terminal
+from project import ALONE, ALONE_AND_WITH_WORKERS, SOME, Project, a_case, a_missed_case, lines_with, plain
+from rich.cells import cell_len
+from stored_runs import REGISTRY, a_result
 
-ALONE_AND_WITH_WORKERS = pytest.mark.parametrize("how", [(), ("-n", "1")], ids=["alone", "with workers"])
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.model import CaseResult, Judgement
+from pytest_rageval.plan import make_plan
+from pytest_rageval.plugin.display.progress_line import WorkersProgress, rows_text
+from pytest_rageval.plugin.display.run_verdict import SummarisedText, summarised
+from pytest_rageval.runs.records import result_record
+from pytest_rageval.runs.row import Row
+
 HANGS = "import time\n\ndef answer(question):\n    time.sleep(20)\n"
 
 
@@ -92,14 +106,11 @@ def test_an_error_of_the_target_is_one_line_without_a_place_of_ours(project: Pro
 
 def test_a_test_over_cases_is_found_by_the_id_of_its_case_in_any_script(project: Project):
     project.cases([a_case("한국어-질문"), a_case("boil")], "tests/cases.jsonl")
-    project.write(
-        "tests/test_mine.py",
-        "import pytest\n\n@pytest.mark.rageval('cases.jsonl')\ndef test_it(eval_case):\n    assert eval_case.id\n",
-    )
+    project.own_test("cases.jsonl", "assert eval_case.id", "tests/test_mine.py")
     project.run("tests", "-k", "한국어").assert_outcomes(passed=1, deselected=1)
     allowed = "disable_test_id_escaping_and_forfeit_all_rights_to_community_support=true"
     assert (
-        "tests/test_mine.py::test_it[한국어-질문]"
+        "tests/test_mine.py::test_own[한국어-질문]"
         in project.run("tests", "--collect-only", "-q", "-o", allowed).outlines
     )
 
@@ -138,3 +149,190 @@ def test_chunks_that_are_sent_where_nothing_is_read_are_said_once(project: Proje
     assert len(lines_with(result, note)) == 1
     with FaultServer(gives({"answer": "Water boils.", "debug": {"retrieved_chunks": [chunk]}})) as server:
         assert not lines_with(project.run("--rageval-target", server.url, *how), note)
+
+
+@pytest.mark.parametrize("how", [(), ("-n", "1")], ids=["alone", "with workers"])
+def test_the_short_summary_says_why_a_case_and_a_gate_of_the_run_failed(project: Project, how: tuple[str, ...]):
+    project.configure('target = "bot:answer"\n[tool.rageval.gates]\nrun = ["recall_any@5 >= 0.9"]')
+    project.cases([a_case("boil"), a_missed_case("missed")])
+    project.run(*how).stdout.fnmatch_lines(
+        [
+            "FAILED evalcases/a.jsonl::missed - recall_any@5 is 0, gate >= 1 (L2_doc_ret*",
+            "FAILED rageval-gates::recall_any@5 - recall_any@5 is 0.5, gate >= 0.9",
+        ]
+    )
+
+
+def test_where_pytest_looks_for_the_place_of_a_crash_it_gets_the_text():
+    text = summarised("mrr is 0, gate >= 1\n  question   Why?", "a.jsonl", 3)
+    assert isinstance(text, SummarisedText)
+    assert text == text.reprcrash.message == "mrr is 0, gate >= 1\n  question   Why?"
+    assert (text.reprcrash.path, text.reprcrash.lineno) == ("a.jsonl", 3)
+    assert str(text.reprcrash) == "a.jsonl:3: mrr is 0, gate >= 1"
+    skipped = ("a.jsonl", 1, "Skipped: no gold")
+    assert summarised(skipped, "a.jsonl", 3) is skipped
+    assert summarised(None, "a.jsonl", 3) is None
+
+
+CATEGORIES = ("사실관계 확인 질문", "multi_hop", "specificity", "conflict")
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_no_table_is_wider_than_the_terminal(project: Project, monkeypatch: pytest.MonkeyPatch, width: int):
+    monkeypatch.setenv("COLUMNS", str(width))
+    cases = [a_case(f"물-{number}", category=CATEGORIES[number % 4], domain="물") for number in range(8)]
+    project.cases(cases)
+    project.run("--rageval-update-baseline")
+    lines = project.run("-v").outlines
+    table = lines[next(number for number, line in enumerate(lines) if line.lstrip().startswith("cases")) :]
+    table = table[: next(number for number, line in enumerate(table) if line.startswith("judge:"))]
+    assert any("사실관계" in line for line in table)
+    assert [line for line in table if cell_len(line) > width] == []
+
+
+def test_the_verdict_is_the_first_line_of_the_summary(project: Project):
+    project.cases(SOME)
+    lines = project.run().outlines
+    head = next(number for number, line in enumerate(lines) if line.startswith("=") and " rageval " in line)
+    assert lines[head + 1] == "○ No baseline: 0 cases fail, 0 errors, 4 of 4 pass. No gate of the run is set."
+
+
+SLOW = """
+import bot, os, time
+def answer(question):
+    try:
+        os.close(os.open("first", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        while not os.path.exists("gate"):
+            time.sleep(0.02)
+    return bot.answer(question)
+"""
+"""Answers the first question of a run, and the others once there is a gate."""
+
+
+@pytest.mark.child_process
+def test_a_terminal_shows_how_far_asking_is_and_keeps_none_of_it(project: Project):
+    project.cases([a_case(f"c{number}") for number in range(3)])
+    project.write("slow.py", SLOW)
+    arguments = ("--rageval-target", "slow:answer", "--rageval-concurrency", "1")
+    shown = on_a_terminal(project, *arguments, gate_at="asked 1, judged 1, in flight 1")
+    assert "Captured" not in shown
+    assert "asked" not in last_lines(shown)
+
+
+@pytest.mark.child_process
+def test_a_terminal_shows_how_far_the_workers_are_and_keeps_none_of_it(project: Project):
+    project.cases([a_case(f"c{number}") for number in range(4)])
+    project.write("slow.py", SLOW)
+    shown = on_a_terminal(project, "-n", "2", "--rageval-target", "slow:answer", gate_at="asked 1 of 4, judged 1")
+    assert "asked" not in last_lines(shown)
+    assert "4 passed" in last_lines(shown)
+
+
+def judged(result: CaseResult, dollars: float) -> CaseResult:
+    assert result.observation is not None
+    judgement = Judgement("groundedness", {"groundedness": 0.9}, model="judge-1", cost_usd=dollars)
+    return replace(result, observation=replace(result.observation, judgements={"groundedness": judgement}))
+
+
+def test_what_workers_have_sent_is_told_with_what_judging_cost():
+    results = [judged(a_result("q1"), 0.01), judged(a_result("q2"), 0.01), a_result("q3")]
+    plan = make_plan(Settings(), REGISTRY)
+    rows = [Row.of(result_record(result, plan, "hash")) for result in results]
+    assert rows_text(rows, 5) == "asked 3 of 5, judged 2, $0.02"
+    assert rows_text([], 5) == ""
+
+
+def test_a_count_that_had_to_wait_for_the_processor_puts_off_no_other():
+    counts = list[str]()
+
+    def rows() -> list[Row]:
+        counts.append("once more")
+        time.sleep(0.1)
+        return []
+
+    config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda _: None))
+    progress = WorkersProgress(config, rows, lambda: 4)
+    for _ in range(2):
+        list(progress.pytest_runtest_logfinish())
+        time.sleep(0.3)  # less than fifty times what the count waited
+    assert len(counts) == 2
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize("how", [(), ("-n", "2")])
+def test_a_pipe_gets_no_line_of_progress(project: Project, how: tuple[str, ...]):
+    project.cases([a_case("c1")])
+    project.write(
+        "slow.py", "import bot, time\ndef answer(question):\n    time.sleep(1.2)\n    return bot.answer(question)\n"
+    )
+    result = project.run_process("--rageval-target", "slow:answer", *how)
+    result.assert_outcomes(passed=1)
+    assert "asked " not in result.stdout.str()
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_korean_names_stand_in_columns_on_a_terminal_of_any_width(project: Project, width: int):
+    project.cases([a_case(f"물-{number}", category=CATEGORIES[number % 4]) for number in range(8)])
+    shown = on_a_terminal(project, width=width, NO_COLOR="1")
+    assert "\x1b[" not in shown.replace("\x1b[K", "")
+    lines = last_lines(shown).split("\n")
+    start = next(number for number, line in enumerate(lines) if line.split()[:2] == ["cases", "passed"])
+    table = [line.rstrip() for line in lines[start : start + 6]]
+    assert table[2].split()[0] in CATEGORIES or table[2].startswith("사실관계")
+    assert {cell_len(line) for line in table} == {cell_len(table[0])}
+    assert cell_len(table[0]) <= width
+    assert [line for line in lines if line.startswith("=") and cell_len(line.rstrip()) > width] == []
+
+
+def on_a_terminal(
+    project: Project, *arguments: str, width: int = 80, gate_at: str | None = None, **environment: str
+) -> str:
+    """What a terminal gets from a run; `gate_at`: what it shows before the run may go on."""
+    command = ("-m", "pytest", *plain(arguments))
+    settings = {"TERM": "xterm", "COLUMNS": str(width), "NO_COLOR": "", **environment}
+    with Terminal(project.path, *command, **ALONE | settings) as terminal:
+        terminal.resize(width, 24)
+        if gate_at is not None:
+            terminal.until(gate_at)
+            project.write("gate", "")
+        terminal.ended()
+    return terminal.written
+
+
+def last_lines(shown: str) -> str:
+    """What stands there in the end: text behind the cursor is gone where a line was wiped, or written over."""
+    rows = []
+    for line in shown.replace("\r\n", "\n").split("\n"):
+        cells: dict[int, str] = {}
+        at = 0
+        text = line
+        while text:
+            if text.startswith("\x1b[K"):
+                cells = {place: cell for place, cell in cells.items() if place < at}
+                text = text[3:]
+            elif text.startswith("\x1b["):
+                end = next(number for number, letter in enumerate(text[2:], 2) if letter.isalpha())
+                at -= int(text[2:end]) if text[end] == "D" else 0
+                text = text[end + 1 :]
+            else:
+                cells[at] = text[0]
+                at, text = at + 1, text[1:]
+        rows.append("".join(cells[place] for place in sorted(cells)))
+    return "\n".join(rows)
+
+
+def test_the_overall_score_of_a_broken_run_says_what_it_is_of(project: Project):
+    project.write("breaking.py", "import bot\ndef answer(q):\n    assert 'boil' not in q\n    return bot.answer(q)\n")
+    project.configure('target = "breaking:answer"')
+    project.cases(SOME)
+    project.run().stdout.fnmatch_lines(["4 cases: 3 passed, 1 error · overall * of the 3 without errors"])
+
+
+def test_the_latest_run_is_the_one_begun_last_whatever_its_name(project: Project):
+    project.cases(SOME[:1])
+    for name in ("zebra", "apple"):
+        project.run("--rageval-run-id", name).assert_outcomes(passed=1)
+    assert "apple" in project.rageval("runs", "show", "latest").outlines[0]
+    assert "zebra" in project.rageval("runs", "show", "latest~1").outlines[0]

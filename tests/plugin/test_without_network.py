@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from judge_server import JudgeServer
-from project import SOME, Project, lines_with
+from project import SOME, Project
 
 pytestmark = pytest.mark.child_process
 
@@ -54,29 +54,3 @@ def test_the_demo_answers_shipped_cases(offline: Project):
     first = SHIPPED.read_text(encoding="utf-8").splitlines()[:3]
     offline.write("evalcases/a.jsonl", "\n".join(first) + "\n")
     run_offline(offline, "--rageval-target", "demo").assert_outcomes(passed=len(first))
-
-
-def test_judgements_of_a_model_are_replayed_to_the_same_metrics(offline: Project):
-    with JudgeServer() as server:
-        judge = ("--rageval-judge", f"openai:judge@{server.url}")
-        offline.run(*judge).assert_outcomes(passed=len(SOME))
-        asked, metrics = len(server.chats), offline.stable_metrics()
-        result = run_offline(offline, *judge, "--rageval-judge-cache", "replay")
-        assert len(server.chats) == asked > 0
-    result.assert_outcomes(passed=len(SOME))
-    assert offline.stable_metrics() == metrics
-    assert offline.records()["boil"]["groundedness"]["model"] == "judge"
-
-
-@pytest.mark.parametrize("server", ["http://127.0.0.1:9", "https://judge.invalid"])
-def test_a_judge_that_cannot_be_reached_is_said_in_one_line_before_a_case_is_asked(offline: Project, server: str):
-    offline.write(
-        "telling.py", "import bot\ndef answer(q):\n    open('asked', 'a').close()\n    return bot.answer(q)\n"
-    )
-    result = run_offline(offline, "--rageval-target", "telling:answer", "--rageval-judge", f"openai:judge@{server}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    (said,) = lines_with(result, "judge 'judge': the server cannot be asked: ")
-    assert f"GET {server}/v1/models: " in said
-    assert not lines_with(result, "Traceback")
-    assert not (offline.path / "asked").exists()
-    assert offline.runs == []

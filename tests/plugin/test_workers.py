@@ -1,12 +1,18 @@
-"""The same run in one process and in several: same results, nothing lost, crashes said."""
+"""Runs with workers: each case asked and recorded once, the same results, and options of xdist heeded."""
 
 from __future__ import annotations
 
 import json
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from project import SOME, Project, a_case, a_missed_case, lines_with
+
+from pytest_rageval.plugin.items import own_nodeid, without_group
+from pytest_rageval.plugin.workers.blocks import block, worker_number
+from pytest_rageval.plugin.workers.scheduling import BlockScheduling
 
 MIXED = [
     *SOME,
@@ -123,3 +129,231 @@ def test_every_line_on_disk_is_strict_json(mixed: Project):
         assert len(lines) == 18
         for line in lines:
             json.loads(line, parse_constant=pytest.fail)
+
+
+GROUPED = """
+import pytest
+def pytest_itemcollected(item):
+    item.add_marker(pytest.mark.xdist_group("one@two"))
+"""
+
+
+@pytest.fixture
+def two_files(project: Project) -> Project:
+    project.cases([a_case(f"q{n}") for n in range(3)])
+    project.write("evalcases/bad.jsonl", '{"id": "x"}\n')
+    return project
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize("how", [[], ["--continue-on-collection-errors"]])
+def test_a_broken_file_is_reported_once(two_files: Project, how: list[str]):
+    alone, divided = two_files.run(*how), two_files.run("-n", "2", *how)
+    problem = "evalcases/bad.jsonl:1:1: case 'x': question is missing"
+    assert len([line for line in divided.outlines if line == problem]) == 1
+    for result in (alone, divided):
+        assert len([line for line in result.outlines if line.startswith("ERROR evalcases/bad.jsonl")]) == 1
+    assert divided.ret == alone.ret
+    assert divided.parseoutcomes() == alone.parseoutcomes()
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize(
+    "how", [["--ignore", "evalcases/bad.jsonl"], ["--ignore-glob", "*/bad*"], ["evalcases/a.jsonl"]]
+)
+def test_a_file_that_pytest_leaves_out_is_left_out(two_files: Project, how: list[str]):
+    for workers in ([], ["-n", "1"]):
+        two_files.run(*how, *workers).assert_outcomes(passed=3)
+
+
+@pytest.mark.child_process
+def test_where_every_case_is_deselected_no_target_is_needed(project: Project):
+    project.configure("")
+    project.cases([a_case("q")])
+    project.write("test_own.py", "def test_own(): pass\n")
+    for workers in ([], ["-n", "1"]):
+        project.run("--deselect", "evalcases/a.jsonl", *workers).assert_outcomes(
+            passed=1, deselected=1 - len(workers) // 2
+        )
+
+
+@pytest.mark.child_process
+def test_a_folder_of_cases_that_is_a_link_is_collected(project: Project):
+    project.cases([a_case("q0"), a_case("q1")], "elsewhere/a.jsonl")
+    (project.path / "evalcases").symlink_to(project.path / "elsewhere", target_is_directory=True)
+    for workers in ([], ["-n", "1"]):
+        project.run("evalcases", *workers).assert_outcomes(passed=2)
+        assert set(project.outcomes()) == {"q0", "q1"}
+
+
+@pytest.mark.child_process
+def test_options_are_checked_where_there_are_no_cases(project: Project):
+    project.write("test_own.py", "def test_own(): pass\n")
+    for workers in ([], ["-n", "1"]):
+        result = project.run("--rageval-gate", "nonsense", *workers)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert lines_with(result, "--rageval-gate: gate 'nonsense' cannot be read")
+
+
+@pytest.mark.child_process
+def test_groups_draw_a_warning_and_do_not_change_keys(project: Project):
+    project.cases([a_case(f"q{n}@home") for n in range(4)])
+    project.write("conftest.py", GROUPED)
+    project.write(
+        "test_own.py",
+        """
+import pytest
+@pytest.mark.rageval("evalcases/a.jsonl", select="q1")
+def test_own(rageval, eval_case):
+    rageval.evaluate(eval_case).assert_gates()
+""",
+    )
+    project.run().assert_outcomes(passed=5)
+    metrics, keys = project.stable_metrics(), _keys(project)
+    result = project.run("-n", "2", "--dist", "loadgroup")
+    result.assert_outcomes(passed=5)
+    result.stdout.fnmatch_lines(["rageval: --dist loadgroup waits for ever where a worker dies*"])
+    assert _keys(project) == keys
+    assert project.stable_metrics() == metrics
+
+
+class _Grouped:
+    """An item whose id bears its group, as xdist writes it where pytest lets it (before 9.2)."""
+
+    nodeid = "test_own.py::test_own[q1@home]@a@b_one"
+
+    def __init__(self, *, is_grouped: bool) -> None:
+        self.config = SimpleNamespace(getoption=lambda *_: is_grouped)
+
+    def iter_markers(self, _name: str) -> list[pytest.Mark]:
+        return [pytest.mark.xdist_group("one").mark, pytest.mark.xdist_group(name="a@b").mark]
+
+
+def test_a_group_behind_a_node_id_is_no_part_of_the_key():
+    grouped: Any = _Grouped(is_grouped=True)
+    alone: Any = _Grouped(is_grouped=False)
+    assert own_nodeid(grouped) == "test_own.py::test_own[q1@home]"
+    assert own_nodeid(alone) == _Grouped.nodeid
+    assert "a.jsonl::q1@home" in without_group("a.jsonl::q1@home@a@b_one")
+
+
+def _keys(project: Project) -> set[str]:
+    lines = (project.runs[-1] / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    return {line.split('"case_key":"')[1].split('"')[0] for line in lines}
+
+
+PATIENT_BOT = """
+import asyncio, bot, os
+in_flight = 0
+async def answer(question):
+    global in_flight
+    in_flight += 1
+    with open("asked.jsonl", "a") as file:
+        file.write('["%s", %d, %d]\\n' % (question, os.getpid(), in_flight))
+    if question == "deadly" and not os.path.exists("died"):
+        open("died", "w").close()
+        os._exit(9)
+    await asyncio.sleep(.05)
+    in_flight -= 1
+    return bot.answer("boiling")
+"""
+CASES = [a_case(f"q{n}", f"boiling {n}") for n in range(30)]
+NEIGHBOUR = "import pytest\n@pytest.mark.parametrize('number', range(11))\ndef test_neighbour(number): pass\n"
+
+
+@pytest.fixture
+def patient(project: Project) -> Project:
+    project.write("patient.py", PATIENT_BOT)
+    project.configure('target = "patient:answer"\nconcurrency = 8\nretries = 0')
+    project.cases(CASES)
+    return project
+
+
+def asked(project: Project) -> list[tuple[str, int, int]]:
+    """Question, process and calls in flight there, of each call."""
+    lines = (project.path / "asked.jsonl").read_text(encoding="utf-8").splitlines()
+    return [tuple(json.loads(line)) for line in lines]
+
+
+def most_in_flight(project: Project) -> dict[int, int]:
+    return {process: max(n for _, own, n in asked(project) if own == process) for _, process, _ in asked(project)}
+
+
+@pytest.mark.child_process
+def test_each_worker_asks_ahead_and_everything_is_asked_once(patient: Project):
+    patient.write("test_neighbour.py", NEIGHBOUR)
+    patient.run("-n", "2", ".").assert_outcomes(passed=30 + 11)
+    assert sorted(question for question, _, _ in asked(patient)) == sorted(f"boiling {n}" for n in range(30))
+    assert list(most_in_flight(patient).values()) == [4, 4], "the half of `concurrency` on each of two"
+    assert patient.outcomes().keys() == {f"q{n}" for n in range(30)}
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize("how", [["--dist", "load"], ["--maxschedchunk", "1"], ["--dist", "worksteal"]])
+def test_who_says_how_tests_are_handed_out_is_heeded(patient: Project, how: list[str]):
+    patient.run("-n", "2", *how).assert_outcomes(passed=30)
+    assert set(most_in_flight(patient).values()) == {1}
+    assert len(asked(patient)) == 30
+
+
+@pytest.mark.child_process
+def test_a_scheduler_of_the_project_is_heeded(patient: Project):
+    patient.write(
+        "conftest.py",
+        "from xdist.scheduler import LoadFileScheduling\n"
+        "def pytest_xdist_make_scheduler(config, log):\n"
+        "    return LoadFileScheduling(config, log)\n",
+    )
+    patient.run("-n", "2").assert_outcomes(passed=30)
+    assert len(asked(patient)) == 30
+
+
+@pytest.mark.child_process
+def test_a_worker_that_dies_is_said_and_no_case_is_blamed_for_another(patient: Project):
+    patient.cases([*CASES[:10], a_case("deadly", "deadly"), *CASES[10:]])
+    result = patient.run("-n", "2")
+    result.assert_outcomes(passed=31)
+    result.stdout.fnmatch_lines(["*worker gw0 died; the * tests that it had left went to another*"])
+    assert set(patient.outcomes().values()) == {"passed"}
+    assert len(asked(patient)) <= 31 + 4 * 5, "hardly more than what was in flight is asked twice"
+
+
+@pytest.mark.child_process
+def test_fewer_cases_than_workers(patient: Project):
+    patient.cases(CASES[:1])
+    patient.write("test_neighbour.py", NEIGHBOUR)
+    patient.run("-n", "3", ".").assert_outcomes(passed=1 + 11)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 7])
+@pytest.mark.parametrize("count", [0, 1, 6, 20])
+def test_blocks_are_all_of_it_in_order(count: int, workers: int):
+    things = list(range(count))
+    blocks = [list(block(things, worker, workers)) for worker in range(workers)]
+    assert [thing for own in blocks for thing in own] == things
+    assert max(map(len, blocks)) - min(map(len, blocks)) <= 1
+
+
+def test_a_worker_that_came_later_has_no_block():
+    assert list(block([1, 2], worker_number("gw2"), 2)) == []
+    assert list(block([1, 2], worker_number("mine"), 2)) == []
+
+
+class TwoWorkers:
+    """All of a configuration that a scheduler of xdist asks for."""
+
+    def getvalue(self, name: str) -> Any:
+        return {"tx": ["popen", "popen"], "maxschedchunk": None}[name]
+
+    getoption = getvalue
+
+
+def test_the_collection_of_a_worker_that_was_told_to_end_is_not_taken():
+    """xdist takes it where another worker dies meanwhile, though it never added the worker: an internal error."""
+    config: Any = TwoWorkers()
+    session: Any = None
+    scheduling = BlockScheduling(config, None, (), session)
+    scheduling.add_node("gw3")
+    scheduling.add_node_collection("gw2", ["a"])
+    assert scheduling.nodes == ["gw3"]
+    assert not scheduling.node2collection

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
-from stored_pair import a_chunk, compared, store
-from two_runs import a_row
+from stored_runs import a_chunk, a_row, compared_runs, store
 
 from pytest_rageval.render.markdown.comparison_markdown import LONGEST, comparison_markdown
 from pytest_rageval.render.text.comparison_terminal import comparison_lines
@@ -37,7 +36,7 @@ def content_of(
     store(tmp_path, "a", [a_row(one, mrr=1.0, groups=groups) for one in keys], records=before, description=text)
     rows = [a_row(one, mrr=0.0, groups=groups, outcome="failed", failed=(("mrr", "tag"),)) for one in keys]
     store(tmp_path, "b", rows, records=after, config={"params": {"prompt": text}})
-    return compared(tmp_path, "a", "b").content
+    return compared_runs(tmp_path, "a", "b").content
 
 
 def terminal(content: Mapping[str, Any], width: int = 100) -> list[str]:
@@ -141,7 +140,7 @@ def test_a_comment_is_never_too_long_for_a_pull_request(tmp_path: Path, text: st
 def test_what_one_side_kept_no_record_of_is_said_in_every_form(tmp_path: Path):
     content_of(tmp_path)
     (tmp_path / "runs/a/results.jsonl").unlink()
-    content = compared(tmp_path, "a", "b").content
+    content = compared_runs(tmp_path, "a", "b").content
     assert "answer before  no record was kept" in "\n".join(terminal(content))
     assert "- answer before: <code>no record was kept</code>" in comparison_markdown(content)
 
@@ -149,7 +148,7 @@ def test_what_one_side_kept_no_record_of_is_said_in_every_form(tmp_path: Path):
 def test_a_refused_comparison_says_so_first_in_every_form(tmp_path: Path):
     store(tmp_path, "a", [a_row("a.jsonl::q", mrr=1.0)])
     store(tmp_path, "b", [a_row("a.jsonl::q", mrr=1.0, content_hash="other")])
-    content = compared(tmp_path, "a", "b").content
+    content = compared_runs(tmp_path, "a", "b").content
     assert terminal(content)[0].startswith("≠ Not comparable: ")
     assert comparison_markdown(content).startswith("## ❌ ≠ Not comparable: ")
 
@@ -157,6 +156,6 @@ def test_a_refused_comparison_says_so_first_in_every_form(tmp_path: Path):
 def test_what_was_ignored_stands_in_every_form(tmp_path: Path):
     store(tmp_path, "a", [a_row("a.jsonl::q", mrr=1.0)])
     store(tmp_path, "b", [a_row("a.jsonl::q", mrr=1.0, content_hash="other")])
-    content = compared(tmp_path, "a", "b", ignore=True).content
+    content = compared_runs(tmp_path, "a", "b", ignore=True).content
     for text in ("\n".join(terminal(content)), comparison_markdown(content)):
         assert "compared in spite of: dataset was" in text

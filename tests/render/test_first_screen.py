@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from chromium import Chromium
-from page_states import STATES, a_page, write_page
+from browser import Chromium
+from stored_runs import STATES, a_page, write_page
 
 pytestmark = pytest.mark.browser
 SEEN_AT_ONCE = (".verdict .word", ".verdict .count", ".verdict .gates", ".verdict .against", ".tile .figure",

@@ -8,8 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from fault_server import FaultServer
-from github_comments import GitHub
+from fault_server import FaultServer, GitHub
 from markdown_it import MarkdownIt
 from project import SOME, Project, a_case, a_missed_case
 

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from fault_server import FaultServer
-from github_comments import GitHub
-from in_process import ALONE
-from project import SOME, Project, a_missed_case
+from fault_server import FaultServer, GitHub
+from project import ALONE, SOME, Project, a_missed_case
 
 ACTION = Path(__file__).parent.parent.parent / "action.yml"
 STEP_LIMIT = 120.0

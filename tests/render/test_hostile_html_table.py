@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attacks import PAYLOADS, hostile_run
-from chromium import Chromium, OpenPage
-from page_states import page_between
+from browser import Chromium, OpenPage
+from hostile import PAYLOADS, hostile_run
 from project import Project, a_case
+from stored_runs import page_between
 
 from pytest_rageval.render.html.table_parts import CaseTable
 from pytest_rageval.text import printable

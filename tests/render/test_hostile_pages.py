@@ -9,14 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import attacks
+import hostile
 import pytest
-from attacks import PAYLOADS, hostile_comparison, hostile_rows, hostile_run
-from chromium import Chromium, OpenPage
+from browser import Chromium, OpenPage
+from hostile import PAYLOADS, hostile_comparison, hostile_rows, hostile_run
 from jinja2 import DictLoader
-from page_states import page_between, write_page
-from stored_pair import a_record
-from two_runs import a_row
+from stored_runs import a_record, a_row, page_between, write_page
 
 from pytest_rageval.render.html import environment, first_screen, table_parts
 from pytest_rageval.render.html.environment import case_address
@@ -170,8 +168,8 @@ def called_directly(page: PageRun) -> Iterator[str]:
 def few(tmp_path_factory: pytest.TempPathFactory) -> PageRun:
     """The hostile comparison of a few cases: it is rendered once for each macro."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attacks, "PAYLOADS", ("<b>plain</b>", PAYLOADS[0], PAYLOADS[15]))
-        return attacks.hostile_comparison(tmp_path_factory.mktemp("few"))
+        patch.setattr(hostile, "PAYLOADS", ("<b>plain</b>", PAYLOADS[0], PAYLOADS[15]))
+        return hostile.hostile_comparison(tmp_path_factory.mktemp("few"))
 
 
 def macros() -> list[str]:

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Chromium, OpenPage
-from page_states import PLAN, a_full_record, an_observation, page_between, write_page
-from stored_pair import store
-from two_runs import a_row
+from browser import Chromium, OpenPage
+from stored_runs import PAGE_PLAN, a_full_record, a_row, an_observation, page_between, store, write_page
 
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import case_address
@@ -46,7 +44,7 @@ def store_texts(reports: Path, run_id: str, ending: str, outcome: str) -> None:
         )
         for row, answer in zip(rows, ANSWERS.values(), strict=True)
     }
-    folder = store(reports, run_id, rows, plan=PLAN, records=records)
+    folder = store(reports, run_id, rows, plan=PAGE_PLAN, records=records)
     lines = (
         to_line(an_observation(row, f"{answer}?", answer=f"{LONG} indeed")) + "\n"
         for row, answer in zip(rows, ANSWERS.values(), strict=True)

@@ -11,10 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_states import LONG, PLAN, a_full_record, a_page, an_observation, page_between, some_cases, store_full
 from project import SOME, Project
-from stored_pair import a_chunk, store
-from two_runs import a_plan
+from stored_runs import (
+    LONG,
+    PAGE_PLAN,
+    a_chunk,
+    a_full_record,
+    a_page,
+    a_plan,
+    an_observation,
+    page_between,
+    some_cases,
+    store,
+    store_full,
+)
 
 from pytest_rageval.numbers import score_text
 from pytest_rageval.render.html import first_screen, sections
@@ -65,7 +75,7 @@ def test_a_gold_beyond_k_is_said_with_its_rank(tmp_path: Path):
     rows = [replace(row, failed=(("recall_any@5", "L2_doc_retrieval_fail"),)) for row in some_cases(1, cases=1)]
     chunks = [*(a_chunk(rank, f"{rank}.md") for rank in range(1, 8)), a_chunk(8, "stock/north.md", [0])]
     records = {row.key: a_full_record(row, retrieved_chunks=chunks) for row in rows}
-    store(tmp_path, "now", rows, plan=PLAN, records=records)
+    store(tmp_path, "now", rows, plan=PAGE_PLAN, records=records)
     body = body_of(report_html(page_between(tmp_path, None, "now")))
     assert "gold 1 “stock/north.md” stands at rank 8, beyond k = 5" in body
 
@@ -158,7 +168,7 @@ def test_a_regressed_metric_names_its_cases_the_largest_fall_first(tmp_path: Pat
 def test_a_change_of_k_is_one_setting_and_metrics_pair_across_it(tmp_path: Path):
     rows = some_cases(cases=8)
     other = [replace(row, scores={name.replace("@5", "@2"): 0.5 for name in row.scores}) for row in rows]
-    store(tmp_path, "before", rows, plan=PLAN)
+    store(tmp_path, "before", rows, plan=PAGE_PLAN)
     store(tmp_path, "now", other, plan=a_plan("recall_any", "mrr", "token_f1", "context_recall", k=2), config={"k": 2})
     page = page_between(tmp_path, "before", "now")
     assert page.changed_settings() == [("k", "5", "2")]
@@ -201,7 +211,7 @@ def test_a_small_step_looks_small():
 def a_case_body(tmp_path: Path, record: dict[str, Any], line: dict[str, Any] | None = None, trials: int = 1) -> str:
     """The page of one failing case, whose record and line of observations hold these fields as well."""
     rows = [replace(some_cases(1, cases=1)[0], trial=number) for number in range(trials)]
-    folder = store(tmp_path, "now", rows, plan=PLAN, records={rows[0].key: a_full_record(rows[0], **record)})
+    folder = store(tmp_path, "now", rows, plan=PAGE_PLAN, records={rows[0].key: a_full_record(rows[0], **record)})
     lines = [an_observation(row) | (line or {}) for row in rows]
     (folder / "observations.jsonl").write_text("".join(to_line(each) + "\n" for each in lines), encoding="utf-8")
     return body_of(report_html(page_between(tmp_path, None, "now")))

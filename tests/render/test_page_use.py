@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from chromium import Chromium, OpenPage
-from page_states import CASES, LONG, a_page, page_between, some_cases, store_full, write_page
+from browser import Chromium, OpenPage
 from project import SOME, Project
+from stored_runs import CASES, LONG, a_page, page_between, some_cases, store_full, write_page
 
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import case_address

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from chromium import Chromium
+from browser import Chromium
 from project import Project
 from scored_bot import ScoredBot
 

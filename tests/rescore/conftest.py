@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stored_runs import StoredProject
+from project import StoredProject
 
 
 @pytest.fixture(scope="module")

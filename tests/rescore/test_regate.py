@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from project import SOME, a_case, a_missed_case
-from stored_runs import RUN, TABLE, StoredProject, command, problems
+from project import RUN, SOME, TABLE, StoredProject, a_case, a_missed_case, command, problems
 
 GROUP = [{"rel_path": "notes/water.md"}, {"rel_path": "notes/sea.md"}]
 CASES = [

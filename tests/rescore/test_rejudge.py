@@ -15,8 +15,7 @@ import pytest
 from fault_server import hangs, status
 from judge_server import JudgeServer
 from processes import PATIENCE_S, running, wait_until
-from project import SOME, a_case, a_missed_case
-from stored_runs import RUN, StoredProject, command, problems
+from project import RUN, SOME, StoredProject, a_case, a_missed_case, command, problems
 
 CASES = [*SOME[:3], a_missed_case("missed")]
 

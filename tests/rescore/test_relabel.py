@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from project import SOME, a_case, a_missed_case
-from stored_runs import RUN, StoredProject, command, problems
+from project import RUN, SOME, StoredProject, a_case, a_missed_case, command, problems
 
 CASES = [*SOME, a_missed_case("missed")]
 MENDED = a_case("missed")

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from project import SOME, a_case, a_missed_case
-from resealed import change_lines
-from stored_runs import RUN, StoredProject, command, problems
+from project import RUN, SOME, StoredProject, a_case, a_missed_case, command, problems
+from stored_runs import change_lines
 
 from pytest_rageval.runs.folder import RunFolder
 

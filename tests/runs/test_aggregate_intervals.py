@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from two_runs import a_plan, a_row
+from stored_runs import a_plan, a_row
 
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.row import Row

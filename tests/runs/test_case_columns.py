@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from two_runs import a_row
+from stored_runs import a_row
 
 from pytest_rageval.runs.columns import CaseColumns, shared_cases, values_at
 from pytest_rageval.runs.row import CaseScores

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stored_pair import compared, store
-from two_runs import a_row
+from stored_runs import a_row, compared_runs, store
 
 from pytest_rageval.runs.config_diff import SettingChange, change_text, config_changes, setting_text
 from pytest_rageval.runs.history import read_history
@@ -48,7 +47,7 @@ def test_history_and_compare_tell_the_same_differences(tmp_path: Path, changed: 
         store(tmp_path, f"r{day}", rows, config=config, volatile={"timestamp": f"2026-03-0{day}T12:00:00+00:00"})
     (_, after), _ = read_history(tmp_path)
     of_history = [change._asdict() for change in after.changes]
-    assert of_history == compared(tmp_path, "r1", "r2", ignore=True).content["configuration"]
+    assert of_history == compared_runs(tmp_path, "r1", "r2", ignore=True).content["configuration"]
     assert [change["name"] for change in of_history] == names
 
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from kept_runs import a_result, a_run, at, rewrite
+from stored_runs import a_result, a_run, at, rewrite
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.config_diff import flat_settings, setting_changes

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from kept_runs import a_result, a_run, at
+from stored_runs import a_result, a_run, at
 
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.prune import KeptRun, Pruned, kept_run, kept_runs, may_go, remove

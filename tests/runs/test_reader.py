@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kept_runs import a_result, a_run
+from stored_runs import a_result, a_run
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.lock import take_lock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kept_runs import a_result, a_run, an_error
+from stored_runs import a_result, a_run, an_error
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.reader import StoredRun

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from kept_runs import a_result, a_run
+from stored_runs import a_result, a_run
 
 from pytest_rageval.cli.compare import compare
 from pytest_rageval.cli.explain import explain

@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from resealed import change_lines
-from two_runs import a_row
+from stored_runs import a_row, change_lines
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.columns import SCORES, read_scores, scores_of, write_scores

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from kept_runs import a_result
-from two_runs import a_row
+from stored_runs import a_result, a_row
 
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.model import Problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kept_runs import REGISTRY, a_result
+from stored_runs import REGISTRY, a_result
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.plan import make_plan

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
-from one_process_cluster import CrewOfOneProcess, OneProcessCluster
 from project import Project, a_case
-from run_files import stable_bytes
+from stored_runs import stable_bytes
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.config.project import Project as Configured
@@ -17,11 +16,68 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import Prepared, prepare, run_configuration
 from pytest_rageval.runs.results_file import put_in_order
-from pytest_rageval.scale.assignment import WorkerShare
+from pytest_rageval.scale.assignment import WorkerShare, assignment
 from pytest_rageval.scale.block import Block
 from pytest_rageval.scale.cluster_run import ClusterRun, crew_size
-from pytest_rageval.scale.dispatch import Begun, Came, Ended, Event
+from pytest_rageval.scale.dispatch import Begun, Came, Ended, Event, Lost
+from pytest_rageval.scale.portion_worker import PortionWorker
 from pytest_rageval.session import RunSession
+
+
+class CrewOfOneProcess:
+    """Workers; after `loses` blocks one of them is lost, once."""
+
+    def __init__(self, prepared: Prepared, config_hash: str, loses: int | None = None) -> None:
+        self._prepared, self._config_hash, self._loses = prepared, config_hash, loses
+        self._workers: dict[int, PortionWorker] = {}
+        self._streams: dict[int, Iterator[Block]] = {}
+        self._events: list[Event] = []
+
+    def start(self, share: WorkerShare) -> None:
+        self._workers[share.number] = worker = PortionWorker()
+        self._streams.pop(share.number, None)
+        self._events.append(Begun(share.number, worker.begin(assignment(self._prepared, share).to_json())))
+
+    def give(self, worker: int, portion: str) -> None:
+        self._streams[worker] = self._workers[worker].blocks(portion, self._config_hash)
+
+    def events(self) -> Collection[Event]:
+        events, self._events = self._events, []
+        return events or [self._next(worker) for worker in list(self._streams)]
+
+    def _next(self, worker: int) -> Event:
+        if self._loses == 0:
+            self._loses = None
+            self._streams.pop(worker)
+            return Lost(worker, "the machine is off")
+        block = next(self._streams[worker], None)
+        if block is None:
+            del self._streams[worker]
+            return Ended(worker)
+        self._loses = self._loses and self._loses - 1
+        return Came(worker, block)
+
+    def notes(self) -> list[str]:
+        return []
+
+    def close(self) -> None:
+        for worker in self._workers.values():
+            worker.end()
+
+
+class OneProcessCluster:
+    """In the place of `RayCluster`, as the command sees it."""
+
+    cpus = 2
+
+    def __init__(self, address: str | None = None) -> None:
+        self.address = address
+
+    def crew(self, prepared: Prepared, config_hash: str) -> CrewOfOneProcess:
+        return CrewOfOneProcess(prepared, config_hash)
+
+    def close(self) -> None:
+        """There is nothing to leave."""
 
 
 @pytest.fixture

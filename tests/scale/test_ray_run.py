@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from processes import ending, kill, wait_until
 from project import Project, a_case, a_missed_case
-from run_files import stable_bytes
+from stored_runs import stable_bytes
 
 ray_cluster = pytest.importorskip("ray.cluster_utils", reason="pip install 'pytest-rageval[ray]'")
 

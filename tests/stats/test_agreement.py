@@ -7,9 +7,9 @@ import math
 import random
 
 import pytest
-from effort import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import rounds
 from scipy.stats import mannwhitneyu, spearmanr
 
 from pytest_rageval.stats.agreement import (

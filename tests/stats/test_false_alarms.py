@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from effort import rounds
+from processes import rounds
 
 from pytest_rageval.comparison.changes import Change, Pairs, paired_change, with_adjusted_p
 from pytest_rageval.stats.paired_test import LEVEL

@@ -13,15 +13,21 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 import socket
 import struct
 import threading
 import time
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+import pytest
+
+from pytest_rageval.http.client import HttpReply, SlottedClient
+from pytest_rageval.http.failures import HttpFailure
 
 
 @dataclass(frozen=True)
@@ -235,3 +241,56 @@ def gzip_bomb(megabytes: int, layers: int = 1) -> Behaviour:
         packer = zlib.compressobj(9, wbits=31)
         packed = packer.compress(packed) + packer.flush()
     return status(200, packed, content_encoding=", ".join(["gzip"] * layers))
+
+
+class GitHub:
+    """Behaviour of a server: comments by id, and the tokens that were sent."""
+
+    def __init__(self, *comments: str) -> None:
+        self.comments = dict(enumerate(comments, 1))
+        self.refusal: int | None = None
+        self.tokens: set[str] = set()
+
+    async def __call__(self, connection: Connection) -> None:
+        request = connection.request
+        self.tokens.add(request.headers.get("authorization", ""))
+        if self.refusal is not None:
+            await connection.reply(self.refusal, b'{"message": "Resource not accessible by integration"}')
+            return
+        await connection.reply(200, json.dumps(self._reply(request.method, request.path, request.body)).encode())
+
+    def _reply(self, method: str, path: str, body: bytes) -> Any:
+        if method == "GET":
+            page = int(re.search(r"[?&]page=(\d+)", path)[1])  # type: ignore[index]
+            listed = [{"id": number, "body": text} for number, text in self.comments.items()]
+            return listed[100 * (page - 1) : 100 * page]
+        number = int(path.rpartition("/")[2]) if method == "PATCH" else len(self.comments) + 1
+        self.comments[number] = json.loads(body)["body"]
+        return {"html_url": f"https://github.com/o/r/pull/7#issuecomment-{number}"}
+
+
+T = TypeVar("T")
+YES = {"answer": "yes"}
+QUICK = 0.01
+
+
+def with_client(use: Callable[[SlottedClient], Coroutine[Any, Any, T]], **options: Any) -> T:
+    async def run() -> T:
+        client = SlottedClient(**{"backoff": QUICK, "timeout": 20.0} | options)
+        try:
+            return await use(client)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(run())
+
+
+def get(url: str, **options: Any) -> HttpReply:
+    return with_client(lambda client: client.request("GET", url), **options)
+
+
+def failure_of(url: str, **options: Any) -> HttpFailure:
+    with pytest.raises(HttpFailure) as caught:
+        get(url, **options)
+    assert "\n" not in str(caught.value)
+    return caught.value

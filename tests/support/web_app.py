@@ -1,25 +1,31 @@
-"""The web app on a free port of this machine, served by its real server in a thread, and a client of it."""
+"""The web app on a free port, served by its real server in a thread; a client of it, its forms, datasets and jobs."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from chromium import LOGINS
+from browser import LOGINS
 from processes import PATIENCE_S
+from project import FOUNDING
 
 from pytest_rageval.web.app import create_web_app
+from pytest_rageval.web.jobs.job_status import JobStatus
+from pytest_rageval.web.jobs.jobs import Jobs, Order
 from pytest_rageval.web.server import make_server, open_socket
 from pytest_rageval.web.site import WebLimits, WebSettings
+from pytest_rageval.web.versions.dataset_store import DatasetStore
 
 TOKEN = "the-token-of-the-app-in-tests-which-nobody-guesses"
 """What the app asks for unless a test says otherwise; its own are random."""
@@ -124,3 +130,193 @@ def web_app(tmp_path: Path) -> Iterator[WebApp]:
     """The app over an empty project."""
     with served(tmp_path) as app:
         yield app
+
+
+Fields = dict[str, str | list[str]]
+
+
+class _Forms(HTMLParser):
+    """The forms of a page that write, each with its address and its fields."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forms: list[tuple[str, Fields]] = []
+        self._field: str | None = None
+        self._text = ""
+        self._is_open = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "form" and given.get("method") == "post":
+            self.forms.append((given["action"], {}))
+            self._is_open = True
+        elif not self._is_open:
+            return
+        elif tag == "input":
+            self._take_input(given)
+        elif tag == "textarea":
+            self._field, self._text = given["name"], ""
+        elif tag == "select":
+            self._field = given["name"]
+            self._is_first = True
+        elif tag == "option" and self._field is not None and (self._is_first or "selected" in given):
+            self._choose(self._field, given["value"])
+
+    def _take_input(self, given: dict[str, str]) -> None:
+        kind = given.get("type", "text")
+        if kind == "file" or "name" not in given or (kind in ("checkbox", "radio") and "checked" not in given):
+            return
+        self._add(given["name"], given.get("value", "on" if kind in ("checkbox", "radio") else ""))
+
+    def _choose(self, name: str, value: str) -> None:
+        fields = self.forms[-1][1]
+        if self._is_first:
+            self._add(name, value)
+        else:
+            there = fields[name]
+            fields[name] = [*there[:-1], value] if isinstance(there, list) else value
+        self._is_first = False
+
+    def _add(self, name: str, value: str) -> None:
+        fields = self.forms[-1][1]
+        there = fields.get(name)
+        fields[name] = value if there is None else [*(there if isinstance(there, list) else [there]), value]
+
+    def handle_data(self, data: str) -> None:
+        self._text += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "textarea" and self._field is not None:
+            # The first line break behind the tag is no part of the text, and each one is sent as CR LF.
+            self._add(self._field, re.sub(r"\r?\n", "\r\n", self._text.removeprefix("\n")))
+        if tag in ("textarea", "select"):
+            self._field = None
+        if tag == "form":
+            self._is_open = False
+
+
+def sent_by(page: str, address: str) -> Fields:
+    """What the form to this address sends as it stands, but for the word of the session; no button pressed."""
+    parser = _Forms()
+    parser.feed(page)
+    fields = next(dict(fields) for action, fields in parser.forms if action == address)
+    fields.pop("form_token")
+    return fields
+
+
+def errors_beside(page: str) -> dict[str, list[str]]:
+    """What a page says is wrong, by field."""
+    lists = re.findall(r'<ul class="field-errors" id="([^"]*)-errors">(.*?)</ul>', page, re.DOTALL)
+    return {name: re.findall(r"<li>(.*?)</li>", items, re.DOTALL) for name, items in lists}
+
+
+ONE, TWO, EVAL_SET = FOUNDING / "one.csv", FOUNDING / "two", FOUNDING / "eval_set.jsonl"
+
+
+def store_of(app: WebApp) -> DatasetStore:
+    return DatasetStore(app.settings.data)
+
+
+def upload(app: WebApp, cases: tuple[str, bytes], references: tuple[str, bytes] | None = None, **fields: str) -> str:
+    """Send files; the address of the page that shows them."""
+    response = send(app, cases, references, **fields)
+    assert response.status_code == 303, errors_beside(response.text)
+    return str(response.headers["location"])
+
+
+def send(
+    app: WebApp, cases: tuple[str, bytes], references: tuple[str, bytes] | None = None, **fields: str
+) -> httpx.Response:
+    files = {"cases": (cases[0], io.BytesIO(cases[1]))}
+    if references is not None:
+        files["references"] = (references[0], io.BytesIO(references[1]))
+    return app.post("/datasets/uploads", fields, files=files)
+
+
+def confirm(app: WebApp, address: str, **fields: str | list[str]) -> httpx.Response:
+    """Press the button that saves."""
+    return app.post(address, sent_by(app.page(address), address) | {"action": "import"} | fields)
+
+
+def imported(app: WebApp, name: str, path: Path = EVAL_SET) -> str:
+    """A dataset from a file; its slug."""
+    response = confirm(app, upload(app, (path.name, path.read_bytes())), name=name)
+    assert response.status_code == 303, response.text
+    return str(response.headers["location"]).rpartition("/")[2]
+
+
+def problems_on(page: str) -> list[str]:
+    listed = re.search(r'<ol class="rows problems">(.*?)</ol>', page, re.DOTALL)
+    return re.findall(r"<li>(.*?)</li>", listed[1]) if listed else []
+
+
+SLOW_BOT = """
+import itertools, os, time
+
+asked = itertools.count()
+
+def answer(question):
+    is_free = next(asked) < 3
+    while not is_free and "BOT_GATE" in os.environ and not os.path.exists(os.environ["BOT_GATE"]):
+        time.sleep(0.02)
+    time.sleep(float(os.environ.get("BOT_SECONDS", "0.15")))
+    os.write(2, f"key in use: {os.environ.get('BOT_API_KEY')}\\n".encode())  # past what keeps the prints of cases
+    return {"answer": "Water boils at 100 degrees.", "debug": {"retrieved_chunks": []}}
+"""
+CONFIGURATION = 'target = "slow_bot_app:answer"\nconcurrency = 1\n[gates]\ncase = ["token_f1 >= 0.1"]\n'
+
+
+def project_with_bot(root: Path, keys: str = "BOT_API_KEY=sk-test-1234567890abcdef\n") -> Jobs:
+    """A project whose bot reads `.env`: a key, and `BOT_GATE`, a file that it waits for after three answers."""
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "slow_bot_app.py").write_text(SLOW_BOT)
+    (root / ".env").write_text(keys)
+    allow_code(root, "slow_bot_app", "no_such_module")
+    return jobs_of(root)
+
+
+def jobs_of(root: Path) -> Jobs:
+    return Jobs(root / "data", root / "reports", root, root / ".env")
+
+
+def an_order(cases: int = 3, *, configuration: str = CONFIGURATION, **changes: Any) -> Order:
+    """Questions that the bot answers right."""
+    lines = [
+        json.dumps({"id": f"q{number}", "question": f"At which heat does water boil ({number})?",
+                    "gold": {"answer": "Water boils at 100 degrees."}})
+        for number in range(cases)
+    ]  # fmt: skip
+
+    def lay_out(folder: Path) -> None:
+        (folder / "rageval.toml").write_text(configuration)
+        (folder / "evalcases").mkdir()
+        (folder / "evalcases/water.jsonl").write_text("\n".join(lines) + "\n")
+
+    content: dict[str, Any] = {
+        "agent": "slow-bot", "agent_version": 2, "dataset": "water", "dataset_version": 1, "source": "connector",
+        "lay_out": lay_out, "cases": cases,
+    }  # fmt: skip
+    return Order(**content | changes)
+
+
+def until(jobs: Jobs, job_id: str, claim: Callable[[JobStatus], bool]) -> JobStatus:
+    """The job as soon as the claim is true of it."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not claim(status := jobs.status(job_id)):
+        assert time.monotonic() < deadline, (status, jobs.log(job_id))
+        time.sleep(0.03)
+    return status
+
+
+def ended(status: JobStatus) -> bool:
+    return not status.is_going
+
+
+def under_way(status: JobStatus) -> bool:
+    return status.progress.done >= 2
+
+
+def indexed(app: WebApp) -> None:
+    """Wait until all run folders are read."""
+    while "Reading run folders" in app.page("/runs"):
+        time.sleep(0.1)

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates.gate import Gate, parse_gate, resolve
-from pytest_rageval.judges.lexical.lexical_judge import LexicalJudge
+from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Source

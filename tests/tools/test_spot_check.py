@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from judge_server import JudgeServer
-from project import SOME, a_case
-from resealed import change_lines
-from stored_runs import RUN, StoredProject, command, problems
+from project import RUN, SOME, StoredProject, a_case, command, problems
+from stored_runs import change_lines
 
 from pytest_rageval.tools.spot_check import JudgementPair
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from attacks import PAYLOADS
-from web_app import WebApp, allow_code, served
-from web_forms import Fields, errors_beside, sent_by
+from web_app import Fields, WebApp, allow_code, errors_beside, sent_by, served
 
-from pytest_rageval.text import printable
 from pytest_rageval.web.versions.agent import default_prompt
 from pytest_rageval.web.versions.agent_store import AgentStore
 
@@ -38,13 +33,6 @@ def begin(app: WebApp, name: str, **fields: str | list[str]) -> str:
 
 def edited(app: WebApp, slug: str, **fields: str | list[str]) -> Fields:
     return sent_by(app.page(f"/agents/{slug}/edit"), f"/agents/{slug}") | fields
-
-
-def test_an_empty_list_is_an_instruction(web_app: WebApp):
-    page = web_app.page("/agents")
-    assert 'href="/agents/new"' in page
-    assert f"cp rageval.toml {web_app.settings.data}/agents/shop-bot/v1.toml" in page
-    assert '<a href="/agents" aria-current="page">Agents</a>' in page
 
 
 def test_an_agent_is_begun_with_the_two_judged_metrics_at_the_default_threshold(app: WebApp):
@@ -141,15 +129,6 @@ def test_no_metric_at_all_is_refused(app: WebApp):
     assert "no metric is on" in app.post("/agents", sent).text
 
 
-def test_a_key_is_never_stored(app: WebApp):
-    sent = sent_by(app.page("/agents/new"), "/agents") | {
-        "name": "Keyed", "target_kind": "http", "url": "http://h:1", "headers": 'X-Api-Key = "abcdefghijklmnop"',
-    }  # fmt: skip
-    response = app.post("/agents", sent)
-    assert "write env:NAME" in errors_beside(response.text)["headers"][0]
-    assert not any(b"abcdefghijklmnop" in path.read_bytes() for path in app.settings.data.rglob("*.toml"))
-
-
 def test_each_metric_of_the_form_says_what_it_measures_and_begins_with_the_threshold_that_is_promised(app: WebApp):
     page = app.page("/agents/new")
     assert "Judged: does the answer say the same as a gold answer, in whatever words?" in page
@@ -207,12 +186,6 @@ def test_a_prompt_is_edited_shown_word_by_word_and_reset_without_a_script(app: W
     assert store_of(app).newest(slug).agent.prompts == {}
 
 
-def test_a_wrong_prompt_is_said_beside_it(app: WebApp):
-    slug = begin(app, "Wrongly prompted")
-    response = app.post(f"/agents/{slug}", edited(app, slug, **{"prompt.reference_match": "Rate {asnwer}"}))
-    assert "unknown placeholder {asnwer}" in errors_beside(response.text)["prompt.reference_match"][0]
-
-
 def test_two_windows_that_save_one_agent_lose_nothing(app: WebApp):
     slug = begin(app, "Two windows")
     other = WebApp(app.settings, app.port)  # another browser, with a session of its own
@@ -229,24 +202,6 @@ def test_two_windows_that_save_one_agent_lose_nothing(app: WebApp):
     assert (kept["k"], kept["tags"], kept["based_on"]) == ("9", "second", "2")
     assert app.post(f"/agents/{slug}", kept).status_code == 303
     assert [version.agent.k for version in store_of(app).versions(slug)[0]] == [9, 7, 5]
-
-
-def test_windows_that_save_at_the_same_moment_get_one_version_and_conflicts(app: WebApp):
-    slug = begin(app, "At once")
-    token = app.form_token()
-    sent = [edited(app, slug, k=str(k), form_token=token) for k in range(10, 16)]
-    statuses: list[int] = []
-
-    def save(fields: Fields) -> None:
-        statuses.append(app.post(f"/agents/{slug}", fields).status_code)
-
-    threads = [threading.Thread(target=save, args=(fields,)) for fields in sent]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert sorted(statuses) == [303, 409, 409, 409, 409, 409]
-    assert store_of(app).files.numbers(slug) == [1, 2]
 
 
 def test_a_judge_that_is_the_tested_model_is_warned_about_on_the_page(app: WebApp):
@@ -302,27 +257,6 @@ def test_the_list_is_filtered_by_an_address(app: WebApp):
     assert "1 agent of" in page
     assert "Filtered one" in page
     assert "Not asked for" not in page
-
-
-def test_hostile_texts_are_shown_as_texts_everywhere(app: WebApp):
-    text = " ".join(printable(text) for text in PAYLOADS if "\x00" not in text)
-    fields = {"description": text[:400], "note": text[:400], "llm": text[:150]}
-    slug = begin(app, f"<b>{len(PAYLOADS)}</b>", tags="<i>x</i>", gates="", **fields)
-    app.post(f"/agents/{slug}", edited(app, slug, description=text[400:800], **{"prompt.correctness": text}))
-    for path in ("/agents", f"/agents/{slug}", f"/agents/{slug}/edit", f"/agents/{slug}/versions/1",
-                 f"/agents/{slug}/diff"):  # fmt: skip
-        page = app.page(path)
-        assert "<script>top" not in page
-        assert not re.search(r"<(img|svg onload|iframe|object|embed|base|marquee|b>58)", page), path
-    assert html.escape(text[:60], quote=False) in app.page(f"/agents/{slug}/versions/1").replace("&#34;", '"').replace(
-        "&#39;", "'"
-    )
-
-
-def test_pages_stay_below_their_budget(app: WebApp):
-    slug = begin(app, "Budget")
-    for path in ("/agents", f"/agents/{slug}", f"/agents/{slug}/edit", "/agents/new"):
-        assert len(app.get(path).content) < 150_000, path
 
 
 def test_a_write_without_the_word_of_the_session_changes_nothing(app: WebApp, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Who can reach the app, and what a browser can make it run: the token, and code that the project does not list."""
+"""Who can reach the app, and what a browser can make it run: token, proxies, and code that no project lists."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-from chromium import Chromium
+from browser import Chromium
 from fastapi import FastAPI
-from label_project import FILE, label_project
+from labelling import FILE, label_project
 from processes import PATIENCE_S
-from web_app import TOKEN, WebApp, allow_code, served
-from web_datasets import confirm, upload
-from web_forms import errors_beside, sent_by
+from project import Project
+from web_app import TOKEN, WebApp, allow_code, confirm, errors_beside, sent_by, served, upload
 
 from pytest_rageval.web import server
 from pytest_rageval.web.app import create_web_app
@@ -274,3 +274,38 @@ def test_its_uploaded_answers_are_scored_without_it(web_app: WebApp):
     answers = {"answers": ("a.jsonl", io.BytesIO(b'{"id": "q1", "answer": "x"}\n'))}
     sent = web_app.post("/new-run", run, files=answers)
     assert web_app.post(sent.headers["location"]).headers["location"].startswith("/jobs/")
+
+
+CHOSEN_TOKEN = "a long enough token"
+
+
+@pytest.mark.parametrize(("proxies", "is_believed"), [((), False), (("10.0.0.1",), False), (("127.0.0.0/8",), True)])
+def test_behind_a_proxy_that_speaks_https_it_is_of_the_host_alone(
+    tmp_path: Path, proxies: tuple[str, ...], is_believed: bool
+):
+    with served(tmp_path, proxies=proxies) as app:
+        response = httpx.get(f"{app.address}/login", headers={"X-Forwarded-Proto": "https"}, timeout=PATIENCE_S)
+    cookie = response.headers["set-cookie"]
+    assert cookie.startswith("__Host-rageval") is is_believed
+    assert cookie.endswith("; Secure") is is_believed
+
+
+@pytest.mark.parametrize(("proxies", "is_believed"), [((), False), (("127.0.0.1",), True)])
+def test_who_guesses_is_another_one_only_by_the_word_of_a_proxy_that_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxies: tuple[str, ...], is_believed: bool
+):
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    with served(tmp_path, token=CHOSEN_TOKEN, proxies=proxies) as app:
+        statuses = [
+            app.post("/login", {"token": "guess"}, headers={"X-Forwarded-For": f"192.0.2.{number}"}).status_code
+            for number in range(21)
+        ]
+    assert statuses[-1] == (403 if is_believed else 429)
+
+
+def test_a_proxy_is_an_address(project: Project):
+    result = project.rageval("web", "--proxy", "proxy.example")
+    assert result.ret == 2
+    result.stderr.fnmatch_lines(
+        ["ERROR: --proxy proxy.example: no address; write 127.0.0.1, or a network as 10.0.0.0/8"]
+    )

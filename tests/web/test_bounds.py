@@ -13,12 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kept_runs import a_result, a_run
-from listed_runs import indexed
 from project import Project, a_case
-from web_app import WebApp, served
-from web_datasets import imported, problems_on, send, upload
-from web_forms import errors_beside
+from stored_runs import a_result, a_run
+from web_app import WebApp, errors_beside, imported, indexed, problems_on, send, served, upload
 
 from pytest_rageval.cases.loading import MAX_LINE_BYTES
 from pytest_rageval.errors import CaseError, SettingsError

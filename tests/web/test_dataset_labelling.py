@@ -10,12 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from label_project import FILE, label_project
-from labeller import Labeller
+from labelling import FILE, Labeller, label_project
 from processes import wait_until
-from web_app import WebApp, allow_code, served
-from web_datasets import confirm, store_of, upload
-from web_forms import sent_by
+from web_app import WebApp, allow_code, confirm, sent_by, served, store_of, upload
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.tools.audit.gold_findings import findings_in_notes

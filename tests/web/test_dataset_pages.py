@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from founding_documents import FOUNDING
-from web_app import WebApp, served
-from web_datasets import ONE, confirm, imported, store_of, upload
-from web_forms import Fields, errors_beside, sent_by
+from project import FOUNDING
+from web_app import ONE, Fields, WebApp, confirm, errors_beside, imported, sent_by, served, store_of, upload
 
 from pytest_rageval.cases import load_file
 

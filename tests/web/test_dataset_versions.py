@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from attacks import PAYLOADS
-from founding_documents import FOUNDING
-from project import SOME, Project
+from hostile import PAYLOADS
+from project import FOUNDING, SOME, Project
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.conversion import case_from_record

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_site import write_job
-from page_states import store_fallen
-from web_app import WebApp, served
-from web_datasets import confirm, upload
-from web_forms import Fields, sent_by
+from hostile import write_job
+from stored_runs import store_fallen
+from web_app import Fields, WebApp, confirm, sent_by, served, upload
 
 from pytest_rageval.web.app import ROUTERS
 

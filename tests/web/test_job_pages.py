@@ -1,21 +1,26 @@
-"""The page of a job: what it says while the run goes on and after, without a script and with one."""
+"""The page of a job and of a new run: with a script and without one, while the run goes on and after."""
 
 from __future__ import annotations
 
 import json
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import PATIENCE_MS, Chromium
+from browser import PATIENCE_MS, Chromium
+from hostile import SCRIPT
+from labelling import FILE, label_project
 from processes import wait_until
-from slow_bot import an_order, ended, jobs_of, project_with_bot, under_way, until
-from web_app import served
+from project import FOUNDING
+from web_app import WebApp, an_order, ended, jobs_of, project_with_bot, served, under_way, until
 
+from pytest_rageval.cases import load_file
 from pytest_rageval.web.jobs.job_files import Job
-
-HOSTILE = "<img src=x onerror=alert(1)> \u202e ${7*7} {{7*7}}"
+from pytest_rageval.web.versions.agent import Agent
+from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 
 
 def text_of(page: str) -> str:
@@ -25,7 +30,7 @@ def text_of(page: str) -> str:
 @pytest.mark.child_process
 def test_a_job_is_watched_and_cancelled_without_scripts(tmp_path: Path):
     jobs = project_with_bot(tmp_path)
-    job = jobs.start(an_order(60, description=HOSTILE, warnings=("openai:gpt-x judges itself",)))
+    job = jobs.start(an_order(60, description=SCRIPT, warnings=("openai:gpt-x judges itself",)))
     with served(tmp_path) as app:
         assert job.id in app.page("/")
         until(jobs, job.id, under_way)
@@ -103,3 +108,61 @@ def test_a_job_whose_file_was_edited_hides_no_other_page(tmp_path: Path, created
     with served(tmp_path) as app:
         pages = ["/", "/runs", "/running", f"/jobs/{folder.name}"]
         assert [app.get(page).status_code for page in pages] == [200, 200, 200, 404]
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
+    """A project with an agent, a dataset, a run that has ended, case files and drafts."""
+    root = label_project(tmp_path_factory.mktemp("project")).parents[1]
+    jobs = project_with_bot(root, "BOT_SECONDS=0\n")
+    job = jobs.start(an_order(2, warnings=("gpt-x judges itself",)))
+    AgentStore(root / "data").save("calculator", Agent(name="Calculator", target="demo"), "", 0)
+    cases = load_file(FOUNDING / "one.csv", FOUNDING).cases
+    DatasetStore(root / "data").save("sums", DatasetAbout(name="Sums"), cases, "", 0)
+    until(jobs, job.id, ended)
+    with served(root) as app:
+        yield app
+
+
+def addresses(app: WebApp) -> dict[str, str]:
+    (job,) = (path.name for path in (app.settings.data / "jobs").iterdir())
+    upload = {"answers": ("answers.csv", (FOUNDING / "uploaded.csv").read_bytes(), "text/csv")}
+    chosen = {"agent": "calculator/1", "dataset": "sums/1", "source": "uploaded answers"}
+    return {
+        "new run": "/new-run", "answers": app.post("/new-run", chosen, files=upload).headers["location"],
+        "job": f"/jobs/{job}", "files": "/label",
+        "label": f"/label/cases?file={FILE}&case=price&row=1",
+        "drafts": "/label/cases?file=evalcases/shop.drafts.jsonl",
+    }  # fmt: skip
+
+
+@pytest.mark.browser
+@pytest.mark.child_process
+def test_the_run_s_page_is_one_click_away(app: WebApp, chromium: Chromium, tmp_path: Path):
+    with chromium.page() as page:
+        page.goto(f"{app.address}{addresses(app)['job']}")
+        page.page.click("text=Open the run")
+        page.page.wait_for_selector(".verdict")
+        assert "/runs/" in page.evaluate("location.pathname")
+
+
+@pytest.mark.browser
+@pytest.mark.child_process
+def test_another_choice_shows_at_once_what_it_takes(app: WebApp, chromium: Chromium):
+    with chromium.page() as page:
+        page.goto(f"{app.address}/new-run")
+        page.page.fill("#description", "from <b>Monday</b>")
+        page.page.focus("#source")
+        page.page.select_option("#source", "uploaded answers")
+        page.page.wait_for_selector("input[type=file]")
+        assert page.page.inner_text("button.first >> nth=-1") == "Look at these answers"
+        assert page.evaluate("document.activeElement.id") == "source"
+        assert page.page.input_value("#description") == "from <b>Monday</b>"
+        address = page.evaluate("location.search")
+        assert "source=uploaded" in address
+        assert "form_token" not in address
+        page.page.reload()
+        assert page.page.input_value("#source") == "uploaded answers"
+        page.page.select_option("#source", "connector")
+        page.page.wait_for_selector("input[type=file]", state="detached")
+        assert page.problems == []

@@ -1,4 +1,4 @@
-"""Runs that the browser starts: they go on without the server, stop when told to, and say how they ended."""
+"""Runs that the browser starts: their files, that they go on without the server, and how they end."""
 
 from __future__ import annotations
 
@@ -14,14 +14,24 @@ from pathlib import Path
 
 import pytest
 from processes import PATIENCE_S, wait_until
-from slow_bot import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, under_way, until
+from web_app import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, under_way, until
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.masking import Mask
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.web.jobs.job_files import RUN_PROCESS, SUPERVISOR, ProcessIdentity, identify, read_process
-from pytest_rageval.web.jobs.job_status import JobStatus
+from pytest_rageval.web.jobs.job_files import (
+    LONGEST_LINE,
+    RUN_PROCESS,
+    SUPERVISOR,
+    JobLog,
+    ProcessIdentity,
+    identify,
+    log_tail,
+    read_process,
+)
+from pytest_rageval.web.jobs.job_status import JobStatus, ProgressReader
+from pytest_rageval.web.jobs.jobs import read_env_file, run_environment
 
-pytestmark = pytest.mark.child_process
 KEY = "sk-test-1234567890abcdef"
 
 
@@ -29,6 +39,7 @@ def run_of(root: Path, job_id: str) -> StoredRun:
     return StoredRun(root / "reports" / "runs" / job_id)
 
 
+@pytest.mark.child_process
 def test_a_run_tells_what_it_is_made_of_and_its_key_is_in_no_file(tmp_path: Path):
     jobs = project_with_bot(tmp_path)
     job = jobs.start(an_order(2, description="from the browser"))
@@ -41,6 +52,7 @@ def test_a_run_tells_what_it_is_made_of_and_its_key_is_in_no_file(tmp_path: Path
     assert not any(KEY.encode() in content for content in written)
 
 
+@pytest.mark.child_process
 def test_a_case_is_seen_while_the_next_one_is_waited_for(tmp_path: Path):
     jobs = project_with_bot(tmp_path, f"BOT_GATE={tmp_path / 'never'}\n")
     job = jobs.start(an_order(8))
@@ -51,6 +63,7 @@ def test_a_case_is_seen_while_the_next_one_is_waited_for(tmp_path: Path):
     until(jobs, job.id, ended)
 
 
+@pytest.mark.child_process
 def test_a_cancelled_run_waits_for_no_answer_keeps_what_ended_and_can_be_finished(tmp_path: Path):
     jobs = project_with_bot(tmp_path, f"BOT_GATE={tmp_path / 'never'}\n")
     job = jobs.start(an_order(40))
@@ -67,6 +80,7 @@ def test_a_cancelled_run_waits_for_no_answer_keeps_what_ended_and_can_be_finishe
     assert run_of(tmp_path, job.id).state == "complete"
 
 
+@pytest.mark.child_process
 def test_a_run_can_be_cancelled_while_it_starts_and_only_so_many_run_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -84,12 +98,13 @@ def test_a_run_can_be_cancelled_while_it_starts_and_only_so_many_run_at_once(
 SERVER = """
 import sys, time
 from pathlib import Path
-from slow_bot import CONFIGURATION, an_order, project_with_bot
+from web_app import CONFIGURATION, an_order, project_with_bot
 print(project_with_bot(Path(sys.argv[1])).start(an_order(200)).id, flush=True)
 time.sleep(600)
 """
 
 
+@pytest.mark.child_process
 def test_a_run_goes_on_without_its_server_and_a_killed_run_is_said(tmp_path: Path):
     paths = os.pathsep.join([str(Path(__file__).parents[1] / "support"), os.environ.get("PYTHONPATH", "")])
     server = subprocess.Popen(
@@ -112,6 +127,7 @@ def test_a_run_goes_on_without_its_server_and_a_killed_run_is_said(tmp_path: Pat
     assert status.can_resume
 
 
+@pytest.mark.child_process
 def test_a_run_whose_supervisor_is_killed_too_is_not_taken_for_a_living_one(tmp_path: Path):
     jobs = project_with_bot(tmp_path)
     job = jobs.start(an_order(200))
@@ -124,6 +140,7 @@ def test_a_run_whose_supervisor_is_killed_too_is_not_taken_for_a_living_one(tmp_
     assert (status.state, "gone without an end" in status.sentence) == ("killed", True)
 
 
+@pytest.mark.child_process
 def test_a_process_that_got_the_pid_of_another_is_not_that_one():
     me = identify(os.getpid())
     assert me is not None
@@ -136,6 +153,7 @@ def test_a_process_that_got_the_pid_of_another_is_not_that_one():
     child.wait(30)
 
 
+@pytest.mark.child_process
 def test_a_run_that_cannot_begin_says_why(tmp_path: Path):
     jobs = project_with_bot(tmp_path)
     broken = CONFIGURATION.replace("slow_bot_app", "no_such_module")
@@ -145,6 +163,7 @@ def test_a_run_that_cannot_begin_says_why(tmp_path: Path):
     assert "no_such_module" in status.sentence
 
 
+@pytest.mark.child_process
 def test_a_configuration_that_is_none_leaves_no_job(tmp_path: Path):
     jobs = project_with_bot(tmp_path)
     with pytest.raises(SettingsError, match="concurency is not a known key"):
@@ -152,6 +171,7 @@ def test_a_configuration_that_is_none_leaves_no_job(tmp_path: Path):
     assert list((tmp_path / "data/jobs").glob("*")) == []
 
 
+@pytest.mark.child_process
 def test_a_job_is_found_by_its_name_alone(tmp_path: Path):
     jobs = project_with_bot(tmp_path)
     (tmp_path / "data/jobs").mkdir(parents=True)
@@ -160,6 +180,7 @@ def test_a_job_is_found_by_its_name_alone(tmp_path: Path):
             jobs.status(name)
 
 
+@pytest.mark.child_process
 def test_the_baseline_of_a_run_is_the_one_that_is_ordered(tmp_path: Path):
     jobs = project_with_bot(tmp_path, "BOT_SECONDS=0\n")
     first = jobs.start(an_order(2))
@@ -170,6 +191,7 @@ def test_the_baseline_of_a_run_is_the_one_that_is_ordered(tmp_path: Path):
     assert metrics["comparison"]["baseline_run_id"] == first.id
 
 
+@pytest.mark.child_process
 def test_a_run_that_is_resumed_from_two_windows_is_resumed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     jobs = project_with_bot(tmp_path, f"BOT_GATE={tmp_path / 'gate'}\n")
     job = jobs.start(an_order(30))
@@ -196,3 +218,80 @@ def test_a_run_that_is_resumed_from_two_windows_is_resumed_once(tmp_path: Path, 
     with ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(resume, range(4))) == [False, False, False, True]
     assert until(jobs, job.id, ended).state == "finished"
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("KEY=abc", "abc"),
+        ("export KEY = abc", "abc"),
+        ("KEY='a b # c'", "a b # c"),
+        ('KEY="a=b"  # of the bot', "a=b"),
+        ("KEY=", ""),
+        ("\ufeffKEY=abc\r", "abc"),
+    ],
+)
+def test_a_variable_is_what_stands_there(tmp_path: Path, line: str, value: str):
+    file = tmp_path / ".env"
+    file.write_text(f"{line}\n\n# a comment\n", encoding="utf-8", newline="")
+    assert read_env_file(file) == {"KEY": value}
+
+
+@pytest.mark.parametrize("line", ["KEY=a b", "KEY=$OTHER", 'KEY="a', "KEY='a\\nb'", "secret-word", "1KEY=a", "KEY=`a`"])
+def test_a_line_that_may_mean_something_else_is_refused_without_its_value(tmp_path: Path, line: str):
+    file = tmp_path / ".env"
+    file.write_text(f"GOOD=1\n{line}\n")
+    with pytest.raises(SettingsError) as error:
+        read_env_file(file)
+    (problem,) = error.value.problems
+    assert problem.startswith(".env:2: ")
+    assert not any(value in problem for value in ("a b", "OTHER", "secret-word"))
+
+
+def test_no_file_holds_no_variable(tmp_path: Path):
+    assert read_env_file(tmp_path / ".env") == {}
+
+
+def test_the_environment_counts_more_and_does_not_turn_a_run_away_from_its_agent(tmp_path: Path):
+    file = tmp_path / ".env"
+    file.write_text("A=file\nB=file\n")
+    own = {"A": "set", "RAGEVAL_TARGET": "demo", "RAGEVAL_WEB_TOKEN": "x" * 20, "PYTHONPATH": "/p"}
+    environment = run_environment(tmp_path, file, own)
+    assert (environment["A"], environment["B"]) == ("set", "file")
+    assert not {"RAGEVAL_TARGET", "RAGEVAL_WEB_TOKEN"} & environment.keys()
+    assert environment["PYTHONPATH"].split(":")[:2] == [str(tmp_path), "/p"]
+
+
+def test_a_log_stays_below_its_limit_and_shows_no_credential(tmp_path: Path):
+    file = tmp_path / "log.txt"
+    with JobLog(file, Mask(["sk-secret-word"]), most_bytes=10_000) as log:
+        for number in range(2000):
+            log.add(f"line {number} with sk-secret-word\n".encode())
+        log.add(b"\x1b[31m<script>\xff" + b"x" * 10_000)
+    assert file.stat().st_size <= 10_000 + LONGEST_LINE
+    lines = log_tail(file)
+    assert len(lines) == 200
+    assert lines[-2] == "line 1999 with ***"
+    assert lines[-1].startswith("\\x1b[31m<script>")
+    assert "secret" not in file.read_text()
+
+
+def record(key: str, outcome: str, trial: int = 0, cost: float | None = None, **more: object) -> str:
+    before = {"schema": 2, "case_key": key, "outcome": outcome, "reason": 'says "outcome":"error"'}
+    behind = {"cost": {"judge_cost_usd": cost}, "trial": trial, "attempts": 1}
+    return json.dumps({**before, "meta": {"outcome": "error", "trial": 7}, **more, **behind}, separators=(",", ":"))
+
+
+def test_progress_counts_cases_as_they_are_written(tmp_path: Path):
+    reader = ProgressReader(tmp_path, 4)
+    assert reader.read().done == 0
+    results = tmp_path / "results.jsonl"
+    results.write_text(
+        f"{record('a', 'passed', cost=0.25)}\n{record('a', 'passed', 1, cost=0.5)}\n{record('b', 'failed')[:40]}"
+    )
+    progress = reader.read()
+    assert (progress.done, progress.passed, progress.cost_usd) == (1, 1, 0.75)
+    with results.open("a") as file:
+        file.write(f"{record('b', 'failed')[40:]}\n{record('c', 'error')}\n")
+    progress = reader.read()
+    assert (progress.done, progress.failed, progress.errors, progress.percent) == (3, 1, 1, 75)

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Chromium
-from keyboard_user import KeyboardUser
+from browser import Chromium, KeyboardUser, OpenPage
 from web_app import WebApp, served
 
+from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
-pytestmark = [pytest.mark.browser, pytest.mark.child_process]
 QUESTIONS = (
     {"id": "lip", "question": "Which products does Laneige have in the catalogue?", "category": "factual"},
     {"id": "poem", "question": "Write a limerick about an elephant.", "category": "general", "answerable": False},
@@ -26,6 +25,8 @@ def app(tmp_path: Path) -> Iterator[WebApp]:
         yield app
 
 
+@pytest.mark.browser
+@pytest.mark.child_process
 def test_the_whole_story_by_keyboard_alone(app: WebApp, chromium: Chromium, tmp_path: Path):
     file = tmp_path / "questions.jsonl"
     file.write_text("".join(json.dumps(question) + "\n" for question in QUESTIONS))
@@ -124,3 +125,36 @@ def compare(user: KeyboardUser, first: str, second: str) -> None:
     user.press("Space", "Enter")
     user.wait_for_path("/compare")
     user.wait_for_text(second)
+
+
+@pytest.mark.browser
+def test_an_agent_is_begun_and_edited_by_keyboard_alone(chromium: Chromium, app: WebApp):
+    with chromium.page() as page:
+        page.goto(f"{app.address}/agents/new")
+        tab_to(page, "name")
+        page.keyboard.type("Keyboard bot")
+        tab_to(page, "target_kind")
+        assert not page.is_visible("#url")
+        page.keyboard.type("HTTP")
+        assert page.is_visible("#url")
+        tab_to(page, "url")
+        page.keyboard.type("http://localhost:8080")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/agents/keyboard-bot")
+        page.goto(f"{app.address}/agents/keyboard-bot/edit")
+        tab_to(page, "threshold.reference_match")
+        page.keyboard.press("Control+A")
+        page.keyboard.type("0.9")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/agents/keyboard-bot")
+    versions, _ = AgentStore(app.settings.data).versions("keyboard-bot")
+    assert [version.agent.thresholds["reference_match"] for version in versions] == [0.9, 0.7]
+    assert versions[0].agent.target == "http://localhost:8080"
+
+
+def tab_to(page: OpenPage, field: str) -> None:
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == field:
+            return
+    raise AssertionError(f"Tab never comes to {field}")

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import Chromium
-from keyboard_user import KeyboardUser
-from label_project import FILE, label_project
-from labeller import Labeller
+from browser import Chromium, KeyboardUser
+from labelling import FILE, Labeller, label_project
 from processes import PATIENCE_S
 from web_app import WebApp, served
 

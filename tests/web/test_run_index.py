@@ -6,15 +6,12 @@ import multiprocessing
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kept_runs import a_result, a_run, an_error, at, rewrite
-from page_states import some_cases, store_full
 from processes import PATIENCE_S
+from stored_runs import a_result, a_run, an_error, at, rewrite, some_cases, store_full, updated
 
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.lock import take_lock
@@ -54,10 +51,6 @@ def rows(index: RunIndex, **narrowed: str) -> dict[str, RunRow]:
     assert progress.problem is None
     found = index.read(lambda connection: run_list(connection, RunFilter(**narrowed), size=5_000))
     return {run.run_id: run for run in found.runs}
-
-
-def updated(changed: Mapping[str, Any]) -> Callable[[dict[str, Any]], None]:
-    return lambda content: content.update(changed)
 
 
 def test_a_run_is_a_row_with_the_verdict_that_it_ended_with(reports: Path, index: RunIndex):
@@ -146,7 +139,7 @@ def test_sixty_runs_are_found_by_every_filter(reports: Path, index: RunIndex):
                  "source": ("connector", "uploaded answers")[number % 2]}  # fmt: skip
         begun = f"2026-03-01T{number // 60:02}:{number % 60:02}:00.000000+00:00"
         changed = {"begun": begun} | ({"origin": agent} if number % 3 else {})
-        rewrite(folder / "config.json", updated(changed))
+        rewrite(folder / "config.json", updated(**changed))
         if number % 10 == 0:
             (folder / "metrics.json").unlink()
     assert len(rows(index)) == 60

@@ -10,11 +10,8 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from attacks import PAYLOADS
-from kept_runs import a_result, a_run
-from listed_runs import indexed, origin, store_project
-from page_states import some_cases, store_full
-from web_app import WebApp, served
+from stored_runs import some_cases, store_full, store_project
+from web_app import WebApp, indexed, served
 
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.lock import take_lock
@@ -173,13 +170,6 @@ def test_history_shows_each_metric_in_time_with_its_table(app: WebApp):
     assert max(map(len, (html, alone))) < MOST_BYTES
 
 
-@pytest.mark.parametrize("path", ["/", "/runs", "/compare", "/history"])
-def test_a_project_without_runs_is_told_how_to_get_one(web_app: WebApp, path: str):
-    shown = text_of(web_app.page(path))
-    assert "No runs yet" in shown
-    assert "rageval run" in shown
-
-
 def test_a_damaged_index_is_said_once_and_costs_nothing(tmp_path: Path):
     store_project(tmp_path)
     with served(tmp_path) as app:
@@ -193,22 +183,3 @@ def test_a_damaged_index_is_said_once_and_costs_nothing(tmp_path: Path):
         assert rows_of(first) == before
         assert "set aside as rageval.sqlite.broken-" in text_of(first)
         assert "set aside" not in text_of(app.page("/runs"))
-
-
-def test_hostile_texts_are_shown_as_text(tmp_path: Path):
-    reports = tmp_path / "reports"
-    for number, payload in enumerate(PAYLOADS):
-        hostile = origin(payload, 1, payload, payload)
-        a_run(
-            reports,
-            f"run-{number:02}",
-            a_result("a"),
-            changed={"origin": hostile, "target": payload},
-            description=payload,
-        )
-    with served(tmp_path) as app:
-        indexed(app)
-        for path in ("/", "/runs", "/runs?page=2", "/history", "/compare"):
-            html = app.page(path)
-            assert len(re.findall(r"<script\b", html)) == len(re.findall(r'<script src="/assets/', html)), path
-            assert not re.search(r"<(img|svg/|iframe|object|embed|a href=.?javascript)", html), path

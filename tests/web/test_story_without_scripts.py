@@ -11,11 +11,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from labeller import Labeller
+from labelling import Labeller
 from processes import PATIENCE_S
-from web_app import WebApp, served
-from web_datasets import store_of
-from web_forms import Fields, sent_by
+from web_app import Fields, WebApp, sent_by, served, store_of
 
 pytestmark = pytest.mark.child_process
 QUESTIONS = (

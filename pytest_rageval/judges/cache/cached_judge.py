@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.cache_key import KeyParts, compared, key_parts, one_line
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import (
     Judge,
     JudgementCache,
@@ -30,24 +31,6 @@ Mode = Literal["use", "refresh", "off", "replay"]
 """use: look, else judge and keep. refresh: judge and keep. off: judge. replay: look, and never judge."""
 
 
-@runtime_checkable
-class DescribedCache(Protocol):
-    """A `JudgementCache` that also keeps what its keys were made of, and can say which is nearest to a missing one."""
-
-    def get(self, key: str) -> Judgement | None: ...
-
-    def put(self, key: str, judgement: Judgement, parts: KeyParts | None = None) -> None: ...
-
-    def nearest(self, parts: KeyParts) -> KeyParts | None: ...
-
-
-@runtime_checkable
-class BatchedCache(Protocol):
-    """A `JudgementCache` that takes several judgements at once, more cheaply than one by one."""
-
-    def put_all(self, new: Iterable[tuple[str, Judgement, KeyParts | None]]) -> None: ...
-
-
 @dataclass(slots=True)
 class _UnderWay:
     """A request that is being judged: who else asks the same waits for the lock and takes the judgement."""
@@ -64,7 +47,7 @@ class CachedJudge:
     requests at the same time one is judged. A judge that is local is asked directly in every mode. What a judge returns
     is checked before anybody sees or keeps it; errors are never kept. A judge whose replies depend on more than its
     model says so in an attribute `sampling`, a mapping that becomes part of the key. What `mask` knows is hidden in
-    what the judge says. Notes, such as that old entries were taken over, go to those of the cache.
+    what the judge says.
 
     hits       judgements that were not asked for again
     misses     requests that were looked for and not found
@@ -73,7 +56,15 @@ class CachedJudge:
     served     names by which the server called its model, in kept judgements too
     """
 
-    def __init__(self, judge: Judge, cache: JudgementCache | None, mode: Mode = "use", mask: Mask = NO_MASK) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        cache: JudgementCache | None,
+        mode: Mode = "use",
+        mask: Mask = NO_MASK,
+        limit: tuple[float, str] | None = None,
+    ) -> None:
+        """`limit`: the seconds that a judgement may take, and how messages name them."""
         self.model = judge.model
         self.identity = identity_of(judge)
         self.heuristic = judge.heuristic
@@ -82,17 +73,15 @@ class CachedJudge:
         self.rubrics = judge.rubrics
         self.is_local = is_local(judge)
         is_replay = mode == "replay" and cache is not None and not self.is_local
-        self.answers_at_once = is_replay or judges_at_once(judge)
+        self.answers_at_once = is_replay or (limit is None and judges_at_once(judge))
         self.takes_own_rubrics = takes_own_rubrics(judge)
         self.abstention_by_phrasing = tells_by_phrasing(judge)
         self.hits = self.misses = 0
         self.saved_usd: float | None = None
         self.saved_ms: float | None = None
         self._judge, self._cache, self._mode = judge, cache, mode
-        self._described = cache if isinstance(cache, DescribedCache) else None
-        self._batched = cache if isinstance(cache, BatchedCache) and not self.answers_at_once else None
         self._unwritten: list[tuple[str, Judgement, KeyParts | None]] = []
-        self._mask = mask
+        self._mask, self._limit = mask, limit
         self._sampling = _checked_sampling(judge)
         self.served: set[str] = set()
         self._under_way: dict[str, _UnderWay] = {}
@@ -117,7 +106,7 @@ class CachedJudge:
                     return self._hit(under_way.judgement)
                 # Where the one before us failed or was cancelled, it is our turn to ask.
                 under_way.judgement = await self._ask(request)
-                await self._keep_with_others(self._cache, key, under_way.judgement, parts)
+                await self._keep(self._cache, key, under_way.judgement, parts)
                 return under_way.judgement
         finally:
             under_way.waiting -= 1
@@ -129,11 +118,24 @@ class CachedJudge:
         await self._judge.aclose()
 
     async def _ask(self, request: JudgeRequest) -> Judgement:
-        judgement = await self._judge.judge(request)
+        judgement = await self._in_time(request)
         if (problem := unfit(judgement)) is not None:
             raise JudgeError("invalid_reply", f"judge {self.model!r}, rubric {request.rubric!r}: {problem}")
         self._note_served(judgement)
         return self._mask.value(judgement)
+
+    async def _in_time(self, request: JudgeRequest) -> Judgement:
+        if self._limit is None:
+            return await self._judge.judge(request)
+        seconds, words = self._limit
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                return await self._judge.judge(request)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            message = f"judge {self.model!r}, rubric {request.rubric!r}: no judgement within {words}"
+            raise JudgeError("timeout", message) from None
 
     def _note_served(self, judgement: Judgement) -> None:
         if (served := served_model(judgement)) is not None:
@@ -144,24 +146,20 @@ class CachedJudge:
         # The cache may be a user's own, or its file another's: what is no judgement is judged again.
         return None if kept is None or unfit(kept) is not None else self._mask.value(kept)
 
-    async def _keep_with_others(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
+    async def _keep(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
         """Keep a judgement together with those that come in the same moment; it is kept when this returns."""
-        if self._batched is None:
-            self._keep(cache, key, judgement, parts)
-            return
-        self._unwritten.append((key, judgement, parts))
-        try:
-            await asyncio.sleep(0)
-        finally:  # whoever goes on first writes for all, also where it is cancelled
-            if self._unwritten:
-                new, self._unwritten = self._unwritten, []
-                self._batched.put_all(new)
-
-    def _keep(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
-        if self._described is None:
+        if not isinstance(cache, SqliteCache):  # a user's own
             cache.put(key, judgement)
+        elif self.answers_at_once:
+            cache.put(key, judgement, parts)
         else:
-            self._described.put(key, judgement, parts)
+            self._unwritten.append((key, judgement, parts))
+            try:
+                await asyncio.sleep(0)
+            finally:  # whoever goes on first writes for all, also where it is cancelled
+                if self._unwritten:
+                    new, self._unwritten = self._unwritten, []
+                    cache.put_all(new)
 
     def _hit(self, kept: Judgement) -> Judgement:
         self.hits += 1
@@ -177,8 +175,8 @@ class CachedJudge:
         clear = {name: getattr(parts, name) for name in ("rubric", "prompt_version", "model", "trial")}
         named = ", ".join(f"{name} {one_line(value)}" for name, value in {**clear, **hashes, "key": key[:12]}.items())
         near = ""
-        if self._described is not None:
-            nearest = self._described.nearest(parts)
+        if isinstance(self._cache, SqliteCache):
+            nearest = self._cache.nearest(parts)
             near = "; none is for this rubric" if nearest is None else f"; nearest: {compared(nearest, parts)}"
         missing = f"no judgement is stored for question '{one_line(parts.asked)}' ({named})"
         return f"{missing}{near}; run once with judge cache mode 'use'"
@@ -188,11 +186,8 @@ def unfit(judgement: object) -> str | None:
     """Why this cannot pass for a judgement, or None: its type, a number that is none or off its scale, bad text."""
     if not isinstance(judgement, Judgement):
         return f"returned {excerpt(repr(judgement), 80)}, expected a Judgement"
-    if (
-        not isinstance(judgement.scale, tuple | list)
-        or len(judgement.scale) != 2
-        or not all(map(_is_number, judgement.scale))
-    ):
+    is_pair = isinstance(judgement.scale, tuple | list) and len(judgement.scale) == 2
+    if not is_pair or not all(map(_is_number, judgement.scale)):
         return f"its scale is {excerpt(repr(judgement.scale), 80)}, expected two finite numbers"
     if not isinstance(judgement.scores, Mapping):
         return f"its scores are {excerpt(repr(judgement.scores), 80)}, expected a mapping"

@@ -12,13 +12,21 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.io.messages import spelled
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.judges.cache.cache_file import BUSY_S, connect, is_broken, is_passing, open_alone, transaction
 from pytest_rageval.judges.cache.cache_key import KeyParts, distance
-from pytest_rageval.judges.cache.judgement_json import judgement_from_json, judgement_to_json
 from pytest_rageval.model import Judgement
+from pytest_rageval.text import excerpt
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
 
 LARGEST = 1 << 20
 """Characters of a judgement and its parts as JSON; what is larger is not kept."""
@@ -222,16 +230,56 @@ def _written(connection: sqlite3.Connection, rows: Sequence[_Row]) -> list[_Row]
     return []
 
 
-def _nearest_of(rows: Iterable[tuple[Any, ...]], parts: KeyParts) -> KeyParts | None:
+def _nearest_of(rows: Iterable[_Row], parts: KeyParts) -> KeyParts | None:
     """Of rows with key and parts, the parts that differ in the fewest places from these."""
-    kept = [
-        (distance(candidate, parts), key, candidate) for key, row in rows if (candidate := _parts_from(row)) is not None
-    ]
+    kept = []
+    for key, row in rows:
+        with suppress(ValueError, RecursionError):  # somebody else's row: it is not the nearest
+            candidate = KeyParts.read(json.loads(row))
+            kept.append((distance(candidate, parts), key, candidate))
     return min(kept, key=lambda candidate: candidate[:2], default=(0, "", None))[2]
 
 
-def _parts_from(written: bytes) -> KeyParts | None:
+def judgement_to_json(judgement: Judgement) -> str:
+    """A ValueError where it holds what no JSON text can, such as half of a surrogate pair."""
+    return _adapter().dump_json(judgement, exclude={"cached"}, warnings="error").decode()
+
+
+def judgement_from_json(text: bytes | str) -> Judgement:
+    """A ValueError says in one line where it is no judgement."""
+    from pydantic import ValidationError
+
     try:
-        return KeyParts.read(json.loads(written))
-    except (ValueError, RecursionError):
-        return None  # somebody else's row: it is not the nearest
+        return _adapter().validate_json(text)
+    except ValidationError as error:
+        raise ValueError(_problem(error, text)) from None
+
+
+def _problem(error: ValidationError, text: bytes | str) -> str:
+    from pytest_rageval.io.flaws import flaws_of
+
+    try:
+        flaw = flaws_of(error, parse(text), Judgement)[0]
+    except StrictJsonError:
+        return "is no JSON"
+    problem = "is missing" if flaw.is_missing else "is not a known key" if flaw.is_unknown else flaw.message
+    return excerpt(f"{spelled(flaw.path)} {problem}".lstrip())
+
+
+@cache
+def _adapter() -> TypeAdapter[Judgement]:
+    # Built at the first judgement, not at import: it takes milliseconds that a run without any should not pay.
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Judgement)
+
+
+def project_cache(settings: Settings, file: Path) -> SqliteCache | None:
+    """The cache in this file, which its owner closes; None where nothing may be kept.
+
+    That is with `judge_cache = "off"`, and with `redact`: a judgement quotes what it judged. `settings` are the
+    project's, not those of a stored run, which may have been written without `redact`.
+    """
+    if settings.judge_cache == "off" or settings.redact:
+        return None
+    return SqliteCache(file)

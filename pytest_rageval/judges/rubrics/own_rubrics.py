@@ -8,9 +8,8 @@ from pathlib import Path
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import suggestion
-from pytest_rageval.judges.rubrics.rubric_file import read_rubric
+from pytest_rageval.judges.rubrics.rubric_file import SUFFIXES, read_rubric, read_text_rubric
 from pytest_rageval.judges.rubrics.rubric_lookup import rubric_names, shipped_rubric
-from pytest_rageval.judges.rubrics.text_rubric import SUFFIXES, read_text_rubric
 from pytest_rageval.model import Rubric
 
 _LARGEST_FILE = 256 * 1024

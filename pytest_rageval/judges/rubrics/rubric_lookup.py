@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.model import JudgeRequest, Rubric
+from pytest_rageval.model import Json, JudgeRequest, Rubric
 
 _FOLDER = Path(__file__).parent
 
@@ -58,3 +59,24 @@ def rubric_of_table(name: str, content: bytes, table: Mapping[str, Any]) -> Rubr
 
 def _unknown(name: str) -> str:
     return f"unknown rubric {name!r}" + did_you_mean(name, rubric_names(), f"; known: {', '.join(rubric_names())}")
+
+
+def reply_fields(schema: Mapping[str, Json]) -> Iterator[str]:
+    """Each field of the reply with its type and range, in the order of the schema: `"score" (a number from 0 to 5)`."""
+    for name, field in schema["properties"].items():
+        expected = _KINDS.get(str(field.get("type")), "a value")
+        if "enum" in field:
+            expected = "one of " + ", ".join(json.dumps(choice) for choice in field["enum"])
+        elif "minimum" in field and "maximum" in field:
+            expected += f" from {field['minimum']:g} to {field['maximum']:g}"
+        yield f'"{name}" ({expected})'
+
+
+_KINDS = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+}

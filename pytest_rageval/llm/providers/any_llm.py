@@ -19,12 +19,11 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import HttpReply
-from pytest_rageval.http.failures import HttpFailure
-from pytest_rageval.http.retries import REPEATABLE_STATUS, try_again
+from pytest_rageval.http.failures import REPEATABLE_STATUS, HttpFailure, with_retries
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
+from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.credentials import JUDGE_TOKEN
-from pytest_rageval.llm.endpoint import Connect
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.providers.openai import OpenAiWire
 from pytest_rageval.llm.server_error import status_in
@@ -59,19 +58,20 @@ class AnyLlmWire(OpenAiWire):
         self.key_name = ""
 
 
-def any_llm_model(written: str, options: EndpointOptions) -> tuple[AnyLlmWire, str, Connect]:
-    """Wire, model and connection of `PROVIDER/MODEL` or `PROVIDER/MODEL@URL`; SettingsError in one line.
+def any_llm_model(_kind: str, rest: str, options: EndpointOptions) -> ChatModel:
+    """The model of `PROVIDER/MODEL` or `PROVIDER/MODEL@URL`; SettingsError in one line.
 
     In replay nothing is asked, and nothing of any-llm need be installed.
     """
-    parts = _SPEC.fullmatch(written)
+    parts = _SPEC.fullmatch(rest)
     if parts is None:
         raise SettingsError("a model of any-llm is spelt any-llm:PROVIDER/MODEL, as in any-llm:bedrock/MODEL")
     if options.headers:
         raise SettingsError("judge_options.headers: any-llm takes none; use judge_options.extra_body")
     url = parts["url"] or options.base_url
     client = None if options.is_replay else _provider(parts["provider"], url)
-    return AnyLlmWire(parts["provider"], url), parts["model"], partial(AnyLlmClient, client)
+    wire = AnyLlmWire(parts["provider"], url)
+    return ChatModel(wire, parts["model"], options, connect=partial(AnyLlmClient, client))
 
 
 def _provider(name: str, url: str | None) -> Any:
@@ -107,24 +107,12 @@ class AnyLlmClient:
         """The completion as the JSON of OpenAI's kind; raises HttpFailure, as an HTTP request does."""
         name = f"{method} {url}"
         deadline = asyncio.get_running_loop().time() + self._timeout * (self._retries + 1)
-        try:
-            return await self._attempt(name, json)
-        except HttpFailure as failure:
-            if not (failure.is_retryable and self._retries):
-                raise
-            first = failure
-
-        async def again() -> HttpReply:
-            if before_retry is not None:
-                await before_retry()
-            return await self._attempt(name, json)
-
-        return await try_again(
-            again,
-            first,
+        return await with_retries(
+            lambda: self._attempt(name, json),
             retries=self._retries,
             backoff=self._backoff,
             seconds_left=lambda: deadline - asyncio.get_running_loop().time(),
+            before_retry=before_retry,
         )
 
     async def aclose(self) -> None:

@@ -9,20 +9,8 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from pytest_rageval.http.address import endpoint
-from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, sent_messages
-from pytest_rageval.llm.chat_reply import (
-    ChatReply,
-    Ending,
-    misfit,
-    object_at,
-    server_name,
-    string_at,
-    text_at,
-    thoughts_and_text,
-    token_count,
-    unread_fields,
-)
-from pytest_rageval.llm.credentials import KeySource, bearer, judge_key
+from pytest_rageval.llm import chat_protocol as chat
+from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.model import Json
 
 OLLAMA_URL = "http://localhost:11434"
@@ -41,52 +29,47 @@ class OllamaWire:
         base = endpoint(url or OLLAMA_URL, "")
         api = "" if urlsplit(base).path.endswith("/api") else "/api"
         self.chat_url, self.models_url = endpoint(base, f"{api}/chat"), endpoint(base, f"{api}/tags")
-        self.headers, self.key_name = bearer(key_of(self.chat_url, None, OLLAMA_URL))
+        self.headers, self.key_name = key_header(key_of(self.chat_url, None, OLLAMA_URL))
 
-    def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:
+    def body(self, question: chat.Question, manner: chat.Manner = chat.EVERYTHING) -> dict[str, Json]:
         """What is sent; a JSON Schema is its `format`, and the limit is called `num_predict`."""
-        sampling = {
-            "temperature": question.temperature if manner.sends_temperature else None,
-            "seed": question.seed if manner.sends_seed else None,
-            "num_predict": question.max_tokens,
-        }
-        options = {name: value for name, value in sampling.items() if value is not None}
+        options = chat.sampling(question, manner, "num_predict")
         options |= {name: value for name, value in question.parameters.items() if name not in _TOP_FIELDS}
         sent = {name: value for name, value in question.parameters.items() if name in _TOP_FIELDS}
         if isinstance(sent.get("options"), Mapping):
             options |= sent["options"]
         if question.schema is not None and manner.form != "text":
             sent["format"] = dict(question.schema) if manner.form == "schema" else "json"
-        messages = sent_messages(question, manner)
+        messages = chat.sent_messages(question, manner)
         return {**sent, "options": options, "model": question.model, "messages": messages, "stream": False}
 
-    def read(self, data: Json) -> ChatReply:
+    def read(self, data: Json) -> chat.ChatReply:
         """The one message. Durations come in nanoseconds."""
-        reply = object_at(data, "")
+        reply = chat.object_at(data, "")
         if reply.get("done") is False:
-            raise misfit("done", False, "true: one whole reply, not a stream")
+            raise chat.misfit("done", False, "true: one whole reply, not a stream")
         counts = {name: _whole(reply, name) for name in _COUNTS}
-        message = object_at(reply.get("message") or {}, "message")
-        reason = string_at(reply.get("done_reason"), "done_reason")
-        thoughts, text = thoughts_and_text(text_at(message.get("content"), self.text_path))
+        message = chat.object_at(reply.get("message") or {}, "message")
+        reason = chat.string_at(reply.get("done_reason"), "done_reason")
+        thoughts, text = chat.thoughts_and_text(chat.text_at(message.get("content"), self.text_path))
         usage = {"prompt_tokens": counts["prompt_eval_count"], "completion_tokens": counts["eval_count"]}
-        return ChatReply(
+        return chat.ChatReply(
             text=text,
             ending=_ending(reason, text, message),
             finish_reason=reason,
-            tokens_in=token_count(usage, "prompt_tokens"),
-            tokens_out=token_count(usage, "completion_tokens"),
-            model=server_name(reply.get("model")),
+            tokens_in=chat.token_count(usage, "prompt_tokens"),
+            tokens_out=chat.token_count(usage, "completion_tokens"),
+            model=chat.server_name(reply.get("model")),
             usage={name: count for name, count in usage.items() if count is not None},
             latency=_milliseconds(counts),
             beside={
-                "reply": unread_fields(reply, ("message", "model", "done", "done_reason", *_COUNTS)),
-                "message": unread_fields({**message, "thoughts": thoughts}, ("content",)),
+                "reply": chat.unread_fields(reply, ("message", "model", "done", "done_reason", *_COUNTS)),
+                "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content",)),
             },
         )
 
 
-def _ending(reason: str | None, text: str | None, message: Mapping[str, Json]) -> Ending | None:
+def _ending(reason: str | None, text: str | None, message: Mapping[str, Json]) -> chat.Ending | None:
     if reason == "length":
         return "length"
     return "tool_calls" if not text and message.get("tool_calls") else None
@@ -96,7 +79,7 @@ def _whole(reply: Mapping[str, Json], name: str) -> int | None:
     count = reply.get(name)
     if count is None or (isinstance(count, int) and not isinstance(count, bool) and abs(count) < 2**63):
         return count
-    raise misfit(name, count, "a whole number")
+    raise chat.misfit(name, count, "a whole number")
 
 
 def _milliseconds(counts: Mapping[str, int | None]) -> dict[str, float]:

@@ -5,28 +5,27 @@ Sources: OpenAI's API reference, *The chat completion object*; Azure OpenAI's RE
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote, urlsplit
 
+from pytest_rageval.errors import ModelFailure, ModelUnavailable, SettingsError
 from pytest_rageval.http.address import endpoint
-from pytest_rageval.llm.chat_protocol import EVERYTHING, Manner, Question, addresses, sent_messages
-from pytest_rageval.llm.chat_reply import (
-    ChatReply,
-    Ending,
-    misfit,
-    object_at,
-    server_name,
-    string_at,
-    text_at,
-    thoughts_and_text,
-    token_count,
-    unread_fields,
-)
-from pytest_rageval.llm.credentials import AZURE_KEY, KeySource, api_key, bearer, judge_key, openai_variable
+from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.io.masking import public_url
+from pytest_rageval.llm import chat_protocol as chat
+from pytest_rageval.llm.chat_model import ChatModel
+from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
+from pytest_rageval.llm.endpoint import body_of
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Json
+from pytest_rageval.text import printable
 
 OPENAI_URL = "https://api.openai.com"
-_ENDINGS: Mapping[str, Ending] = {
+_ENDINGS: Mapping[str, chat.Ending] = {
     "length": "length",
     "max_tokens": "length",
     "model_length": "length",
@@ -36,6 +35,56 @@ _ENDINGS: Mapping[str, Ending] = {
     "refusal": "refusal",
 }
 API_VERSION = "2024-10-21"
+OPENAI_KEY = "OPENAI_API_KEY"
+AZURE_KEY = "AZURE_OPENAI_API_KEY"
+
+
+def openai_model(kind: str, rest: str, options: EndpointOptions) -> ChatModel:
+    """The model of `openai:MODEL` or `openai:MODEL@URL`, or of `http://HOST`, a server with one model.
+
+    Without any URL, OpenAI's own host is asked.
+    """
+    if kind != "openai":
+        return _only_model_at(f"{kind}:{rest}", options)
+    model, url = model_and_url(kind, rest)
+    if options.api != "azure":
+        return ChatModel(OpenAiWire(url or options.base_url, key_of=options.key_of), model, options)
+    if (resource := url or options.base_url) is None:
+        raise SettingsError("no server; write it as openai:DEPLOYMENT@https://RESOURCE.openai.azure.com")
+    return ChatModel(AzureWire(resource, model, options.api_version, key_of=options.key_of), model, options)
+
+
+def _only_model_at(url: str, options: EndpointOptions) -> ChatModel:
+    if options.is_replay:
+        raise SettingsError("in replay no server is asked; write openai:MODEL@URL")
+    wire = OpenAiWire(url)
+    # In a thread of its own: a model may be made where an event loop is running already.
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        model = thread.submit(asyncio.run, _only_model(wire.models_url, wire.headers)).result()
+    return ChatModel(wire, model, options)
+
+
+async def _only_model(models_url: str, headers: Mapping[str, str]) -> str:
+    """The one model that a server has; a SettingsError that lists them where it has several, or says why none came."""
+    where = f"GET {public_url(models_url)}"
+    try:
+        data = chat.json_from_body(await body_of(models_url, headers), where)
+    except (HttpFailure, ModelFailure) as failure:
+        raise ModelUnavailable(f"the model cannot be asked for: {failure}; is the server running?") from None
+    listed = data.get("data") if isinstance(data, Mapping) else None
+    entries = listed if isinstance(listed, list) else []
+    ids = [entry.get("id") for entry in entries if isinstance(entry, Mapping)]
+    names = [name for name in ids if isinstance(name, str)]
+    if len(names) == 1:
+        return names[0]
+    shown = ", ".join(printable(name[:80]) for name in names[:20]) + (", …" if len(names) > 20 else "")
+    raise SettingsError(f"{where}: {len(names)} models{': ' * bool(names)}{shown}; write openai:MODEL@URL")
+
+
+def _own_variable(address: str) -> str:
+    """The variable of the key for a server of OpenAI's kind: Azure's own where Azure is asked and it is set."""
+    is_azure = (urlsplit(address).hostname or "").endswith((".openai.azure.com", ".services.ai.azure.com"))
+    return AZURE_KEY if is_azure and os.environ.get(AZURE_KEY) else OPENAI_KEY
 
 
 class OpenAiWire:
@@ -45,58 +94,54 @@ class OpenAiWire:
     text_path = "choices[0].message.content"
 
     def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:
-        self.chat_url, self.models_url = addresses(url or OPENAI_URL, "/chat/completions")
-        self.headers, self.key_name = bearer(key_of(self.chat_url, openai_variable(self.chat_url), OPENAI_URL))
+        self.chat_url, self.models_url = chat.addresses(url or OPENAI_URL, "/chat/completions")
+        self.headers, self.key_name = key_header(key_of(self.chat_url, _own_variable(self.chat_url), OPENAI_URL))
 
-    def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]:
+    def body(self, question: chat.Question, manner: chat.Manner = chat.EVERYTHING) -> dict[str, Json]:
         """What is sent; the reply's schema strictly, where the server has that."""
-        sent: dict[str, Json] = {}
-        if question.max_tokens is not None:
-            sent[manner.limit_name] = question.max_tokens
-        if question.temperature is not None and manner.sends_temperature:
-            sent["temperature"] = question.temperature
-        if question.seed is not None and manner.sends_seed:
-            sent["seed"] = question.seed
+        sent = chat.sampling(question, manner, manner.limit_name)
         if question.schema is not None and manner.form == "schema":
             schema = {"name": question.schema_name, "strict": True, "schema": dict(question.schema)}
             sent["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif question.schema is not None and manner.form == "object":
             sent["response_format"] = {"type": "json_object"}
-        messages = sent_messages(question, manner)
+        messages = chat.sent_messages(question, manner)
         return {**sent, **question.parameters, "model": question.model, "messages": messages, "stream": False}
 
-    def read(self, data: Json) -> ChatReply:
+    def read(self, data: Json) -> chat.ChatReply:
         """The first choice. What a model thought (`reasoning_content`, `<think>`) is no part of its reply."""
-        reply = object_at(data, "")
+        reply = chat.object_at(data, "")
         choices = reply.get("choices")
         if not isinstance(choices, list) or not choices:
-            raise misfit("choices", choices, "a list of at least one choice")
-        choice = object_at(choices[0], "choices[0]")
-        message = object_at(choice.get("message") or {}, "choices[0].message")
-        reason = string_at(choice.get("finish_reason"), "choices[0].finish_reason")
-        refusal = string_at(message.get("refusal"), "choices[0].message.refusal")
-        thoughts, text = thoughts_and_text(text_at(message.get("content"), self.text_path))
+            raise chat.misfit("choices", choices, "a list of at least one choice")
+        choice = chat.object_at(choices[0], "choices[0]")
+        message = chat.object_at(choice.get("message") or {}, "choices[0].message")
+        reason = chat.string_at(choice.get("finish_reason"), "choices[0].finish_reason")
+        refusal = chat.string_at(message.get("refusal"), "choices[0].message.refusal")
+        thoughts, text = chat.thoughts_and_text(chat.text_at(message.get("content"), self.text_path))
         if refusal and not (text and text.strip()):
             text = refusal
         usage = reply.get("usage")
-        return ChatReply(
+        return chat.ChatReply(
             text=text,
             ending=_ending(reason, refusal, text, message),
             finish_reason=reason,
-            tokens_in=token_count(usage, "prompt_tokens"),
-            tokens_out=token_count(usage, "completion_tokens"),
-            model=server_name(reply.get("model")),
-            build=server_name(reply.get("system_fingerprint")),
+            tokens_in=chat.token_count(usage, "prompt_tokens"),
+            tokens_out=chat.token_count(usage, "completion_tokens"),
+            model=chat.server_name(reply.get("model")),
+            build=chat.server_name(reply.get("system_fingerprint")),
             usage=usage,
             beside={
-                "reply": unread_fields(reply, ("choices", "model", "usage")),
-                "choice": unread_fields(choice, ("message", "finish_reason")),
-                "message": unread_fields({**message, "thoughts": thoughts}, ("content", "refusal")),
+                "reply": chat.unread_fields(reply, ("choices", "model", "usage")),
+                "choice": chat.unread_fields(choice, ("message", "finish_reason")),
+                "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content", "refusal")),
             },
         )
 
 
-def _ending(reason: str | None, refusal: str | None, text: str | None, message: Mapping[str, Json]) -> Ending | None:
+def _ending(
+    reason: str | None, refusal: str | None, text: str | None, message: Mapping[str, Json]
+) -> chat.Ending | None:
     if refusal:
         return "refusal"
     if ending := _ENDINGS.get((reason or "").lower()):
@@ -121,4 +166,4 @@ class AzureWire(OpenAiWire):
         self.chat_url = endpoint(url, f"{below}/chat/completions", **version)
         resource = url.partition("/openai/deployments/")[0]
         self.models_url = endpoint(resource, "/openai/models", **version)
-        self.headers, self.key_name = api_key("api-key", key_of(self.chat_url, AZURE_KEY, ""))
+        self.headers, self.key_name = key_header(key_of(self.chat_url, AZURE_KEY, ""), "api-key")

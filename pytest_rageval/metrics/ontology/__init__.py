@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pytest_rageval.metrics.ontology.claims import Claims, Fact, Validator, Value, Violations, claims_of, fact_of
-from pytest_rageval.metrics.ontology.loading import load_validator
-from pytest_rageval.metrics.ontology.rates import CHECKED, constraint_violation_rate, type_consistency_rate
+from pytest_rageval.metrics.ontology.rates import (
+    CHECKED,
+    constraint_violation_rate,
+    load_validator,
+    type_consistency_rate,
+)
 
 __all__ = [
     "CHECKED",

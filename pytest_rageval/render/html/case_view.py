@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.comparison.case_diff import place_of, representative_trial
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.metrics.arithmetic import arithmetic
-from pytest_rageval.metrics.described import is_described
-from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.metrics.registry import Registry, is_described
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.numbers import duration, score_text, short
 from pytest_rageval.render.html.case_parts import (

@@ -13,8 +13,7 @@ from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.arithmetic import arithmetic
-from pytest_rageval.metrics.described import is_described
-from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.metrics.registry import Registry, is_described
 from pytest_rageval.model import Gold, Observation
 from pytest_rageval.numbers import score_text, short
 from pytest_rageval.plan import Plan

@@ -23,9 +23,9 @@ from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cache_file import connect, open_alone
-from pytest_rageval.judges.canaries.check_record import check_of_run, kept_check
+from pytest_rageval.judges.canaries import check_of_run, kept_check
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.judge_endpoint import judge_endpoint
+from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.matching.places import match

@@ -20,8 +20,7 @@ from pytest_rageval.engine import Evaluation, Observed, Unobserved, evaluation, 
 from pytest_rageval.errors import JudgeError, RagevalError, SettingsError, TargetError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
-from pytest_rageval.judges.cache.project_cache import project_cache
-from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+from pytest_rageval.judges.cache.sqlite_cache import SqliteCache, project_cache
 from pytest_rageval.judges.judge import Judge, can_judge
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial

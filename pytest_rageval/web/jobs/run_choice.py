@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.judges.judge_spec import asks_server
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_spec import chat_model
 from pytest_rageval.llm.prices import Tariff
@@ -34,8 +35,6 @@ keeps its key from version to version."""
 
 NEED_CONTEXTS = ("groundedness", "faithfulness", "claim_support", "citation_accuracy", "synthesis", "composite")
 """Metrics that hold an answer against what it rests on, and have no value where that is not there."""
-FREE = ("lexical", "none", "stub", "nli")
-"""Judges that ask nobody."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ def run_outlook(agents: AgentStore, slug: str, number: int, cases: int, source: 
     asked = "nothing is asked: the answers are there" if source != "connector" else (
         f"{counted(times, 'question')} to {settings.target}"
     )  # fmt: skip
-    if settings.judge.partition(":")[0] in FREE or settings.retrieval_only or not plan.wordings:
+    if not asks_server(settings.judge) or settings.retrieval_only or not plan.wordings:
         words = " compares words, a heuristic" if settings.judge == "lexical" else ""
         return RunOutlook(asked, f"judge {settings.judge}{words}: nobody is asked, nothing is paid", None)
     judgements = times * settings.judge_repeats * len(plan.wordings)

@@ -10,11 +10,11 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.messages import shown_value
+from pytest_rageval.judges.judge_spec import KINDS
 
 SETTING = "web_allows"
 OPEN_TARGETS = frozenset({"demo", "http", "https", "openai", "ollama", "run"})
-OPEN_JUDGES = frozenset({"lexical", "none", "stub", "openai", "anthropic", "any-llm", "embedding", "deepeval", "http",
-                         "https"})  # fmt: skip
+OPEN_JUDGES = frozenset(name for name, kind in KINDS.items() if not kind.opens_files)
 """Kinds that import nothing by name and open no file by path. All others may: plug-ins, and those to come."""
 
 

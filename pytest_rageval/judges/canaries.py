@@ -1,0 +1,248 @@
+"""Canaries: answers whose worth nobody doubts, put to a judge before its scores are believed, and what came of it.
+
+Results of judge checks are kept beside the judge cache, by the judge's identity.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pytest_rageval.errors import JudgeError
+from pytest_rageval.io.atomic import write_json
+from pytest_rageval.judges.cache.cached_judge import unfit
+from pytest_rageval.judges.judge import Judge, can_judge, identity_of
+from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest, Rubric
+from pytest_rageval.text import excerpt
+
+GOOD_FROM, BAD_TO = 0.8, 0.4
+"""Of the scale: on 0 to 5 a good answer is expected to get at least 4, a bad one at most 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """One answer and whether its score belongs to the top of the scale or to its bottom.
+
+    is_good         None where nobody knows: any score of the scale is right, as long as one comes
+    is_attack       it differs from another canary only by text that is meant to change the score
+    claims_nothing  a judge may rightly decline to give it a score
+    contexts        further passages, after the two that each canary has
+    material        what this canary has in place of the usual material, by variable
+    metric          the score that is looked at, of a rubric with several
+    claims          fewest and most claims that an answer may be taken apart into, of a rubric without scores
+    """
+
+    name: str
+    answer: str
+    is_good: bool | None = None
+    is_attack: bool = False
+    claims_nothing: bool = False
+    contexts: tuple[str, ...] = ()
+    material: Mapping[str, Json] = field(default_factory=dict)
+    metric: str | None = None
+    claims: tuple[float, float] | None = None
+
+    def band(self, scale: tuple[float, float]) -> tuple[float, float]:
+        """Lowest and highest value that is right for this canary."""
+        low, high = scale
+        if self.claims is not None:
+            return self.claims
+        if self.is_good is None:
+            return scale
+        share = GOOD_FROM if self.is_good else BAD_TO
+        bound = round(low + share * (high - low), 6)
+        return (bound, high) if self.is_good else (low, bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a judge did on one canary, put to it once or several times.
+
+    `scores` are those that came, in order. `error` says why one did not come, in one line; it is None where the judge
+    declined to score an answer that claims nothing.
+    """
+
+    rubric: str
+    canary: str
+    expected: tuple[float, float]
+    scores: tuple[float, ...] = ()
+    error: str | None = None
+    is_attack: bool = False
+
+    @property
+    def score(self) -> float | None:
+        """The median of the scores, None without any."""
+        return statistics.median(self.scores) if self.scores else None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every score lies in the expected band, its ends included, or was rightly left out."""
+        low, high = self.expected
+        return self.error is None and all(low <= score <= high for score in self.scores)
+
+
+@cache
+def _file() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("canaries.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def shipped_canaries() -> Mapping[str, tuple[Canary, ...]]:
+    """The canaries by rubric. On abstention, good stands for the top of the scale: the system abstained."""
+    from pydantic import TypeAdapter
+
+    file = _file()
+    known = {canary.name: canary for canary in TypeAdapter(list[Canary]).validate_python(file["canaries"])}
+    for name, base in file["attacks"].items():
+        answer = f"{known[base].answer}\n\n{file['asks']}"
+        known[name] = replace(known[base], name=name, answer=answer, is_attack=True)
+    return {
+        rubric: tuple(replace(known[name], metric=file["metrics"].get(rubric)) for name in names)
+        for rubric, names in file["rubrics"].items()
+    }
+
+
+def _of_own_rubric() -> tuple[Canary, ...]:
+    """One good answer: what it is worth, only the project knows; whether a score comes can be tried."""
+    return (replace(shipped_canaries()["correctness"][0], name="any answer", is_good=None),)
+
+
+def canaries_for(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING) -> list[tuple[Rubric, Canary]]:
+    """All canaries of the rubrics that the judge can answer, those that the project adds among them."""
+    names = [name for name in dict.fromkeys((*shipped_canaries(), *wordings)) if can_judge(judge, name)]
+    rubrics = [wordings.get(name) or load_rubric(name) for name in names]
+    return [
+        (rubric, canary) for rubric in rubrics for canary in shipped_canaries().get(rubric.name) or _of_own_rubric()
+    ]
+
+
+async def try_canaries(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING, repeats: int = 1) -> list[Verdict]:
+    """One verdict for each canary, put to the judge so many times.
+
+    `wordings` are a project's own rubrics by name; the shipped ones are used where it has none. All canaries are put
+    to the judge at once (it limits itself); an error of the judge is the verdict's.
+    """
+    pairs = canaries_for(judge, wordings)
+    return await asyncio.gather(*(_verdict(judge, rubric, canary, repeats) for rubric, canary in pairs))
+
+
+def request_of(rubric: Rubric, canary: Canary, trial: int = 0) -> JudgeRequest:
+    """The request that shows a canary to a judge."""
+    notes = ({"chunk_id": f"note-{n}.md", "text": text} for n, text in enumerate(canary.contexts, start=1))
+    material: dict[str, Json] = {
+        **_file()["material"],
+        "answer": canary.answer,
+        "claim": canary.answer,
+        "claims": [{"number": 1, "text": canary.answer}],
+        "contexts": [*_file()["passages"], *notes],
+        **canary.material,
+    }
+    material["citations"] = [{**citation, "text": None} for citation in material["citations"]]
+    variables = {name: material[name] for name in rubric.variables}
+    return JudgeRequest(rubric.name, rubric.prompt_version, variables, trial, wording=rubric)
+
+
+async def _verdict(judge: Judge, rubric: Rubric, canary: Canary, repeats: int) -> Verdict:
+    trials = await asyncio.gather(*(_trial(judge, rubric, canary, trial) for trial in range(repeats)))
+    scores = tuple(score for score, _ in trials if score is not None)
+    error = next((error for _, error in trials if error is not None), None)
+    return Verdict(rubric.name, canary.name, canary.band(rubric.scale), scores, error, canary.is_attack)
+
+
+async def _trial(judge: Judge, rubric: Rubric, canary: Canary, trial: int) -> tuple[float | None, str | None]:
+    """The score that came, or why none did."""
+    try:
+        judgement = await judge.judge(request_of(rubric, canary, trial))
+        error = unfit(judgement)
+        score = None if error is not None else _value(judgement, rubric, canary)
+        if error is None and score is None and not canary.claims_nothing:
+            error = f"gave no score for {_metric(rubric, canary)}"
+    except JudgeError as failed:
+        score, error = None, str(failed)
+    except Exception as failed:  # noqa: BLE001  a user's own judge may raise anything; it is this canary's error
+        score, error = None, f"{type(failed).__name__}: {failed}"
+    return score, None if error is None else excerpt(error, 300)
+
+
+def _metric(rubric: Rubric, canary: Canary) -> str:
+    return canary.metric or next(iter(rubric.scores), rubric.name)
+
+
+def _value(judgement: Judgement, rubric: Rubric, canary: Canary) -> float | None:
+    """The score on the rubric's scale; of a rubric that takes answers apart, the number of claims."""
+    if canary.claims is not None:
+        claims = judgement.extra.get("claims")
+        return float(len(claims)) if isinstance(claims, Sequence) and not isinstance(claims, str) else None
+    score = judgement.scores.get(_metric(rubric, canary))
+    if score is None:
+        return None
+    (low, high), (from_low, from_high) = rubric.scale, judgement.scale
+    return low + (score - from_low) * (high - low) / (from_high - from_low)
+
+
+def rubrics_of(verdicts: Iterable[Verdict]) -> dict[str, list[Verdict]]:
+    """Verdicts by rubric, in their order."""
+    by_rubric: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        by_rubric.setdefault(verdict.rubric, []).append(verdict)
+    return by_rubric
+
+
+CheckRecord = Mapping[str, Any]
+"""`checked` (UTC), `repeats`, and `rubrics`: by name `prompt_version`, number of `canaries` and those that `failed`."""
+
+
+def keep_check(
+    path: Path, judge: Judge, verdicts: Sequence[Verdict], wordings: Mapping[str, Rubric], repeats: int
+) -> None:
+    """Add a judge's result to the file, in place of its last one; an OSError where that cannot be written."""
+    rubrics = {
+        name: {
+            "prompt_version": (wordings.get(name) or load_rubric(name)).prompt_version,
+            "canaries": len(group),
+            "failed": [verdict.canary for verdict in group if not verdict.passed],
+        }
+        for name, group in rubrics_of(verdicts).items()
+    }
+    record = {"checked": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "repeats": repeats, "rubrics": rubrics}
+    write_json(path, {**_read(path), identity_of(judge): record})
+
+
+def kept_check(path: Path, judge: Judge) -> CheckRecord | None:
+    """The last result of this judge; None where it was never checked here."""
+    record = _read(path).get(identity_of(judge))
+    return record if isinstance(record, dict) and isinstance(record.get("rubrics"), dict) else None
+
+
+def check_of_run(record: CheckRecord | None, judge: Judge, wordings: Mapping[str, Rubric]) -> dict[str, Any] | None:
+    """As much of a result as concerns the rubrics of a run, in the wording it asks them in; None without any result.
+
+    `unchecked` names those that the judge was not tried on as they are worded now.
+    """
+    if record is None:
+        return None
+    asked = {name: rubric.prompt_version for name, rubric in sorted(wordings.items()) if can_judge(judge, name)}
+    tried = {
+        name: result
+        for name, result in record["rubrics"].items()
+        if isinstance(result, dict) and asked.get(name) == result.get("prompt_version")
+    }
+    return {**record, "rubrics": tried, "unchecked": [name for name in asked if name not in tried]}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The file's content; nothing where there is none or it is no longer JSON, since it can be made again."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,329 @@
+"""A cross-encoder: how likely a passage supports a claim, by a sequence classifier in ONNX that reads both at once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.io.atomic import read_json
+from pytest_rageval.model import Json
+from pytest_rageval.text import printable
+
+if TYPE_CHECKING:
+    import numpy
+    from tokenizers import Encoding, Tokenizer
+
+
+BATCH = 16
+"""Pairs of one pass through the model."""
+MOST_TOKENS = 512
+"""Of a pair, where the model could read more: what these models were trained on."""
+MARGIN = 8
+"""Tokens by which a text cut out of a longer one may take more than it did there."""
+OVERLAP = 5
+"""Neighbouring windows of a passage share a fifth of their tokens, so that hardly a sentence is cut in both."""
+
+_SUPPORT = frozenset(
+    {"entailment", "entailed", "entail", "entails", "supported", "support", "supports", "yes", "true", "consistent",
+     "factual", "grounded", "faithful"}
+)  # fmt: skip
+"""Labels that mean: the passage says so."""
+_HHEM_2 = "<pad> Determine if the hypothesis is true given the premise?\n\nPremise: {text1}\n\nHypothesis: {text2}"
+"""The prompt of HHEM 2.1, which stands in its code. Source: its card, vectara/hallucination_evaluation_model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How a model's output is read, and how a pair is put to it.
+
+    index    of the label that means support
+    chance   of logits: `sigmoid` of that one, or `softmax` over all labels
+    prompt   for models that read one text: with {text1} for the passage and {text2} for the claim
+    pooling  of an output with a row of logits for each token: the first one's, or the mean
+    """
+
+    index: int
+    chance: Literal["sigmoid", "softmax"]
+    prompt: str | None = None
+    pooling: Literal["first", "mean"] = "first"
+
+
+def head_of(config: Mapping[str, Json]) -> Head:
+    """The head that a model's config.json describes; a SettingsError where it does not say which label is support.
+
+    One label is a score, as of HHEM 1. Of `LABEL_0` and `LABEL_1` the second is support, as of MiniCheck and HHEM 2.
+    Among named labels one must mean support, as `entailment` does.
+    """
+    is_hhem_2 = str(config.get("model_type", "")).startswith("HHEMv2")
+    prompt = config.get("prompt", _HHEM_2 if is_hhem_2 else None)
+    if prompt is not None and not (isinstance(prompt, str) and "{text1}" in prompt and "{text2}" in prompt):
+        raise SettingsError("prompt of its config.json has no {text1} and {text2}")
+    labels = [name for _, name in sorted(_labels(config).items())]
+    if not labels and is_hhem_2:
+        labels = ["LABEL_0", "LABEL_1"]
+    is_score = len(labels) == 1 or config.get("problem_type") == "multi_label_classification"
+    pooling: Literal["first", "mean"] = "mean" if config.get("classifier_pooling") == "mean" else "first"
+    return Head(_support(labels), "sigmoid" if is_score else "softmax", prompt, pooling)
+
+
+def _labels(config: Mapping[str, Json]) -> dict[int, str]:
+    """Labels by their index."""
+    written = config.get("id2label")
+    if isinstance(written, Mapping) and all(str(index).isdigit() for index in written):
+        return {int(index): str(name) for index, name in written.items()}
+    number = config.get("num_labels")
+    return {index: f"LABEL_{index}" for index in range(number)} if type(number) is int else {}
+
+
+def _support(labels: Sequence[str]) -> int:
+    if len(labels) == 1:
+        return 0
+    if list(labels) == ["LABEL_0", "LABEL_1"]:
+        return 1
+    indices = [index for index, name in enumerate(labels) if name.strip().casefold() in _SUPPORT]
+    if len(indices) != 1:
+        listed = printable(", ".join(labels))[:200] or "none"
+        raise SettingsError(
+            f"which label of its config.json means support cannot be told from id2label ({listed}); name it entailment"
+        )
+    return indices[0]
+
+
+class CrossEncoder:
+    """The model behind its files, loaded at the first question. One pass at a time, in whatever thread it is asked.
+
+    The same pairs in the same order give the same numbers: nothing is drawn by chance.
+    """
+
+    def __init__(self, files: ModelFiles) -> None:
+        self._files = files
+        self._head = head_of(files.config)
+        self.most_tokens = _most_tokens(files)
+        self._lock = threading.Lock()
+        self._loaded: tuple[Any, Tokenizer] | None = None
+
+    def support(self, claims: Sequence[str], passages: Sequence[str]) -> list[list[float]]:
+        """By claim and passage, how likely the passage supports the claim: of its windows, the best counts.
+
+        A claim that is too long for the model is judged in parts, of which the least supported counts. A JudgeError
+        where the model cannot be loaded, or gives what its configuration does not describe.
+        """
+        with self._lock:
+            session, tokenizer = self._loaded = self._loaded or self._load()
+            parts = [[*_cut(tokenizer, claim, self.most_tokens // 2)] for claim in claims]
+            shares = [[[0.0] * len(passages) for _ in of_claim] for of_claim in parts]
+            pairs = self._pairs(tokenizer, parts, passages)
+            while batch := [*islice(pairs, BATCH)]:
+                chances = self._chances(session, [encoding for *_, encoding in batch])
+                for (claim, part, passage, _), chance in zip(batch, chances, strict=True):
+                    shares[claim][part][passage] = max(shares[claim][part][passage], chance)
+            return [[min(of_parts, default=0.0) for of_parts in zip(*rows, strict=True)] for rows in shares]
+
+    def _load(self) -> tuple[Any, Tokenizer]:
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        try:
+            tokenizer = Tokenizer.from_file(str(self._files.tokenizer))
+            tokenizer.no_padding()
+            tokenizer.no_truncation()
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level = 3
+            session = onnxruntime.InferenceSession(
+                str(self._files.model), sess_options=options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # noqa: BLE001  both raise bare exceptions of their own kinds over broken files
+            reason = printable(" ".join(str(error).split()))[:200]
+            raise JudgeError("exception", f"{self._files.model.parent} cannot be loaded: {reason}") from None
+        return session, tokenizer
+
+    def _pairs(
+        self, tokenizer: Tokenizer, claims: Sequence[Sequence[str]], passages: Sequence[str]
+    ) -> Iterator[tuple[int, int, int, Encoding]]:
+        """Each part of a claim with each window of each passage: the indices of the three, and both texts encoded."""
+        frame = len(self._encoded(tokenizer, "", "").ids)
+        for claim, parts in enumerate(claims):
+            for index, part in enumerate(parts):
+                room = self.most_tokens - frame - len(tokenizer.encode(part, add_special_tokens=False).ids) - MARGIN
+                for number, passage in enumerate(passages):
+                    for window in _cut(tokenizer, passage, max(1, room)):
+                        encoding = self._encoded(tokenizer, window, part)
+                        # Cut off would be the claim's end: what was not read is not supported.
+                        if len(encoding.ids) <= self.most_tokens:
+                            yield claim, index, number, encoding
+
+    def _encoded(self, tokenizer: Tokenizer, passage: str, claim: str) -> Encoding:
+        if self._head.prompt is None:
+            return tokenizer.encode(passage, claim)
+        return tokenizer.encode(self._head.prompt.replace("{text1}", passage).replace("{text2}", claim))
+
+    def _chances(self, session: Any, encodings: Sequence[Encoding]) -> list[float]:
+        import numpy
+
+        longest = max(len(encoding.ids) for encoding in encodings)
+        padding = self._files.config.get("pad_token_id")
+        pad = padding if type(padding) is int else 0
+        columns = {
+            "input_ids": [encoding.ids + [pad] * (longest - len(encoding.ids)) for encoding in encodings],
+            "attention_mask": [[1] * len(encoding.ids) + [0] * (longest - len(encoding.ids)) for encoding in encodings],
+            "token_type_ids": [encoding.type_ids + [0] * (longest - len(encoding.type_ids)) for encoding in encodings],
+        }
+        inputs = {entry.name: entry.type for entry in session.get_inputs()}
+        if unknown := sorted(inputs.keys() - columns.keys()):
+            raise JudgeError("invalid_response", f"the model reads {', '.join(unknown)}: it is no sequence classifier")
+        types = {"tensor(int32)": numpy.int32}
+        feed = {name: numpy.array(columns[name], dtype=types.get(inputs[name], numpy.int64)) for name in inputs}
+        try:
+            logits = session.run(None, feed)[0]
+        except Exception as error:  # noqa: BLE001  onnxruntime raises exceptions of its own kinds
+            reason = printable(" ".join(str(error).split()))[:200]
+            raise JudgeError("exception", f"the model failed: {reason}") from None
+        return _support_in(numpy.asarray(logits, dtype=numpy.float64), feed["attention_mask"], self._head)
+
+
+def _support_in(logits: numpy.ndarray[Any, Any], mask: numpy.ndarray[Any, Any], head: Head) -> list[float]:
+    """The chance of support in each row of logits."""
+    import numpy
+
+    if logits.ndim == 3:
+        weights = mask[:, :, None] / mask.sum(axis=1)[:, None, None]
+        logits = logits[:, 0, :] if head.pooling == "first" else (logits * weights).sum(axis=1)
+    if logits.ndim == 1:
+        logits = logits[:, None]
+    if logits.ndim != 2 or logits.shape[1] <= head.index or not numpy.isfinite(logits).all():
+        raise JudgeError("invalid_response", "the model's output is not one row of finite logits a pair")
+    if head.chance == "sigmoid":
+        chances = 1 / (1 + numpy.exp(-numpy.clip(logits[:, head.index], -500, 500)))
+    else:
+        raised = numpy.exp(logits - logits.max(axis=1, keepdims=True))
+        chances = raised[:, head.index] / raised.sum(axis=1)
+    return [float(chance) for chance in chances]
+
+
+def _cut(tokenizer: Tokenizer, text: str, room: int) -> Iterator[str]:
+    """A text in windows of at most so many tokens, which overlap; whole where it fits."""
+    offsets = tokenizer.encode(text, add_special_tokens=False).offsets
+    if len(offsets) <= room:
+        yield text
+        return
+    step = max(1, room - room // OVERLAP)
+    for start in range(0, len(offsets), step):
+        window = offsets[start : start + room]
+        yield text[window[0][0] : window[-1][1]]
+        if start + room >= len(offsets):
+            return
+
+
+def _most_tokens(files: ModelFiles) -> int:
+    """How many tokens of a pair the model reads: what configuration and tokenizer allow, at most MOST_TOKENS."""
+    config = files.config
+    positions = config.get("max_position_embeddings")
+    # RoBERTa counts positions from behind its padding token.
+    offset = int(config.get("pad_token_id") or 0) + 1 if "roberta" in str(config.get("model_type", "")) else 0
+    limits = [positions - offset if type(positions) is int else None, config.get("n_positions"),
+              files.tokenizer_config.get("model_max_length")]  # fmt: skip
+    return min([limit for limit in limits if type(limit) is int and limit > 0] + [MOST_TOKENS])
+
+
+MODELS = ("model.onnx", "onnx/model.onnx")
+"""Where exporters put the model, below its folder."""
+WEIGHTS = ("{}_data", "{}.data")
+"""Names of a file beside the model that holds the weights of a large one."""
+CONFIG, TOKENIZER, TOKENIZER_CONFIG = "config.json", "tokenizer.json", "tokenizer_config.json"
+
+EXPORT = "optimum-cli export onnx --task text-classification --model MODEL FOLDER"
+_HUB_ID = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A model's files. `name` is that of its folder or repository; `digest` the SHA-256 of all that decides scores."""
+
+    name: str
+    model: Path
+    tokenizer: Path
+    config: Mapping[str, Json]
+    tokenizer_config: Mapping[str, Json]
+    digest: str
+
+
+Find = Callable[[str], Path | None]
+"""The file of a name in the model's folder or repository, None where there is none."""
+
+
+def model_files(written: str, root: Path | None) -> ModelFiles:
+    """The files of `FOLDER`, relative to the root, or of the hub's `OWNER/NAME` or `OWNER/NAME@REVISION`.
+
+    A folder comes before a repository of the same name. SettingsError in one line where a file is missing.
+    """
+    folder = (root or Path()) / Path(written).expanduser()
+    if written and folder.is_dir():
+        return _read(folder.resolve().name, lambda name: path if (path := folder / name).is_file() else None)
+    parts = _HUB_ID.fullmatch(written)
+    if parts is None or written.startswith((".", "~")):
+        raise SettingsError(f"{printable(written)} is no folder, and no OWNER/NAME of the Hugging Face hub")
+    return _read(parts["id"].rpartition("/")[2], _hub(parts["id"], parts["revision"]))
+
+
+def _read(name: str, find: Find) -> ModelFiles:
+    config, tokenizer, tokenizer_config = (find(file) for file in (CONFIG, TOKENIZER, TOKENIZER_CONFIG))
+    place, model = next(((place, path) for place in MODELS if (path := find(place)) is not None), (None, None))
+    if place is None or model is None:
+        raise SettingsError(f"there is no {' or '.join(MODELS)} in it; make one, as in `{EXPORT}`")
+    if config is None or tokenizer is None:
+        missing = CONFIG if config is None else TOKENIZER
+        raise SettingsError(f"there is no {missing} beside its {place}; `{EXPORT}` writes both")
+    weights = [path for form in WEIGHTS if (path := find(form.format(place))) is not None]
+    return ModelFiles(
+        name,
+        model,
+        tokenizer,
+        read_json(config, "the model's configuration"),
+        {} if tokenizer_config is None else read_json(tokenizer_config, "the tokenizer's configuration"),
+        _digest(path for path in (model, *weights, tokenizer, config, tokenizer_config) if path is not None),
+    )
+
+
+def _digest(paths: Iterator[Path]) -> str:
+    """SHA-256 over the files' lengths and contents, in this order; their names and places do not count."""
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{path.stat().st_size}\n".encode())
+        with path.open("rb") as file:
+            while part := file.read(_CHUNK):
+                digest.update(part)
+    return digest.hexdigest()
+
+
+def _hub(repository: str, revision: str | None) -> Find:
+    """Files of the hub, downloaded once; with HF_HUB_OFFLINE, those that were downloaded before."""
+    # Imported here, since only a model of the hub needs it.
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
+
+    def find(name: str) -> Path | None:
+        try:
+            return Path(hf_hub_download(repository, name, revision=revision))
+        except LocalEntryNotFoundError as error:
+            if name != CONFIG:
+                return None  # not downloaded before; what must be there is missed by whoever asks for it
+            raise _unreachable(repository, error) from None
+        except EntryNotFoundError:
+            return None
+        except (HfHubHTTPError, OSError, ValueError) as error:
+            raise _unreachable(repository, error) from None
+
+    return find
+
+
+def _unreachable(repository: str, error: Exception) -> SettingsError:
+    reason = printable(" ".join(str(error).split()))[:200]
+    return SettingsError(f"{repository} is no folder, and cannot be had from the hub: {type(error).__name__}: {reason}")

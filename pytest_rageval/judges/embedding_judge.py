@@ -1,0 +1,334 @@
+"""The judge by sentence embeddings: how near what the answer says is to what it should say. No language model."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from operator import mul
+from typing import Any, NamedTuple, TypeAlias
+
+from pytest_rageval.abstention.detector import declines, only_declines
+from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
+from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, spent
+from pytest_rageval.judges.lexical_judge import LexicalJudge
+from pytest_rageval.judges.requests import reference_texts
+from pytest_rageval.llm.chat_protocol import below, token_count
+from pytest_rageval.llm.credentials import judge_key, key_header
+from pytest_rageval.llm.endpoint import Provider
+from pytest_rageval.llm.endpoint_options import EndpointOptions
+from pytest_rageval.llm.model_identity import model_identity
+from pytest_rageval.llm.model_spec import model_and_url
+from pytest_rageval.llm.prices import Tariff
+from pytest_rageval.llm.providers.openai import OPENAI_KEY, OPENAI_URL
+from pytest_rageval.llm.rate_limit import estimated_tokens
+from pytest_rageval.llm.server_error import server_error
+from pytest_rageval.model import Json, Judgement, JudgeRequest
+from pytest_rageval.text import cut
+from pytest_rageval.words import sentences
+
+SUPPORTED = 0.6
+"""A sentence counts as supported from this share on."""
+MOST_SENTENCES = 60
+"""Sentences of an answer that are looked at."""
+MOST_PASSAGES = 240
+"""Sentences of the contexts, or of references, that are looked at."""
+LONGEST_TEXT = 20_000
+"""Characters of one text that are looked at."""
+
+STRANGERS = (
+    "The bakery opens at six in the morning.",
+    "Granite is an igneous rock with large crystals.",
+    "Her appeal was dismissed by the court in March.",
+    "Press the red button twice to reset the printer.",
+    "Penguins feed their chicks after long journeys at sea.",
+    "The orchestra tuned its instruments before the second act.",
+    "기차는 오후 세 시에 부산역에 도착한다.",
+    "Die Steuererklärung ist bis Ende Juli abzugeben.",
+)
+"""Sentences that have nothing in common: their mean cosine is what this model gives to unrelated texts."""
+
+HIGHEST_FLOOR = 0.98
+"""Above it a model gives nearly the same vector to every text."""
+
+
+class Share(NamedTuple):
+    """A share in [0, 1], or None where nothing can be said; why; and each sentence looked at with its share."""
+
+    value: float | None
+    reasoning: str
+    rated: Sequence[tuple[str, float]] = ()
+
+
+@dataclass(slots=True)
+class _Near:
+    """Nearness within one judgement."""
+
+    vectors: Mapping[str, Vector]
+    floor: float
+
+    def share(self, text: str, others: Iterable[str]) -> float:
+        """How near the nearest of the other texts is: 0 as near as strangers, 1 the same."""
+        mine = self.vectors[text]
+        best = max((cosine(mine, self.vectors[other]) for other in others), default=self.floor)
+        return min(1.0, max(0.0, (best - self.floor) / (1 - self.floor)))
+
+
+def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
+    """The judge of `embedding:MODEL@URL`; the URL in it comes before that of the options."""
+    options = spec.options or EndpointOptions()
+    model, url = model_and_url(spec.kind, spec.rest)
+    if (url := url or options.base_url) is None:
+        raise SettingsError("no server; write it as embedding:MODEL@URL")
+    return EmbeddingJudge(model, url, options)
+
+
+class EmbeddingJudge:
+    """Scores by cosines between sentences; abstention by phrases, as the lexical judge does.
+
+    A share is (cosine - floor) / (1 - floor), no less than 0, where floor is the mean cosine of unrelated sentences,
+    measured once: models differ widely in what they give to those. A score is as far up the rubric's scale.
+
+    groundedness  mean over the answer's sentences, of the nearest sentence of the contexts; 0 without any context
+    correctness   mean of two, where given: key facts, each by the nearest sentence of the answer; and the best
+                  reference, its sentences likewise. An answer that declines is worth 0
+    relevance     the question, by the nearest sentence of the answer
+
+    It is a heuristic, but not free of cost as the lexical one is: `is_local` is False, so its judgements are cached.
+    """
+
+    heuristic = True
+    is_local = False
+    abstention_by_phrasing = True
+    rubrics = frozenset({"groundedness", "correctness", "relevance", "abstention"})
+
+    def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
+        self.model = f"embedding/1:{model}"
+        self.identity = model_identity("embedding/1", model, below(url, "/embeddings"), options.server_name)
+        self._embedder = Embedder(model, url, options, backoff=backoff)
+        self._floor: float | None = None
+        self._measuring = asyncio.Lock()
+
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        """One judgement; JudgeError where the server gives no usable vectors."""
+        if request.rubric == "abstention":
+            return await self._abstention(request)
+        check_rubric(self, request)
+        bill = [Paid()]
+        share = await _SHARES[request.rubric](self, request.variables, bill)
+        return share_judgement(
+            self, request, share.value, f"heuristic: {share.reasoning}", share.rated, SUPPORTED, **spent(bill)
+        )
+
+    async def check(self) -> str | None:
+        """Why the server cannot be asked, in one line, or None; costs nothing."""
+        return await self._embedder.check()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._embedder.aclose()
+
+    async def _abstention(self, request: JudgeRequest) -> Judgement:
+        return replace(await LexicalJudge().judge(request), model=self.model)
+
+    async def _near(self, texts: Iterable[str], bill: list[Paid]) -> _Near:
+        return _Near(await self._embedder.vectors(texts, bill), await self._measured_floor(bill))
+
+    async def _measured_floor(self, bill: list[Paid]) -> float:
+        async with self._measuring:
+            if self._floor is None:
+                strangers = await self._embedder.vectors(STRANGERS, bill)
+                cosines = [cosine(one, other) for one, other in combinations(strangers.values(), 2)]
+                floor = math.fsum(cosines) / len(cosines)
+                if floor > HIGHEST_FLOOR:
+                    raise JudgeError(
+                        "invalid_response",
+                        f"judge {self.model!r} tells nothing apart: unrelated texts have a mean cosine of {floor:.3f}",
+                    )
+                self._floor = floor
+            return self._floor
+
+    async def _groundedness(self, variables: Mapping[str, Any], bill: list[Paid]) -> Share:
+        contexts = variables.get("contexts") or ()
+        answer_sentences = [sentence for sentence in _sentences(variables["answer"]) if not only_declines(sentence)]
+        if not contexts:
+            nothing = "the system reported no passage that the answer could rest on"
+            return Share(0.0, nothing, [(sentence, 0.0) for sentence in answer_sentences])
+        passages = _passages(context["text"] for context in contexts)
+        if not passages:
+            return Share(None, "there is no context to compare with")
+        if not answer_sentences:
+            return Share(None, "the answer makes no claim that could be compared")
+        near = await self._near([*answer_sentences, *passages], bill)
+        rated = [(sentence, near.share(sentence, passages)) for sentence in answer_sentences]
+        return Share(_mean(value for _, value in rated), _account(rated, "the context"), rated)
+
+    async def _correctness(self, variables: Mapping[str, Any], bill: list[Paid]) -> Share:
+        facts = _passages(variables.get("key_facts") or ())
+        references = [sentences_of for text in reference_texts(variables) if (sentences_of := _passages([text]))]
+        if not facts and not references:
+            return Share(None, "there is no reference to compare with")
+        if declines(variables["answer"], variables.get("question") or "").abstained:
+            return Share(0.0, "the answer declines")
+        answer_sentences = _sentences(variables["answer"])
+        if not answer_sentences:
+            return Share(0.0, "the answer says nothing")
+        near = await self._near(
+            [*answer_sentences, *facts, *(text for reference in references for text in reference)], bill
+        )
+        rated_facts = [(fact, near.share(fact, answer_sentences)) for fact in facts]
+        rated_references = [
+            [(text, near.share(text, answer_sentences)) for text in reference] for reference in references
+        ]
+        best = max(rated_references, key=lambda rated: _mean(value for _, value in rated), default=[])
+        means = [_mean(value for _, value in rated) for rated in (rated_facts, best) if rated]
+        rated = rated_facts + best
+        return Share(_mean(means), _account(rated, "the answer"), rated)
+
+    async def _relevance(self, variables: Mapping[str, Any], bill: list[Paid]) -> Share:
+        question, answer_sentences = variables["question"].strip(), _sentences(variables["answer"])
+        if not question or not answer_sentences:
+            return Share(None, "there is no question or no answer to compare")
+        near = await self._near([question, *answer_sentences], bill)
+        share = near.share(question, answer_sentences)
+        return Share(share, f"the sentence nearest to the question is at {share:.2f}")
+
+
+_SHARES = {
+    "groundedness": EmbeddingJudge._groundedness,
+    "correctness": EmbeddingJudge._correctness,
+    "relevance": EmbeddingJudge._relevance,
+}
+
+
+def _sentences(text: str) -> list[str]:
+    return [sentence for sentence in sentences(text[:LONGEST_TEXT]) if any(map(str.isalnum, sentence))][:MOST_SENTENCES]
+
+
+def _passages(texts: Iterable[Json]) -> list[str]:
+    distinct = dict.fromkeys(sentence for text in texts for sentence in _sentences(text))
+    return list(distinct)[:MOST_PASSAGES]
+
+
+def _mean(values: Iterable[float]) -> float:
+    shares = list(values)
+    return math.fsum(shares) / len(shares)
+
+
+def _account(rated: Sequence[tuple[str, float]], where: str) -> str:
+    held = sum(value >= SUPPORTED for _, value in rated)
+    text, value = min(rated, key=lambda pair: pair[1])
+    return f"{held} of {len(rated)} sentences have one like them in {where}; farthest, at {value:.2f}: {text[:120]}"
+
+
+BATCH = 64
+"""Texts of one request."""
+LONGEST_INPUT = 2_000
+"""Characters of a text that are sent: many embedding models read no more than 512 tokens."""
+REMEMBERED = 2_048
+"""Texts whose vectors are kept: retrieval brings the same passages for many questions."""
+MOST_DIMENSIONS = 16_384
+
+Vector: TypeAlias = "array[float]"
+"""Of length 1, so that the cosine of two vectors is the sum of their products."""
+
+
+class Paid(NamedTuple):
+    """What one request took; None: not known."""
+
+    tokens_in: int | None = 0
+    tokens_out: int = 0
+    cost_usd: float | None = 0.0
+    latency_ms: float = 0.0
+
+
+class Embedder:
+    """An embedding model at a server, for one event loop."""
+
+    def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
+        self.model = model
+        address = below(url, "/embeddings")
+        headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI_URL))
+        self._models_url = below(url, "/models")
+        self._provider = Provider(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
+        self._known: OrderedDict[str, Vector] = OrderedDict()
+        self._dimensions: int | None = None
+
+    async def vectors(self, texts: Iterable[str], bill: list[Paid]) -> dict[str, Vector]:
+        """The vector of each text that is not blank, by text; JudgeError where what comes are no such vectors."""
+        distinct = dict.fromkeys(text for text in texts if text.strip())
+        vectors = {text: self._known[text] for text in distinct if text in self._known}
+        missing = [text for text in distinct if text not in vectors]
+        for start in range(0, len(missing), BATCH):
+            batch = missing[start : start + BATCH]
+            vectors.update(zip(batch, await self._asked(batch, bill), strict=True))
+        for text, vector in vectors.items():
+            self._known[text] = vector
+            self._known.move_to_end(text)
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return vectors
+
+    async def check(self) -> str | None:
+        """Why the server cannot be asked, in one line, or None; costs nothing."""
+        return await self._provider.problem(self._models_url)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._provider.aclose()
+
+    async def _asked(self, batch: Sequence[str], bill: list[Paid]) -> list[Vector]:
+        # A lone surrogate could not be read as JSON at the other end.
+        shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
+        try:
+            async with self._provider.turn(estimated_tokens("".join(shown), 0)) as turn:
+                data, latency_ms = await self._provider.ask({"model": self.model, "input": shown}, turn.again)
+                tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
+                bill.append(Paid(tokens, 0, self._provider.pay(turn, tokens, 0), round(latency_ms, 3)))
+        except ModelFailure as failure:
+            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
+        if (error := server_error(data)) is not None:
+            raise JudgeError(
+                "invalid_response", f"{self._provider.where}: the reply is an error: {cut(error.message, 200)}"
+            )
+        try:
+            return self._read(data, len(batch))
+        except ValueError as wrong:
+            raise JudgeError("invalid_response", f"{self._provider.where}: {wrong}") from None
+
+    def _read(self, data: Json, expected: int) -> list[Vector]:
+        """One vector a text, in the order of their `index`; ValueError with what is wrong."""
+        entries = data.get("data") if isinstance(data, Mapping) else None
+        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+            raise ValueError("the response has no list of embeddings")
+        if len(entries) != expected:
+            raise ValueError(f"{len(entries)} embeddings came for {expected} texts")
+        indices = [entry.get("index", position) for position, entry in enumerate(entries)]
+        if not all(type(index) is int for index in indices) or sorted(indices) != list(range(expected)):
+            raise ValueError(f"the indices of the embeddings are not 0 to {expected - 1}")
+        in_order = sorted(zip(indices, entries, strict=True), key=lambda pair: pair[0])
+        return [self._unit(entry.get("embedding")) for _, entry in in_order]
+
+    def _unit(self, written: Json) -> Vector:
+        numbers = written if isinstance(written, list) else []
+        if not 0 < len(numbers) <= MOST_DIMENSIONS or not all(type(x) in (int, float) for x in numbers):
+            raise ValueError(f"an embedding is not a list of 1 to {MOST_DIMENSIONS:,} numbers")
+        if len(numbers) != (self._dimensions or len(numbers)):
+            raise ValueError(f"an embedding has {len(numbers)} dimensions, others have {self._dimensions}")
+        try:
+            length = math.hypot(*numbers)
+        except OverflowError:
+            length = math.inf
+        if not 0 < length < math.inf:
+            raise ValueError("an embedding has no length, or holds a number that is not finite")
+        self._dimensions = len(numbers)
+        return array("d", [x / length for x in numbers])
+
+
+def cosine(first: Vector, second: Vector) -> float:
+    """Of two vectors of length 1: in [-1, 1]."""
+    return math.fsum(map(mul, first, second))

@@ -1,0 +1,251 @@
+"""The judge without a model: how much of what an answer says do the words of its contexts, or of the gold, hold?
+
+Offline, deterministic and quick, and a heuristic: it sees what is missing, not what is said wrongly in the same words.
+Every judgement of it is marked so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeAlias
+
+from pytest_rageval.abstention.detector import declines, only_declines
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.judges.judge import FREE, JudgeSpec, check_rubric, share_judgement
+from pytest_rageval.judges.judging import phrasing_judgement
+from pytest_rageval.judges.lexical_terms import (
+    LONGEST_TEXT,
+    NEGATION,
+    SMALL_WORDS,
+    Claim,
+    claims_in,
+    terms_by_sentence,
+    terms_in,
+)
+from pytest_rageval.judges.requests import judged_text, reference_texts
+from pytest_rageval.model import Judgement, JudgeRequest
+from pytest_rageval.text import counted
+
+Scored: TypeAlias = "tuple[float | None, str, Sequence[Coverage]]"
+"""Share in [0, 1] or None where nothing can be said, why, and the claims looked at."""
+
+
+def lexical_judge(_: JudgeSpec) -> LexicalJudge:
+    """The judge of `lexical`."""
+    return LexicalJudge()
+
+
+class LexicalJudge:
+    """Scores answers against contexts and references by words, relevance by question words, abstention by the detector.
+
+    A rubric that the words give no hold for (correctness without reference or key facts) gets a judgement without a
+    score: its metric is not applicable, and `reasoning` says why. Without any context, nothing is grounded.
+    """
+
+    model = "lexical/4"
+    heuristic = True
+    answers_at_once = True
+    abstention_by_phrasing = True
+    rubrics = frozenset(
+        {
+            *("groundedness", "faithfulness", "claim_support"),
+            *("correctness", "reference_match", "relevance", "abstention"),
+        }
+    )
+
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        """Judge at once, without waiting for anything; a rubric not in `rubrics` is a JudgeError."""
+        if request.rubric == "abstention":
+            return phrasing_judgement(request, model=self.model, heuristic=True)
+        check_rubric(self, request)
+        share, reasoning, coverages = _SCORED[request.rubric](request.variables)
+        rated = [(coverage.claim.text, coverage.value) for coverage in coverages]
+        return share_judgement(self, request, share, reasoning, rated, SUPPORTED, **FREE)
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+def _groundedness(variables: Mapping[str, Any]) -> Scored:
+    """How far the contexts together cover the answer's claims, each weighing as much as it informs."""
+    coverages, declining = _against_contexts(variables.get("answer"), variables)
+    if not coverages:
+        return _without_claim(variables)
+    for coverage in sorted(declining, key=lambda coverage: coverage.value, reverse=True):
+        # "It is not known" is no claim, "It is known" would be one: it must not be worth more.
+        if coverage.value > weighted(coverages):
+            coverages.append(coverage)
+    return weighted(coverages), account(coverages, _where(variables)), coverages
+
+
+def _claim_support(variables: Mapping[str, Any]) -> Scored:
+    """Share of the claim's sentences that are supported: of a single claim, 1 or 0."""
+    coverages, _ = _against_contexts(judged_text(variables), variables)
+    if not coverages:
+        return _without_claim(variables)
+    held = sum(coverage.value >= SUPPORTED for coverage in coverages)
+    return held / len(coverages), account(coverages, _where(variables)), coverages
+
+
+def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> tuple[list[Coverage], list[Coverage]]:
+    """The coverage of each claim, and of each sentence that declines, negations left out; assent is no claim.
+
+    What words cannot see must not count: with a negation that no passage has, the opposite would be better grounded.
+    """
+    evidence = Evidence(context["text"] for context in variables.get("contexts") or ())
+    claims: list[Coverage] = []
+    declining: list[Coverage] = []
+    for claim in claims_in((text or "")[:LONGEST_TEXT], without=frozenset({NEGATION})):
+        if not claim.is_small:
+            (declining if only_declines(claim.text) else claims).append(evidence.coverage(claim))
+    return claims, declining
+
+
+def _without_claim(variables: Mapping[str, Any]) -> Scored:
+    if variables.get("contexts"):
+        return None, "the answer makes no claim that words could be compared of", ()
+    return 0.0, "the system reported no passage that the answer could rest on", ()
+
+
+def _where(variables: Mapping[str, Any]) -> str:
+    return "the context" if variables.get("contexts") else "the context, which is empty"
+
+
+def _correctness(variables: Mapping[str, Any]) -> Scored:
+    """Mean of two shares, where there are any: key facts that the answer has, and how much of the best reference.
+
+    An answer that declines is worth 0. What it says beyond facts and reference costs nothing.
+    """
+    answer = Evidence([variables["answer"][:LONGEST_TEXT]])
+    facts = [coverages for text in variables.get("key_facts") or () if (coverages := _borne_out(text, answer))]
+    references = [coverages for text in reference_texts(variables) if (coverages := _borne_out(text, answer))]
+    if not facts and not references:
+        return None, "the lexical judge has no reference to compare with", ()
+    if declines(variables["answer"], variables.get("question") or "").abstained:
+        return 0.0, "the answer declines", ()
+    best = max(references, key=weighted, default=[])
+    shares = [math.fsum(map(weighted, facts)) / len(facts)] if facts else []
+    shares += [weighted(best)] if best else []
+    coverages = [coverage for fact in facts for coverage in fact] + best
+    return math.fsum(shares) / len(shares), account(coverages, "the answer"), coverages
+
+
+def _borne_out(text: str, by: Evidence) -> list[Coverage]:
+    """How far an answer has what a gold text says; by content alone, since gold is worded tersely."""
+    return [by.coverage(claim, small_share=0.0) for claim in claims_in(text[:LONGEST_TEXT])]
+
+
+def _relevance(variables: Mapping[str, Any]) -> Scored:
+    """Share of the question's content terms that the answer takes up."""
+    asked = terms_in(variables["question"][:LONGEST_TEXT]) - SMALL_WORDS
+    if not asked:
+        return None, "the question has no word to look for", ()
+    missing = sorted(asked - terms_in(variables["answer"][:LONGEST_TEXT]))
+    reasoning = f"heuristic: {len(asked) - len(missing)} of {len(asked)} question words are taken up"
+    return 1 - len(missing) / len(asked), reasoning + first_items("; missing", missing), ()
+
+
+_SCORED: Mapping[str, Callable[[Mapping[str, Any]], Scored]] = {
+    "groundedness": _groundedness,
+    "faithfulness": _groundedness,
+    "claim_support": _claim_support,
+    "correctness": _correctness,
+    "reference_match": _correctness,
+    "relevance": _relevance,
+}
+
+
+SUPPORTED = 0.75
+"""A claim counts as supported from this value on."""
+
+SMALL_SHARE = 0.5
+"""Of its information, what a small word counts for."""
+
+SENTENCE_SHARE = 0.25
+"""Of a claim's value, what a single sentence has to hold: words from everywhere are easily there."""
+
+MISSING_FIGURES = 0.5
+"""What is left of a claim none of whose figures is in the passages: a word may be said otherwise, a figure is wrong."""
+
+LONGEST_QUOTATION = 120
+"""Characters of a sentence or term that are shown."""
+
+MOST_SHOWN = 8
+"""Terms that are named; further ones are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How far passages cover a claim: value in [0, 1], the claim's information, and its content terms that none has."""
+
+    claim: Claim
+    value: float
+    information: float
+    missing: tuple[str, ...] = ()
+
+
+class Evidence:
+    """The passages that claims are compared with, and how informative each term is among them.
+
+    The information of a term is log(1 + N / n): N sentences, n of which have it; a term that none has counts as if one
+    had. A word that is everywhere says little.
+    """
+
+    def __init__(self, passages: Iterable[str]) -> None:
+        self._sentences = [terms for passage in passages for terms in terms_by_sentence(passage)]
+        self._counts: Mapping[str, int] = Counter(chain.from_iterable(self._sentences))
+        self._different_sentences = {*self._sentences}
+
+    def coverage(self, claim: Claim, *, small_share: float = SMALL_SHARE) -> Coverage:
+        """The share of the claim's information that the passages have: 3/4 of it together, 1/4 in the best sentence.
+
+        Times 0.5 to 1 by the share of its figures that are there.
+        """
+        terms, content, counts, sentences = claim.terms, claim.content, self._counts, max(1, len(self._sentences))
+        weights = {
+            term: math.log(1 + sentences / counts.get(term, 1)) * (1.0 if term in content else small_share)
+            for term in terms
+        }
+        total = math.fsum(weights.values())
+        together = math.fsum([weight for term, weight in weights.items() if term in counts]) / total
+        shared = [terms & of_sentence for of_sentence in self._different_sentences]
+        nearest = max([math.fsum(map(weights.__getitem__, each)) for each in shared], default=0.0) / total
+        value = (1 - SENTENCE_SHARE) * together + SENTENCE_SHARE * nearest
+        missing = content - counts.keys()
+        if claim.figures:
+            value *= 1 - (1 - MISSING_FIGURES) * len(claim.figures & missing) / len(claim.figures)
+        return Coverage(claim, value, total, tuple(sorted(missing)))
+
+
+def weighted(coverages: Sequence[Coverage]) -> float:
+    """The mean value of at least one coverage, each weighing as much as its claim informs."""
+    total = math.fsum(coverage.information for coverage in coverages)
+    return math.fsum(coverage.information * coverage.value for coverage in coverages) / total
+
+
+def account(coverages: Sequence[Coverage], where: str) -> str:
+    """One bounded line: how many sentences are borne out by `where`, the weakest one, and the terms not found."""
+    held = sum(coverage.value >= SUPPORTED for coverage in coverages)
+    weakest = min(coverages, key=lambda coverage: coverage.value)
+    missing = sorted({term for coverage in coverages for term in coverage.missing})
+    return "".join(
+        (
+            f"heuristic: {held} of {counted(len(coverages), 'sentence is', 'sentences are')} borne out by {where}",
+            f"; weakest: {_quoted(weakest.claim.text)}" if weakest.value < SUPPORTED else "",
+            first_items("; not found", missing),
+        )
+    )
+
+
+def first_items(label: str, items: Sequence[str]) -> str:
+    """The first items after their label; nothing where there are none."""
+    return f"{label}: {listed([item[:LONGEST_QUOTATION] for item in items], MOST_SHOWN)}" if items else ""
+
+
+def _quoted(text: str) -> str:
+    shown = " ".join(text[: 4 * LONGEST_QUOTATION].split())
+    return repr(shown if len(shown) <= LONGEST_QUOTATION else f"{shown[: LONGEST_QUOTATION - 1]}…")
