@@ -132,6 +132,9 @@ MUTANTS = {
     "whatever moved is distinguishable": Mutant(
         "Gain.is_distinguishable", "not self.ci[0] <= 0 <= self.ci[1]", "self.delta != 0", RANKING
     ),
+    "an interval that ends at 0 shows a change of a sweep's point": Mutant(
+        "Gain.is_distinguishable", "self.ci[0] <= 0 <= self.ci[1]", "self.ci[0] < 0 < self.ci[1]", RANKING
+    ),
     "intervals of 90 %": Mutant("LEVEL", "0.95", "0.90", INTERVALS),
     "ties count for nothing": Mutant("_ranks", "before + (len(tied) + 1) / 2", "before + len(tied)", AGREEMENT),
     "specificity of those that fail": Mutant(

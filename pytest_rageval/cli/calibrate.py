@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -19,27 +18,25 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import Gate, parse_gate, resolve
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
-from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge, identity_of, several_served
-from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.llm.prices import Budget
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.plan import own_rubrics
+from pytest_rageval.render.html.calibration_page import calibration_page
 from pytest_rageval.render.text.calibration_lines import calibration_lines
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.tools.calibrate import BETTER, Calibration, Unlabelled, unlabelled_of
 from pytest_rageval.tools.calibrate import calibrate as compare
 from pytest_rageval.tools.calibration_record import judge_identity, keep_calibration
+from pytest_rageval.tools.judge_check import behind_cache, check_server, configured_judge
 from pytest_rageval.tools.judged_labels import (
     Examination,
-    Found,
     JudgedLabel,
+    Recorded,
     as_recorded,
     judge_labels,
     observations_of,
@@ -89,15 +86,13 @@ def calibrate(
     open_run = partial(open_stored_run, project.reports, baseline=project.baseline_file)
     observations = observations_of(rows, open_run, run)
     more = _unlabelled(open_run, unlabelled, gate, rows, run) if unlabelled is not None else None
-    judged, asked = _judged(_Asked(project, is_named=spec is not None), rows, observations, how)
+    judged, asked = _judged(project, rows, observations, how, is_named=spec is not None)
     identities = _identities(judged, asked, open_run, run)
     result = compare(judged, gate, rubric, more)
     if identities is not None and len(identities) == 1:
         _keep(project.reports, min(identities), labels.name, result)
     show_texts = not settings.redact
     if html is not None:
-        from pytest_rageval.render.html.calibration_page import calibration_page
-
         _write(html, calibration_page(result, labels.name, show_texts=show_texts))
     if form == "json":
         echo_json(result.as_mapping(), ["rageval judge-check"] if result.errors else ())
@@ -182,58 +177,24 @@ def _unlabelled(
 # ── judging ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """Who is asked: the project's judge; `is_named` where the command line names it."""
-
-    project: Project
-    is_named: bool
-
-    @property
-    def settings(self) -> Settings:
-        return self.project.settings
-
-    def judge(self) -> Judge:
-        limit = self.settings.max_cost
-        options = judge_endpoint(self.settings, budget=None if limit is None else Budget(limit))
-        judge = judge_from_spec(self.settings.judge, root=self.project.root, options=options)
-        if judge is None:
-            raise SettingsError(f"judge {self.settings.judge!r}: there is no judge to compare; name one with --judge")
-        return judge
-
-    @contextmanager
-    def cached(self, judge: Judge) -> Iterator[CachedJudge]:
-        """The judge behind the cache of the project; what the cache has to say is shown at the end."""
-        mask = Mask(self.settings.secrets())
-        cache = project_cache(self.settings, self.project.judge_cache_file)
-        if cache is None:
-            yield CachedJudge(judge, None, "off", mask)
-            return
-        try:
-            yield CachedJudge(judge, cache, self.settings.judge_cache, mask)
-        finally:
-            cache.close()
-            for note in cache.notes:
-                click.echo(printable(note), err=True)
-
-
 def _judged(
-    asked: _Asked, labels: Sequence[Label], observations: Mapping[str, Found], how: Examination
+    project: Project, labels: Sequence[Label], observations: Mapping[str, Recorded], how: Examination, *, is_named: bool
 ) -> tuple[list[JudgedLabel], Mapping[str, str]]:
-    """All labels with the judge's scores, in their order; by id of those that were judged now, the judge's identity.
+    """Return all labels with the judge's scores, in their order; by id of those judged now, the judge's identity.
 
-    Only those are judged whose score is not recorded.
+    Judge only those whose score is not recorded, or all if the command line names the judge.
     """
-    recorded = observations if not asked.is_named else {}
-    judged = as_recorded(labels, recorded, how)
+    judged = as_recorded(labels, {} if is_named else observations, how)
     rest = [label for label in labels if label.id not in judged]
     identities: dict[str, str] = {}
     if rest:
-        judge = asked.judge()
+        settings = project.settings
+        judge = configured_judge(settings, project.root, "there is no judge to compare; name one with --judge")
         if how.rubric.name not in judge.rubrics:
             raise SettingsError(f"judge {printable(judge.model)!r} does not have the rubric {how.rubric.name}")
-        with asked.cached(judge) as cached:
-            judged |= asyncio.run(_asking(asked, judge, cached, rest, observations, how))
+        mask = Mask(settings.secrets())
+        with behind_cache(judge, project, settings.judge_cache, mask, _tell) as cached:
+            judged |= asyncio.run(_asking(judge, cached, rest, observations, how))
         identities = {label.id: identity_of(judge) for label in rest}
         if (note := several_served(cached.identity, cached.served)) is not None:
             click.echo(note, err=True)
@@ -241,23 +202,23 @@ def _judged(
 
 
 async def _asking(
-    asked: _Asked,
     judge: Judge,
     cached: CachedJudge,
     labels: Sequence[Label],
-    observations: Mapping[str, Found],
+    observations: Mapping[str, Recorded],
     how: Examination,
 ) -> dict[str, JudgedLabel]:
     try:
-        # Judges that ask a server can say beforehand, at no cost, why it cannot be asked.
-        check = getattr(judge, "check", None)
-        is_replay = asked.settings.judge_cache == "replay"
-        if check is not None and not is_replay and (problem := await check()) is not None:
-            raise SettingsError(f"judge {judge.model!r}: {problem}")
+        if how.settings.judge_cache != "replay":
+            await check_server(judge)
         with _progress(len(labels)) as tell:
             return await judge_labels(labels, cached, observations, how, tell=tell)
     finally:
         await judge.aclose()
+
+
+def _tell(note: str) -> None:
+    click.echo(printable(note), err=True)
 
 
 @contextmanager

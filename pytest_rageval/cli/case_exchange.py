@@ -24,9 +24,8 @@ from pytest_rageval.model import Answer, EvalCase, Json
 from pytest_rageval.targets.answer_files import load_answers
 from pytest_rageval.targets.answers_target import AnswersTarget
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.traces.spans import FORMATS, read_traces
-from pytest_rageval.tools.traces.trace_answers import Matched, drafts_of, match_traces
-from pytest_rageval.tools.traces.traced_answers import TracedAnswer, traced_answer
+from pytest_rageval.tools.trace_answers import Matched, TracedAnswer, drafts_of, match_traces, traced_answer
+from pytest_rageval.tools.trace_spans import FORMATS, read_traces
 
 SHOWN = 20
 """Traces and cases that came to nothing, listed at most."""

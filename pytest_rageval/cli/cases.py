@@ -29,8 +29,14 @@ from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
-from pytest_rageval.tools.audit.gold_findings import findings_in_index, findings_in_notes, findings_in_runs
-from pytest_rageval.tools.audit.label_findings import AuditFinding, audit_in_words, findings_in_files
+from pytest_rageval.tools.audit import (
+    AuditFinding,
+    audit_in_words,
+    findings_in_files,
+    findings_in_index,
+    findings_in_notes,
+    findings_in_runs,
+)
 
 
 @click.group()

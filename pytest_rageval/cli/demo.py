@@ -9,8 +9,14 @@ from pathlib import Path
 
 import click
 
+from pytest_rageval.cli.case_selection import Wanted
 from pytest_rageval.cli.options import CODES_OF_PYTEST, exit_codes
+from pytest_rageval.cli.run import run_in
+from pytest_rageval.demo.app import create_app
+from pytest_rageval.demo.llm import Llm
+from pytest_rageval.demo.server import serve as serve_app
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.tools.scaffold import demo_project
 
 A_CASE = "imaging-drift-size"
 """One of the shipped cases."""
@@ -26,11 +32,6 @@ def demo() -> None:
 @exit_codes(CODES_OF_PYTEST, is_all=True)
 def run_demo(folder: Path) -> None:
     """Run the shipped cases against the demo in FOLDER (default: rageval-demo), which is made; no network."""
-    # Imported here, as below: who serves the demo runs no cases.
-    from pytest_rageval.cli.case_selection import Wanted
-    from pytest_rageval.cli.run import run_in
-    from pytest_rageval.tools.scaffold.demo_project import demo_project
-
     demo_project(folder)
     code = run_in(folder.absolute(), Wanted())
     click.echo(
@@ -69,11 +70,6 @@ def serve(host: str, port: int, llm: str | None) -> None:
 
 
 async def _serve(host: str, port: int, spec: str | None) -> None:
-    # Imported here: the group's help needs neither the Markdown parser nor SQLite.
-    from pytest_rageval.demo.app import create_app
-    from pytest_rageval.demo.llm import Llm
-    from pytest_rageval.demo.server import serve as serve_app
-
     llm = None if spec is None else Llm(spec)
     writer = "" if llm is None else f", answers by {llm.name}"
     try:

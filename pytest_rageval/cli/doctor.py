@@ -13,9 +13,8 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.plan import own_rubrics
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.text import printable
-from pytest_rageval.tools.doctor.checks import CHECKS
-from pytest_rageval.tools.doctor.diagnosis import MARKS, Diagnosis, diagnoses
-from pytest_rageval.tools.judge_check import judge_to_check, keep_result, verdicts_on
+from pytest_rageval.tools.doctor import CHECKS, MARKS, Diagnosis, diagnoses
+from pytest_rageval.tools.judge_check import NO_JUDGE, configured_judge, keep_result, verdicts_on
 
 
 @click.command()
@@ -61,7 +60,7 @@ def _diagnosed(*, is_judge_tried: bool) -> Iterator[tuple[str, Diagnosis]]:
 def _judge_check(project: Project) -> Iterator[Diagnosis]:
     try:
         wordings = own_rubrics(project.settings, project.root)
-        judge = judge_to_check(project)
+        judge = configured_judge(project.settings, project.root, NO_JUDGE)
         for line in estimate_lines(judge, wordings, repeats=1):
             click.echo(printable(line), err=True)
         verdicts = verdicts_on(judge, wordings)

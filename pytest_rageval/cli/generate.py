@@ -23,9 +23,7 @@ from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_spec import chat_model
 from pytest_rageval.llm.prices import Budget
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.generate.draft import Draft, NotePassage, Sifted, sift
-from pytest_rageval.tools.generate.model_drafts import ModelDrafts
-from pytest_rageval.tools.generate.note_questions import questions_in
+from pytest_rageval.tools.generate import Draft, ModelDrafts, NotePassage, Sifted, questions_in, sift
 
 REPLIES = ".drafts.replies"
 """What the name of the file of kept replies ends with; no case file has such a name."""

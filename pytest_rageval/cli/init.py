@@ -13,7 +13,7 @@ from pytest_rageval.cli.options import echo_json
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.text import printable
-from pytest_rageval.tools.scaffold.scaffold import CI, CI_FILES, Choice, scaffold
+from pytest_rageval.tools.scaffold import CI, CI_FILES, Choice, scaffold
 
 NEXT = (
     ("pytest", "run the cases"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
@@ -19,11 +20,7 @@ from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import is_last_run
 from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.cache.cached_judge import CachedJudge
-from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge, described_judge
-from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.llm.prices import Budget
 from pytest_rageval.plan import Plan
 from pytest_rageval.prepare import run_check
@@ -36,7 +33,14 @@ from pytest_rageval.runs.folder import RunFolder, write_metrics
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.text import counted, names_of, printable
-from pytest_rageval.tools.spot_check import TOO_OFTEN, SpotCheck, check_by_second_judge
+from pytest_rageval.tools.judge_check import (
+    TOO_OFTEN,
+    SpotCheck,
+    behind_cache,
+    check_by_second_judge,
+    check_server,
+    configured_judge,
+)
 
 CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
 NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}
@@ -160,33 +164,26 @@ def _judge_at_hand(plan: Plan, at: Opened, cases: int = 0) -> Iterator[Judge]:
     settings = plan.settings
     budget = None if settings.max_cost is None else Budget(settings.max_cost)
 
-    def made() -> Judge:
-        judge = judge_from_spec(settings.judge, root=at.root, options=judge_endpoint(settings, budget=budget))
-        if judge is None:
-            raise SettingsError(f"judge {settings.judge!r}: nobody judges; name a judge with --judge")
-        return judge
-
+    made = partial(configured_judge, settings, at.root, "nobody judges; name a judge with --judge", budget)
     if settings.judge_cache != "replay":
         # One for the question alone: a judge belongs to one event loop.
         asyncio.run(_check(made()))
     judge = made()
     if cases and (cost := estimate(judge, plan, cases)) is not None:
         click.echo(printable(cost), err=True)
-    cache = project_cache(at.settings, at.project.judge_cache_file)
-    if cache is None:
-        yield CachedJudge(judge, None, "off", plan.mask)
-    else:
-        with closing(cache):
-            yield CachedJudge(judge, cache, settings.judge_cache, plan.mask)
-    for note in (*(cache.notes if cache is not None else ()), *getattr(judge, "notes", ())):
-        click.secho(printable(note), fg="yellow")
+    with behind_cache(judge, at.project, settings.judge_cache, plan.mask, _tell) as cached:
+        yield cached
+    for note in getattr(judge, "notes", ()):
+        _tell(note)
+
+
+def _tell(note: str) -> None:
+    click.secho(printable(note), fg="yellow")
 
 
 async def _check(judge: Judge) -> None:
-    check: Callable[[], Any] | None = getattr(judge, "check", None)
     try:
-        if check is not None and (problem := await check()) is not None:
-            raise SettingsError(f"judge {judge.model!r}: {problem}")
+        await check_server(judge)
     finally:
         await judge.aclose()
 

@@ -15,7 +15,7 @@ from pytest_rageval.model import Rubric
 from pytest_rageval.plan import own_rubrics
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.text import printable
-from pytest_rageval.tools.judge_check import judge_to_check, keep_result, verdicts_on
+from pytest_rageval.tools.judge_check import NO_JUDGE, configured_judge, keep_result, verdicts_on
 
 PASSAGES = 1
 """Of usual length: those of the canaries are short."""
@@ -42,7 +42,7 @@ def judge_check(spec: str | None, judge_base_url: str | None, repeats: int, *, a
     """
     project = find_project({"judge": spec, "judge_base_url": judge_base_url})
     wordings = own_rubrics(project.settings, project.root)
-    judge = judge_to_check(project)
+    judge = configured_judge(project.settings, project.root, NO_JUDGE)
     for line in estimate_lines(judge, wordings, repeats):
         click.echo(printable(line), err=True)
     verdicts = verdicts_on(judge, wordings, repeats)

@@ -31,7 +31,7 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.text import printable
 
 
-class Wishes(NamedTuple):
+class LabelOptions(NamedTuple):
     """The options of the command."""
 
     labelling: Labelling
@@ -73,13 +73,13 @@ def label(
 ) -> None:
     """Mark the chunks that hold the answer, case by case; the labels are written into CASES.
 
-    Each case is asked with k = 20; the chunks of all systems and of a word search over the notes are merged and
-    shuffled. CASES may be X.drafts.jsonl: its drafts are accepted into X.jsonl one by one. Every case is saved when it
-    is left; CASES.bak holds the file as it was.
+    Each case is asked with k = 20; the chunks of all systems and of a word search over the notes are merged in the
+    order of retrieval, or shuffled with --blind. CASES may be X.drafts.jsonl: its drafts are accepted into X.jsonl one
+    by one. Every case is saved when it is left; CASES.bak holds the file as it was.
     """
     labelling = Labelling(path, targets, notes, blind)
-    wishes = Wishes(labelling, is_agreement, is_unlabelled, case_id, is_plain, as_json, is_web)
-    _check(wishes)
+    options = LabelOptions(labelling, is_agreement, is_unlabelled, case_id, is_plain, as_json, is_web)
+    _check(options)
     if is_web:
         from pytest_rageval.cli.web import serve_label_page  # here, because a terminal needs none of it
 
@@ -90,7 +90,7 @@ def label(
     cases = cases_to_label(path, project)
     others: dict[str, list[str]] = {}
     if is_agreement:
-        results = _agreement(wishes, cases, project)
+        results = _agreement(options, cases, project)
         cases = [case for case in cases if case.id in disputed(results)]
         others = _said_by_others(results)
         if as_json or not cases or (not is_plain and not sys.stdin.isatty()):
@@ -119,15 +119,15 @@ def _run_screen(session: LabelSession, opinions: dict[str, list[str]]) -> None:
     click.echo(f"{session.labelled} of {len(session.cases)} in {printable(session.store.file_name)}")
 
 
-def _check(wishes: Wishes) -> None:
-    if wishes.labelling.is_of_drafts and (wishes.labelling.blind or wishes.is_agreement):
+def _check(options: LabelOptions) -> None:
+    if options.labelling.is_of_drafts and (options.labelling.blind or options.is_agreement):
         raise click.UsageError("--blind and --agree are for cases, not for drafts")
-    if wishes.labelling.blind is not None and wishes.is_agreement:
+    if options.labelling.blind is not None and options.is_agreement:
         raise click.UsageError("--blind writes an opinion, --agree compares them; give one of the two")
-    beside_web = (*wishes.labelling.targets, wishes.labelling.notes, wishes.is_agreement, wishes.is_unlabelled)
-    if wishes.is_web and (any(beside_web) or wishes.is_plain or wishes.as_json):
+    beside_web = (*options.labelling.targets, options.labelling.notes, options.is_agreement, options.is_unlabelled)
+    if options.is_web and (any(beside_web) or options.is_plain or options.as_json):
         raise click.UsageError("--web goes with --case and --blind alone; the page asks what the configuration names")
-    if wishes.as_json and not wishes.is_agreement:
+    if options.as_json and not options.is_agreement:
         raise click.UsageError("--json goes with --agree")
 
 
@@ -165,19 +165,19 @@ def _run_lines(session: LabelSession) -> None:
 # ── second opinions ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _agreement(wishes: Wishes, cases: Sequence[EvalCase], project: Project) -> list[LabelAgreement]:
+def _agreement(options: LabelOptions, cases: Sequence[EvalCase], project: Project) -> list[LabelAgreement]:
     """Compare, and print what came of it."""
-    files = opinion_files(wishes.labelling.path)
+    files = opinion_files(options.labelling.path)
     if not files:
-        name = opinion_file(wishes.labelling.path, "NAME").name
+        name = opinion_file(options.labelling.path, "NAME").name
         raise CaseError(
-            f"{wishes.labelling.path}: there is no second opinion ({name}); `rageval label … --blind NAME` writes one"
+            f"{options.labelling.path}: there is no second opinion ({name}); `rageval label … --blind NAME` writes one"
         )
     results = agreements(cases, {name: opinions(file, project.root) for name, file in files.items()})
-    if wishes.as_json:
+    if options.as_json:
         is_disputed = any(result.differences for result in results)
         commands = (
-            [f"rageval label {shlex.quote(str(wishes.labelling.path))} --agree"] if is_disputed else ["rageval run"]
+            [f"rageval label {shlex.quote(str(options.labelling.path))} --agree"] if is_disputed else ["rageval run"]
         )
         echo_json({"agreements": [result.as_mapping() for result in results]}, commands)
         return results

@@ -26,7 +26,7 @@ from pytest_rageval.render.text.repl_lines import (
     settings_line,
 )
 from pytest_rageval.text import printable
-from pytest_rageval.tools.repl.session import SETTABLE, Session
+from pytest_rageval.tools.repl import SETTABLE, Session
 
 NAME = "rageval"
 BANNER = f"""\

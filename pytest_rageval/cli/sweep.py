@@ -94,7 +94,7 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
             _check_points(bench)
             if file is None:
                 file = SweepFile.new(project.reports)
-                file.begin(request, project, chosen)
+                file.keep(request, project, chosen)
             bench.sweep_id = file.sweep_id
             probes = file.probes()
             swept = _swept(file, request, project, bench, probes)

@@ -10,9 +10,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_rageval.demo.chunking import NoteChunk
-from pytest_rageval.demo.draft import ModelDraft
-from pytest_rageval.demo.index import Hit
-from pytest_rageval.demo.terms import text_terms
+from pytest_rageval.demo.rerank import ModelDraft
+from pytest_rageval.demo.retrieval import Hit, text_terms
 from pytest_rageval.text import counted
 
 CHUNKS_READ = 5

@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from pytest_rageval.demo.draft import LanguageModel, LlmError
 from pytest_rageval.demo.parameters import BODY_BYTES, BadRequest, parse_ask, parse_index
+from pytest_rageval.demo.rerank import LanguageModel, LlmError
 from pytest_rageval.demo.system import System, listed_chunk
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 AsgiApp = Callable[[Message, Receive, Send], Awaitable[None]]
-
-_SWITCH = {"true": True, "1": True, "false": False, "0": False}
 
 
 def create_app(corpus: Path | None = None, *, graph: Path | None = None, llm: LanguageModel | None = None) -> AsgiApp:
@@ -84,7 +82,7 @@ class _App:
         return self._routes[path]
 
     async def _ask(self, query: str, body: bytes) -> dict[str, Any]:
-        debug = _debug(query)
+        debug = _parameter(query, "debug", "true|1|false|0", "true or false") in ("true", "1")
         ask = parse_ask(body)
         # Searching takes a millisecond: handing it to a thread would cost more than it frees. Building takes longer.
         library = self._system.library
@@ -92,16 +90,16 @@ class _App:
         return await self._system.ask(ask, built, debug=debug)
 
     async def _index(self, query: str, body: bytes) -> dict[str, Any]:
-        _no_parameters(query)
+        _parameter(query)
         built = await asyncio.to_thread(lambda: self._system.library.rebuild(**parse_index(body)))
         return built.coverage
 
     async def _stats(self, query: str, _: bytes) -> dict[str, Any]:
-        _no_parameters(query)
+        _parameter(query)
         return (await asyncio.to_thread(self._system.library.index_for)).coverage
 
     async def _chunks(self, query: str, _: bytes) -> dict[str, Any]:
-        start = _cursor(query)
+        start = int(_parameter(query, "cursor", "[0-9]{1,9}", "what `next` said") or 0)
         chunks = (await asyncio.to_thread(self._system.library.index_for)).index.chunks
         end = start + PAGE_CHUNKS
         return {
@@ -110,7 +108,7 @@ class _App:
         }
 
     async def _health(self, query: str, _: bytes) -> dict[str, Any]:
-        _no_parameters(query)
+        _parameter(query)
         return {"status": "ok", "index": "built" if self._system.library.is_ready() else "not built yet"}
 
 
@@ -133,33 +131,18 @@ async def _body(receive: Receive) -> bytes:
             return b"".join(parts)
 
 
-def _debug(query: str) -> bool:
-    """The one parameter of the query string, `debug`; false where it is absent."""
-    debug = False
+def _parameter(query: str, known: str = "", values: str = "", expected: str = "") -> str | None:
+    """Return the value of the one parameter that a query string may have; None if it is absent."""
+    found = None
     for name, value in parse_qsl(query, keep_blank_values=True):
-        if name != "debug":
-            raise BadRequest(f"unknown query parameter {name!a}; known is debug")
-        if value not in _SWITCH:
-            raise BadRequest(f"debug is {value!a}, expected true or false")
-        debug = _SWITCH[value]
-    return debug
-
-
-def _cursor(query: str) -> int:
-    """The one parameter of the query string, `cursor`; 0 where it is absent."""
-    cursor = 0
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        if name != "cursor":
-            raise BadRequest(f"unknown query parameter {name!a}; known is cursor")
-        if not re.fullmatch(r"[0-9]{1,9}", value):
-            raise BadRequest(f"cursor is {value!a}, expected what `next` said")
-        cursor = int(value)
-    return cursor
-
-
-def _no_parameters(query: str) -> None:
-    for name, _ in parse_qsl(query, keep_blank_values=True):
-        raise BadRequest(f"unknown query parameter {name!a}; none is known here")
+        if name != known:
+            raise BadRequest(
+                f"unknown query parameter {name!a}; {f'known is {known}' if known else 'none is known here'}"
+            )
+        if not re.fullmatch(values, value):
+            raise BadRequest(f"{known} is {value!a}, expected {expected}")
+        found = value
+    return found
 
 
 def _error(*problems: str) -> dict[str, Any]:

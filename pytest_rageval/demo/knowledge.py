@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,34 +34,6 @@ class GraphEdge(NamedTuple):
     object: str
 
 
-@dataclass(frozen=True, slots=True)
-class Understood:
-    """What the graph makes of a question; see `Graph.understand`."""
-
-    linked: tuple[tuple[str, str], ...]
-    concepts: tuple[str, ...]
-    constraints: tuple[str, ...]
-    edges: tuple[GraphEdge, ...]
-    entities: tuple[str, ...]
-    inferences: tuple[tuple[GraphEdge, tuple[GraphEdge, GraphEdge]], ...]
-    types: Mapping[str, str]
-
-    def trace(self) -> dict[str, Any]:
-        """`debug.trace` of the response."""
-        return {
-            "entities": [{"id": name, "type": self.types[name], "text": text} for name, text in self.linked],
-            "concepts": list(self.concepts),
-            "constraints": list(self.constraints),
-            "kg_entities": list(self.entities),
-            "kg_edges": [edge._asdict() for edge in self.edges],
-            "inferences": [
-                {**edge._asdict(), "because": [because._asdict() for because in reasons]}
-                for edge, reasons in self.inferences
-            ],
-            "entity_types": dict(self.types),
-        }
-
-
 class Graph:
     """Entities, edges, concepts, constraints and predicates, as tables of a TOML file name them."""
 
@@ -77,77 +49,66 @@ class Graph:
             for kind in ("concept", "constraint", "predicate")
         )
 
-    def understand(self, question: str) -> Understood:
-        """Links entities, concepts and constraints by their names, and follows the edges that are asked for.
+    def trace(self, question: str) -> dict[str, Any]:
+        """Return `debug.trace`: what the question names, and the edges and inferences about that.
 
-        `entities` ranks what the graph answers before what the question itself names: hits@k then says something
+        `kg_entities` ranks what the graph answers before what the question itself names: hits@k then says something
         about the graph, not only about linking.
         """
         linked = self._entity_names.find(question)
-        names = list(linked)
-        asked = list(self._predicates.find(question))
-        edges = self._asked_edges(names, asked) or self._nearest_edges(names)
+        edges = self._asked_edges(linked, self._predicates.find(question))
         ends = [end for edge in edges for end in (edge.object, edge.subject) if end not in linked]
-        entities = tuple(dict.fromkeys([*ends, *names]))
-        inferences = self._inferences(names)
-        inferred = [end for edge, _ in inferences for end in (edge.subject, edge.object)]
-        return Understood(
-            linked=tuple(linked.items()),
-            concepts=tuple(sorted(self._concepts.find(question))),
-            constraints=tuple(sorted(self._constraints.find(question))),
-            edges=tuple(edges),
-            entities=entities,
-            inferences=inferences,
-            types={name: self._types[name] for name in (*entities, *inferred)},
-        )
+        entities = tuple(dict.fromkeys([*ends, *linked]))
+        inferences = self._inferences(linked)
+        inferred = [end for edge in inferences for end in (edge.subject, edge.object)]
+        return {
+            "entities": [{"id": name, "type": self._types[name], "text": text} for name, text in linked.items()],
+            "concepts": sorted(self._concepts.find(question)),
+            "constraints": sorted(self._constraints.find(question)),
+            "kg_entities": list(entities),
+            "kg_edges": [edge._asdict() for edge in edges],
+            "inferences": [
+                {**edge._asdict(), "because": [because._asdict() for because in reasons]}
+                for edge, reasons in inferences.items()
+            ],
+            "entity_types": {name: self._types[name] for name in (*entities, *inferred)},
+        }
 
-    def _asked_edges(self, names: Sequence[str], asked: Sequence[str]) -> list[GraphEdge]:
-        """Edges of the asked predicates at the linked entities, or else one step away from them."""
+    def _asked_edges(self, linked: Collection[str], asked: Iterable[str]) -> list[GraphEdge]:
+        """Return the edges of the asked predicates at the linked entities or one step away, else the nearest.
+
+        An edge that joins two linked entities is the answer alone.
+        """
+        leaving = [edge for edge in self._edges if edge.subject in linked]
+        touching = leaving + [edge for edge in self._edges if edge.object in linked and edge.subject not in linked]
         edges: list[GraphEdge] = []
         for predicate in asked:
-            direct = [edge for edge in self._touching(names) if edge.predicate == predicate]
-            edges += direct or self._one_step_away(names, predicate)
-        return self._narrowed(list(dict.fromkeys(edges)), names)
+            direct = [edge for edge in touching if edge.predicate == predicate]
+            edges += direct or self._one_step_away(touching, predicate)
+        nearest = list(dict.fromkeys(edges)) or touching
+        between = [edge for edge in nearest if edge.subject in linked and edge.object in linked]
+        return between or (nearest if edges else nearest[:EDGES_WITHOUT_PREDICATE])
 
-    def _one_step_away(self, names: Sequence[str], predicate: str) -> list[GraphEdge]:
-        """Both edges of each way over one entity between: from a brand over its products to their ingredients."""
+    def _one_step_away(self, touching: Sequence[GraphEdge], predicate: str) -> list[GraphEdge]:
+        """Return both edges of each way over one entity: from a brand over its products to their ingredients."""
         domain, _ = self._domain.get(predicate, ("", ""))
         return [
             edge
-            for first in self._touching(names)
+            for first in touching
             if self._types[first.object] == domain
             for second in self._edges
             if second.subject == first.object and second.predicate == predicate
             for edge in (first, second)
         ]
 
-    def _narrowed(self, edges: list[GraphEdge], names: Sequence[str]) -> list[GraphEdge]:
-        """Where two linked entities are joined by an asked edge, that edge alone is the answer."""
-        between = [edge for edge in edges if edge.subject in names and edge.object in names]
-        return between or edges
-
-    def _nearest_edges(self, names: Sequence[str]) -> list[GraphEdge]:
-        touching = self._touching(names)
-        between = [edge for edge in touching if edge.subject in names and edge.object in names]
-        return between or touching[:EDGES_WITHOUT_PREDICATE]
-
-    def _touching(self, names: Iterable[str]) -> list[GraphEdge]:
-        """The edges at these entities: those that begin there, then those that end there."""
-        linked = set(names)
-        leaving = [edge for edge in self._edges if edge.subject in linked]
-        return leaving + [edge for edge in self._edges if edge.object in linked and edge.subject not in linked]
-
-    def _inferences(self, names: Sequence[str]) -> tuple[tuple[GraphEdge, tuple[GraphEdge, GraphEdge]], ...]:
-        """What follows from two edges in a row that begin at a linked entity, each conclusion once."""
+    def _inferences(self, linked: Collection[str]) -> dict[GraphEdge, tuple[GraphEdge, GraphEdge]]:
+        """Return what follows from two edges in a row that begin at a linked entity, each conclusion once."""
         premises: dict[GraphEdge, tuple[GraphEdge, GraphEdge]] = {}
-        for first in self._edges:
-            if first.subject not in names:
-                continue
-            for second in self._edges:
-                predicate = INFERRED.get((first.predicate, second.predicate))
-                if predicate and second.subject == first.object:
-                    premises.setdefault(GraphEdge(first.subject, predicate, second.object), (first, second))
-        return tuple(premises.items())
+        for first, second in product(self._edges, self._edges):
+            predicate = INFERRED.get((first.predicate, second.predicate))
+            if first.subject in linked and predicate and second.subject == first.object:
+                premises.setdefault(GraphEdge(first.subject, predicate, second.object), (first, second))
+        return premises
 
 
 class _Lexicon:

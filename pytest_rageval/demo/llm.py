@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from pytest_rageval.demo.draft import LlmError, ModelDraft, PromptPassage
+from pytest_rageval.demo.rerank import LlmError, ModelDraft, PromptPassage
 from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.llm.chat_model import Exchange

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,59 +128,48 @@ def _shown(value: object) -> str:
 _Check = Callable[[Any], Any]
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 class _Unfit(Exception):
     def __init__(self, value: object, expected: str, where: str = "") -> None:
         super().__init__(expected)
-        self.value = value
-        self.expected = expected
-        self.where = where
+        self.value, self.expected, self.where = value, expected, where
+
+
+def _one(expected: str, is_fit: Callable[[Any], bool], convert: _Check = lambda value: value) -> _Check:
+    """Return a check of one value, which it converts."""
+
+    def check(value: Any) -> Any:
+        if not is_fit(value):
+            raise _Unfit(value, expected)
+        return convert(value)
+
+    return check
+
+
+def _whole(least: int, most: int) -> _Check:
+    return _one(
+        f"a whole number from {least} to {most:,}",
+        lambda value: _is_number(value) and least <= value <= most and float(value).is_integer(),
+        int,
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _text(value: Any, where: str = "") -> str:
     if not isinstance(value, str):
         raise _Unfit(value, "a string", where)
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise _Unfit(value, "text without lone surrogates", where) from None
+    if _SURROGATE.search(value):
+        raise _Unfit(value, "text without lone surrogates", where)
     return value
 
 
-def _whole(least: int, most: int) -> _Check:
-    def check(value: Any) -> int:
-        is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-        if isinstance(value, bool) or not is_whole or not least <= value <= most:
-            raise _Unfit(value, f"a whole number from {least} to {most:,}")
-        return int(value)
-
-    return check
-
-
-def _switch(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _Unfit(value, "true or false")
-    return value
-
-
-def _share(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise _Unfit(value, "a number from 0 to 1")
-    return float(value)
-
-
-def _one_of(names: Iterable[str]) -> _Check:
-    def check(value: Any) -> str:
-        if value not in names:
-            raise _Unfit(value, f"one of {', '.join(names)}")
-        return str(value)
-
-    return check
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise _Unfit(value, "a list")
-    return value
+_list = _one("a list", lambda value: isinstance(value, list))
+_share = _one("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1, float)
 
 
 def _names(value: Any) -> tuple[str, ...]:
@@ -187,7 +177,7 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 def _folders(value: Any) -> tuple[str, ...]:
-    """Folder paths without the slashes at their ends; `.` and `/` name the root."""
+    """Return folder paths without the slashes at their ends; `.` and `/` name the root."""
     return tuple("" if name in (".", "./") else name.strip("/").removeprefix("./") for name in _names(value))
 
 
@@ -200,18 +190,11 @@ def _history(value: Any) -> tuple[tuple[str, str], ...]:
     return tuple(turns)
 
 
-_INDEX: dict[str, _Check] = {"chunk_max_tokens": _whole(16, 4000), "chunk_overlap": _whole(0, 2000)}
-_ASK: dict[str, _Check] = {
-    "question": _text,
-    "k": _whole(1, 1000),
-    "min_score": _share,
-    "folder_mode": _one_of(FOLDER_MODES),
-    "vaults": _names,
-    "folders": _folders,
-    "history": _history,
-    "rerank": _switch,
-    "rerank_threshold": _share,
-    "rerank_vector_weight": _share,
-    "rerank_lexical_weight": _share,
-    **_INDEX,
-}
+_INDEX = {"chunk_max_tokens": _whole(16, 4000), "chunk_overlap": _whole(0, 2000)}
+_ASK = {
+    "question": _text, "k": _whole(1, 1000), "min_score": _share,
+    "folder_mode": _one(f"one of {', '.join(FOLDER_MODES)}", lambda value: value in FOLDER_MODES),
+    "vaults": _names, "folders": _folders, "history": _history,
+    "rerank": _one("true or false", lambda value: isinstance(value, bool)),
+    "rerank_threshold": _share, "rerank_vector_weight": _share, "rerank_lexical_weight": _share, **_INDEX,
+}  # fmt: skip

@@ -7,14 +7,47 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pytest_rageval.demo.chunking import NoteChunk
-from pytest_rageval.demo.draft import LanguageModel, LlmError, PromptPassage
-from pytest_rageval.demo.index import Hit
 from pytest_rageval.demo.parameters import Ask
-from pytest_rageval.demo.retrieval import Retrieved, milliseconds_since
-from pytest_rageval.demo.terms import text_terms
+from pytest_rageval.demo.retrieval import Hit, Retrieved, milliseconds_since, text_terms
+
+MODEL_PROMPT = "cited-1"
+"""Version of the prompts for writing and ranking."""
+
+
+class LlmError(Exception):
+    """The model gave nothing that can be used; the message says why, in one line without credentials."""
+
+
+class PromptPassage(NamedTuple):
+    """A passage as the model is shown it: where it stands (path, headings, date), and its text."""
+
+    place: str
+    text: str
+
+
+class ModelDraft(NamedTuple):
+    """What the model wrote; `[2]` is the second passage that it was shown. None: they do not hold the answer."""
+
+    text: str | None
+    is_cut: bool = False
+
+
+class LanguageModel(Protocol):
+    """What the demo asks of a model; `demo.llm.Llm` is one at a server."""
+
+    name: str
+
+    async def relevance(
+        self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[PromptPassage]
+    ) -> list[float]: ...
+
+    async def write(
+        self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[PromptPassage]
+    ) -> ModelDraft: ...
+
 
 MOST = 50
 """Only so many chunks are looked at, the best retrieved ones; further ones are dropped."""

@@ -1,14 +1,233 @@
-"""Retrieve chunks for a question: folders are chosen first; where they give too little, all are searched."""
+"""Retrieve chunks for a question: by BM25 of SQLite FTS5, first in the folders that fit the question, else in all."""
 
 from __future__ import annotations
 
+import hashlib
+import math
+import re
+import sqlite3
+import threading
 import time
+import weakref
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from pytest_rageval.demo.folders import Folders, Selection
-from pytest_rageval.demo.index import Hit, Index, Scope
+from pytest_rageval.demo.chunking import CHUNKER, NoteChunk, TokenBudget
 from pytest_rageval.demo.parameters import Ask
-from pytest_rageval.demo.terms import question_terms
+from pytest_rageval.words import content_tokens, index_terms
+
+# What a question says about being a question. Notes say these words as well, and then about something else.
+_ASKING = re.compile(
+    "(?:according|answer|anything|ask|describe|explain|find|give|happens?|kind|know|list|many|me|mention|much|notes?"
+    "|please|question|say|something|tell|thing|want|whose)$"
+    "|무엇|무슨|뭐|뭘|어떤|어떻|어디|어느|언제|얼마|누가|누구|왜|몇|인가|있나|했나|하나"
+)
+QUESTION_TERMS = 200
+"""After about so many different terms no more are looked at: a question of a megabyte stays cheap."""
+
+_WORD = re.compile(r"[a-z]{4,}")
+
+
+def text_terms(text: str) -> list[str]:
+    """Every term of a passage in order, stemmed as the terms of a question are."""
+    return [stem(term) for term in index_terms(text)]
+
+
+def question_terms(question: str) -> tuple[str, ...]:
+    """The first distinct terms of a question that say what it is about; none if it says nothing of that."""
+    # content_tokens hands back the stop words of a text that has nothing else; one more word keeps it from that.
+    words = content_tokens(f"rageval {question}")[1:]
+    terms: dict[str, None] = {}
+    for word in words:
+        if not _ASKING.match(word):
+            terms.update(dict.fromkeys(map(stem, index_terms(word))))
+        if len(terms) >= QUESTION_TERMS:
+            break
+    return tuple(terms)
+
+
+@lru_cache(maxsize=50_000)
+def stem(term: str) -> str:
+    """An English word without the endings of plural, past and -ing; other terms as they are.
+
+    Deliberately weaker than Porter's: what is left has four letters at least, so `rate` and `rat` stay apart.
+    """
+    if not _WORD.fullmatch(term):
+        return term
+    if term.endswith("ies") and len(term) > 5:
+        return term[:-3] + "y"
+    if term.endswith("s") and not term.endswith(("ss", "us", "is")):
+        term = term[:-1]
+    for ending in ("ing", "ed"):
+        if term.endswith(ending) and len(term) - len(ending) >= 4:
+            term = term.removesuffix(ending)
+            if term[-1] == term[-2] and term[-1] not in "lsz":
+                term = term[:-1]
+            break
+    return term[:-1] if term.endswith("e") and len(term) > 4 else term
+
+
+HEADING_WEIGHT = 1.5
+"""A term in the headings counts this many times as much as one in the text."""
+
+HALF = 10.0
+"""The BM25 value that becomes a score of 0.5."""
+
+QUERY_TERMS = 64
+"""At most so many terms of a question are looked up, the rarest ones."""
+
+
+class Hit(NamedTuple):
+    """A chunk that came back, and its score in [0, 1)."""
+
+    chunk: NoteChunk
+    score: float
+
+
+class Scope(NamedTuple):
+    """Where a search may look; empty means everywhere. A folder includes everything below it."""
+
+    vaults: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+    def admits(self, vault: str, folder: str) -> bool:
+        return (not self.vaults or vault in self.vaults) and (
+            not self.folders or any(is_below(folder, above) for above in self.folders)
+        )
+
+
+def is_below(folder: str, above: str) -> bool:
+    """True if the folder is the one `above`, or inside it. The root is written as the empty string."""
+    return not above or folder == above or folder.startswith(f"{above}/")
+
+
+def bm25_score(bm25: float) -> float:
+    """BM25 (≥ 0, without an upper end) as a score in [0, 1): s / (s + 10), rising, and the same for every question.
+
+    A hyperbola rather than 1 - exp(-s / 10), because it keeps strong hits apart: 30 and 60 become 0.75 and 0.86, not
+    0.95 and 0.998.
+    """
+    return bm25 / (bm25 + HALF)
+
+
+class Index:
+    """The chunks of a corpus, searchable from any thread. `budget` is what they were cut with."""
+
+    def __init__(self, chunks: Sequence[NoteChunk], budget: TokenBudget) -> None:
+        self.chunks = tuple(chunks)
+        self.budget = budget
+        self._headings = [text_terms(f"{chunk.heading_path} {chunk.folder}") for chunk in self.chunks]
+        bodies = [text_terms(chunk.text) for chunk in self.chunks]
+        self._frequency = Counter(
+            term for pair in zip(self._headings, bodies, strict=True) for term in set(pair[0]).union(pair[1])
+        )
+        self._lock = threading.Lock()
+        self._database = sqlite3.connect(":memory:", check_same_thread=False)
+        weakref.finalize(self, self._database.close)
+        # Terms hold letters, digits and marks; whatever unicode61 makes of the marks, it makes of a question's too.
+        self._database.execute(
+            "CREATE VIRTUAL TABLE chunk USING fts5 (heading, body, tokenize = 'unicode61', detail = full)"
+        )
+        self._database.executemany(
+            "INSERT INTO chunk (rowid, heading, body) VALUES (?, ?, ?)",
+            ((row, " ".join(self._headings[row]), " ".join(bodies[row])) for row in range(len(self.chunks))),
+        )
+        self._database.commit()
+
+    @property
+    def version(self) -> str:
+        """A hash of the chunker, its parameters and every chunk: two builds with one version answer alike."""
+        parts = [CHUNKER, *map(str, self.budget), *(chunk.chunk_id for chunk in self.chunks)]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+    def search(self, terms: Iterable[str], scope: Scope, limit: int, min_score: float) -> list[Hit]:
+        """The best `limit` chunks of the scope that score at least `min_score`, best first; ties in corpus order."""
+        looked_up = sorted((term for term in terms if term in self._frequency), key=self._frequency.__getitem__)
+        if not looked_up:
+            return []
+        # A quoted string is one term (or a phrase) to FTS5 whatever stands in it; terms hold no quotation mark.
+        query = " OR ".join(f'"{term}"' for term in looked_up[:QUERY_TERMS])
+        hits: list[Hit] = []
+        with self._lock:
+            rows = self._database.execute(
+                "SELECT rowid, -bm25(chunk, ?, 1.0) FROM chunk WHERE chunk MATCH ? ORDER BY 2 DESC, rowid",
+                (HEADING_WEIGHT, query),
+            )
+            for row, bm25 in rows:
+                value = round(bm25_score(max(bm25, 0.0)), 6)
+                if value < min_score or len(hits) == limit:
+                    break
+                if scope.admits(self.chunks[row].vault, self.chunks[row].folder):
+                    hits.append(Hit(self.chunks[row], value))
+            rows.close()
+        return hits
+
+    def rarity(self, term: str) -> float:
+        """Inverse document frequency, ≥ 0: the fewer chunks have a term, the more it says; most where none has it.
+
+        A pair of syllables that no chunk has counts half: it is more often an ending than a word.
+        """
+        frequency = self._frequency[term]
+        idf = math.log(1 + len(self.chunks) / (frequency + 0.5))
+        return idf if frequency or term.isascii() else idf / 2
+
+
+NAME_WEIGHT = 2.0
+AT_MOST = 4
+SHARE_OF_BEST = 0.4
+ENOUGH = 0.5
+"""A folder must score this much to be chosen, measured in terms that one folder alone has in its headings."""
+
+
+class Selection(NamedTuple):
+    """The folders to search, best first (none chosen means all), and why."""
+
+    folders: tuple[str, ...]
+    reasoning: str
+
+
+class Folders:
+    """What the names, titles and headings of each folder say. `names` and `vaults` are all there are, sorted."""
+
+    def __init__(self, chunks: Sequence[NoteChunk]) -> None:
+        self.names = tuple(sorted({chunk.folder for chunk in chunks}))
+        self.vaults = tuple(sorted({chunk.vault for chunk in chunks}))
+        self._in_name = {name: frozenset(text_terms(name)) for name in self.names}
+        self._in_heading: defaultdict[str, set[str]] = defaultdict(set)
+        self._vaults_of: defaultdict[str, set[str]] = defaultdict(set)
+        for chunk in chunks:
+            self._vaults_of[chunk.folder].add(chunk.vault)
+            self._in_heading[chunk.folder].update(text_terms(f"{chunk.heading_path} {chunk.meta.get('tags', '')}"))
+        self._frequency = Counter(term for name in self.names for term in self._in_name[name] | self._in_heading[name])
+
+    def has(self, name: str) -> bool:
+        """True for a folder with chunks in it or below it."""
+        return any(is_below(folder, name) for folder in self.names)
+
+    def choose(self, terms: Sequence[str], scope: Scope) -> Selection:
+        """The few folders of the scope that share most with the question, weighted by how few folders share it."""
+        inside = [name for name in self.names if any(scope.admits(vault, name) for vault in self._vaults_of[name])]
+        scored = sorted((-self._score(name, terms), name) for name in inside)[:AT_MOST]
+        best = -scored[0][0] if scored else 0.0
+        least = max(ENOUGH * math.log(1 + len(self.names)), SHARE_OF_BEST * best)
+        chosen = tuple(name for negative, name in scored if -negative >= least)
+        if not chosen:
+            return Selection((), "no folder name, title or heading shares enough with the question: all are searched")
+        shared = [term for term in terms if any(self._weight(name, term) for name in chosen)]
+        return Selection(chosen, f"names, titles or headings share: {', '.join(shared)}")
+
+    def _score(self, name: str, terms: Iterable[str]) -> float:
+        return math.fsum(
+            self._weight(name, term) * math.log(1 + len(self.names) / self._frequency[term])
+            for term in terms
+            if term in self._frequency
+        )
+
+    def _weight(self, name: str, term: str) -> float:
+        return NAME_WEIGHT if term in self._in_name[name] else float(term in self._in_heading[name])
+
 
 FEW_HITS = 3
 """The chosen folders gave too little if fewer chunks than this came from them ..."""

@@ -1,111 +1,136 @@
-"""A small HTTP/1.1 server for one ASGI app on one machine: what the demo needs, and politeness about the rest."""
+"""The demo's app behind the standard library's HTTP server, for one machine: a plain installation has no other."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
-from typing import NamedTuple
+from socketserver import ThreadingTCPServer
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from pytest_rageval.demo.app import AsgiApp, Message
 from pytest_rageval.demo.parameters import BODY_BYTES
 
-HEAD_BYTES = 32 * 1024
 IDLE_S = 75.0
-BODY_S = 30.0
-
-_Headers = list[tuple[bytes, bytes]]
-
-
-class _Request(NamedTuple):
-    method: str
-    target: str
-    headers: _Headers
-    keep_alive: bool
-
-    def header(self, name: bytes) -> bytes | None:
-        """All values of a header, joined; None where it is absent."""
-        values = [value for key, value in self.headers if key == name]
-        return b", ".join(values) if values else None
-
-
-class _RefusedError(Exception):
-    """A request that is answered with an error and the end of the connection."""
-
-    def __init__(self, status: HTTPStatus, problem: str) -> None:
-        super().__init__(problem)
-        self.status = status
 
 
 async def serve(app: AsgiApp, host: str, port: int, started: Callable[[str], None]) -> None:
-    """Serves until cancelled; `started` gets the URL once the port is open. Raises OSError where it cannot be."""
-    server = await asyncio.start_server(
-        lambda reader, writer: _converse(app, host, reader, writer), host, port, limit=HEAD_BYTES
-    )
+    """Serve until cancelled; `started` gets the URL once the port is open. Raises OSError if it cannot be opened."""
+    server = _Server(app, host, port)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
-        bound = server.sockets[0].getsockname()
-        started(f"http://{f'[{bound[0]}]' if ':' in bound[0] else bound[0]}:{bound[1]}")
+        name, bound = server.server_address[:2]
+        started(f"http://{f'[{name!s}]' if ':' in str(name) else str(name)}:{bound}")
         await asyncio.Event().wait()
     finally:
-        server.close()
+        server.shutdown()
+        server.server_close()
 
 
-async def _converse(app: AsgiApp, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One connection: requests one after the other until either side ends it."""
-    try:
-        while True:
-            request = await _head(reader)
-            _check_sender(request, host)
-            body = await _body(request, reader, writer)
-            await _answer(app, request, body, writer)
-            if not request.keep_alive:
-                break
-    except _RefusedError as refused:
-        _write(writer, refused.status, [], f"{refused}\n".encode(), False)
-    except (asyncio.IncompleteReadError, TimeoutError, ConnectionError):
-        pass  # The client left, or said nothing for too long: there is nobody to tell.
-    except asyncio.CancelledError:
-        pass  # The server ends. Letting this through would make some Python versions log a traceback for each client.
-    finally:
-        writer.close()
+class _Server(ThreadingTCPServer):
+    """One thread a connection; all of them ask the app on the loop that it belongs to."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 100
+
+    def __init__(self, app: AsgiApp, host: str, port: int) -> None:
+        self.app, self.host, self.loop = app, host, asyncio.get_running_loop()
+        self.address_family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        super().__init__((str(address[0]), int(address[1])), _Connection)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: the client left, and nobody is there to tell."""
 
 
-async def _head(reader: asyncio.StreamReader) -> _Request:
-    try:
-        raw = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), IDLE_S)
-    except asyncio.LimitOverrunError:
-        raise _RefusedError(
-            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"the request head is larger than {HEAD_BYTES:,} bytes"
-        ) from None
-    first, *lines = raw[:-4].split(b"\r\n")
-    words = first.decode("latin-1").split(" ")
-    if len(words) != 3 or not words[1].startswith("/") or words[2] not in ("HTTP/1.0", "HTTP/1.1"):
-        raise _RefusedError(HTTPStatus.BAD_REQUEST, "the request line is not HTTP/1.1")
-    headers: _Headers = []
-    for line in lines:
-        name, colon, value = line.partition(b":")
-        if not colon or not name or name != name.strip():
-            raise _RefusedError(HTTPStatus.BAD_REQUEST, "a header line is not name: value")
-        headers.append((name.lower(), value.strip()))
-    closing = any(name == b"connection" and b"close" in value.lower() for name, value in headers)
-    return _Request(words[0], words[1], headers, words[2] == "HTTP/1.1" and not closing)
+class _Connection(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = default_request_version = "HTTP/1.1"
+    error_message_format = "%(message)s\n"
+    error_content_type = "text/plain; charset=utf-8"
+    timeout = IDLE_S
+    wbufsize = -1
+    disable_nagle_algorithm = True
 
+    def log_message(self, format: str, *args: object) -> None:
+        """Log no requests."""
 
-def _check_sender(request: _Request, bound_host: str) -> None:
-    """Refuse what a page of another origin sends, under its own name for this machine (DNS rebinding) or from afar."""
-    named = (request.header(b"host") or b"").decode("latin-1").lower()
-    if named and not _is_name_of_ours(named, bound_host.lower()):
-        problem = (
-            f"{named[:80]!a} is no name of this server; use its IP address, localhost or the --host that was given"
-        )
-        raise _RefusedError(HTTPStatus.MISDIRECTED_REQUEST, problem)
-    origin = request.header(b"origin")
-    if origin is not None and origin.decode("latin-1").lower() != f"http://{named}":
-        shown = origin[:80].decode("latin-1")
-        raise _RefusedError(HTTPStatus.FORBIDDEN, f"pages of the origin {shown!a} may not ask this server")
+    def handle_expect_100(self) -> bool:
+        is_expected = super().handle_expect_100()
+        self.wfile.flush()
+        return is_expected
+
+    def do_GET(self) -> None:
+        if (refusal := self._refusal()) is not None:
+            self.send_error(*refusal)
+            return
+        size = int(self.headers.get("content-length", "0"))
+        body = self.rfile.read(size)
+        if len(body) < size:
+            self.close_connection = True
+            return
+        path, _, query = self.path.partition("?")
+        decoded = unquote_to_bytes(path).decode("utf-8", "replace")
+        try:
+            asking = asyncio.run_coroutine_threadsafe(self._asked(decoded, query, body), self.server.loop)
+            start, *rest = asking.result()
+        except CancelledError:  # the server ends
+            self.close_connection = True
+            return
+        except Exception as error:  # noqa: BLE001  a fault of the app costs one request, not the server
+            print(f"ERROR: {self.command} {path!a}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR)
+            return
+        self.send_response_only(start["status"])
+        for name, value in start["headers"]:
+            self.send_header(name.decode(), value.decode())
+        self.send_header("connection", "close" if self.close_connection else "keep-alive")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(b"".join(message.get("body", b"") for message in rest))
+
+    do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_GET  # noqa: N815 as the library names them
+
+    async def _asked(self, path: str, query: str, body: bytes) -> list[Message]:
+        connection: Message = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": self.command,
+            "scheme": "http", "path": path, "query_string": query.encode("latin-1"),
+            "headers": [(name.lower().encode(), value.encode()) for name, value in self.headers.items()],
+        }  # fmt: skip
+        incoming: list[Message] = [{"type": "http.request", "body": body}]
+        outgoing: list[Message] = []
+
+        async def receive() -> Message:
+            return incoming.pop() if incoming else {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            outgoing.append(message)
+
+        await self.server.app(connection, receive, send)
+        return outgoing
+
+    def _refusal(self) -> tuple[HTTPStatus, str] | None:
+        """Return why the request is not served: its body, or a page of another origin (DNS rebinding) sent it."""
+        named, origin = self.headers.get("host", "").lower(), self.headers.get("origin")
+        lengths = self.headers.get_all("content-length", ["0"])
+        if named and not _is_name_of_ours(named, self.server.host.lower()):
+            remedy = "use its IP address, localhost or the --host that was given"
+            return HTTPStatus.MISDIRECTED_REQUEST, f"{named[:80]!a} is no name of this server; {remedy}"
+        if origin is not None and origin.lower() != f"http://{named}":
+            return HTTPStatus.FORBIDDEN, f"pages of the origin {origin[:80]!a} may not ask this server"
+        if "transfer-encoding" in self.headers:
+            return HTTPStatus.LENGTH_REQUIRED, "chunked bodies are not read here; send a Content-Length"
+        if len(lengths) > 1 or not (lengths[0].isascii() and lengths[0].isdigit()):
+            return HTTPStatus.BAD_REQUEST, "Content-Length is not a number"
+        if len(lengths[0]) > 9 or int(lengths[0]) > BODY_BYTES:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {BODY_BYTES:,} bytes"
+        return None
 
 
 def _is_name_of_ours(named: str, bound_host: str) -> bool:
@@ -121,61 +146,3 @@ def _is_name_of_ours(named: str, bound_host: str) -> bool:
         # A name without a point is of this network: nobody outside can let it mean this machine.
         return "." not in name and bound_host not in ("localhost", "127.0.0.1", "::1")
     return True
-
-
-async def _body(request: _Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-    if request.header(b"transfer-encoding") is not None:
-        raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "chunked bodies are not read here; send a Content-Length")
-    length = request.header(b"content-length") or b"0"
-    if not length.isdigit():
-        raise _RefusedError(HTTPStatus.BAD_REQUEST, "Content-Length is not a number")
-    if len(length) > 9 or int(length) > BODY_BYTES:
-        raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {BODY_BYTES:,} bytes")
-    if (request.header(b"expect") or b"").lower() == b"100-continue":
-        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    return await asyncio.wait_for(reader.readexactly(int(length)), BODY_S)
-
-
-async def _answer(app: AsgiApp, request: _Request, body: bytes, writer: asyncio.StreamWriter) -> None:
-    path, _, query = request.target.partition("?")
-    connection: Message = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": request.method,
-        "scheme": "http",
-        "path": unquote_to_bytes(path).decode("utf-8", "replace"),
-        "query_string": query.encode("latin-1"),
-        "headers": request.headers,
-    }
-    incoming: list[Message] = [{"type": "http.request", "body": body}]
-    outgoing: list[Message] = []
-
-    async def receive() -> Message:
-        return incoming.pop() if incoming else {"type": "http.disconnect"}
-
-    async def send(message: Message) -> None:
-        outgoing.append(message)
-
-    try:
-        await app(connection, receive, send)
-    except Exception as error:  # noqa: BLE001 - a fault of the app costs one request, not the server; it is said in full
-        print(f"ERROR: {request.method} {path!a}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        problem = HTTPStatus.INTERNAL_SERVER_ERROR
-        _write(writer, problem, [], f"{problem.phrase}\n".encode(), request.keep_alive)
-    else:
-        start, *rest = outgoing
-        content = b"".join(message.get("body", b"") for message in rest)
-        shown = b"" if request.method == "HEAD" else content
-        _write(writer, HTTPStatus(start["status"]), start["headers"], shown, request.keep_alive)
-    await writer.drain()
-
-
-def _write(writer: asyncio.StreamWriter, status: HTTPStatus, headers: _Headers, body: bytes, keep_alive: bool) -> None:
-    sent = list(headers) or [
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-    ]
-    sent.append((b"connection", b"keep-alive" if keep_alive else b"close"))
-    lines = [f"HTTP/1.1 {status.value} {status.phrase}".encode(), *(name + b": " + value for name, value in sent)]
-    writer.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)

@@ -1,13 +1,20 @@
-"""The plain face of a labelling session: chunks by number, one command a line, no screen."""
+"""The plain face of a labelling session: chunks by number, one command a line. And the editor of both faces."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shlex
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
-from pytest_rageval.label.cells import clean
-from pytest_rageval.label.draft_editor import edit_draft
 from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.label.screen_text import clean
 from pytest_rageval.text import counted, printable
 
 HELP = """\
@@ -43,8 +50,8 @@ class LabelLines:
             "s": lambda _: session.skip(),
             "z": lambda _: session.undo(),
             "Z": lambda _: session.redo(),
-            "y": lambda _: self._decide(is_accepted=True),
-            "n": lambda _: self._decide(is_accepted=False),
+            "y": lambda _: session.decide("accepted"),
+            "n": lambda _: session.decide("dropped"),
             "e": lambda _: self._edit(),
             "?": lambda _: self._write(HELP),
         }
@@ -189,11 +196,6 @@ class LabelLines:
         self.session.take_more(self.session.at, self.session.ask_more(rest).result())
         self._show_chunks(first)
 
-    def _decide(self, *, is_accepted: bool) -> None:
-        if self.session.drafts is None:
-            raise _NoChunkError("y and n are for drafts")
-        self.session.decide("accepted" if is_accepted else "dropped")
-
     def _unknown(self, _rest: str) -> None:
         self.session.message = "no such command; ? shows them"
 
@@ -209,3 +211,39 @@ def _lines(text: str | None) -> Iterator[str]:
 
 def _numbers(numbers: Iterable[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"
+
+
+# ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def edit_draft(session: LabelSession, suspended: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+    """Open the draft in $EDITOR, and take what comes back; `suspended` gives the terminal away meanwhile."""
+    drafts = session.drafts
+    if drafts is None:
+        session.message = "e is for drafts"
+        return
+    record = json.loads(drafts.text_of(session.case, session.marks))
+    written = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
+    try:
+        with suspended():
+            edited = _edited(written)
+    except (OSError, subprocess.CalledProcessError, UnicodeDecodeError) as error:
+        session.message = f"$EDITOR ({shlex.join(_editor())}): {error}"
+        return
+    if edited != written:
+        session.edit_draft(" ".join(line.strip() for line in edited.splitlines()))
+
+
+def _edited(text: str) -> str:
+    """What the editor makes of a text."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "draft.json")
+        file.write_text(text, encoding="utf-8")
+        # Commands that come from a pipe are for the session, not for the editor.
+        stdin = None if sys.stdin.isatty() else subprocess.DEVNULL
+        subprocess.run([*_editor(), str(file)], check=True, stdin=stdin)  # noqa: S603 because it is the person's own
+        return file.read_text(encoding="utf-8")
+
+
+def _editor() -> list[str]:
+    return shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from pytest_rageval.cases.marks import Marks, Place, label_place
 from pytest_rageval.errors import CaseError
-from pytest_rageval.label.asking import PoolSource
 from pytest_rageval.label.draft_store import Decision, DraftStore
 from pytest_rageval.label.label_store import LabelStore
+from pytest_rageval.label.opening import PoolSource
 from pytest_rageval.label.pools import Candidate, Pool, PoolView
 from pytest_rageval.model import EvalCase
 from pytest_rageval.text import counted
@@ -253,6 +253,9 @@ class LabelSession:
 
     def decide(self, decision: Decision) -> None:
         """Accept or drop the draft, and go on to the next that is undecided."""
+        if self.drafts is None:
+            self.message = "y and n are for drafts"
+            return
         self._change_state(replace(self.states[self.at], decision=decision))
         self.next_unlabelled()
 

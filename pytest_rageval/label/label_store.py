@@ -104,10 +104,7 @@ class OpinionStore:
         return Marks(Marks.of(case).kind)
 
     def save(self, case: EvalCase, marks: Marks, pool: Sequence[Place]) -> str:
-        judged = [
-            {"rel_path": p.rel_path, "heading_path": p.heading_path} if isinstance(p, Anchor) else p for p in pool
-        ]
-        bare = EvalCase(case.id, case.question, metadata={POOL: judged})
+        bare = EvalCase(case.id, case.question, metadata={POOL: [*map(_judged, pool)]})
         cases = {**self._cases, case.id: case_with_marks(bare, marks)}
         self._writer.write("".join(f"{_as_line(opinion)}\n" for opinion in cases.values()).encode("utf-8"))
         self._cases = cases

@@ -1,10 +1,10 @@
-"""Plain word search over a folder of notes: BM25 of their sections, independent of any tested system."""
+"""Plain word search over a folder of notes: BM25 of their sections by SQLite, independent of any tested system."""
 
 from __future__ import annotations
 
-import math
+import sqlite3
 import threading
-from collections import Counter, defaultdict
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +14,6 @@ from pytest_rageval.model import Chunk
 from pytest_rageval.words import index_terms
 
 SUFFIXES = frozenset({".md", ".markdown", ".txt"})
-K1, B = 1.2, 0.75
-"""Of BM25. Source: Robertson and Zaragoza 2009; the usual values."""
 
 
 class NotesSearch:
@@ -26,33 +24,25 @@ class NotesSearch:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._reading = threading.Lock()
+        self._lock = threading.Lock()
         self._sections: list[Chunk] | None = None
-        self._lengths: list[int] = []
-        self._postings: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
 
     def find(self, question: str, k: int) -> list[Chunk]:
-        """The k sections that say most of the question's words, best first; those that say none are not among them."""
-        with self._reading:  # the next cases are asked for at the same time, and the notes are read once
+        """Return the k sections that say most of the question's words, best first; none that says no word."""
+        with self._lock:  # the next cases are asked for at the same time, and the notes are read once
             sections = self._read() if self._sections is None else self._sections
-        mean = sum(self._lengths) / len(sections) if sections else 0.0
-        scores: defaultdict[int, float] = defaultdict(float)
-        for term in dict.fromkeys(index_terms(question)):
-            postings = self._postings.get(term, ())
-            weight = math.log(1 + (len(sections) - len(postings) + 0.5) / (len(postings) + 0.5))
-            for section, count in postings:
-                norm = K1 * (1 - B + B * self._lengths[section] / mean)
-                scores[section] += weight * count * (K1 + 1) / (count + norm)
-        best = sorted(scores, key=lambda section: (-scores[section], section))[:k]
-        return [sections[section] for section in best]
+            # A quoted string is one term to FTS5 whatever it holds; terms hold no quotation mark.
+            query = " OR ".join(f'"{term}"' for term in dict.fromkeys(index_terms(question)))
+            found = "SELECT rowid FROM section WHERE terms MATCH ? ORDER BY rank, rowid LIMIT ?"
+            return [sections[row] for (row,) in self._index.execute(found, (query, k))] if query else []
 
     def _read(self) -> list[Chunk]:
         sections = [section for note in self._notes() for section in _sections(note, self.folder)]
-        for number, section in enumerate(sections):
-            terms = index_terms(f"{section.heading_path or ''}\n{section.text}")
-            self._lengths.append(len(terms))
-            for term, count in Counter(terms).items():
-                self._postings[term].append((number, count))
+        self._index = sqlite3.connect(":memory:", check_same_thread=False)
+        weakref.finalize(self, self._index.close)
+        self._index.execute("CREATE VIRTUAL TABLE section USING fts5 (terms, tokenize = 'unicode61', content = '')")
+        terms = (" ".join(index_terms(f"{section.heading_path or ''}\n{section.text}")) for section in sections)
+        self._index.executemany("INSERT INTO section (rowid, terms) VALUES (?, ?)", enumerate(terms))
         self._sections = sections
         return sections
 

@@ -1,24 +1,45 @@
-"""What a labelling session is opened with: the cases of a file, where labels go, and who is asked for chunks."""
+"""What a labelling session is opened with: cases, a place for the labels, and systems to ask for chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.config.project import Project
-from pytest_rageval.errors import CaseError, Problems, SettingsError
+from pytest_rageval.engine import raised
+from pytest_rageval.errors import CaseError, Problems, SettingsError, TargetError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.label.asking import AskedSystem, PoolAsking, PoolSource
 from pytest_rageval.label.draft_store import DraftStore
 from pytest_rageval.label.label_store import CaseFileStore, LabelStore, OpinionStore, opinion_file
 from pytest_rageval.label.notes_search import NotesSearch
-from pytest_rageval.model import EvalCase
+from pytest_rageval.label.pools import Pool, Retrieval, merged, path_prefix
+from pytest_rageval.model import AskRequest, EvalCase, Json
+from pytest_rageval.prefetch import BackgroundLoop
 from pytest_rageval.prepare import target_in
 from pytest_rageval.targets import check_target
+from pytest_rageval.targets.target import Target
+
+POOL_K = 20
+"""Chunks that are asked for: more than a system is tested with, or golds just below the cut are never seen."""
+AHEAD = 2
+"""Cases that are asked for before they are opened."""
+MOST_POOLS = 200
+"""Pools that are kept in memory."""
+MOST_PATHS = 1000
+"""Paths of chunks that are remembered; so many tell how a system names its notes."""
+CLOSE_PATIENCE_S = 2.0
+"""Seconds that targets may take to close."""
+SEARCH = "search"
 
 
 class Labelling(NamedTuple):
@@ -81,7 +102,8 @@ def pool_source(
         raise SettingsError("no system to ask: name one with --target, e.g. --target demo, or a folder with --notes")
     anchors = (anchor for case in cases for anchor in (case.gold.supports or ()))
     search = NotesSearch(notes) if notes is not None else None
-    return PoolSource(systems, search, (anchor.rel_path for anchor in anchors))
+    paths = (anchor.rel_path for anchor in anchors)
+    return PoolSource(systems, search, paths, is_shuffled=labelling.blind is not None)
 
 
 def project_systems(
@@ -112,3 +134,148 @@ def asked_system(
         raise SettingsError(*problems)
     mask = Mask(settings.secrets(environment))
     return AskedSystem(name or target.name, target, PoolAsking(settings.longest_call, settings.ask_params, mask))
+
+
+# ── systems that are asked ────────────────────────────────────────────────────────────────────────────────────
+
+
+class PoolAsking(NamedTuple):
+    """How systems are asked: seconds that one question may take in all, what goes out with it, what is masked."""
+
+    longest_call: float
+    params: Mapping[str, Json]
+    mask: Mask
+
+
+class AskedSystem(NamedTuple):
+    """A system that gives chunks: how it is called on the screen, its target, and how that is asked."""
+
+    name: str
+    target: Target
+    asking: PoolAsking
+
+
+class PoolSource:
+    """Asks the systems, and the search if there is one; `close` gives everything back."""
+
+    def __init__(
+        self,
+        systems: Sequence[AskedSystem],
+        search: NotesSearch | None,
+        paths: Iterable[str] = (),
+        *,
+        is_shuffled: bool = False,
+    ) -> None:
+        """`paths`: those of the cases' golds; with those of the chunks they tell how notes are named.
+
+        `is_shuffled`: pools are in an order that says nothing about ranks.
+        """
+        self._systems, self._search, self._is_shuffled = systems, search, is_shuffled
+        self._loop = BackgroundLoop(max((system.asking.longest_call for system in systems), default=math.inf))
+        self._pools: dict[str, Future[Pool]] = {}
+        self._is_closed = False
+        self._paths = dict.fromkeys(paths)
+        self._first_case: str | None = None
+        self._has_first = asyncio.Event()
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        return tuple(system.name for system in self._systems)
+
+    def pool(self, case: EvalCase) -> Future[Pool]:
+        """The pool of a case, asked for at most once unless it was long ago."""
+        future = self._pools.pop(case.key, None) or self._started(case)
+        self._pools[case.key] = future
+        while len(self._pools) > MOST_POOLS:
+            self._pools.pop(next(iter(self._pools))).cancel()
+        return future
+
+    def prepare(self, cases: Sequence[EvalCase]) -> None:
+        """Ask for the pools of the cases that come next."""
+        for case in cases[:AHEAD]:
+            self.pool(case)
+
+    def ask(self, case: EvalCase, question: str) -> Future[Pool]:
+        """What the systems give for another question in the scope of a case."""
+        return self._started(replace(case, question=question))
+
+    def close(self) -> None:
+        """End what is under way and close the targets; safe to call twice."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._loop.cancel()
+        closed: Future[None] = Future()
+        self._loop.start([self._close_targets(closed)])
+        # An async target that blocks its loop is left behind, on its daemon thread: nobody shall wait for it.
+        with suppress(TimeoutError):
+            closed.result(CLOSE_PATIENCE_S)
+            self._loop.close()
+
+    async def _close_targets(self, closed: Future[None]) -> None:
+        try:
+            for system in self._systems:
+                await system.target.aclose()
+        finally:
+            closed.set_result(None)
+
+    def _started(self, case: EvalCase) -> Future[Pool]:
+        future: Future[Pool] = Future()
+        self._loop.start([self._fill(future, case)])
+        return future
+
+    async def _fill(self, future: Future[Pool], case: EvalCase) -> None:
+        try:
+            pool = await self._pool(case)
+        except asyncio.CancelledError:
+            future.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 because whoever waits for the pool shows it
+            pool = Pool(problems=(f"{type(error).__name__}: {error}",))
+        if not future.cancelled():
+            future.set_result(pool)
+
+    async def _pool(self, case: EvalCase) -> Pool:
+        asked = [_asked(case, system) for system in self._systems]
+        if self._search is not None:
+            asked.append(self._searched(case, self._search))
+        if self._search is None:
+            return merged(case, await asyncio.gather(*asked), is_shuffled=self._is_shuffled)
+        self._first_case = self._first_case or case.key
+        try:
+            retrievals = await asyncio.gather(*asked)
+            named = (
+                chunk.rel_path for retrieval in retrievals if not retrieval.is_search for chunk in retrieval.chunks
+            )
+            self._paths.update(
+                dict.fromkeys(itertools.islice(filter(None, named), max(0, MOST_PATHS - len(self._paths))))
+            )
+        finally:
+            if case.key == self._first_case:
+                self._has_first.set()
+        # A system that gives nothing for a case shall not change how its notes are named.
+        await self._has_first.wait()
+        prefix = path_prefix(self._search.folder, self._paths)
+        return merged(case, retrievals, prefix, is_shuffled=self._is_shuffled)
+
+    async def _searched(self, case: EvalCase, search: NotesSearch) -> Retrieval:
+        return Retrieval(SEARCH, tuple(await asyncio.to_thread(search.find, case.question, POOL_K)), is_search=True)
+
+
+async def _asked(case: EvalCase, system: AskedSystem) -> Retrieval:
+    name, target, (longest_call, params, mask) = system
+    request = AskRequest(
+        case.question, POOL_K, case.history, case.vaults, case.folders, case.contexts, params, case.key
+    )
+    try:
+        async with asyncio.timeout(longest_call):
+            answer = mask.value(await target.ask(request))
+    except TimeoutError:
+        return Retrieval(name, problem=f"no answer within {longest_call:.3g} s")
+    except TargetError as error:
+        return Retrieval(name, problem=mask.message(f"{error.kind}: {error}"))
+    except Exception as error:  # noqa: BLE001 because a target of the user's own may raise anything
+        return Retrieval(name, problem=raised(error, mask))
+    if answer.chunks is None:
+        return Retrieval(name, problem="reports no retrieved chunks; let it return them in its debug output")
+    return Retrieval(name, answer.chunks)

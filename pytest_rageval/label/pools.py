@@ -1,4 +1,4 @@
-"""The chunks that a person is shown for one case: of several systems and a word search, merged and shuffled stably."""
+"""The chunks that a person is shown for one case, merged from several systems and a word search."""
 
 from __future__ import annotations
 
@@ -36,18 +36,27 @@ class Candidate:
     """One chunk of a pool.
 
     ranks       by which tested systems it was retrieved, and where
-    is_searched did the word search find it?
+    search_rank where the word search found it
     is_listed   does the case name the place, which neither a system nor the search gave?
     """
 
     chunk: Chunk
     ranks: tuple[Rank, ...] = ()
-    is_searched: bool = False
+    search_rank: int | None = None
     is_listed: bool = False
 
     @property
     def is_retrieved(self) -> bool:
         return bool(self.ranks)
+
+    @property
+    def is_searched(self) -> bool:
+        return self.search_rank is not None
+
+    @property
+    def best_rank(self) -> int:
+        """The best rank that a system or the search gave the chunk."""
+        return min([rank.rank for rank in self.ranks] + ([self.search_rank] if self.search_rank else []))
 
     def origin(self, *, is_gold: bool, hides_ranks: bool) -> str | None:
         """Who gave the chunk, as a note beside it; None where there is nothing to add."""
@@ -122,10 +131,11 @@ def _hits(case: EvalCase, marks: Marks, chunks: tuple[Chunk, ...]) -> tuple[froz
 # ── merged ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def merged(case: EvalCase, retrievals: Iterable[Retrieval], prefix: str = "") -> Pool:
-    """One pool of what the systems and the search gave, in an order that follows from the case alone.
+def merged(case: EvalCase, retrievals: Iterable[Retrieval], prefix: str = "", *, is_shuffled: bool = False) -> Pool:
+    """Return one pool of what the systems and the search retrieved, by the best rank that each chunk has.
 
-    A section that the search found and of which a system retrieved a chunk is that chunk. `prefix` is what the systems
+    `is_shuffled` is for a blind labeller: the order then follows from the case alone and says nothing about ranks. A
+    section that the search found and of which a system retrieved a chunk is that chunk. `prefix` is what the systems
     write before the paths of the search.
     """
     retrievals = list(retrievals)
@@ -136,8 +146,11 @@ def merged(case: EvalCase, retrievals: Iterable[Retrieval], prefix: str = "") ->
     for retrieval in retrievals:
         if retrieval.is_search:
             _add_search(candidates, [replace(c, rel_path=f"{prefix}{c.rel_path}") for c in retrieval.chunks])
+    ordered = sorted(candidates.values(), key=lambda candidate: candidate.best_rank)
+    if is_shuffled:
+        ordered.sort(key=lambda candidate: _shuffled(case, candidate.chunk))
     return Pool(
-        tuple(sorted(candidates.values(), key=lambda candidate: _shuffled(case, candidate.chunk))),
+        tuple(ordered),
         tuple(f"{retrieval.system}: {retrieval.problem}" for retrieval in retrievals if retrieval.problem),
         tuple(retrieval.system for retrieval in retrievals if not retrieval.is_search),
         any(retrieval.is_search for retrieval in retrievals),
@@ -157,11 +170,11 @@ def _add_search(candidates: dict[tuple[str, ...], Candidate], sections: Iterable
     at_place: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for identity, candidate in candidates.items():
         at_place.setdefault(_place(candidate.chunk), []).append(identity)
-    for section in sections:
+    for rank, section in enumerate(sections, start=1):
         for identity in at_place.get(_place(section), ()):
-            candidates[identity] = replace(candidates[identity], is_searched=True)
+            candidates[identity] = replace(candidates[identity], search_rank=candidates[identity].search_rank or rank)
         if _place(section) not in at_place:
-            candidates.setdefault(_identity(section), Candidate(section, is_searched=True))
+            candidates.setdefault(_identity(section), Candidate(section, search_rank=rank))
 
 
 def _place(chunk: Chunk) -> tuple[str, ...]:

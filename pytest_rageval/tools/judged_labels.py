@@ -64,16 +64,18 @@ class Examination:
 
 # ── answers of stored runs ────────────────────────────────────────────────────────────────────────────────────
 
-Found = Observation | JudgedLabel
+Recorded = Observation | JudgedLabel
 """What a run has of a labelled case; where that is an error, the label with its kind."""
 
 
-def observations_of(labels: Iterable[Label], open_run: Callable[[str], StoredRun], run: str | None) -> dict[str, Found]:
+def observations_of(
+    labels: Iterable[Label], open_run: Callable[[str], StoredRun], run: str | None
+) -> dict[str, Recorded]:
     """By id of the label, what a stored run holds of its answer: first trial, as recorded.
 
     `run` is meant where a label names a case and no run. A CaseError names every label whose run or case is not there.
     """
-    found: dict[str, Found] = {}
+    found: dict[str, Recorded] = {}
     problems: list[str] = []
     runs: dict[str, tuple[StoredRun, Mapping[str, Place]]] = {}
     for label in labels:
@@ -102,7 +104,7 @@ def _first_trials(run: StoredRun) -> dict[str, Place]:
     return {key: places[key, trial] for key, trial in sorted(places, key=lambda one: -one[1])}
 
 
-def _observation(label: Label, run: StoredRun, places: Mapping[str, Place]) -> Found:
+def _observation(label: Label, run: StoredRun, places: Mapping[str, Place]) -> Recorded:
     place = places.get(label.case_key or "")
     if place is None:
         raise SettingsError(f"run {run.run_id} has no case {label.case_key!r}")
@@ -118,19 +120,14 @@ def _observation(label: Label, run: StoredRun, places: Mapping[str, Place]) -> F
 # ── judging ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def as_recorded(labels: Iterable[Label], found: Mapping[str, Found], how: Examination) -> dict[str, JudgedLabel]:
+def as_recorded(labels: Iterable[Label], found: Mapping[str, Recorded], how: Examination) -> dict[str, JudgedLabel]:
     """By id, the labels whose judge's score is known already: written beside them, or in the run that they name."""
     known: dict[str, JudgedLabel] = {}
     for label in labels:
         there = found.get(label.id)
         if label.judge_score is not None:
-            known[label.id] = JudgedLabel(
-                label,
-                how.on_scale(label.score),
-                how.on_scale(label.judge_score),
-                question=label.question or "",
-                answer=label.answer or "",
-            )
+            scores = how.on_scale(label.score), how.on_scale(label.judge_score)
+            known[label.id] = JudgedLabel(label, *scores, question=label.question or "", answer=label.answer or "")
         elif isinstance(there, JudgedLabel):
             known[label.id] = replace(there, human=how.on_scale(label.score))
         elif there is not None:
@@ -141,7 +138,7 @@ def as_recorded(labels: Iterable[Label], found: Mapping[str, Found], how: Examin
 async def judge_labels(
     labels: Sequence[Label],
     judge: Judge,
-    found: Mapping[str, Found],
+    found: Mapping[str, Recorded],
     how: Examination,
     *,
     tell: Callable[[], None] = lambda: None,
@@ -173,28 +170,18 @@ def _observed(label: Label) -> Observation:
 
 
 async def _judged(label: Label, obs: Observation, judge: Judge, how: Examination) -> JudgedLabel:
-    asked = [how.rubric.name]
+    rubric, settings = how.rubric, how.settings
     try:
         judgements = await judge_answer(
-            judge,
-            obs.case,
-            obs.answer,
-            asked,
-            obs.k,
-            wordings={how.rubric.name: how.rubric},
-            repeats=how.settings.judge_repeats,
-            phrases=how.settings.abstention.phrases,
-        )
+            judge, obs.case, obs.answer, [rubric.name], obs.k, wordings={rubric.name: rubric},
+            repeats=settings.judge_repeats, phrases=settings.abstention.phrases,
+        )  # fmt: skip
         return _scored(label, replace(obs, judgements=judgements), how)
     except JudgeError as error:
-        return _failed(label, obs, how, error.kind, str(error))
+        kind, message = error.kind, str(error)
     except Exception as error:  # noqa: BLE001  a user's own judge may raise anything; it is this answer's error
-        return _failed(label, obs, how, "exception", f"{type(error).__name__}: {error}")
-
-
-def _failed(label: Label, obs: Observation, how: Examination, kind: str, message: str) -> JudgedLabel:
-    one_line = excerpt(message, 300)
-    return replace(_about(label, obs, how), why_not=one_line, error=kind)
+        kind, message = "exception", f"{type(error).__name__}: {error}"
+    return replace(_about(label, obs, how), why_not=excerpt(message, 300), error=kind)
 
 
 def _scored(label: Label, obs: Observation, how: Examination) -> JudgedLabel:
@@ -209,13 +196,9 @@ def _scored(label: Label, obs: Observation, how: Examination) -> JudgedLabel:
     if said is None:
         return replace(about, score=scored.value)
     return replace(
-        about,
-        score=scored.value,
-        reasoning=said.reasoning,
-        model=said.model,
-        prompt_version=said.prompt_version,
+        about, score=scored.value, reasoning=said.reasoning, model=said.model, prompt_version=said.prompt_version,
         heuristic=said.heuristic,
-    )
+    )  # fmt: skip
 
 
 def _about(label: Label, obs: Observation, how: Examination) -> JudgedLabel:

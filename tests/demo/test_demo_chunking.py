@@ -9,8 +9,7 @@ from demo_notes import write_notes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.demo.chunking import NoteChunk, TokenBudget, cut_note
-from pytest_rageval.demo.notes import Note, read_notes
+from pytest_rageval.demo.chunking import Note, NoteChunk, TokenBudget, cut_note, read_notes
 from pytest_rageval.words import index_terms
 
 

@@ -20,10 +20,9 @@ from project import Project
 from pytest_rageval.demo.answer import checked
 from pytest_rageval.demo.app import AsgiApp, create_app
 from pytest_rageval.demo.chunking import NoteChunk
-from pytest_rageval.demo.draft import ModelDraft
 from pytest_rageval.demo.llm import LONGEST_ANSWER, LONGEST_PASSAGE, Llm
 from pytest_rageval.demo.parameters import RERANK_THRESHOLD
-from pytest_rageval.demo.rerank import MOST, passage_relevance
+from pytest_rageval.demo.rerank import MOST, ModelDraft, passage_relevance
 
 DRIFT = "By how many micrometres does the imaging plane sink during a two-photon session?"
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_rageval.demo.app import create_app
-from pytest_rageval.demo.index import bm25_score
-from pytest_rageval.demo.terms import question_terms, stem
+from pytest_rageval.demo.retrieval import bm25_score, question_terms, stem
 
 
 def paths(answer: dict) -> list[str]:

@@ -84,10 +84,10 @@ def test_an_escaped_path_is_read_as_what_it_means(url: str):
 @pytest.mark.parametrize(
     ("sent", "status", "said"),
     [
-        (b"hello\r\n\r\n", 400, b"the request line is not HTTP/1.1"),
-        (b"GET / HTTP/2.0\r\n\r\n", 400, b"the request line is not HTTP/1.1"),
-        (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400, b"a header line is not name: value"),
-        (b"GET / HTTP/1.1\r\nX: " + b"a" * 100_000 + b"\r\n\r\n", 431, b"the request head is larger than 32,768 bytes"),
+        (b"hello, you there\r\n\r\n", 400, b"there"),
+        (b"GET / HTTP/2.0\r\n\r\n", 505, b"2.0"),
+        (b"BREW / HTTP/1.1\r\n\r\n", 501, b"BREW"),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 65_540 + b"\r\n\r\n", 431, b"Line too long"),
         (b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400, b"Content-Length is not a number"),
         (b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, b"is not a number"),
         (
@@ -103,7 +103,7 @@ def test_what_it_does_not_speak_is_refused_politely(url: str, sent: bytes, statu
     received = send_raw(url, sent)
     assert received.startswith(b"HTTP/1.1 %d " % status)
     assert said in received
-    assert b"connection: close" in received
+    assert b"connection: close" in received.lower()
 
 
 def test_half_a_request_costs_nobody_anything(url: str):

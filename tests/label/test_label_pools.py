@@ -1,4 +1,4 @@
-"""Pools of chunks for labelling: merged, shuffled stably, with what only a word search finds."""
+"""Pools of chunks for labelling: merged in their order, with what only a word search finds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from label_desk import a_session, write_cases
 from labelling import Bot, Desk, a_bare, a_chunk, point, settle
 from processes import wait_until
 
@@ -26,12 +27,32 @@ def test_a_pool_merges_equal_chunks_and_says_who_had_them_where():
 
 
 @given(st.permutations([a_chunk(name) for name in "abcdefgh"]))
-def test_the_order_follows_from_the_case_and_not_from_the_systems(chunks: list[Chunk]):
+def test_the_shuffled_order_follows_from_the_case_and_not_from_the_systems(chunks: list[Chunk]):
     orders = {
-        tuple(c.chunk.chunk_id for c in merged(CASE, [Retrieval("one", tuple(some))]).candidates)
+        tuple(c.chunk.chunk_id for c in merged(CASE, [Retrieval("one", tuple(some))], is_shuffled=True).candidates)
         for some in (chunks, [a_chunk(name) for name in "abcdefgh"])
     }
     assert len(orders) == 1
+
+
+def test_the_order_is_that_of_the_best_rank_that_a_system_or_the_search_gives():
+    first = Retrieval("one", tuple(map(a_chunk, "abc")))
+    second = Retrieval("two", tuple(map(a_chunk, "cad")))
+    search = Retrieval("search", tuple(map(a_chunk, "xb")), is_search=True)
+    pool = merged(CASE, [search, first, second])
+    assert [candidate.chunk.chunk_id for candidate in pool.candidates] == ["a", "c", "x", "b", "d"]
+
+
+def test_a_blind_labeller_alone_sees_the_chunks_shuffled(tmp_path: Path):
+    file = write_cases(tmp_path / "cases.jsonl", {"id": "c", "question": "q"})
+    texts = {name: name for name in "abcdefgh"}
+
+    def order(opinion: Path | None) -> list[str | None]:
+        with a_session(file, texts, opinion=opinion) as session:
+            return [candidate.chunk.chunk_id for candidate in settle(session).pool.candidates]
+
+    assert order(None) == [*texts]
+    assert order(tmp_path / "cases.labels.anna.jsonl") != [*texts]
 
 
 def test_a_section_that_only_the_search_found_is_marked_and_one_that_a_system_had_is_not():

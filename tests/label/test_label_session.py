@@ -189,7 +189,7 @@ def test_what_the_spelling_has_no_room_for_stays_on_screen_with_the_reason(folde
 def test_a_target_that_blocks_its_loop_does_not_keep_anybody_from_quitting(
     folder: Desk, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("pytest_rageval.label.asking.CLOSE_PATIENCE_S", 0.1)
+    monkeypatch.setattr("pytest_rageval.label.opening.CLOSE_PATIENCE_S", 0.1)
     is_over = threading.Event()
 
     class Blocking(Bot):

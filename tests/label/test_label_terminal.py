@@ -79,7 +79,7 @@ def test_whoever_is_killed_loses_the_case_on_screen_at_most(folder: Path, termin
 
 def test_the_screen_follows_the_size_of_the_terminal(terminal: Terminal):
     terminal.resize(40, 12)
-    terminal.until("spc gold")
+    terminal.until("chunks of 1 system (5)")
     terminal.resize(30, 11)
     terminal.until("too small")
     terminal.type("q")

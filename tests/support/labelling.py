@@ -16,7 +16,6 @@ from web_app import WebApp
 from pytest_rageval.cases import load_file
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.label.asking import AskedSystem, PoolAsking, PoolSource
 from pytest_rageval.label.draft_store import DraftStore
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.label_store import (
@@ -25,6 +24,7 @@ from pytest_rageval.label.label_store import (
     opinion_file,
 )
 from pytest_rageval.label.notes_search import NotesSearch
+from pytest_rageval.label.opening import AskedSystem, PoolAsking, PoolSource
 from pytest_rageval.model import Answer, AskRequest, Chunk, EvalCase
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from project import Project, a_case, a_missed_case, lines_with
 
 from pytest_rageval.cases.note_versions import note_hash
-from pytest_rageval.tools.question_likeness import likeness, near_duplicates, shingles
+from pytest_rageval.tools.audit import likeness, near_duplicates, shingles
 
 WATER = """---
 title: Water

@@ -17,8 +17,7 @@ from project import Project, a_case, lines_with
 
 from pytest_rageval.cases import load_file
 from pytest_rageval.cases.notes.note_folder import note_sections
-from pytest_rageval.tools.generate.draft import NotePassage
-from pytest_rageval.tools.generate.note_questions import questions_in
+from pytest_rageval.tools.generate import NotePassage, questions_in
 
 FAQ = """# Parcels
 

@@ -11,7 +11,7 @@ from judge_server import JudgeServer
 from project import RUN, SOME, StoredProject, a_case, command, problems
 from stored_runs import change_lines
 
-from pytest_rageval.tools.spot_check import JudgementPair
+from pytest_rageval.tools.judge_check import JudgementPair
 
 CASES = [*SOME[:2], *(a_case(f"more-{n:02}", f"What is the boiling point of water number {n}?") for n in range(28))]
 OTHER = '''

@@ -14,7 +14,7 @@ from pytest_rageval.metrics.retrieval import context_recall, mrr, negative_accur
 from pytest_rageval.model import Chunk, NotApplicable, Observation, Score
 from pytest_rageval.numbers import NO_VALUE, score_text
 from pytest_rageval.text import counted
-from pytest_rageval.tools.repl.session import RetrievalDiff
+from pytest_rageval.tools.repl import RetrievalDiff
 from pytest_rageval.tools.sweep.grid import value_text
 
 START = 50

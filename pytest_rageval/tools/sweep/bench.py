@@ -1,27 +1,110 @@
-"""The system under test on the bench: one target for all points of a sweep, which are asked one after another."""
+"""Cases asked outside of pytest, and the bench of a sweep: one target for all its points."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.tables import Gates
-from pytest_rageval.engine import Observed
+from pytest_rageval.engine import NO_ANSWER, Observed, Unobserved
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.io.line_index import record_at
-from pytest_rageval.model import EvalCase, Json, Observation
-from pytest_rageval.prefetch import BackgroundLoop
-from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.model import EvalCase, Json, Observation, Trial
+from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
+from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
 from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun, observation_of
-from pytest_rageval.targets.target import is_called
-from pytest_rageval.tools.measured_run import Asking, OnFinished, Watch, ask_without_trace, write_run
+from pytest_rageval.runs.results_file import RunJournal
+from pytest_rageval.session import RunSession
+from pytest_rageval.targets.target import Target, is_called
 from pytest_rageval.tools.sweep.grid import Grid, Point
+
+Watch = Callable[[int], None]
+"""Hears how many cases were asked since it heard last."""
+OnFinished = Callable[[Finished, Prepared], object]
+"""Writes the reports of a run that has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who is asked, on which loop: target and judge may belong to it, and outlive the run."""
+
+    target: Target
+    loop: BackgroundLoop
+    judge: Judge | None = None
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> Asking:
+        """Make the configured target, on a loop of its own."""
+        with ExitStack() as opened:
+            loop = BackgroundLoop(prepared.settings.longest_call)
+            opened.callback(loop.close)
+            asking = cls(make_target(prepared.project), loop)
+            opened.pop_all()  # all went well: from now on `close` closes it
+        return asking
+
+    def close(self) -> None:
+        """Give the target back, and the judge if there is one."""
+        self.loop.cancel()
+        if not self.loop.is_blocked:
+            self.loop.run(self.target.aclose())
+            if self.judge is not None:
+                self.loop.run(self.judge.aclose())
+        self.loop.close()
+
+
+def ask_without_trace(asking: Asking, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
+    """What comes of each case, by key; nothing is written."""
+    prefetcher = Prefetcher(prepared.plan, RunJournal(None, prepared.settings, None, None), asking.loop)
+    observed = prefetcher.now([Trial(case) for case in cases], asking.target, asking.judge)
+    return {case.key: outcome for case, outcome in zip(cases, observed, strict=True)}
+
+
+def write_run(
+    asking: Asking,
+    prepared: Prepared,
+    cases: Sequence[EvalCase],
+    files: Collection[Path],
+    watch: Watch,
+    on_finished: OnFinished,
+) -> dict[str, Observed]:
+    """Ask the cases as a run of their own, stored like any other; what comes of each first trial, by key.
+
+    A run that is resumed asks only what it has no record of. Whatever ends this early leaves a run to be resumed.
+    """
+    prepared = replace(prepared, baseline=None)
+    config = run_configuration(prepared, cases, files)
+    run = RunSession.open(prepared, config, is_judge_asked=False, loop=asking.loop)
+    try:
+        observed = _asked(asking, run, cases, watch)
+        expected = frozenset(case.key for case in cases)
+        finished = run.finish(Extent(expected, expected))
+    finally:
+        run.close()
+    on_finished(finished, prepared)
+    return observed
+
+
+def _asked(asking: Asking, run: RunSession, cases: Sequence[EvalCase], watch: Watch) -> dict[str, Observed]:
+    """What comes of the cases; of those that a resumed run has, what it has observed."""
+    observed: dict[str, Observed] = {}
+    if run.unfinished is not None:
+        recorded = {case.key: run.unfinished.observation(case.key, 0) for case in cases if run.is_done(case)}
+        observed |= {key: observation for key, observation in recorded.items() if observation is not None}
+    waiting = run.waiting(cases)
+    for case, evaluated in zip(waiting, run.evaluations(waiting, asking.target, asking.judge), strict=False):
+        first = evaluated.trials[0]
+        observed[case.key] = first.observation or Unobserved(first.error or NO_ANSWER, first.timings, first.answer)
+        watch(len(evaluated.trials))
+    return observed
+
 
 NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None}
 """Gates name cut-offs of their own, up to which the system would be asked: a point is asked for its own k alone."""
@@ -72,31 +155,24 @@ class Bench:
         self._options, self._files = options, files
         self._watch, self._on_finished = watch, on_finished
         prepared = self._prepared(self.settings_of(Point({})))
-        self._loop = BackgroundLoop(project.settings.longest_call)
+        self._asking = Asking.of(prepared)
         with ExitStack() as opened:
-            opened.callback(self._loop.close)
-            self._target = make_target(prepared.project)
-            if not is_called(self._target):
-                raise SettingsError(
-                    f"sweep: {self._target.name} is not asked, its answers are there; name another target"
-                )
-            check_can_answer(prepared, self._target, cases)
-            opened.pop_all()  # all went well: from now on `__exit__` closes them
+            opened.callback(self._asking.close)
+            target = self._asking.target
+            if not is_called(target):
+                raise SettingsError(f"sweep: {target.name} is not asked, its answers are there; name another target")
+            check_can_answer(prepared, target, cases)
+            opened.pop_all()
 
     def __enter__(self) -> Bench:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.cancel()
-        if not self._loop.is_blocked:
-            self._loop.run(self._target.aclose())
-        self._loop.close()
+        self._asking.close()
 
     def settings_of(self, point: Point, run_id: str | None = None, resume: str | None = None) -> Settings:
         """The settings of a run at this point; SettingsError where the point sets what cannot be."""
-        options = dict(self._options) | {"retrieval_only": True} | point.options()
-        if "params" in options:
-            options["params"] = [*(self._options.get("params") or ()), *options["params"]]
+        options = point.options({**self._options, "retrieval_only": True})
         if run_id is not None:
             options |= {"run_id": run_id, "description": f"sweep {self.sweep_id}: {point}"}
         if resume is not None:
@@ -123,14 +199,8 @@ class Bench:
         is_begun = (stored.path / "config.json").is_file()
         settings = self.settings_of(point, None if is_begun else run_id, run_id if is_begun else None)
         prepared = self._prepared(settings)
-        observed = write_run(
-            Asking(self._target, self._loop),
-            prepared,
-            self.cases,
-            self._files,
-            self._counting(point),
-            self._on_finished,
-        )
+        watch = self._counting(point)
+        observed = write_run(self._asking, prepared, self.cases, self._files, watch, self._on_finished)
         return Answers.of(observed, run_id)
 
     def asked(self, point: Point, cases: Sequence[EvalCase]) -> Answers:
@@ -138,7 +208,7 @@ class Bench:
         if not cases:
             return Answers({})
         prepared = self._prepared(self.settings_of(point))
-        observed = ask_without_trace(Asking(self._target, self._loop), prepared, cases)
+        observed = ask_without_trace(self._asking, prepared, cases)
         self._counting(point)(len(cases))
         return Answers.of(observed)
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from pytest_rageval.config.settings import RESERVED_PARAMS
 from pytest_rageval.config.toml_text import toml_value
@@ -58,11 +59,11 @@ class Point:
         """The values of these parameters, as something to group by."""
         return tuple((name, json.dumps(self.params[name])) for name in names if name in self.params)
 
-    def options(self) -> dict[str, Json]:
-        """The point as options of a run, by the field of Settings that each sets."""
-        options: dict[str, Json] = {name: self.params[name] for name in FIELDS if name in self.params}
+    def options(self, given: Mapping[str, Any] | None = None) -> dict[str, Json]:
+        """Return the point, over what is given already, as options of a run by the field of Settings that each sets."""
+        options = {**(given or {}), **{name: self.params[name] for name in FIELDS if name in self.params}}
         others = [f"{name}={json.dumps(value)}" for name, value in self.params.items() if name not in FIELDS]
-        return options | ({"params": others} if others else {})
+        return options | ({"params": [*(options.get("params") or ()), *others]} if others else {})
 
     def toml(self, *, is_own_file: bool = False) -> str:
         """Lines for pyproject.toml that make this point the default; `is_own_file`: for rageval.toml."""

@@ -115,16 +115,13 @@ class SweepFile:
             if begun.get(name) != now[name]:
                 raise SettingsError(f"--resume: sweep {self.sweep_id} was begun with {what}; begin a new one")
 
-    def begin(self, request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> None:
-        self._write(self._content(request, project, cases) | {"finished": False, "points": []})
-
     def keep(
-        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], points: Sequence[ScoredPoint],
-        probes: Probes,
+        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], points: Sequence[ScoredPoint] = (),
+        probes: Probes | None = None,
     ) -> None:  # fmt: skip
-        """The points so far of a sweep that goes on, and what its probes found."""
-        so_far = {"finished": False, "points": [_point(point) for point in points], "probes": dict(probes)}
-        self._write(self._content(request, project, cases) | so_far)
+        """Write the points so far of a sweep that goes on, and what its probes found."""
+        so_far = {"finished": False, "points": [_point(point) for point in points], "probes": dict(probes or {})}
+        write_json(self.path, self._content(request, project, cases) | so_far)
 
     def probes(self) -> Probes:
         """What the probes of this sweep found until it was interrupted."""
@@ -136,22 +133,19 @@ class SweepFile:
     ) -> dict[str, Any]:
         """Write what the sweep comes to; returns it."""
         content = self._content(request, project, cases) | sweep_content(sweep) | {"probes": dict(probes)}
-        self._write(content)
+        write_json(self.path, content)
         return content
 
     def _content(self, request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> dict[str, Any]:
         return {
             "sweep_id": self.sweep_id,
             "request": request.as_mapping(),
-            "target": _target(project),
+            "target": None if project.settings.target is None else public_target(project.settings.target),
             "cases": len(cases),
             "cases_digest": digest(cases),
             "configured": {"k": project.settings.k}
             | Mask(project.settings.secrets()).value(project.settings.ask_params),
         }
-
-    def _write(self, content: Mapping[str, Any]) -> None:
-        write_json(self.path, content)
 
 
 def sweep_content(sweep: Sweep) -> dict[str, Any]:
@@ -182,10 +176,6 @@ def digest(cases: Sequence[EvalCase]) -> str:
     """What the cases hold, in any order."""
     parts = sorted(f"{case.key} {content_hash(case)}" for case in cases)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _target(project: Project) -> str | None:
-    return None if project.settings.target is None else public_target(project.settings.target)
 
 
 def _point(scored: ScoredPoint) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import CaseError, Problems, SettingsError
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.io.messages import shown_value
-from pytest_rageval.label.asking import AskedSystem
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.opening import (
+    AskedSystem,
     Labelling,
     asked_system,
     cases_to_label,

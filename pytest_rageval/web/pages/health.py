@@ -16,8 +16,7 @@ from starlette.responses import Response
 
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
-from pytest_rageval.tools.doctor.checks import CHECKS
-from pytest_rageval.tools.doctor.diagnosis import MARKS, Diagnosis, diagnoses
+from pytest_rageval.tools.doctor import CHECKS, MARKS, Diagnosis, diagnoses
 from pytest_rageval.web.forms.form_state import Submitted
 from pytest_rageval.web.jobs.jobs import read_env_file
 from pytest_rageval.web.pages.agents import Agents

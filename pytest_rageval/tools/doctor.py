@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.cases import find_case_files, load_file
 from pytest_rageval.cases.discovery import case_files_of
@@ -39,7 +45,67 @@ from pytest_rageval.targets import check_target
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
-from pytest_rageval.tools.doctor.diagnosis import Check, Diagnosis
+
+Mark = Literal["ok", "warning", "problem"]
+MARKS: dict[Mark, str] = {"ok": "✔", "warning": "!", "problem": "✘"}
+
+ALL_CHECKS_S = 3.0
+"""Seconds for all checks together, so that the command, which takes a second to start, ends within five."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was established, and what to do about it; `fix` is blank where nothing is to be done."""
+
+    mark: Mark
+    what: str
+    fix: str = ""
+    command: str = ""
+    """One that helps and runs as it stands, where there is one."""
+
+
+fine, doubt, wrong = (partial(Diagnosis, mark) for mark in MARKS)
+
+
+class Check(NamedTuple):
+    """One subject and what looks at it: a function that costs nothing and asks no question of system or judge."""
+
+    subject: str
+    look: Callable[[Project], Iterable[Diagnosis]]
+
+
+def diagnoses(
+    checks: Iterable[Check], project: Project, seconds: float = ALL_CHECKS_S
+) -> Iterator[tuple[str, Diagnosis]]:
+    """Diagnoses by subject, in the order of the checks, which run at the same time.
+
+    A check that is not done in time is a warning of its own, and is left behind.
+    """
+    deadline = time.monotonic() + seconds
+    started = [(check.subject, _begun(check, project)) for check in checks]
+    for subject, done in started:
+        try:
+            result = done.get(timeout=max(deadline - time.monotonic(), 0.01))
+        except queue.Empty:
+            result = [doubt(f"not done within {seconds:g} s", "look into it by itself")]
+        yield from ((subject, finding) for finding in result)
+
+
+def _begun(check: Check, project: Project) -> queue.SimpleQueue[list[Diagnosis]]:
+    """Where the findings will be. The thread is one that the program does not wait for."""
+    done: queue.SimpleQueue[list[Diagnosis]] = queue.SimpleQueue()
+
+    def look() -> None:
+        try:
+            done.put(list(check.look(project)))
+        except RagevalError as error:
+            done.put([wrong(problem) for problem in error.problems])
+        except Exception as error:  # noqa: BLE001  one check that breaks must not hide what the others found
+            done.put([wrong(f"the check itself failed: {type(error).__name__}: {error}", "report it")])
+
+    threading.Thread(target=look, name=f"doctor {check.subject}", daemon=True).start()
+    return done
+
 
 LONGEST_LISTING = 3.0
 """Seconds for the chunks of an index: a doctor is not waited for."""
@@ -53,36 +119,31 @@ EXTRAS = {
 """Optional parts of the installation, by the modules that each needs."""
 MOST_PROBLEMS = 10
 """Of case files that are shown; `rageval cases validate` lists all."""
-INIT, VALIDATE, AUDIT, JUDGE = (
-    "rageval init --yes",
-    "rageval cases validate",
-    "rageval cases audit",
-    "rageval doctor --judge",
-)
+INIT, VALIDATE = "rageval init --yes", "rageval cases validate"
+AUDIT, JUDGE = "rageval cases audit", "rageval doctor --judge"
 """Commands that mend what is wrong, or say more of it."""
 SERVER_S = 2.0
 """Seconds for the judge's server to say that it is there."""
-_TOO_LATE = f"its server did not answer within {SERVER_S:g} s"
 
 
 def look_at_target(project: Project) -> Iterator[Diagnosis]:
     """The configured target: can it be made, can it be reached, does it have all answers? It is asked no question."""
     spec = project.settings.target
     if spec is None:
-        yield Diagnosis("warning", "none", "set target, or override the rag_client fixture")
+        yield doubt("none", "set target, or override the rag_client fixture")
         return
     name = public_target(spec)
     try:
         target = make_target(project)
     except RagevalError as error:
-        yield from (Diagnosis("problem", problem) for problem in error.problems)
+        yield from (wrong(problem) for problem in error.problems)
         return
     cases = _cases(project)
     if problems := check_target(target, spec, cases, is_partial_allowed=project.settings.allow_partial):
-        yield from (Diagnosis("problem", problem) for problem in problems)
+        yield from (wrong(problem) for problem in problems)
         return
     is_http = spec.startswith(("http:", "https:", "openai:", "ollama:"))
-    yield Diagnosis("ok", f"{name}: {'something listens there' if is_http else 'is there'}; no question was asked")
+    yield fine(f"{name}: {'something listens there' if is_http else 'is there'}; no question was asked")
     yield from asyncio.run(_index(target, project, cases))
 
 
@@ -95,10 +156,10 @@ async def _index(target: Target, project: Project, cases: Sequence[EvalCase]) ->
             chunks = await target.index_chunks()
         return [] if chunks is None else [*_gold_in_index(project, chunks, cases)]
     except TimeoutError:
-        return [Diagnosis("warning", f"its chunks were not listed within {LONGEST_LISTING:g} s",
+        return [doubt(f"its chunks were not listed within {LONGEST_LISTING:g} s",
                           "rageval cases audit --index waits longer")]  # fmt: skip
     except TargetError as error:
-        return [Diagnosis("warning", f"its chunks cannot be listed: {error}", "mend that, or leave the listing out")]
+        return [doubt(f"its chunks cannot be listed: {error}", "mend that, or leave the listing out")]
     finally:
         await target.aclose()
 
@@ -120,10 +181,10 @@ def _gold_in_index(project: Project, chunks: Sequence[Chunk], cases: Sequence[Ev
     cases_labelled = counted(labelled, "labelled case")
     if lost:
         what = f"{len(lost)} of {cases_labelled} cannot be won: no indexed chunk matches the gold of {listed(lost)}"
-        yield Diagnosis("warning", what, "mend the labels, or index what is missing")
+        yield doubt(what, "mend the labels, or index what is missing")
     elif labelled:
         all_of_them = f"all {cases_labelled}" if labelled > 1 else cases_labelled
-        yield Diagnosis("ok", f"its {counted(len(chunks), 'chunk')} hold the gold of {all_of_them}")
+        yield fine(f"its {counted(len(chunks), 'chunk')} hold the gold of {all_of_them}")
 
 
 def _cases(project: Project) -> list[EvalCase]:
@@ -136,25 +197,26 @@ def look_at_reports(project: Project) -> Iterator[Diagnosis]:
     check_reports(project.reports)
     runs = sum(1 for _ in project.reports.glob("runs/*/config.json"))
     baseline = "no baseline yet" if project_baseline(project) is None else "with a baseline"
-    yield Diagnosis("ok", f"{project.settings.reports}/ can be written: {counted(runs, 'run')}, {baseline}")
-    free = shutil.disk_usage(_nearest_existing(project.reports)).free
+    yield fine(f"{project.settings.reports}/ can be written: {counted(runs, 'run')}, {baseline}")
+    nearest = next(folder for folder in (project.reports, *project.reports.parents) if folder.exists())
+    free = shutil.disk_usage(nearest).free
     shown = f"{free / 2**30:.1f} GiB free"
     if free < LITTLE:
         yield Diagnosis(
             "problem" if free < TOO_LITTLE else "warning", shown, "make room; rageval runs prune removes runs"
         )
     else:
-        yield Diagnosis("ok", shown)
+        yield fine(shown)
 
 
 def look_at_ontology(project: Project) -> Iterator[Diagnosis]:
     """The files that the graph's claims are checked against."""
     places = project.settings.ontology
     if places is None:
-        yield Diagnosis("ok", "none: claims of a knowledge graph are checked against none")
+        yield fine("none: claims of a knowledge graph are checked against none")
         return
     validator = load_validator(places, project.root)
-    yield Diagnosis("ok", f"{', '.join(places)}, sha256 {validator.digest[:12]}")
+    yield fine(f"{', '.join(places)}, sha256 {validator.digest[:12]}")
 
 
 def look_at_extras(_: Project) -> Iterator[Diagnosis]:
@@ -162,11 +224,7 @@ def look_at_extras(_: Project) -> Iterator[Diagnosis]:
     installed = [name for name, modules in EXTRAS.items() if all(find_spec(module) for module in modules)]
     missing = [name for name in EXTRAS if name not in installed]
     fix = f"pip install 'pytest-rageval[{missing[0]}]', for one that you need" if missing else ""
-    yield Diagnosis("ok", f"installed: {', '.join(installed) or 'none'}; not: {', '.join(missing) or 'none'}", fix)
-
-
-def _nearest_existing(path: Path) -> Path:
-    return next(folder for folder in (path, *path.parents) if folder.exists())
+    yield fine(f"installed: {', '.join(installed) or 'none'}; not: {', '.join(missing) or 'none'}", fix)
 
 
 def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
@@ -176,26 +234,26 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
     except SettingsError as error:
         for problem in error.problems:
             if problem.startswith("unknown metric"):
-                yield Diagnosis("warning", problem, "nothing, where conftest.py or a hook declares this metric")
+                yield doubt(problem, "nothing, where conftest.py or a hook declares this metric")
             else:
-                yield Diagnosis("problem", problem)
+                yield wrong(problem)
         return
     if not has_table(project.root):
         is_python = (project.root / "pyproject.toml").is_file()
         file = "[tool.rageval] into pyproject.toml" if is_python else "rageval.toml"
         fix = f"write {file}, with target = …, or let `rageval init` do it"
-        yield Diagnosis("warning", "no configuration", fix, INIT)
+        yield doubt("no configuration", fix, INIT)
     loaded = [load_file(path, project.root) for path in find_case_files(project.root, project.settings.cases)]
     if loaded and not any(file.problems for file in loaded):
         cases = [case for file in loaded for case in file.cases]
-        yield from (Diagnosis("problem", problem) for problem in unknown_values(plan.case_gates, cases))
-    yield from (Diagnosis("warning", line) for line in doubtful_limits([*plan.case_gates, *plan.run_gates]))
+        yield from (wrong(problem) for problem in unknown_values(plan.case_gates, cases))
+    yield from (doubt(line) for line in doubtful_limits([*plan.case_gates, *plan.run_gates]))
     try:
         project_baseline(project)
     except SettingsError as error:
-        yield from (Diagnosis("problem", problem) for problem in error.problems)
+        yield from (wrong(problem) for problem in error.problems)
     gates = len(plan.case_gates) + len(plan.run_gates)
-    yield Diagnosis("ok", f"{counted(len(plan.measures) + len(plan.run_measures), 'metric')}, {counted(gates, 'gate')}")
+    yield fine(f"{counted(len(plan.measures) + len(plan.run_measures), 'metric')}, {counted(gates, 'gate')}")
 
 
 def look_at_cases(project: Project) -> Iterator[Diagnosis]:
@@ -204,79 +262,76 @@ def look_at_cases(project: Project) -> Iterator[Diagnosis]:
     files = find_case_files(project.root, globs)
     if not files:
         what = f"no case files; looked for {', '.join(globs)}"
-        yield Diagnosis("problem", what, "write evalcases/NAME.jsonl", INIT)
+        yield wrong(what, "write evalcases/NAME.jsonl", INIT)
         return
     loaded = [load_file(path, project.root) for path in files]
     problems = [problem for file in loaded for problem in file.problems]
     for problem in problems[:MOST_PROBLEMS]:
-        yield Diagnosis("problem", problem, command=VALIDATE)
+        yield wrong(problem, command=VALIDATE)
     if len(problems) > MOST_PROBLEMS:
-        yield Diagnosis("problem", f"{len(problems) - MOST_PROBLEMS} more problems", VALIDATE, VALIDATE)
+        yield wrong(f"{len(problems) - MOST_PROBLEMS} more problems", VALIDATE, VALIDATE)
     number = sum(len(file.cases) for file in loaded)
-    yield Diagnosis("ok", f"{_many(number, 'case')} in {_many(len(files), 'file')}")
+    yield fine(f"{counted(number, 'case')} in {counted(len(files), 'file')}")
 
 
 def look_at_labels(project: Project) -> Iterator[Diagnosis]:
     """Golds against the notes, where their folder is configured: can every case be won?"""
     if (notes := project.notes) is None:
         return
-    files = find_case_files(project.root, project.settings.cases)
-    cases = [case for path in files for case in load_file(path, project.root).cases]
+    cases = _cases(project)
     lost = unwinnable(cases, NoteFolder(notes))
     if lost:
-        what = f"{len(lost)} of {_many(len(cases), 'case')} cannot be won: the notes lack their golds"
-        yield Diagnosis("problem", what, f"{AUDIT} says which and why", AUDIT)
+        what = f"{len(lost)} of {counted(len(cases), 'case')} cannot be won: the notes lack their golds"
+        yield wrong(what, f"{AUDIT} says which and why", AUDIT)
     else:
-        yield Diagnosis("ok", f"the notes hold the golds of {_many(len(cases), 'case')}")
+        yield fine(f"the notes hold the golds of {counted(len(cases), 'case')}")
 
 
 def look_at_judge(project: Project) -> Iterator[Diagnosis]:
     """The configured judge: can it be asked, is it pinned, was it tried?"""
     settings = project.settings
     if settings.retrieval_only:
-        yield Diagnosis("ok", "retrieval only: nothing is judged")
+        yield fine("retrieval only: nothing is judged")
         return
-    if settings.judge.startswith(("http://", "https://")) and (silence := _silence(settings.judge)) is not None:
-        yield Diagnosis("problem", f"{public_target(settings.judge)}: {silence}", "start the server")
+    if settings.judge.startswith(("http://", "https://")) and (silence := _in_time(_silence(settings.judge))):
+        yield wrong(f"{public_target(settings.judge)}: {silence}", "start the server")
         return
     judge = judge_from_spec(settings.judge, root=project.root, options=judge_endpoint(settings))
     if judge is None:
-        yield Diagnosis("ok", "none: nothing is judged")
+        yield fine("none: nothing is judged")
         return
-    if (problem := _cannot_be_asked(judge, is_replay=settings.judge_cache == "replay")) is not None:
-        yield Diagnosis("problem", f"{judge.model}: {problem}", 'start the server, or set judge_cache = "replay"')
+    if (problem := _in_time(_cannot_be_asked(judge, is_replay=settings.judge_cache == "replay"))) is not None:
+        yield wrong(f"{judge.model}: {problem}", 'start the server, or set judge_cache = "replay"')
         return
     yield from _of_the_judge(project, judge)
 
 
 def _of_the_judge(project: Project, judge: Judge) -> Iterator[Diagnosis]:
     if judge.heuristic:
-        yield Diagnosis(
-            "ok", f"{judge.model}, a heuristic without a model: its scores gate only where you wrote the gate"
-        )
+        yield fine(f"{judge.model}, a heuristic without a model: its scores gate only where you wrote the gate")
         return
-    yield Diagnosis("ok", judge.model)
+    yield fine(judge.model)
     if getattr(judge, "is_pinned", None) is False:
         fix = "name a dated or numbered version"
-        yield Diagnosis("warning", f"{judge.model} is not pinned: the name may mean another model tomorrow", fix)
+        yield doubt(f"{judge.model} is not pinned: the name may mean another model tomorrow", fix)
     if temperature := project.settings.judge_temperature:
-        yield Diagnosis("warning", f"temperature {temperature:g}: scores vary from run to run", "judge_temperature = 0")
+        yield doubt(f"temperature {temperature:g}: scores vary from run to run", "judge_temperature = 0")
     plan = make_plan(project.settings, load_registry(), project.root)
     check = check_of_run(kept_check(project.judge_checks_file, judge), judge, plan.wordings)
     if check is None:
-        yield Diagnosis("warning", "never checked: nobody knows whether it can be trusted", JUDGE, JUDGE)
+        yield doubt("never checked: nobody knows whether it can be trusted", JUDGE, JUDGE)
         return
     failed = [
         f"{name} {len(of['failed'])} of {of['canaries']}" for name, of in check["rubrics"].items() if of["failed"]
     ]
     if check["unchecked"]:
         names = ", ".join(check["unchecked"])
-        yield Diagnosis("warning", f"not checked with {names} as worded now", JUDGE, JUDGE)
+        yield doubt(f"not checked with {names} as worded now", JUDGE, JUDGE)
     if failed:
         when = check["checked"][:10]
-        yield Diagnosis("warning", f"failed canaries on {when}: {', '.join(failed)}", "take a larger or newer model")
+        yield doubt(f"failed canaries on {when}: {', '.join(failed)}", "take a larger or newer model")
     elif not check["unchecked"]:
-        yield Diagnosis("ok", f"passed all canaries on {check['checked'][:10]}")
+        yield fine(f"passed all canaries on {check['checked'][:10]}")
 
 
 def look_at_cache(project: Project) -> Iterator[Diagnosis]:
@@ -285,9 +340,9 @@ def look_at_cache(project: Project) -> Iterator[Diagnosis]:
     if not path.exists():
         if is_replay:
             fix = 'rageval judge-cache import FILE, or run once with judge_cache = "use"'
-            yield Diagnosis("problem", f"{path}: not there, and with replay nothing is judged anew", fix)
+            yield wrong(f"{path}: not there, and with replay nothing is judged anew", fix)
         else:
-            yield Diagnosis("ok", "none yet; the first run makes it")
+            yield fine("none yet; the first run makes it")
         return
     try:
         connection = open_alone(lambda: connect(path, create=False), path.parent)
@@ -296,9 +351,9 @@ def look_at_cache(project: Project) -> Iterator[Diagnosis]:
         finally:
             connection.close()
     except (OSError, sqlite3.Error) as error:
-        yield Diagnosis("problem", f"{path}: cannot be opened: {error}", "the next run sets it aside and begins anew")
+        yield wrong(f"{path}: cannot be opened: {error}", "the next run sets it aside and begins anew")
         return
-    yield Diagnosis("ok", _many(number, "judgement"))
+    yield fine(counted(number, "judgement"))
 
 
 CHECKS = (
@@ -315,38 +370,29 @@ CHECKS = (
 """In the order in which they are shown; a further check is one function and one line here."""
 
 
-def _silence(url: str) -> str | None:
-    """Why the name of the model at a URL cannot be asked for, where its server does not answer in time."""
-
-    async def ask() -> str | None:
-        try:
-            async with asyncio.timeout(SERVER_S):
-                await body_of(below(url, "/models"), {})
-        except TimeoutError:
-            return _TOO_LATE
-        except HttpFailure:  # said in full where the judge is made
-            return None
-        return None
-
-    return asyncio.run(ask())
+async def _silence(url: str) -> str | None:
+    """Ask a server for its models; the caller says if it does not answer in time."""
+    with suppress(HttpFailure):  # said in full when the judge is made
+        await body_of(below(url, "/models"), {})
+    return None
 
 
-def _cannot_be_asked(judge: Judge, *, is_replay: bool) -> str | None:
-    """Why the judge's server cannot be asked, or None; nothing is asked where a run would not ask either."""
+async def _cannot_be_asked(judge: Judge, *, is_replay: bool) -> str | None:
+    """Return why the judge's server cannot be asked; ask nothing if a run would not ask either."""
     check = getattr(judge, "check", None)
+    try:
+        problem: str | None = await check() if check is not None and not is_replay else None
+    finally:
+        await judge.aclose()
+    return problem
 
+
+def _in_time(asking: Coroutine[Any, Any, str | None]) -> str | None:
     async def ask() -> str | None:
         try:
             async with asyncio.timeout(SERVER_S):
-                problem: str | None = await check() if check is not None and not is_replay else None
-                return problem
+                return await asking
         except TimeoutError:
-            return _TOO_LATE
-        finally:
-            await judge.aclose()
+            return f"its server did not answer within {SERVER_S:g} s"
 
     return asyncio.run(ask())
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

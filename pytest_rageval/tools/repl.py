@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,9 +23,8 @@ from pytest_rageval.judges.cache.sqlite_cache import SqliteCache, project_cache
 from pytest_rageval.judges.judge import Judge, can_judge
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
-from pytest_rageval.prefetch import BackgroundLoop
-from pytest_rageval.prepare import Prepared, make_target, prepare
-from pytest_rageval.tools.measured_run import Asking, ask_without_trace
+from pytest_rageval.prepare import Prepared, prepare
+from pytest_rageval.tools.sweep.bench import Asking, ask_without_trace
 from pytest_rageval.tools.sweep.grid import FIELDS, NEVER_SWEPT, Point, parse_value
 
 T = TypeVar("T")
@@ -65,21 +63,11 @@ class Session:
         self._last: tuple[str, Observation] | None = None
         self._judge: Judge | None = None
         self._cache: SqliteCache | None = None
-        prepared = self._prepared()
-        self._loop = BackgroundLoop(project.settings.longest_call)
-        with ExitStack() as opened:
-            opened.callback(self._loop.close)
-            self._target = make_target(prepared.project)
-            opened.pop_all()  # all went well: from now on `close` closes them
+        self._asking = Asking.of(self._prepared())
 
     def close(self) -> None:
         """Give target, judge and cache back."""
-        self._loop.cancel()
-        if not self._loop.is_blocked:
-            self._loop.run(self._target.aclose())
-            if self._judge is not None:
-                self._loop.run(self._judge.aclose())
-        self._loop.close()
+        replace(self._asking, judge=self._judge).close()
         if self._cache is not None:
             self._cache.close()
 
@@ -194,10 +182,7 @@ class Session:
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _settings(self, parameters: Mapping[str, Json]) -> Settings:
-        options = dict(self._options) | Point(parameters).options()
-        if "params" in options:
-            options["params"] = [*(self._options.get("params") or ()), *options["params"]]
-        return load_settings(self.project.root, options)
+        return load_settings(self.project.root, Point(parameters).options(self._options))
 
     def _prepared(
         self, parameters: Mapping[str, Json] | None = None, *, is_retrieval: bool = True, gated: bool = False,
@@ -217,9 +202,9 @@ class Session:
 
     def _ask(self, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
         try:
-            return ask_without_trace(Asking(self._target, self._loop), prepared, cases)
+            return ask_without_trace(self._asking, prepared, cases)
         except KeyboardInterrupt:
-            self._loop.cancel()
+            self._asking.loop.cancel()
             raise
 
     def _made_judge(self) -> Judge:
@@ -234,11 +219,11 @@ class Session:
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         future: Future[T] = Future()
-        self._loop.start([_hand_over(coroutine, future)])
+        self._asking.loop.start([_hand_over(coroutine, future)])
         try:
-            return self._loop.wait(future)
+            return self._asking.loop.wait(future)
         except KeyboardInterrupt:
-            self._loop.cancel()
+            self._asking.loop.cancel()
             raise
 
 

@@ -1,16 +1,55 @@
-"""What a trace says by the table of names: question, answer, retrieved documents, model, latency, feedback."""
+"""Traces as answers of cases and as drafts, by the table of names that tracing conventions use.
+
+Sources of the names: OpenTelemetry's semantic conventions for generative AI, OpenInference, Langfuse and OpenLLMetry.
+In each list the surer name stands first.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_rageval.io.strict_json import StrictJsonError, parse
-from pytest_rageval.model import Json
-from pytest_rageval.tools.traces import trace_names as names
-from pytest_rageval.tools.traces.spans import Span, TracedRequest
+from pytest_rageval.model import EvalCase, Json
+from pytest_rageval.tools.trace_spans import Span, TracedRequest
+from pytest_rageval.words import fold
+
+CASE_ID = ("rageval.case_id", "rageval.case", "case_id", "test_case_id", "metadata.case_id", "metadata.rageval.case_id")
+"""Attributes that name the case which a trace belongs to."""
+QUESTION = ("rageval.question", "langfuse.trace.input", "input.value", "gen_ai.input.messages", "llm.input_messages",
+            "gen_ai.prompt", "traceloop.entity.input", "langfuse.observation.input", "input",
+            "gen_ai.retrieval.query.text", "retrieval.query")  # fmt: skip
+ANSWER = ("rageval.answer", "langfuse.trace.output", "output.value", "gen_ai.output.messages", "llm.output_messages",
+          "gen_ai.completion", "traceloop.entity.output", "langfuse.observation.output", "output")  # fmt: skip
+DOCUMENTS = ("reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents")
+"""A list of documents, in JSON or spread over attributes with a number; what a reranker left comes before the rest."""
+MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "langfuse.observation.model.name", "model")
+KIND = ("openinference.span.kind", "gen_ai.operation.name", "langfuse.observation.type", "type")
+RETRIEVAL_KINDS = frozenset({"retriever", "retrieval", "reranker"})
+RETRIEVAL_WORD = "retriev"
+"""In the name of a span that retrieves, where its kind does not say so: `retrieve_documents`, `VectorRetriever`."""
+INNER_QUESTION = ("question", "query", "user_query", "user_input", "input", "prompt", "message", "text")
+"""Keys of an object that stands for a question: `{"question": "…"}`; the surer ones first."""
+INNER_ANSWER = ("answer", "response", "output", "result", "completion", "text", "content")
+
+DOCUMENT_ID = ("id", "chunk_id", "document_id", "doc_id", "_id")
+DOCUMENT_TEXT = ("content", "text", "page_content", "document", "chunk")
+DOCUMENT_SCORE = ("score", "relevance_score", "similarity", "_score")
+DOCUMENT_PATH = ("rel_path", "path", "source", "file_path", "file", "url")
+DOCUMENT_HEADING = ("heading_path", "heading", "section", "title")
+"""Names of a document's parts, in itself and in its metadata."""
+
+FEEDBACK_NAME = ("feedback", "thumb", "rating", "user", "like", "helpful")
+"""Words in the name of a score that say that a person gave it."""
+DOWN = frozenset({"down", "thumbs_down", "thumbs-down", "thumbsdown", "negative", "bad", "dislike", "disliked", "no",
+                  "false", "incorrect", "unhelpful", "not_helpful", "fail", "👎", "0", "-1"})  # fmt: skip
+UP = frozenset({"up", "thumbs_up", "thumbs-up", "thumbsup", "positive", "good", "like", "liked", "yes", "true",
+                "correct", "helpful", "pass", "👍", "1"})  # fmt: skip
+
 
 Feedback = Literal["up", "down"]
 
@@ -56,18 +95,18 @@ def traced_answer(trace: TracedRequest) -> TracedAnswer:
     speakers = [root, *(span for span in later if not _is_retrieval(span))]
     return TracedAnswer(
         trace.trace_id,
-        _first_text(trace.spans, names.CASE_ID),
+        _first_text(trace.spans, CASE_ID),
         tuple(dict.fromkeys(_questions(trace))),
-        next(_spoken(speakers, names.ANSWER, _answer_in), None),
+        next(_spoken(speakers, ANSWER, _answer_in), None),
         _documents(trace),
-        _first_text([*later, root], names.MODEL),
+        _first_text([*later, root], MODEL),
         root.latency_ms if root.latency_ms is not None else _latency(trace),
         _feedback(trace),
     )
 
 
 def _is_retrieval(span: Span) -> bool:
-    return any(str(span.attributes.get(name, "")).lower() in names.RETRIEVAL_KINDS for name in names.KIND)
+    return any(str(span.attributes.get(name, "")).lower() in RETRIEVAL_KINDS for name in KIND)
 
 
 def _latency(trace: TracedRequest) -> float | None:
@@ -90,9 +129,9 @@ def _first_text(spans: Sequence[Span], aliases: Sequence[str]) -> str | None:
 def _questions(trace: TracedRequest) -> Iterator[str]:
     """What the root was asked; then, by the sureness of the name, what the spans below it were."""
     root = trace.root
-    yield from _spoken([root], names.QUESTION, _question_in)
+    yield from _spoken([root], QUESTION, _question_in)
     below = [span for span in trace.spans if span is not root]
-    for alias in names.QUESTION:
+    for alias in QUESTION:
         yield from _spoken(below, (alias,), _question_in)
 
 
@@ -135,27 +174,23 @@ _SPREAD = re.compile(r"(?P<number>\d{1,6})\.(?:document\.|message\.)?(?P<name>.+
 
 
 def _question_in(value: Json) -> str | None:
-    """The question in what stands for it: a text, an object with a key for it, or the last message of a user."""
-    if isinstance(value, dict):
-        if isinstance(messages := value.get("messages"), list):
-            return _question_in(messages)
-        return next((text for key in names.INNER_QUESTION if isinstance(text := value.get(key), str)), None)
-    if isinstance(value, list):
-        said = [_content(message) for message in value if _role(message) in ("user", "human")]
-        return said[-1] if said else None
-    return value if isinstance(value, str) else None
+    """Return the question in a text, in an object with a key for it, or in the last message of a user."""
+    return _said(value, ("user", "human"), INNER_QUESTION, ("messages",))
 
 
 def _answer_in(value: Json) -> str | None:
+    if isinstance(value, dict) and _role(value) and not (value.get("messages") or value.get("choices")):
+        return _content(value)
+    return _said(value, ("assistant", "ai"), INNER_ANSWER, ("messages", "choices"))
+
+
+def _said(value: Json, roles: Sequence[str], keys: Sequence[str], lists: Sequence[str]) -> str | None:
     if isinstance(value, dict):
-        if isinstance(messages := value.get("messages") or value.get("choices"), list):
-            return _answer_in(messages)
-        if _role(value):
-            return _content(value)
-        return next((text for key in names.INNER_ANSWER if isinstance(text := value.get(key), str)), None)
+        value = next((value[key] for key in lists if isinstance(value.get(key), list)), None) or next(
+            (text for key in keys if isinstance(text := value.get(key), str)), None
+        )
     if isinstance(value, list):
-        said = [text for message in value if _role(message) in ("assistant", "ai") and (text := _content(message))]
-        return said[-1] if said else None
+        return next((text for one in reversed(value) if _role(one) in roles and (text := _content(one))), None)
     return value if isinstance(value, str) else None
 
 
@@ -188,7 +223,7 @@ def _content(message: Json) -> str | None:
 
 def _documents(trace: TracedRequest) -> tuple[dict[str, Json], ...] | None:
     """The documents of the surest name that any span has, each once, best first as they were listed."""
-    for alias in names.DOCUMENTS:
+    for alias in DOCUMENTS:
         listed = [value for span in trace.spans if isinstance(value := _value(span, alias), list)]
         if chunks := tuple(_chunks([document for value in listed for document in value])):
             return chunks
@@ -197,7 +232,7 @@ def _documents(trace: TracedRequest) -> tuple[dict[str, Json], ...] | None:
     for span in trace.spans:
         if _is_retrieval(span) and (listed := list(_outputs(span))) and not listed[0]:
             return ()
-        if (_is_retrieval(span) or names.RETRIEVAL_WORD in span.name.lower()) and (
+        if (_is_retrieval(span) or RETRIEVAL_WORD in span.name.lower()) and (
             chunks := next((chunks for value in _outputs(span) if (chunks := tuple(_chunks(value)))), ())
         ):
             return chunks
@@ -206,7 +241,7 @@ def _documents(trace: TracedRequest) -> tuple[dict[str, Json], ...] | None:
 
 def _outputs(span: Span) -> Iterator[list[Json]]:
     """Lists of documents that a retriever gave as its output."""
-    for alias in names.ANSWER:
+    for alias in ANSWER:
         value = _value(span, alias)
         if isinstance(value, dict):
             value = value.get("documents", value.get("results"))
@@ -234,10 +269,10 @@ def _chunk(document: Mapping[str, Any]) -> dict[str, Json]:
     metadata = _parsed(document.get("metadata"))
     both = [document, metadata] if isinstance(metadata, dict) else [document]
     texts = {
-        "chunk_id": names.DOCUMENT_ID,
-        "text": names.DOCUMENT_TEXT,
-        "rel_path": names.DOCUMENT_PATH,
-        "heading_path": names.DOCUMENT_HEADING,
+        "chunk_id": DOCUMENT_ID,
+        "text": DOCUMENT_TEXT,
+        "rel_path": DOCUMENT_PATH,
+        "heading_path": DOCUMENT_HEADING,
     }
     chunk: dict[str, Json] = {}
     for part, aliases in texts.items():
@@ -245,7 +280,7 @@ def _chunk(document: Mapping[str, Any]) -> dict[str, Json]:
         text = next((value for value in values if isinstance(value, (str, int)) and str(value)), None)
         if text is not None:
             chunk[part] = str(text)
-    scores = (record.get(alias) for record in both for alias in names.DOCUMENT_SCORE)
+    scores = (record.get(alias) for record in both for alias in DOCUMENT_SCORE)
     score = next((value for value in scores if isinstance(value, (int, float)) and not isinstance(value, bool)), None)
     return chunk if score is None else {**chunk, "score_final": float(score)}
 
@@ -259,7 +294,7 @@ def _feedback(trace: TracedRequest) -> Feedback | None:
         verdict
         for span in trace.spans
         for name, value in span.feedback
-        if any(word in name.lower() for word in names.FEEDBACK_NAME) and (verdict := _verdict(value)) is not None
+        if any(word in name.lower() for word in FEEDBACK_NAME) and (verdict := _verdict(value)) is not None
     }
     return "down" if "down" in said else "up" if said else None
 
@@ -268,4 +303,94 @@ def _verdict(value: Json) -> Feedback | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return "down" if value <= 0 else "up"
     word = str(value).strip().lower()
-    return "down" if word in names.DOWN else "up" if word in names.UP else None
+    return "down" if word in DOWN else "up" if word in UP else None
+
+
+LONGEST_PASSAGE = 2000
+"""Characters of a cited passage that a draft keeps."""
+
+
+@dataclass(slots=True)
+class Matched:
+    """Lines of an answers file, and what came to no case.
+
+    unmatched   traces whose question is that of no case
+    unanswered  cases without a trace
+    repeated    how many traces were left out for a later one of the same case
+    silent      traces without a question, or with neither answer nor documents
+    undocumented  how many answers come without documents
+    """
+
+    records: list[dict[str, Json]] = field(default_factory=list)
+    unmatched: list[TracedAnswer] = field(default_factory=list)
+    unanswered: list[EvalCase] = field(default_factory=list)
+    repeated: int = 0
+    silent: list[TracedAnswer] = field(default_factory=list)
+    undocumented: int = 0
+
+
+def match_traces(traced: Sequence[TracedAnswer], cases: Sequence[EvalCase]) -> Matched:
+    """Put each trace to its case: by the attribute that names it, else by the text of the question.
+
+    Of several traces of a case the last one counts. Cases of several files that ask the same all get the answer.
+    """
+    matched = Matched()
+    by_name: defaultdict[str, list[EvalCase]] = defaultdict(list)
+    by_question: defaultdict[str, list[EvalCase]] = defaultdict(list)
+    for case in cases:
+        by_name[case.id].append(case)
+        by_name[case.key].append(case)
+        by_question[fold(case.question)].append(case)
+    answers: dict[str, TracedAnswer] = {}
+    for entry in traced:
+        if entry.answer is None and entry.chunks is None:
+            matched.silent.append(entry)
+            continue
+        fitting = by_name.get(entry.case_id or "") or next(
+            (listed for text in entry.questions if (listed := by_question.get(fold(text)))), []
+        )
+        if not fitting:
+            (matched.unmatched if entry.question else matched.silent).append(entry)
+        for case in fitting:
+            matched.repeated += case.key in answers
+            answers[case.key] = entry
+    shared = {case.id for listed in by_name.values() if len({case.key for case in listed}) > 1 for case in listed}
+    for case in cases:
+        if (answer := answers.get(case.key)) is None:
+            matched.unanswered.append(case)
+        else:
+            matched.records.append(answer.record(case.key if case.id in shared else case.id))
+            matched.undocumented += answer.chunks is None
+    return matched
+
+
+def drafts_of(traced: Sequence[TracedAnswer], feedback: str) -> list[dict[str, Json]]:
+    """A draft for each question whose answer got this feedback, with the answer and what it cited.
+
+    There is no gold in it: a bad answer does not hold the right one. Questions that differ in case and spaces alone
+    give one draft.
+    """
+    drafts: dict[str, dict[str, Json]] = {}
+    for entry in traced:
+        if entry.feedback == feedback and entry.question:
+            drafts.setdefault(fold(entry.question), _draft(entry, entry.question))
+    return list(drafts.values())
+
+
+def _draft(entry: TracedAnswer, question: str) -> dict[str, Json]:
+    names = ("chunk_id", "rel_path", "heading_path")
+    cited = [
+        {name: chunk[name] for name in names if name in chunk}
+        | ({"text": chunk["text"][:LONGEST_PASSAGE]} if "text" in chunk else {})
+        for chunk in entry.chunks or ()
+    ]
+    told: dict[str, Json] = {"trace_id": entry.trace_id, "feedback": entry.feedback, "answer": entry.answer}
+    if cited:
+        told["cited"] = cited
+    digest = hashlib.sha256(fold(question).encode()).hexdigest()[:12]
+    return {
+        "id": f"trace-{digest}",
+        "question": question,
+        "tags": ["draft", "from-traces"],
+        "metadata": {"draft": told},
+    }

@@ -1,4 +1,4 @@
-"""Texts laid out in the cells of a terminal."""
+"""Texts of the label screen, laid out in the cells of a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from label_desk import HOSTILE
 from rich.cells import cell_len
 
-from pytest_rageval.label.cells import fitted, fitted_end, laid_out
+from pytest_rageval.label.screen_text import fitted_end, laid_out
 
 
 @pytest.mark.parametrize("text", [*HOSTILE.values(), "a b  c " * 40, " lead", "wide 한글한글한글한글"])
@@ -17,6 +17,5 @@ def test_laid_out_rows_fit_and_together_are_the_text(text: str, width: int):
     assert "".join(text[row.start : row.end] for row in segments) == text.replace("\n", "")
 
 
-def test_texts_are_cut_at_their_end_or_their_beginning():
-    assert (fitted("abcdef", 4), fitted("ab", 4), fitted("한글한글", 5)) == ("abc…", "ab  ", "한글…")
-    assert (fitted_end("abcdef", 4), fitted_end("한글한글", 6)) == ("…def", "…한글 ")
+def test_paths_are_cut_at_their_beginning():
+    assert (fitted_end("abcdef", 4), fitted_end("ab", 4), fitted_end("한글한글", 6)) == ("…def", "ab", "…한글")

@@ -1,13 +1,17 @@
-"""Drafts that a language model proposes for the sections of notes; what was answered is not paid for twice."""
+"""Drafts of cases from a folder of notes: questions that stand there, and questions that a model proposes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, NamedTuple
 
+from pytest_rageval.cases.notes.gold_places import lost_places
+from pytest_rageval.cases.notes.note_folder import NoteFolder, NoteSection
 from pytest_rageval.errors import ModelFailure
 from pytest_rageval.io.bounded_map import at_once
 from pytest_rageval.io.json_lines import json_rows
@@ -18,8 +22,144 @@ from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.fencing import fenced_prompt, new_marker
 from pytest_rageval.llm.json_reply import UnreadableReply, stated_object
 from pytest_rageval.llm.rate_limit import estimated_tokens
-from pytest_rageval.model import Json
-from pytest_rageval.tools.generate.draft import Draft, NotePassage
+from pytest_rageval.model import Anchor, EvalCase, Gold, Json
+from pytest_rageval.tools.audit import near_duplicates
+from pytest_rageval.words import fold, sentences
+
+Origin = Literal["question and answer", "heading", "model"]
+LONGEST_QUESTION = 500
+"""Characters; what is longer is no question."""
+
+
+class NotePassage(NamedTuple):
+    """A section of a note."""
+
+    rel_path: str
+    section: NoteSection
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question that a passage answers. `quote` is text of the passage, which the anchor's snippet will be."""
+
+    question: str
+    passage: NotePassage
+    quote: str
+    origin: Origin
+    answer: str | None = None
+    key_facts: tuple[str, ...] = ()
+
+    @property
+    def anchor(self) -> Anchor:
+        return Anchor(self.passage.rel_path, self.passage.section.heading_path, (self.quote,) if self.quote else ())
+
+    def record(self) -> dict[str, Json]:
+        """The line of a file of drafts."""
+        anchor = self.anchor
+        place: dict[str, Json] = {"rel_path": anchor.rel_path, "heading_path": anchor.heading_path}
+        if anchor.snippets:
+            place["snippets"] = list(anchor.snippets)
+        digest = hashlib.sha256("\0".join((anchor.rel_path, fold(self.question))).encode()).hexdigest()[:12]
+        record: dict[str, Json] = {"id": f"draft-{digest}", "question": self.question, "gold_supports": [place]}
+        if self.key_facts:
+            record["expected_key_facts"] = list(self.key_facts)
+        if self.answer:
+            record["reference"] = self.answer
+        return record | {"tags": ["draft", "generated"], "metadata": {"draft": {"from": self.origin}}}
+
+
+@dataclass(slots=True)
+class Sifted:
+    """Drafts that passed all checks, and how many did not: by reason."""
+
+    drafts: list[Draft] = field(default_factory=list)
+    not_in_text: int = 0
+    repeated: int = 0
+
+
+def sift(drafts: Iterable[Draft], notes: NoteFolder, questions: Sequence[str] = ()) -> Sifted:
+    """Drop drafts whose anchor does not hold what they quote, and those that ask nearly what another one asks, or one
+    of these `questions`, which are there already. Of two that are alike the first stays."""
+    sifted = Sifted()
+    sound: list[Draft] = []
+    for draft in drafts:
+        is_question = draft.question.strip() and len(draft.question) <= LONGEST_QUESTION
+        if is_question and not lost_places(EvalCase("", draft.question, gold=Gold(supports=(draft.anchor,))), notes):
+            sound.append(draft)
+        else:
+            sifted.not_in_text += 1
+    repeated = {later for later, _ in near_duplicates([*questions, *(draft.question for draft in sound)])}
+    sifted.drafts = [draft for at, draft in enumerate(sound, start=len(questions)) if at not in repeated]
+    sifted.repeated = len(sound) - len(sifted.drafts)
+    return sifted
+
+
+LONGEST_ANSWER = 600
+"""Characters of a first paragraph that a draft takes for the answer."""
+_EMPHASIS = r"(?:\*\*|__)?"
+_NUMBER = rf"[ \t]*\d{{0,3}}[ \t]*{_EMPHASIS}[ \t]*[:.)\uFF1A][ \t]*{_EMPHASIS}[ \t]*"
+_MARK = rf"^[ \t]*(?:[-*+>][ \t]+)*{_EMPHASIS}(?:%s){_NUMBER}"
+_QUESTION = re.compile(_MARK % "Q|Question|Frage|질문|문|質問|问", re.IGNORECASE)
+_ANSWER = re.compile(_MARK % "A|Answer|Antwort|답변|답|回答|答", re.IGNORECASE)
+_QUESTION_END = re.compile(r"[?\uFF1F\u061F]\s*$")
+_FENCE = re.compile(r"^\s*(?:```|~~~)")
+
+
+def questions_in(passage: NotePassage) -> Iterator[Draft]:
+    """The drafts that a section of a note holds in so many words."""
+    pairs = list(_pairs(passage.section.text))
+    for question, answer in pairs:
+        yield Draft(question, passage, _first_sentence(answer), "question and answer", answer)
+    heading = passage.section.heading_path.rpartition(" > ")[2].lstrip("# ").strip()
+    if _QUESTION_END.search(heading) and not pairs and (paragraph := _first_paragraph(passage.section.text)):
+        reference = paragraph if len(paragraph) <= LONGEST_ANSWER else None
+        yield Draft(_plain(heading), passage, _first_sentence(paragraph), "heading", reference)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """Questions with their answers; an answer goes on to the end of its paragraph, a question without one is none."""
+    question, answer = list[str](), list[str]()
+    is_over = False
+    for line in [*_lines_without_code(text), "Q:"]:
+        is_blank, is_question = not line.strip(), _QUESTION.match(line)
+        if any(answer) and (is_blank or is_question):
+            yield _plain(" ".join(map(str.strip, question))), _plain("\n".join(answer))
+            question, answer = [], []
+        is_over = is_blank or (is_over and not is_question)
+        if is_question:
+            question, answer = [_QUESTION.sub("", line)], []
+        elif is_blank:
+            continue
+        elif answer:
+            answer.append(line)
+        elif question and _ANSWER.match(line):
+            answer = [_ANSWER.sub("", line)]
+        else:
+            question = [*question, line] if question and not is_over else []
+
+
+def _lines_without_code(text: str) -> Iterator[str]:
+    is_code = False
+    for line in text.split("\n"):
+        is_fence = _FENCE.match(line) is not None
+        is_code = is_code != is_fence
+        if not is_code and not is_fence:
+            yield line
+
+
+def _plain(text: str) -> str:
+    """Without emphasis at its ends and blank lines around."""
+    return re.sub(r"^(?:\*\*|__)|(?:\*\*|__)$", "", text.strip()).strip()
+
+
+def _first_paragraph(text: str) -> str:
+    return next((part.strip() for part in re.split(r"\n\s*\n", text) if any(map(str.isalnum, part))), "")
+
+
+def _first_sentence(text: str) -> str:
+    """What an anchor quotes: enough to find the place, and text as it stands there."""
+    return next((sentence for sentence in sentences(text) if sentence in text), "")
+
 
 VERSION = "generate/1"
 FEWEST_CHARACTERS = 60

@@ -1,10 +1,10 @@
-"""Write the files that a project begins with, and never over one that is there."""
+"""Write the files that a project begins with, and the folder of the demo; no file is ever overwritten."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
+import shutil
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -12,6 +12,7 @@ from string import Template
 from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.cases.discovery import find_case_files
+from pytest_rageval.cases.notes.note_folder import section_lines
 from pytest_rageval.config.files import case_globs, has_table
 from pytest_rageval.config.toml_text import toml_value
 from pytest_rageval.errors import SettingsError
@@ -26,8 +27,6 @@ LOOKED_AT = 200
 """Notes that are read at most, until enough of them have a heading."""
 UNANSWERABLE = {"id": "not-in-the-notes", "question": "Who won the 2087 election?", "answerable": False}
 QUESTION = {"id": "first-question", "question": "Write a question here that your documents answer."}
-_HEADING = re.compile(r"(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
-_FENCE = re.compile(r"\s{0,3}(```|~~~)")
 
 
 class Choice(NamedTuple):
@@ -114,18 +113,6 @@ def _write(root: Path, name: str, text: str) -> Scaffolded:
     raise SettingsError(f"{root / name}: there are {len(beside)} of it already; remove some")
 
 
-class Heading(NamedTuple):
-    """A heading of a note: `# Water > ## Boiling`, and its own words."""
-
-    path: str
-    title: str
-
-    @property
-    def question(self) -> str:
-        """Not the heading itself where it asks: that is a draft of `rageval generate`, which knows the answer, too."""
-        return f"What is there to know about {self.title.rstrip('?？؟ ')}?"
-
-
 def cases_about(notes: Path | None) -> list[dict[str, Any]]:
     """Cases to be rewritten: about headings of the notes where there are some, and one that no note answers."""
     about = list(_about(notes)) if notes is not None else []
@@ -145,34 +132,61 @@ def as_lines(cases: list[dict[str, Any]]) -> str:
 def _about(notes: Path) -> Iterator[dict[str, Any]]:
     number = 0
     for path in sorted(notes.rglob("*.md"))[:LOOKED_AT]:
-        heading = _deepest_early(path)
-        if heading is None or number == FROM_NOTES:
+        heading_path = _deepest_early(path)
+        if not heading_path or number == FROM_NOTES:
             continue
         number += 1
+        # Not the heading itself if it asks: that is a draft of `rageval generate`, which knows the answer, too.
+        title = heading_path.rpartition(" > ")[2].lstrip("# ").rstrip("?？؟ ")
         yield {
             "id": f"note-{number}",
-            "question": heading.question,
-            "gold_supports": [{"rel_path": path.relative_to(notes).as_posix(), "heading_path": heading.path}],
+            "question": f"What is there to know about {title}?",
+            "gold_supports": [{"rel_path": path.relative_to(notes).as_posix(), "heading_path": heading_path}],
         }
 
 
-def _deepest_early(path: Path) -> Heading | None:
-    """Of a note's first headings the last before one of the same level or above: it has a text of its own."""
-    above: list[str] = []
-    title = ""
-    is_code = False
+def _deepest_early(path: Path) -> str:
+    """Return the path of the last of a note's first headings before one of the same level: it has a text of its own."""
+    deepest = ""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return None
-    for line in lines:
-        is_code ^= _FENCE.match(line) is not None
-        heading = None if is_code else _HEADING.match(line)
-        if heading is None:
-            continue
-        level = len(heading[1])
-        if above and level <= len(above[-1].split(" ", 1)[0]):
+        return ""
+    for heading_path, _, _ in section_lines(text):
+        if heading_path and deepest and not heading_path.startswith(f"{deepest} > "):
             break
-        above.append(f"{heading[1]} {heading[2]}")
-        title = heading[2]
-    return Heading(" > ".join(above), title) if title else None
+        deepest = heading_path or deepest
+    return deepest
+
+
+PACKAGE = Path(__file__).parents[1]
+DEMO_CONFIGURATION = """\
+# The shipped cases against the demo system inside the package.
+target = "demo"
+known_failures = "ratchet"  # the demo fails some cases; those are known from the baseline
+ontology = "knowledge/ontology.toml"
+"""
+
+
+def demo_project(folder: Path) -> None:
+    """Make the folder, unless it is one already; SettingsError where something else is there."""
+    configuration = folder / "rageval.toml"
+    if configuration.is_file() and (folder / "evalcases").is_dir():
+        return
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SettingsError(f"{folder}: is there already, and is no project of the demo; name another folder")
+    try:
+        (folder / "reports").mkdir(parents=True)
+        (folder / "knowledge").mkdir()
+        shutil.copytree(shipped("evalcases"), folder / "evalcases")
+        shutil.copy(shipped("reports/baseline.json"), folder / "reports")
+        shutil.copy(PACKAGE / "demo" / "knowledge" / "ontology.toml", folder / "knowledge")
+        configuration.write_text(DEMO_CONFIGURATION, encoding="utf-8")  # last: the mark of a whole project
+    except OSError as error:
+        raise SettingsError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
+
+
+def shipped(name: str) -> Path:
+    """Where a file of the demo's project is: in the package as installed, in the repository where that is used."""
+    installed = PACKAGE / "demo" / "project" / name
+    return installed if installed.exists() else PACKAGE.parent / name

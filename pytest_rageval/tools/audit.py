@@ -1,0 +1,201 @@
+"""What may be wrong with labels: lost golds, near duplicates, questions that tell the answer."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_rageval.cases import content_hash
+from pytest_rageval.cases.note_versions import changed_notes
+from pytest_rageval.cases.notes.gold_places import ALL_NEEDED, cannot_be_won, lost_places
+from pytest_rageval.cases.notes.note_folder import NoteFolder
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.messages import shown_value
+from pytest_rageval.matching.places import GoldBy, match
+from pytest_rageval.model import Answer, Chunk, EvalCase
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.run_ref import in_time
+from pytest_rageval.text import counted
+from pytest_rageval.words import normalise
+
+LEAST_LIKENESS = 0.8
+"""Of the pairs of words of two questions, the share that both have, from which on they are near duplicates."""
+
+
+def shingles(question: str) -> frozenset[tuple[str, str]]:
+    """The pairs of neighbouring words, begin and end among them."""
+    words = ["", *normalise(question).split(), ""]
+    return frozenset(pairwise(words))
+
+
+def likeness(first: frozenset[tuple[str, str]], second: frozenset[tuple[str, str]]) -> float:
+    """Shared pairs as a share of all pairs, 0 to 1."""
+    return len(first & second) / len(first | second) if first or second else 1.0
+
+
+def near_duplicates(questions: Sequence[str], least: float = LEAST_LIKENESS) -> Iterator[tuple[int, int]]:
+    """Each question that is like an earlier one, with the first that it is like: (later, earlier)."""
+    sets = [shingles(question) for question in questions]
+    counts = Counter(shingle for members in sets for shingle in members)
+    # Sets that are alike share one of their rarest pairs: only those are looked up (prefix filtering).
+    by_rare: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for later, members in enumerate(sets):
+        rarest = sorted(members, key=lambda shingle: (counts[shingle], shingle))
+        prefix = rarest[: len(rarest) - ceil(least * len(rarest)) + 1]
+        candidates = sorted({earlier for shingle in prefix for earlier in by_rare[shingle]})
+        match = next((earlier for earlier in candidates if likeness(members, sets[earlier]) >= least), None)
+        if match is not None:
+            yield later, match
+        for shingle in prefix:
+            by_rare[shingle].append(later)
+
+
+SHORTEST_ANSWER = 4
+"""Characters of an answer that a question may give away; `yes` and `12` stand in many by chance."""
+CHOICES = (" or ", " oder ", " ou ", " o ", " 또는 ", " 아니면 ")
+"""Words of a question that names its answers because it asks for one of them."""
+
+
+class AuditFinding(NamedTuple):
+    """One thing about one case: its kind, what is wrong with which value, and what to do."""
+
+    kind: str
+    case: EvalCase
+    message: str
+    remedy: str
+    is_unwinnable: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.case.source}: case {shown_value(self.case.id)}: {self.message}; {self.remedy}"
+
+    def content(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "kind": self.kind, "case": self.case.key, "file": self.case.source.file, "line": self.case.source.line,
+            "message": self.message, "remedy": self.remedy, "unwinnable": self.is_unwinnable,
+        }  # fmt: skip
+
+
+def findings_in_files(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
+    """Near-duplicate questions, categories that need more golds than there are, questions that hold their answer."""
+    yield from _duplicates(cases)
+    for case in cases:
+        yield from _arity(case)
+        yield from _given_away(case)
+
+
+def _duplicates(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
+    """Questions in the same scope, after the same turns, that are nearly the same."""
+    by_scope: dict[Any, list[EvalCase]] = {}
+    for case in cases:
+        by_scope.setdefault((case.vaults, case.folders, case.history), []).append(case)
+    for group in by_scope.values():
+        for later, earlier in near_duplicates([case.question for case in group]):
+            other = group[earlier]
+            message = f"question {shown_value(group[later].question)} is nearly that of {other.key} ({other.source})"
+            yield AuditFinding("near_duplicate", group[later], message, "drop one, or make them differ")
+
+
+def _arity(case: EvalCase) -> Iterator[AuditFinding]:
+    """A case of several golds by its category, for which one is enough."""
+    if case.category not in ALL_NEEDED or not case.answerable:
+        return
+    golds, groups = len(case.gold.supports or case.gold.chunk_ids or ()), case.gold.support_groups or ()
+    if golds == 1:
+        message = f"category {case.category!r} with one gold"
+    elif groups and min(map(len, groups)) == 1:
+        message = f"category {case.category!r}, but a group of one gold is enough"
+    else:
+        return
+    yield AuditFinding("arity", case, message, "label all that is needed, or choose another category")
+
+
+def _given_away(case: EvalCase) -> Iterator[AuditFinding]:
+    question = f" {normalise(case.question)} "
+    if not case.answerable or any(word in f" {case.question.lower()} " for word in CHOICES):
+        return
+    for answer in case.gold.answers or ():
+        text = normalise(answer)
+        if len(text) >= SHORTEST_ANSWER and f" {text} " in question:
+            message = f"the question holds its answer {shown_value(answer)}"
+            yield AuditFinding("given_away", case, message, "ask without it")
+            return
+
+
+def audit_in_words(findings: Sequence[AuditFinding], cases: int) -> str:
+    """`5 of 135 cases cannot be won, 12 findings`."""
+    unwinnable = len({finding.case.key for finding in findings if finding.is_unwinnable})
+    return f"{unwinnable} of {counted(cases, 'case')} cannot be won, {counted(len(findings), 'finding')}"
+
+
+MOST_RUNS = 20
+"""The newest runs are looked at for what they retrieved."""
+
+
+def findings_in_notes(cases: Sequence[EvalCase], folder: Path) -> Iterator[AuditFinding]:
+    """Golds whose file, heading or snippet no note holds, and those whose note is another one than when labelled."""
+    notes = NoteFolder(folder)
+    for case in cases:
+        lost = lost_places(case, notes)
+        is_unwinnable = cannot_be_won(case, {place.gold for place in lost}, len(case.gold.supports or ()))
+        for place in lost:
+            message = f"gold_supports[{place.gold}].{place.message}"
+            yield AuditFinding(f"lost_{place.kind}", case, message, place.remedy, is_unwinnable)
+        gone = {(case.gold.supports or ())[place.gold].rel_path for place in lost if place.kind == "file"}
+        for rel_path in changed_notes(case, folder):
+            if rel_path not in gone:
+                message = f"{shown_value(rel_path)} changed since it was labelled"
+                yield AuditFinding(
+                    "note_changed", case, message, "look at the gold again and save it with rageval label"
+                )
+
+
+def findings_in_index(cases: Sequence[EvalCase], chunks: Sequence[Chunk], gold_by: GoldBy) -> Iterator[AuditFinding]:
+    """Golds that match no chunk of the index, whatever is asked of it."""
+    index = Answer(chunks=tuple(chunk for chunk in chunks))
+    for case in cases:
+        matching = match(case, index, gold_by)
+        matched = frozenset[int]().union(*(matching.hits or ()))
+        lost = [gold for gold in range(matching.golds) if gold not in matched]
+        for gold in lost:
+            message = (
+                f"{gold_name(case, gold, matching.kind)} matches none of {counted(len(chunks), 'chunk')} of the index"
+            )
+            remedy = "index the note, or label what the index holds"
+            yield AuditFinding("not_indexed", case, message, remedy, cannot_be_won(case, lost, matching.golds))
+
+
+def findings_in_runs(cases: Sequence[EvalCase], reports: Path) -> Iterator[AuditFinding]:
+    """Golds that no stored run retrieved, though it asked the case as it is now."""
+    hashes = {case.key: content_hash(case) for case in cases}
+    matched: dict[str, set[int]] = {}
+    asked: dict[str, int] = {}
+    kinds: dict[str, str] = {}
+    for run in in_time(reports / "runs")[-MOST_RUNS:] if (reports / "runs").is_dir() else ():
+        try:
+            for record in StoredRun(run).records():
+                key = record["case_key"]
+                if hashes.get(key) == record["content_hash"] and record["retrieved_chunks"] and not record["error"]:
+                    asked[key], kinds[key] = asked.get(key, 0) + 1, record["gold"]
+                    matched.setdefault(key, set()).update(*(chunk["matches"] for chunk in record["retrieved_chunks"]))
+        except (SettingsError, OSError, KeyError, TypeError):
+            continue  # a damaged run says nothing of the labels; `rageval runs list` says that it is damaged
+    for case in cases:
+        golds = (case.gold.supports if kinds.get(case.key) == "anchors" else case.gold.chunk_ids) or ()
+        for gold in range(len(golds)):
+            if case.key in asked and gold not in matched[case.key]:
+                many = counted(asked[case.key], "record")
+                message = f"{gold_name(case, gold, kinds[case.key])} was retrieved in none of {many}"
+                yield AuditFinding("never_retrieved", case, message, "check the gold, or the index")
+
+
+def gold_name(case: EvalCase, gold: int, kind: str) -> str:
+    """The gold as a message names it: its key, and the place or the id."""
+    if kind == "anchors":
+        return f"gold_supports[{gold}] {shown_value(str((case.gold.supports or ())[gold]))}"
+    ids = list(dict.fromkeys([*(case.gold.chunk_ids or ()), *(case.gold.relevance or ())]))
+    return f"gold id {shown_value(ids[gold])}"
