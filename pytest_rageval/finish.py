@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_rageval.cases.notes.gold_places import unwinnable_line
 from pytest_rageval.comparison.baseline import Baseline, write_baseline
-from pytest_rageval.comparison.comparison_words import comparison_notes
+from pytest_rageval.comparison.comparison_notes import comparison_notes
 from pytest_rageval.comparison.gates_now import GATES
 from pytest_rageval.comparison.verdict_sentence import NOT_COMPARABLE, VerdictFacts, not_comparable, run_verdict
 from pytest_rageval.comparison.verdicts import Comparison, compare_with_baseline

@@ -78,7 +78,7 @@ def prepare(
         problems.attempt(check_run_id, project.reports, settings.run_id)
     problems.attempt(settings.resolved_headers)
     if settings.mapping is not None:
-        from pytest_rageval.targets.mapped.mapped_target import checked_mapping  # here, because it loads httpx
+        from pytest_rageval.targets.mapped_target import checked_mapping  # here, because it loads httpx
 
         problems.attempt(checked_mapping, settings.mapping)
     baseline = problems.attempt(project_baseline, project)

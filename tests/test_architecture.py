@@ -32,6 +32,7 @@ FLOORS = (
     ("rescore", "export"),
     ("scale",),
     ("tools",),
+    ("views",),
     ("render",),
     ("label",),
     ("web",),

@@ -1,25 +1,17 @@
-"""One record of a case file becomes one case: its keys are brought to their parts, which pydantic reads at once.
-
-A record that cannot be read so is read again key by key, by the same declarations: that knows everything that is wrong
-with it and where, and brings together what two keys say of one part.
-"""
+"""One record of a case file becomes one case: pydantic reads its keys, and what they say is brought to their parts."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
-from dataclasses import replace
-from functools import lru_cache
-from typing import Any, NamedTuple
-
-from pydantic import ValidationError
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from pytest_rageval.cases.canonical import case_to_mapping, written_small
-from pytest_rageval.cases.keys import IN_GOLD, KEYS, LIFTED, Key, spelling_of
+from pytest_rageval.cases.keys import IN_GOLD, KEYS, LIFTED, Key, Line, spelling_of
 from pytest_rageval.cases.other_names import OTHER_NAMES, QUESTION, key_hint
-from pytest_rageval.cases.shapes import CASES
 from pytest_rageval.io.messages import Findings, Path, Unsound, spelled
-from pytest_rageval.model import NOTHING, NOWHERE, EvalCase, Json, Source
+from pytest_rageval.io.records import RecordReader
+from pytest_rageval.model import EvalCase, Gold, Json, Source
 
 Converted = tuple[EvalCase, tuple[str, ...]]
 """A case, and the spellings that its line combines."""
@@ -29,240 +21,120 @@ UNANSWERABLE_CATEGORIES = frozenset({"general", "negative"})
 
 def case_from_record(record: dict[str, Json], source: Source) -> Converted:
     """Read one record of a case file; Unsound says all that is wrong with it."""
+    findings = Findings()
+    unread: Collection[Path] = ()
     try:
-        parts = _parts_at_once(record)
-        case = _case(parts, source, CASES.validate)
-        if next(contradictions(case, parts.given), None) is None:
-            return case, parts.spelling
-    except (_NotPlainError, ValidationError):
-        pass
-    parts = _parts_with_care(record)
-    return _case(parts, source, CASES.read), parts.spelling
+        line = LINES.read(record)
+    except Unsound as unsound:
+        findings = unsound.findings
+        line, unread = _readable(record)
+    said = _Said(record, line)
+    broken = {_OBJECTS[path[:-1]][str(path[-1])].part for path in unread}
+    given = (*line, *(str(path[0]) for path in unread if path[0] != "answerable")) if unread else tuple(line)
+    spelling = spelling_of(given, tuple(line.get("gold", ())))
+    for path in said.contested:
+        first = spelled(said.origin(_OBJECTS[path[:-1]][str(path[-1])].part))
+        findings.add(path, f"differs from {first}, which says the same thing; keep one")
+    is_asked = "question" in said.case or "question" in broken or QUESTION in map(_other_name, record)
+    said.case.setdefault("question", "?")
+    case = _case(said, given, spelling, source)
+    for (part, *steps), message in contradictions(case, given, broken):
+        findings.add((*said.origin(str(part)), *steps), message)
+    if not is_asked:
+        findings.add((), "question is missing")
+    if findings:
+        raise Unsound(findings)
+    return case, spelling
 
 
-class _Parts(NamedTuple):
-    """What a record says of each field of EvalCase and of Gold, as it is written there.
-
-    given     the keys of the record that are there and not null
-    spelling  the spellings that they combine
-    """
-
-    case: dict[str, Json]
-    gold: dict[str, Json]
-    given: Collection[str]
-    spelling: tuple[str, ...]
+def _other_name(key: str) -> str | None:
+    return OTHER_NAMES.get(key.lower())
 
 
-def _case(parts: _Parts, source: Source, read: Callable[[Json], EvalCase]) -> EvalCase:
-    case, gold = parts.case, parts.gold
-    case["source"] = source if "id" in case else NOWHERE  # the hash that serves as an id is of the content alone
-    if "layers" in parts.spelling and (gold.get("kg_entities") or gold.get("kg_edges")):
-        case.setdefault("requires_kg", True)
-    # Not where it is wrong: that is still to be said.
-    if not _PREFIXES.isdisjoint(parts.given) and gold.get("ids_are_prefixes", False) is False:
-        gold["ids_are_prefixes"] = True
-    if gold:
-        case["gold"] = gold
-    made = with_what_follows(read(case), parts.given)
-    return made if "id" in case else replace(made, id=_hash_id(made), source=source)
+def _meaning(key: str) -> str:
+    return "it is filled in while the file is read; leave it out" if key == "source" else key_hint(key)
 
 
-_PREFIXES = frozenset({"relevant_ids", "irrelevant_ids"})
+LINES: RecordReader[dict[str, Any]] = RecordReader(
+    Line, "put what is your own into 'metadata'", _meaning, [f"gold.{key}" for key in IN_GOLD]
+)
 
 
-def _hash_id(nameless: EvalCase) -> str:
-    """Twelve hex digits from the content: the same however the row is spelled, and wherever it stands."""
-    return hashlib.sha256(written_small(case_to_mapping(nameless)).encode()).hexdigest()[:12]
+_OBJECTS: Mapping[Path, Mapping[str, Key]] = {(): KEYS, ("gold",): IN_GOLD, ("metadata",): LIFTED}
+"""The objects of a record whose keys give parts, by their places."""
 
 
-# ── at once ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _NotPlainError(Exception):
-    """The record has to be read key by key: something is wrong with it, or two keys give one part."""
-
-
-def _parts_at_once(record: Mapping[str, Json]) -> _Parts:
-    line = _without_nulls(record, KEYS)
-    inner: Mapping[str, Json] = NOTHING
-    if "gold" in line:
-        if not isinstance(line["gold"], dict):
-            raise _NotPlainError
-        inner = _without_nulls(line["gold"], IN_GOLD)
-    plan = _plan(tuple(line), tuple(inner))
-    for key, kind in plan.kinds:
-        if type(line[key]) is not kind:
-            raise _NotPlainError
-    case = {part: line[key] for key, part in plan.case}
-    gold = {part: line[key] for key, part in plan.gold}
-    if inner:
-        gold |= {part: inner[key] for key, part in plan.in_gold}
-    if "metadata" in case:
-        _lift(case)
-    if "tag" in case:
-        _join_tag(case)
-    return _Parts(case, gold, plan.given, plan.spelling)
-
-
-_Steps = tuple[tuple[str, str], ...]
-"""Which key gives which part."""
-
-
-class _Plan(NamedTuple):
-    """How lines with the same keys become parts: of the case, of its gold on the line and in the `gold` object.
-
-    `kinds` are the keys whose type is narrower than the part's.
-    """
-
-    given: Set[str]
-    spelling: tuple[str, ...]
-    case: _Steps
-    gold: _Steps
-    in_gold: _Steps
-    kinds: tuple[tuple[str, type], ...]
-
-
-@lru_cache(maxsize=512)  # what raises is not kept: plans have known keys only, and so are small
-def _plan(given: tuple[str, ...], in_gold: tuple[str, ...]) -> _Plan:
-    """The plan for lines with these keys, none of them null."""
-    if not (KEYS.keys() >= set(given) and IN_GOLD.keys() >= set(in_gold)):
-        raise _NotPlainError
-    keys = [*((name, KEYS[name]) for name in given if name != "gold"), *((name, IN_GOLD[name]) for name in in_gold)]
-    if len({key.part for _, key in keys}) < len(keys):
-        raise _NotPlainError
-    return _Plan(
-        frozenset(given),
-        spelling_of(given, in_gold),
-        tuple((name, key.part) for name, key in keys[: len(keys) - len(in_gold)] if not key.is_gold),
-        tuple((name, key.part) for name, key in keys[: len(keys) - len(in_gold)] if key.is_gold),
-        tuple((name, IN_GOLD[name].part) for name in in_gold),
-        tuple((name, key.kind) for name, key in keys if key.of),
-    )
-
-
-def _without_nulls(record: Mapping[str, Json], keys: Mapping[str, Key]) -> Mapping[str, Json]:
-    """The object without those of its keys that are null, which must be known nevertheless."""
-    if None not in record.values():
-        return record
-    if not record.keys() <= keys.keys():
-        raise _NotPlainError
-    return {key: value for key, value in record.items() if value is not None}
-
-
-def _lift(case: dict[str, Json]) -> None:
-    """Move what the metadata say of the case to where it belongs."""
-    metadata = case["metadata"]
-    if not isinstance(metadata, dict):
-        raise _NotPlainError
-    if LIFTED.keys().isdisjoint(metadata):
-        return
-    for key in LIFTED.keys() & metadata.keys():
-        if metadata[key] is None:
-            continue
-        if key in case:
-            raise _NotPlainError
-        case[key] = metadata[key]
-    case["metadata"] = {key: value for key, value in metadata.items() if key not in LIFTED}
-
-
-def _join_tag(case: dict[str, Json]) -> None:
-    """One label joins the tags; a blank one says nothing."""
-    tag, tags = case.pop("tag"), case.get("tags", [])
-    if not isinstance(tags, list):
-        raise _NotPlainError
-    if tag and not tag.isspace() and tag not in tags:
-        case["tags"] = [*tags, tag]
-
-
-# ── with care ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _parts_with_care(record: dict[str, Json]) -> _Parts:
-    """The parts of a record; Unsound says all that is wrong with it."""
-    claims = _Claims()
-    given = claims.take(record, KEYS, (), _NAMES_IN_GOLD)
-    inner = claims.case.pop("in_gold", {})
-    in_gold = claims.take(inner, IN_GOLD, ("gold",))
-    if "metadata" in claims.case:
-        metadata = claims.case["metadata"]
-        claims.take({key: metadata[key] for key in LIFTED if key in metadata}, LIFTED, ("metadata",))
-        claims.case["metadata"] = {key: value for key, value in metadata.items() if key not in LIFTED}
-    if "tag" in claims.case:
-        _join_tag(claims.case)
-    claims.say_contested()
-    parts = _Parts(claims.case, claims.gold, given, spelling_of(given, in_gold))
-    sound = parts._replace(case={"question": "?", "id": "?"} | claims.case, gold={**claims.gold})
-    if "answerable" in claims.broken:
-        sound = sound._replace(given=given - {"answerable"})
-    case = _case(sound, NOWHERE, CASES.read)
-    for (part, *steps), message in contradictions(case, sound.given, claims.broken):
-        claims.findings.add((*claims.origins[str(part)], *steps), message)
-    is_named_otherwise = any(OTHER_NAMES.get(name.lower()) == QUESTION for name in record)
-    if "question" not in claims.case and "question" not in claims.broken and not is_named_otherwise:
-        claims.findings.add((), "question is missing")
-    if claims.findings:
-        raise Unsound(claims.findings)
-    return parts
-
-
-_NAMES_IN_GOLD = tuple(f"gold.{key}" for key in IN_GOLD)
-
-
-class _Claims:
-    """What the keys of one record say of its parts: each key read by itself, with everything that is wrong.
-
-    case, gold  the parts as they are written, None and unsound values left out
-    origins     where each part stands in the record
-    broken      parts that a key gave and that could not be read
-    """
-
-    def __init__(self) -> None:
-        self.findings = Findings()
-        self.case: dict[str, Json] = {}
-        self.gold: dict[str, Json] = {}
-        self.origins: dict[str, Path] = {}
-        self.broken: set[str] = set()
-        self._read: dict[str, Any] = {}
-        self._contested: list[tuple[str, Path]] = []
-
-    def take(
-        self, record: Mapping[str, Json], keys: Mapping[str, Key], above: Path, elsewhere: Collection[str] = ()
-    ) -> Set[str]:
-        """Read all keys of an object that stands at `above`; the ones that are known and not null.
-
-        `elsewhere` are names worth suggesting for an unknown key beside those of `keys`.
-        """
-        for name, value in record.items():
-            key = keys.get(name)
-            if key is None:
-                own, meaning = ("", "") if above else (_remedy(name), key_hint(name))
-                self.findings.unknown((*above, name), {*keys, *elsewhere}, own, meaning)
-            elif value is not None:
-                self._take_part(key, value, (*above, name))
-        return {name for name, value in record.items() if value is not None and name in keys}
-
-    def _take_part(self, key: Key, value: Json, path: Path) -> None:
-        part, into = key.part, self.gold if key.is_gold else self.case
+def _readable(record: dict[str, Json]) -> tuple[dict[str, Any], set[Path]]:
+    """What of an unsound record can be read, and the places of the keys that cannot."""
+    unread: set[Path] = set()
+    known = {key: value for key, value in record.items() if key in KEYS}
+    if isinstance(gold := known.get("gold"), dict):
+        known["gold"] = {key: value for key, value in gold.items() if key in IN_GOLD}
+    while True:
         try:
-            read = key.read(value)
+            return LINES.read(known), unread
         except Unsound as unsound:
-            self.findings.include(path, unsound.findings)
-            self.broken.add(part)
-            return
-        if read is None:
-            return
-        if part not in into:
-            into[part], self._read[part], self.origins[part] = value, read, path
-        elif not _agree(part, self._read[part], read):
-            self._contested.append((part, path))
-        elif part == "answers" and len(read) > len(self._read[part]):
-            into[part], self._read[part] = value, read
+            for path in {finding.path[: 1 + (finding.path[:1] in _OBJECTS)] for finding in unsound.findings.kept}:
+                unread.add(path)
+                _drop(known, path)
 
-    def say_contested(self) -> None:
-        """Note the parts about which two keys disagree."""
-        for part, path in self._contested:
-            first = spelled(self.origins[part])
-            self.findings.add(path, f"differs from {first}, which says the same thing; keep one")
+
+def _drop(record: dict[str, Json], path: Path) -> None:
+    """Take a key out of a record whose inner objects are not ours."""
+    key, *inner = map(str, path)
+    rest = {name: value for name, value in record[key].items() if [name] != inner} if inner else None
+    record[key] = rest
+
+
+class _Said:
+    """What the keys of a record say of each field of EvalCase and of Gold.
+
+    contested  the places of keys that say something else of a part than a key before them
+    """
+
+    def __init__(self, record: Mapping[str, Json], line: Mapping[str, Any]) -> None:
+        self._objects: list[tuple[Path, Mapping[str, Json], Mapping[str, Any]]] = [((), record, line)]
+        for name in "gold", "metadata":
+            if line.get(name):
+                self._objects.append(((name,), record[name], line[name]))
+        self.case: dict[str, Any] = {}
+        self.gold: dict[str, Any] = {}
+        self.contested: list[Path] = []
+        for above, written, members in self._objects:
+            self._take(above, written, members)
+        case = self.case
+        if "in_gold" in case:
+            del case["in_gold"]
+        if "metadata" in case and not LIFTED.keys().isdisjoint(case["metadata"]):
+            case["metadata"] = {key: value for key, value in case["metadata"].items() if key not in LIFTED}
+        if "tag" in case:
+            tag, tags = case.pop("tag"), case.get("tags", ())
+            case["tags"] = tags if tag in tags else (*tags, tag)
+
+    def _take(self, above: Path, written: Mapping[str, Json], members: Mapping[str, Any]) -> None:
+        """Bring the members of an object that stands at `above` to their parts, in the order of the record."""
+        case, gold, keys = self.case, self.gold, _OBJECTS[above]
+        for name in written:
+            value = members.get(name)
+            if value is None or name not in keys:
+                continue
+            key = keys[name]
+            part, into = key.part, gold if key.is_gold else case
+            if part not in into:
+                into[part] = value
+            elif not _agree(part, into[part], value):
+                self.contested.append((*above, name))
+            elif part == "answers" and len(value) > len(into[part]):
+                into[part] = value
+
+    def origin(self, part: str) -> Path:
+        """Where a part stands in the record: at the first key that gives it."""
+        return next(
+            (*above, name)
+            for above, written, members in self._objects
+            for name in written
+            if members.get(name) is not None and name in _OBJECTS[above] and _OBJECTS[above][name].part == part
+        )
 
 
 def _agree(part: str, first: Any, second: Any) -> bool:
@@ -273,34 +145,36 @@ def _agree(part: str, first: Any, second: Any) -> bool:
     return len(fewer) == 1 and fewer[0] in more
 
 
-def _remedy(key: str) -> str:
-    if key == "source":
-        return "it is filled in while the file is read; leave it out"
-    return "put what is your own into 'metadata'"
+_PREFIXES = frozenset({"relevant_ids", "irrelevant_ids"})
 
 
-def with_what_follows(case: EvalCase, given: Collection[str]) -> EvalCase:
-    """The case with all that its parts, and the keys that gave them, imply.
+def _case(said: _Said, given: Collection[str], spelling: Collection[str], source: Source) -> EvalCase:
+    """The case of these parts, with all that they, and the keys that gave them, imply.
 
     A graded chunk is a relevant chunk. Where no key says whether a case is answerable, one of the categories `general`
     and `negative` is not, unless it names places or ids that hold its answer. In a negative ids case an empty list of
     ids says that nothing may be retrieved; in any other it says nothing.
     """
-    gold = case.gold
-    chunk_ids = gold.chunk_ids
-    if gold.relevance and (graded := [chunk_id for chunk_id, grade in gold.relevance.items() if grade > 0]):
-        chunk_ids = tuple(dict.fromkeys((*(chunk_ids or ()), *graded)))
-    is_answerable = case.answerable
+    case, gold = said.case, said.gold
+    if "layers" in spelling and (gold.get("kg_entities") or gold.get("kg_edges")):
+        case.setdefault("requires_kg", True)
+    if not _PREFIXES.isdisjoint(given):
+        gold["ids_are_prefixes"] = True
+    chunk_ids = gold.get("chunk_ids", ())
+    if "relevance" in gold:
+        graded = [chunk_id for chunk_id, grade in gold["relevance"].items() if grade > 0]
+        gold["chunk_ids"] = chunk_ids = tuple(dict.fromkeys((*chunk_ids, *graded)))
     if not chunk_ids:
-        if not _is_negative_ids_case(case, given):
-            chunk_ids = None
-        if "answerable" not in given and case.category in UNANSWERABLE_CATEGORIES and not gold.supports:
-            is_answerable = False
-    if chunk_ids != gold.chunk_ids:
-        gold = replace(gold, chunk_ids=chunk_ids)
-    if gold is not case.gold or is_answerable is not case.answerable:
-        case = replace(case, gold=gold, answerable=is_answerable)
-    return case
+        if not _is_negative_ids_case(case.get("category"), gold.get("ids_are_prefixes", False), given):
+            gold.pop("chunk_ids", None)
+        if "answerable" not in given and case.get("category") in UNANSWERABLE_CATEGORIES and "supports" not in gold:
+            case["answerable"] = False
+    if gold:
+        case["gold"] = Gold(**gold)
+    if "id" not in case:  # a hash of the content alone: the same however the row is spelled, and wherever it stands
+        content = written_small(case_to_mapping(EvalCase(id="", **case)))
+        case["id"] = hashlib.sha256(content.encode()).hexdigest()[:12]
+    return EvalCase(source=source, **case)
 
 
 def contradictions(case: EvalCase, given: Collection[str], broken: Collection[str] = ()) -> Iterator[tuple[Path, str]]:
@@ -314,7 +188,11 @@ def contradictions(case: EvalCase, given: Collection[str], broken: Collection[st
                         ("relevance", chunk_id),
                         f"is {grade:g}, which says irrelevant, but the chunk ids list it; keep one",
                     )
-        if case.answerable and not gold.chunk_ids and _is_negative_ids_case(case, given):
+        if (
+            case.answerable
+            and not gold.chunk_ids
+            and _is_negative_ids_case(case.category, gold.ids_are_prefixes, given)
+        ):
             remedy = "but a negative case without relevant ids has no answer; leave"
             if "answerable" in given:
                 yield ("answerable",), f"is true, {remedy} it out, or name the ids"
@@ -340,8 +218,8 @@ def _of_supports(case: EvalCase) -> Iterator[tuple[Path, str]]:
         yield ("recency_conflict_rule",), f"{needs}; {_how_many(len(supports))}"
 
 
-def _is_negative_ids_case(case: EvalCase, given: Collection[str]) -> bool:
-    return case.category == "negative" and (case.gold.ids_are_prefixes or "query" in given)
+def _is_negative_ids_case(category: str | None, of_prefixes: bool, given: Collection[str]) -> bool:
+    return category == "negative" and (of_prefixes or "query" in given)
 
 
 def _how_many(supports: int) -> str:

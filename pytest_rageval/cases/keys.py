@@ -1,140 +1,257 @@
-"""All keys of a case file: which part of a case each one gives, in which of the four spellings, and what it means."""
+"""All keys of a case file: what each one may hold, which part of a case it gives, in which of the four spellings.
+
+Reading, its messages and the JSON Schema follow from here. Where an empty list says nothing (*unlabelled*, not *nothing
+is expected*), it becomes None.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from functools import cache
-from typing import Any, Literal, NamedTuple, get_origin
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pytest_rageval.cases.shapes import CaseShape, Label, Names
-from pytest_rageval.io.expected import inner_type
-from pytest_rageval.io.records import Name, RecordReader
-from pytest_rageval.model import Json
+from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, with_config
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
+
+from pytest_rageval.io.expected import Expects
+from pytest_rageval.io.records import Name, becomes
+from pytest_rageval.io.strict_json import limits_broken
+from pytest_rageval.model import Anchor, Edge, Json, Turn
+
+T = TypeVar("T")
+
+# ── values ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _or_none(value: T) -> T | None:
+    return value or None
+
+
+def _unless_blank(text: str) -> str | None:
+    return text if text and not text.isspace() else None
+
+
+def _once_each(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _alone(answer: str) -> tuple[str, ...]:
+    return (answer,)
+
+
+def _not_empty(group: tuple[int, ...]) -> tuple[int, ...]:
+    if group:
+        return group
+    raise ValueError("is empty; leave the group out, or name what it needs")
+
+
+_ISO_DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01])([T ]\d\d:\d\d\S{0,30})?)?)?", re.ASCII)
+
+
+def _iso_date(text: str) -> str:
+    """Dates are compared as written, so they must be ISO 8601: a year, a month, a day, or an instant."""
+    if _ISO_DATE.fullmatch(text):
+        return text
+    raise PydanticCustomError("date_type", "Input should be an ISO date")
+
+
+def _not_too_deep(value: dict[str, Json]) -> dict[str, Json]:
+    # A number of any length is kept as it is written: whoever shows the data later must not run out of stack.
+    is_deep = any(type(inner) in (dict, list) for inner in value.values())
+    if is_deep and (problem := limits_broken(value, max_bits=math.inf)):
+        raise ValueError(problem)
+    return value
+
+
+Label = Annotated[str, AfterValidator(_unless_blank)]
+"""A blank one says nothing, like an empty cell."""
+Names = tuple[Name, ...]
+SomeNames = Annotated[Names, AfterValidator(_or_none)]
+Ids = Annotated[Names, AfterValidator(_once_each)]
+"""A set that keeps its order: an id named twice is one gold."""
+SomeIds = Annotated[Ids, AfterValidator(_or_none)]
+FILLED = {"type": "string", "pattern": r"\S"}
+Answer = Annotated[Name, AfterValidator(_alone)]
+Answers = Annotated[
+    Answer | SomeNames,
+    Expects("a string or a list of strings", broken="is blank; write the answer, or leave it out"),
+]
+Grade = Annotated[float, Field(ge=-1e6, le=1e6), Expects("a number up to a million")]
+Grades = Annotated[dict[str, Grade], AfterValidator(_or_none), Expects("an object of grades by chunk id")]
+Group = Annotated[
+    tuple[Annotated[int, Field(json_schema_extra={"minimum": 0})], ...],
+    AfterValidator(_not_empty),  # `min_length` would also count the positions that cannot be read
+    Field(json_schema_extra={"minItems": 1}),
+    Expects("a list of positions, such as [0, 1]"),
+]
+Groups = Annotated[
+    tuple[Group, ...], AfterValidator(_or_none), Expects("a list of lists of positions, such as [[0, 1], [2]]")
+]
+
+# ── objects ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@becomes(Anchor)
+@dataclass(frozen=True, slots=True)
+class AnchorShape:
+    """A place in a document."""
+
+    rel_path: Annotated[Name, Field(description="Path of the document, as the system reports it.")]
+    heading_path: Annotated[
+        str, Field(description="Headings from the top, '# Setup > ## Linux'; what lies below matches too.")
+    ] = ""
+    snippets: Annotated[Names, Field(description="Passages, one of which the chunk must hold.")] = ()
+    date: (
+        Annotated[
+            str,
+            AfterValidator(_iso_date),
+            Expects("an ISO date such as '2024-05-31'"),
+            Field(description="ISO date of what the place says: 2024, 2024-05, 2024-05-31."),
+        ]
+        | None
+    ) = None
+
+
+Anchors = Annotated[
+    tuple[AnchorShape, ...],
+    AfterValidator(_or_none),
+    Expects("a list of {rel_path, heading_path}"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeShape:
+    """An edge of the graph in three parts."""
+
+    subject: Name
+    predicate: Name
+    object: Name
+
+
+_PLAIN_EDGE = re.compile(r"(\S+) -(\w+)-> (\S+)")
+
+
+def _edge(written: str | EdgeShape) -> Edge:
+    if isinstance(written, EdgeShape):
+        return Edge(written.subject.strip(), written.predicate.strip(), written.object.strip())
+    if plain := _PLAIN_EDGE.fullmatch(written):
+        return Edge(*plain.groups())  # what `Edge.parse` makes of it, in a third of the time
+    try:
+        return Edge.parse(written)
+    except ValueError:
+        raise PydanticCustomError("edge_type", "Input should be an edge") from None
+
+
+_Edge = Annotated[
+    str | EdgeShape,
+    AfterValidator(_edge),
+    Expects("an edge: 's -p-> o', 's|p|o' or {subject, predicate, object}"),
+    Field(description="'subject -predicate-> object', 'subject|predicate|object', or an object."),
+]
+Edges = Annotated[tuple[_Edge, ...], Expects("a list of edges such as 'laneige -hasProduct-> B08XYZ'")]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnShape:
+    """One earlier turn of the conversation."""
+
+    role: Annotated[Name, Field(description="user, assistant, …")]
+    text: str
+
+
+def _turn(turn: TurnShape) -> Turn:
+    return Turn(turn.role, turn.text)
+
+
+Turns = tuple[Annotated[TurnShape, AfterValidator(_turn)], ...]
+Rule = Literal["cite_newer", "acknowledge_both", "cite_both"]
+
+# ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 Cell = Literal["text", "flag", "json"]
 """How a value is written in a CSV cell."""
 
 
 class Key(NamedTuple):
-    """One key of a case file.
-
-    part  the field of EvalCase that it gives, or of Gold where `is_gold`
-    of    its type, where it is narrower than the part's, or the part is none of a case
-    """
+    """One key of a case file: the field of EvalCase that it gives, or of Gold where `is_gold`, and what it may hold."""
 
     part: str
+    is_gold: bool
+    of: Any
     about: str
     cell: Cell = "json"
-    is_gold: bool = False
-    of: Any = None
-
-    @property
-    def part_type(self) -> Any:
-        """What the part may hold."""
-        return inner_type(_GOLD if self.is_gold else CaseShape, self.part)
-
-    @property
-    def value_type(self) -> Any:
-        """What may stand at the key."""
-        return self.of or self.part_type
-
-    @property
-    def kind(self) -> type:
-        """What a value must be before it is read as its part."""
-        return object if self.of is None else list if get_origin(self.of) is tuple else str
-
-    def read(self, value: Json) -> Any:
-        """What the part gets from a value at the key, None where it says nothing; Unsound where it cannot be read."""
-        narrow = _reader(self.value_type).read(value)
-        return _reader(self.part_type).read(value) if self.of and self.part_type is not Any else narrow
 
 
-_GOLD = inner_type(CaseShape, "gold")
+def _object(name: str, keys: Mapping[str, Key]) -> Any:
+    """The type of an object that may have these keys."""
+    fields = {name: Annotated[key.of, Field(description=key.about)] for name, key in keys.items()}
+    return TypedDict(name, fields, total=False)  # type: ignore[operator]  # because its keys stand in a table
 
 
-@cache
-def _reader(of: Any) -> RecordReader[Any]:
-    return RecordReader(of)
+def _gold(part: str, of: Any, about: str, cell: Cell = "json") -> Key:
+    return Key(part, True, of, about, cell)
 
 
-def _gold(part: str, about: str, cell: Cell = "json", of: Any = None) -> Key:
-    return Key(part, about, cell, is_gold=True, of=of)
-
-
-COMMON: Mapping[str, Key] = {
-    "id": Key("id", "Unique in its file; the last part of the test's name. Absent: a hash of the line.", "text"),
-    "question": Key("question", "What the system is asked.", "text"),
-    "answerable": Key(
-        "answerable",
-        "Does the corpus hold an answer? false: the system should abstain. Default: false in the categories general "
-        "and negative without gold places or ids, else true.",
-        "flag",
-    ),
-    "category": Key(
-        "category",
-        "factual, reasoning, multi_hop, recency/conflict, general, adversarial, retrieval, synthesis, specificity, "
-        "negative, or any text.",
-        "text",
-    ),
-    "difficulty": Key("difficulty", "easy, medium, hard, or any text.", "text"),
-    "domain": Key("domain", "What the question is about, e.g. market, brand, product, metric, general.", "text"),
-    "tags": Key("tags", "Free labels, for selecting and for breakdowns."),
-    "vaults": Key("vaults", "The vaults in which the question is asked."),
-    "folders": Key("folders", "The folders in which the question is asked."),
+LIFTED: Mapping[str, Key] = {
     "requires_kg": Key(
         "requires_kg",
+        False,
+        bool,
         "Does the question need the knowledge graph? Default: true where gold holds entities or edges, else false.",
         "flag",
     ),
-    "history": Key("history", "Earlier turns of the conversation, oldest first."),
-    "contexts": Key("contexts", "Contexts given with the case, judged where the target returns none."),
-    "metadata": Key(
-        "metadata",
-        "Anything else: kept, never interpreted, but for requires_kg, domain and difficulty, which belong to the case.",
+    "domain": Key(
+        "domain", False, Label, "What the question is about, e.g. market, brand, product, metric, general.", "text"
     ),
-    "gold": Key("in_gold", "All that is known to be right.", of=dict[str, Any]),
+    "difficulty": Key("difficulty", False, Label, "easy, medium, hard, or any text.", "text"),
 }
-"""Keys that every spelling shares."""
+"""What the layers spelling writes into `metadata`, though the case has a field for it."""
 
 ANCHORS: Mapping[str, Key] = {
-    "expected_key_facts": _gold("key_facts", "Facts that a right answer states."),
-    "expected_answers": _gold("answers", "Answers any of which is right.", of=Names),
-    "gold_supports": _gold("supports", "The places that hold the answer."),
+    "expected_key_facts": _gold("key_facts", SomeNames, "Facts that a right answer states."),
+    "expected_answers": _gold("answers", SomeNames, "Answers any of which is right."),
+    "gold_supports": _gold("supports", Anchors, "The places that hold the answer."),
     "required_support_groups": _gold(
         "support_groups",
+        Groups,
         "Which of gold_supports are needed together, by 0-based position: [[0, 1], [2]] means (0 and 1) or 2.",
     ),
-    "irrelevant_supports": _gold("irrelevant_supports", "Places that look alike and must not come."),
+    "irrelevant_supports": _gold("irrelevant_supports", Anchors, "Places that look alike and must not come."),
     "recency_conflict_rule": _gold(
-        "recency_conflict_rule", "What a right answer does where the supports disagree.", "text"
+        "recency_conflict_rule", Rule, "What a right answer does where the supports disagree.", "text"
     ),
 }
 """The anchors spelling: gold is places in documents, which survive re-chunking."""
 
 REFERENCE: Mapping[str, Key] = {
-    "reference": _gold("answers", "The right answer.", "text", of=Name),
-    "tag": Key("tag", "One free label, added to the tags.", "text", of=Label),
+    "reference": _gold("answers", Answer, "The right answer.", "text"),
+    "tag": Key("tag", False, Label, "One free label, added to the tags.", "text"),
 }
 """The reference spelling: a question and the answer to compare with, one row each."""
 
 IDS: Mapping[str, Key] = {
-    "query": Key("question", "What the system is asked: another word for `question`.", "text"),
+    "query": Key("question", False, Name, "What the system is asked: another word for `question`.", "text"),
     "relevant_ids": _gold(
         "chunk_ids",
+        Ids,
         "Ids that should come; t01 matches t01, t01#2 and t01-a. Empty, with category negative: nothing may come.",
     ),
-    "irrelevant_ids": _gold("irrelevant_ids", "Ids that look alike and must not come."),
-    "reference_answer": _gold("answers", "The right answer.", "text", of=Name),
+    "irrelevant_ids": _gold("irrelevant_ids", SomeIds, "Ids that look alike and must not come."),
+    "reference_answer": _gold("answers", Answer, "The right answer.", "text"),
 }
 """The ids spelling: gold is ids of documents or chunks, matched as prefixes."""
 
 LAYERED: Mapping[str, Key] = {
-    "doc_chunk_ids": _gold("chunk_ids", "The chunks that hold the answer."),
-    "relevance": _gold("relevance", "Grades by chunk id; a chunk with a grade above 0 is relevant."),
-    "kg_entities": _gold("kg_entities", "Entities to link in the question and to find in the graph."),
-    "kg_edges": _gold("kg_edges", "Edges of the graph to find: 'laneige -hasProduct-> B08XYZ'."),
-    "concepts": _gold("concepts", "Concepts in the question; empty: none."),
-    "constraints": _gold("constraints", "Constraints in the question; empty: none."),
+    "doc_chunk_ids": _gold("chunk_ids", Ids, "The chunks that hold the answer."),
+    "relevance": _gold("relevance", Grades, "Grades by chunk id; a chunk with a grade above 0 is relevant."),
+    "kg_entities": _gold("kg_entities", Names, "Entities to link in the question and to find in the graph."),
+    "kg_edges": _gold("kg_edges", Edges, "Edges of the graph to find: 'laneige -hasProduct-> B08XYZ'."),
+    "concepts": _gold("concepts", Names, "Concepts in the question; empty: none."),
+    "constraints": _gold("constraints", Names, "Constraints in the question; empty: none."),
 }
 """Keys of `gold` that tell the layers spelling."""
 
@@ -147,25 +264,75 @@ CANONICAL: Mapping[str, Key] = {
     "chunk_ids": LAYERED["doc_chunk_ids"],
     "irrelevant_ids": IDS["irrelevant_ids"],
     "ids_are_prefixes": _gold(
-        "ids_are_prefixes", "Do the ids match chunk ids that go on with # or -? Default: false.", "flag"
+        "ids_are_prefixes", bool, "Do the ids match chunk ids that go on with # or -? Default: false.", "flag"
     ),
 }
 """Keys of `gold` that tell a canonical case."""
 
-KEYS: Mapping[str, Key] = {**COMMON, **ANCHORS, **REFERENCE, **IDS}
-"""Every key that a line may have."""
-CELLS: Mapping[str, Cell] = {name: key.cell for name, key in KEYS.items()}
 IN_GOLD: Mapping[str, Key] = {
-    "answer": _gold("answers", "The right answer, or a list any of which is right."),
+    "answer": _gold("answers", Answers, "The right answer, or a list any of which is right."),
     **LAYERED,
     **CANONICAL,
 }
 """Every key that its `gold` may have."""
-LIFTED: Mapping[str, Key] = {key: COMMON[key] for key in ("requires_kg", "domain", "difficulty")}
-"""What the layers spelling writes into `metadata`, though the case has a field for it."""
+
+Metadata: Any = Annotated[
+    with_config(ConfigDict(strict=True, extra="allow"))(_object("Metadata", LIFTED)),
+    AfterValidator(_not_too_deep),
+    WithJsonSchema({"type": "object"}),
+    Expects("an object"),
+]
+
+COMMON: Mapping[str, Key] = {
+    "id": Key(
+        "id", False, Name, "Unique in its file; the last part of the test's name. Absent: a hash of the line.", "text"
+    ),
+    "question": Key("question", False, Name, "What the system is asked.", "text"),
+    "answerable": Key(
+        "answerable",
+        False,
+        bool,
+        "Does the corpus hold an answer? false: the system should abstain. Default: false in the categories general "
+        "and negative without gold places or ids, else true.",
+        "flag",
+    ),
+    "category": Key(
+        "category",
+        False,
+        Label,
+        "factual, reasoning, multi_hop, recency/conflict, general, adversarial, retrieval, synthesis, specificity, "
+        "negative, or any text.",
+        "text",
+    ),
+    "difficulty": LIFTED["difficulty"],
+    "domain": LIFTED["domain"],
+    "tags": Key("tags", False, Names, "Free labels, for selecting and for breakdowns."),
+    "vaults": Key("vaults", False, tuple[str, ...], "The vaults in which the question is asked."),
+    "folders": Key("folders", False, tuple[str, ...], "The folders in which the question is asked."),
+    "requires_kg": LIFTED["requires_kg"],
+    "history": Key("history", False, Turns, "Earlier turns of the conversation, oldest first."),
+    "contexts": Key(
+        "contexts", False, tuple[str, ...], "Contexts given with the case, judged where the target returns none."
+    ),
+    "metadata": Key(
+        "metadata",
+        False,
+        Metadata,
+        "Anything else: kept, never interpreted, but for requires_kg, domain and difficulty, which belong to the case.",
+    ),
+    "gold": Key("in_gold", False, _object("InGold", IN_GOLD), "All that is known to be right."),
+}
+"""Keys that every spelling shares."""
+
+KEYS: Mapping[str, Key] = {**COMMON, **ANCHORS, **REFERENCE, **IDS}
+"""Every key that a line may have."""
+CELLS: Mapping[str, Cell] = {name: key.cell for name, key in KEYS.items()}
+Line = _object("Line", KEYS)
+"""The type of a line."""
 
 
-def spelling_of(line_keys: Collection[str], in_gold: Collection[str]) -> tuple[str, ...]:
+@lru_cache(maxsize=512)
+def spelling_of(line_keys: tuple[str, ...], in_gold: tuple[str, ...]) -> tuple[str, ...]:
     """The spellings that a line combines, by the keys of the line and of its `gold` that are there and not null: none,
     one or several of anchors, reference, ids, layers, canonical.
 

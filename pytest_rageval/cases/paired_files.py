@@ -8,8 +8,7 @@ from pathlib import Path
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.discovery import REFERENCES, SUFFIXES, holds_references
-from pytest_rageval.cases.keys import Cell
-from pytest_rageval.cases.shapes import Label
+from pytest_rageval.cases.keys import Cell, Label
 from pytest_rageval.io.expected import known_keys
 from pytest_rageval.io.json_lines import JsonRow, json_rows
 from pytest_rageval.io.lines import read_lines

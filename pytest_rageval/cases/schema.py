@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_rageval.cases.keys import IN_GOLD, KEYS, Key
-from pytest_rageval.io.records import schemas_of
+from pydantic import TypeAdapter
+
+from pytest_rageval.cases.keys import FILLED, KEYS, AnchorShape, Line
 from pytest_rageval.model import Json
 
 
 def case_schema() -> dict[str, Json]:
     """JSON Schema (draft 2020-12) of one line. What ties lines or fields together is checked by loading alone."""
-    keys: dict[str, Key] = {**KEYS, **{f"gold.{name}": key for name, key in IN_GOLD.items()}}
-    schemas, definitions = schemas_of({name: key.value_type for name, key in keys.items()})
-    properties = {name: _nullable(_tidy(schemas[name]), key.about) for name, key in keys.items()}
-    in_gold = {name: properties.pop(f"gold.{name}") for name in IN_GOLD}
-    gold = {"type": "object", "additionalProperties": False, "properties": in_gold}
+    line = TypeAdapter(Line).json_schema()
+    definitions = {_short(name): _tidy(schema) for name, schema in line.pop("$defs").items()}
+    definitions["anchor"]["description"] = AnchorShape.__doc__
+    gold = definitions.pop("ingold") | {"description": KEYS["gold"].about}
+    tidy = _tidy(line)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "RAG evaluation case",
         "description": "One question and all that is known to be right about it. null equals absent.",
-        "type": "object",
-        "additionalProperties": False,
-        "properties": properties | {"gold": _nullable(gold, KEYS["gold"].about)},
-        "anyOf": [{"required": [name], "properties": {name: schemas[name]}} for name in ("question", "query")],
-        "$defs": {_short(name): _tidy(schema) for name, schema in definitions.items()},
+        **tidy,
+        "properties": tidy["properties"] | {"gold": _nullable(gold)},
+        "anyOf": [{"required": [name], "properties": {name: FILLED}} for name in ("question", "query")],
+        "$defs": definitions,
     }
 
 
@@ -54,9 +54,8 @@ def _short(name: str) -> str:
     return f"{above}{slash}{last.removesuffix('Shape').lower()}"
 
 
-def _nullable(schema: Mapping[str, Json], about: str = "") -> dict[str, Json]:
-    described = {"description": about} if about else {}
-    described |= {"description": schema["description"]} if "description" in schema and not about else {}
+def _nullable(schema: Mapping[str, Json]) -> dict[str, Json]:
+    described = {key: schema[key] for key in ("description",) if key in schema}
     rest = {key: inner for key, inner in schema.items() if key != "description"}
     if "enum" in rest:
         return {**described, "enum": [*rest["enum"], None]}

@@ -26,7 +26,7 @@ from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.plan import own_rubrics
 from pytest_rageval.render.html.calibration_page import calibration_page
-from pytest_rageval.render.text.calibration_lines import calibration_lines
+from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.tools.calibrate import BETTER, Calibration, Unlabelled, unlabelled_of
@@ -42,6 +42,7 @@ from pytest_rageval.tools.judged_labels import (
     observations_of,
 )
 from pytest_rageval.tools.labels import Label, read_labels
+from pytest_rageval.views.calibration import calibration_view
 
 
 @click.command()
@@ -98,7 +99,8 @@ def calibrate(
         echo_json(result.as_mapping(), ["rageval judge-check"] if result.errors else ())
     else:
         width = shutil.get_terminal_size().columns
-        click.echo("\n".join(calibration_lines(result, width=width, show_texts=show_texts)))
+        for line in view_lines(calibration_view(result, show_texts=show_texts), max(width, 40)):
+            click.echo(line.text)
     raise SystemExit(1 if result.errors else 0)
 
 

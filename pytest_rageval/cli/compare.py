@@ -21,6 +21,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.text import printable
+from pytest_rageval.views.comparison import comparison_view
 
 FORMATS = ("terminal", "markdown", "html", "json")
 MOST_NEXT = 5
@@ -74,12 +75,12 @@ def rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured: 
     if form == "json":
         return json_text(content, sort_keys=True) + "\n"
     if form == "markdown":
-        from pytest_rageval.render.markdown.comparison_markdown import comparison_markdown
+        from pytest_rageval.render.markdown.view_markdown import view_markdown
 
-        return comparison_markdown(content)
-    from pytest_rageval.render.text.comparison_terminal import comparison_lines
+        return view_markdown(comparison_view(content))
+    from pytest_rageval.render.text.view_text import view_lines
 
-    lines = comparison_lines(content, width=width)
+    lines = view_lines(comparison_view(content), width)
     return "".join(_styled(line.text, line.style, is_coloured=is_coloured) + "\n" for line in lines)
 
 

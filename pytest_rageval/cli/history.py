@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
-from rich.cells import cell_len
 
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.config.project import find_project
 from pytest_rageval.export.formats import Cell, csv_line
-from pytest_rageval.model import Json
-from pytest_rageval.numbers import NO_VALUE, change, score_text
-from pytest_rageval.render.text.columns import aligned, blocks, shortened
+from pytest_rageval.render.text.columns import shortened
+from pytest_rageval.render.text.view_text import table_width, view_lines
 from pytest_rageval.runs.aggregate import OUTCOMES
-from pytest_rageval.runs.config_diff import SettingChange, setting_text
 from pytest_rageval.runs.history import PastRun, Skipped, by_dataset, check_metrics, read_history
-from pytest_rageval.text import counted, printable
+from pytest_rageval.text import printable
+from pytest_rageval.views.history import change_words, history_view, runs_table
 
-OWN_NAME = re.compile(r"\d{8}_\d{6}(_\d+)?")
-"""What a run is called where it was given no name: the time says nothing more then."""
-COUNTS = ("passed", "failed", "error")
-KNOWN = "xfailed"
-"""Known failures: a column only where a run has some."""
-CHARTED = 12
-"""Runs of a chart at most: it may not widen its column by much."""
-BARS = "▁▂▃▄▅▆▇█"
 WATCHED = ("recall_any@k", "recall_all@k", "mrr", "scope_miss", "groundedness", "correctness", "abstention_accuracy",
            "citation_recall", "key_fact_recall", "hallucinated", "error_rate")  # fmt: skip
 """Metrics of the table where none is asked for, as far as there is room and any run has them."""
-WIDEST = 32
 LINE = 500
 
 
@@ -62,79 +50,16 @@ def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str 
         click.echo(f"{printable(str(folder / 'runs'))} holds no finished runs")
     else:
         width = shutil.get_terminal_size().columns
-        for line in _tables(shown, metrics or _fitting(shown, width), width):
-            click.echo(line)
-
-
-# ── table ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _tables(runs: Sequence[PastRun], metrics: Sequence[str], width: int) -> Iterator[str]:
-    for number, group in enumerate(by_dataset(runs)):
-        if number:
-            yield ""
-        version = _value(group[-1].dataset_version)
-        yield f"cases of version {version}: {counted(len(group), 'run')}"
-        yield from _table(group, metrics, width)
-
-
-def _table(runs: Sequence[PastRun], metrics: Sequence[str], width: int) -> Iterator[str]:
-    """The runs of one dataset; below each what was changed, at the end how far the complete ones have come, as a figure
-    and as a chart. Columns that have no room stand below, under the same names."""
-    for number, block in enumerate(blocks(_rows(runs, metrics), width - 2)):
-        head, *lines = aligned(block, indent="  ")
-        yield from ["", head] if number else [head]
-        for line, run in zip(lines, runs, strict=False):
-            yield line
-            notes = [*(["partial"] if run.is_partial else []), *map(_change, run.changes)]
-            if notes and not number:
-                yield f"      {'; '.join(notes)}"
-        yield from lines[len(runs) :]
-
-
-def _rows(runs: Sequence[PastRun], metrics: Sequence[str]) -> list[list[str]]:
-    has_names = not all(OWN_NAME.fullmatch(run.run_id) for run in runs)
-    counts = {name: name for name in COUNTS}
-    if any(run.outcomes.get(KNOWN) for run in runs):
-        counts[KNOWN] = "known"
-    rows = [["run", "ended (UTC)", *counts.values(), "overall", *map(printable, metrics)]]
-    rows += [_row(run, counts, metrics) for run in runs]
-    complete = [run for run in runs if not run.is_partial]
-    values = [[run.overall for run in complete], *([run.value(name) for run in complete] for name in metrics)]
-    blank = [""] * (1 + len(counts))
-    if len(complete) > 1:
-        rows.append(["first to last", *blank, *map(_way, values)])
-    if len(complete) > 2:
-        rows.append([f"last {min(len(complete), CHARTED)} runs", *blank, *map(_chart, values)])
-    return rows if has_names else [[first, *others] for first, _, *others in rows]
-
-
-def _row(run: PastRun, names: Iterable[str], metrics: Sequence[str]) -> list[str]:
-    counts = [str(run.outcomes.get(name, 0)) for name in names]
-    values = [score_text(run.value(name)) for name in metrics]
-    ended = run.timestamp[:16].replace("T", " ")
-    return [shortened(printable(run.run_id), WIDEST), ended, *counts, score_text(run.overall), *values]
-
-
-def _way(values: Sequence[float | None]) -> str:
-    """How far it is from the first value to the last."""
-    numbers = [value for value in values if value is not None]
-    return change(numbers[-1] - numbers[0]) if len(numbers) > 1 else NO_VALUE
-
-
-def _chart(values: Sequence[float | None]) -> str:
-    """The last values as bars between the least and the greatest of them; a dot where a run has none."""
-    shown = values[-CHARTED:]
-    numbers = [value for value in shown if value is not None]
-    low, high = min(numbers, default=0.0), max(numbers, default=0.0)
-    step = (high - low) / (len(BARS) - 1)
-    middle = BARS[len(BARS) // 2]
-    return "".join("·" if each is None else BARS[round((each - low) / step)] if step else middle for each in shown)
+        names = metrics or _fitting(shown, width)
+        for number, group in enumerate(by_dataset(shown)):
+            click.echo("\n" * bool(number), nl=False)
+            for shown_line in view_lines(history_view(group, names), width):
+                click.echo(shown_line.text)
 
 
 def _fitting(runs: Sequence[PastRun], width: int) -> list[str]:
-    """As many of the watched metrics as a line has room for."""
-    room = width - cell_len(aligned(_rows(runs, ()), indent="  ")[0])
+    """Return as many of the watched metrics as a line has room for."""
+    room = width - table_width(runs_table(runs, ()))
     names = []
     for name in WATCHED:
         if any(run.value(name) is not None for run in runs):
@@ -143,18 +68,6 @@ def _fitting(runs: Sequence[PastRun], width: int) -> list[str]:
                 break
             names.append(name)
     return names
-
-
-def _change(setting: SettingChange) -> str:
-    """`k 5→10`, or what was added to a list and taken from it."""
-    if isinstance(setting.before, list) and isinstance(setting.after, list):
-        parts = [*(f"+{_value(item)}" for item in setting.after), *(f"-{_value(item)}" for item in setting.before)]
-        return f"{_value(setting.name)} {' '.join(parts)}"
-    return f"{_value(setting.name)} {_value(setting.before)}→{_value(setting.after)}"
-
-
-def _value(value: Json) -> str:
-    return shortened(setting_text(value), WIDEST)
 
 
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -193,4 +106,4 @@ def _csv(runs: Sequence[PastRun], metrics: Sequence[str]) -> Iterator[str]:
         cells: list[Cell] = [run.run_id, run.timestamp, run.dataset_version, run.dataset_hash, run.is_partial]
         cells += [run.total, *(run.outcomes.get(name, 0) for name in OUTCOMES)]
         cells += [run.overall, *(run.value(name) for name in names)]
-        yield csv_line([*cells, "; ".join(map(_change, run.changes)), run.description])
+        yield csv_line([*cells, "; ".join(map(change_words, run.changes)), run.description])

@@ -30,6 +30,7 @@ from pytest_rageval.cli.options import (
 from pytest_rageval.cli.pipeline import Elsewhere, Ended, Pipeline, prepare_unjudged, resume_command
 from pytest_rageval.cli.screen import Screen
 from pytest_rageval.cli.stored_run import show
+from pytest_rageval.config.options import kind_of
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import JudgeUnavailable, RagevalError, SettingsError
@@ -243,7 +244,7 @@ def _why_no_case(prepared: Prepared, wanted: Wanted) -> str:
 def _target(prepared: Prepared, cases: CaseSelection) -> Target:
     """The target, which can answer; a dry run looks at files of answers only."""
     target = make_target(prepared.project)
-    if not prepared.settings.dry_run or (prepared.settings.target or "").startswith("answers:"):
+    if not prepared.settings.dry_run or kind_of(prepared.settings.target or "").is_checkable:
         check_can_answer(prepared, target, cases.cases)
     return target
 

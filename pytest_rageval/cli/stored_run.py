@@ -18,9 +18,10 @@ from pytest_rageval.finish import Finished
 from pytest_rageval.plan import Plan
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
-from pytest_rageval.render.text.summary_terminal import summary
+from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
+from pytest_rageval.views.run import run_view
 
 F = TypeVar("F", bound=Callable[..., object])
 COLOURS = frozenset({"green", "red", "yellow"})
@@ -70,9 +71,9 @@ def end(finished: Finished, plan: Plan, baseline: Path) -> NoReturn:
 def show(finished: Finished, plan: Plan, worded: Callable[[str], str] = str) -> int:
     """Show what a run comes to, each line as `worded` makes it, and return its exit code."""
     width = shutil.get_terminal_size().columns
-    for line in summary(finished.metrics, finished.rows, width=width, verbose=False):
+    for line in view_lines(run_view(finished.metrics, finished.rows), width):
         colour = line.style if line.style in COLOURS else None
-        click.secho(worded(printable(line.text)), fg=colour, bold=line.style == "bold")
+        click.secho(worded(line.text), fg=colour, bold=line.style == "bold")
     for note in finished.notes:
         click.secho(worded(printable(note)), fg="yellow")
     for test in gate_tests(finished, plan):

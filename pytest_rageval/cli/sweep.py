@@ -20,13 +20,14 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import Prepared
 from pytest_rageval.render.html.sweep_page import SWEEP_PAGE, write_sweep_page
 from pytest_rageval.render.run_reports import write_all_reports
-from pytest_rageval.render.text.sweep_terminal import caveats, difference_sentence, sweep_lines
+from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.sweep.bench import Bench
 from pytest_rageval.tools.sweep.grid import FULL, INDEXING, QUICK, parse_grid
 from pytest_rageval.tools.sweep.ranking import parse_weights, sampled
 from pytest_rageval.tools.sweep.results_file import SweepFile, SweepRequest
 from pytest_rageval.tools.sweep.sweep import Probes, Sweep, run_sweep
+from pytest_rageval.views.sweep import caveats, difference_sentence, sweep_view
 
 SETTINGS = ("target", "k", "folder_mode", "params", "timeout", "concurrency", "reports")
 """Options of a run that a sweep takes as well."""
@@ -182,7 +183,7 @@ def _next(swept: Sweep) -> Iterator[str]:
 
 
 def _text(swept: Sweep, file: SweepFile, cases: list[EvalCase], chosen: list[EvalCase]) -> str:
-    lines = [*sweep_lines(swept, width=shutil.get_terminal_size().columns)]
+    lines = [line.text for line in view_lines(sweep_view(swept), shutil.get_terminal_size().columns)]
     if len(chosen) < len(cases):
         lines.append(f"on a sample of {len(chosen)} of {counted(len(cases), 'case')}")
     lines += [f"results: {file.path}", f"page:    {file.folder / SWEEP_PAGE}", ""]

@@ -6,7 +6,6 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.comparison_words import case_id
 from pytest_rageval.comparison.filter_language import (
     CHANGES,
     DECIMALS,
@@ -73,6 +72,11 @@ def filtered_keys(run: StoredRun, expression: str, option: str) -> frozenset[str
 
 
 # ── what is asked of a case ───────────────────────────────────────────────────────────────────────────────────
+
+
+def case_id(key: str) -> str:
+    """Return the part of a case key by which people know the case."""
+    return key.partition("::")[2] or key
 
 
 def case_file(key: str) -> str:

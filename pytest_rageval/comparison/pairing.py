@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_rageval.comparison.baseline import Baseline
 from pytest_rageval.comparison.case_diff import Record, detail, records_of
-from pytest_rageval.comparison.comparison_words import comparison_notes
+from pytest_rageval.comparison.comparison_notes import comparison_notes
 from pytest_rageval.comparison.pair_verdict import pair_verdict
 from pytest_rageval.comparison.side import Side
 from pytest_rageval.comparison.verdict_sentence import RunVerdict

@@ -1,9 +1,12 @@
-"""The options that change from run to run, declared once: pytest offers them with a prefix, the command without."""
+"""The options that change from run to run, declared once: pytest offers them with a prefix, the command without.
+
+And the kinds of targets: how each is spelt, and what is known of every target of the kind before it is made.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Kind = Literal["text", "number", "whole", "flag", "many"]
 
@@ -39,11 +42,57 @@ class Option:
         return arguments | {"metavar": self.metavar}
 
 
+class TargetKind(NamedTuple):
+    """One kind of target.
+
+    names          what stands before the colon
+    syntax, short  how messages spell it, and how the help does
+    form           the choice on the browser's form under which it stands
+    source         where its answers come from
+    is_over_http   it is asked at a host, to which a connection can be tried
+    is_open        it runs no code and reads no file of this machine: the browser may name it
+    is_checkable   it can be checked without asking anything, also in a dry run
+    """
+
+    names: tuple[str, ...]
+    syntax: str
+    short: str
+    form: str = "python"
+    source: str = "asked"
+    is_over_http: bool = False
+    is_open: bool = True
+    is_checkable: bool = False
+
+
+HTTP = TargetKind(("http", "https"), "http(s)://HOST[:PORT]", "http://HOST", form="http", is_over_http=True)
+PYTHON = TargetKind((), "package.module:callable", "module:callable", is_open=False)
+"""Of any other name: an object of the project, or the target of a plug-in."""
+KINDS_OF_TARGETS = (
+    TargetKind(("demo",), "demo", "demo", form="demo"),
+    HTTP,
+    TargetKind(("openai",), "openai:MODEL[@URL]", "openai:MODEL@URL", form="chat", is_over_http=True),
+    TargetKind(("ollama",), "ollama:MODEL[@URL]", "ollama:MODEL@URL", form="chat", is_over_http=True),
+    PYTHON,
+    TargetKind(("asgi",), "asgi:package.module:app", "asgi:module:app", is_open=False),
+    TargetKind(
+        ("answers",), "answers:FILE[#SYSTEM]", "answers:FILE",
+        source="uploaded answers", is_open=False, is_checkable=True,
+    ),
+    TargetKind(("run",), "run:RUN_ID", "run:ID", source="recorded answers"),
+)  # fmt: skip
+SPELLINGS = ", ".join(kind.syntax for kind in KINDS_OF_TARGETS)
+_BY_NAME = {name: kind for kind in KINDS_OF_TARGETS for name in kind.names}
+
+
+def kind_of(spec: str) -> TargetKind:
+    """The kind of the target that a spelling names."""
+    return _BY_NAME.get(spec.partition(":")[0], PYTHON)
+
+
 OPTIONS: tuple[Option, ...] = (
     Option(
         "target",
-        "System under test: demo, http://HOST, openai:MODEL@URL, ollama:MODEL@URL, module:callable, "
-        "asgi:module:app, answers:FILE, run:ID.",
+        f"System under test: {', '.join(kind.short for kind in KINDS_OF_TARGETS)}.",
         metavar="SPEC",
     ),
     Option("k", "How many chunks count: the cut-off of every metric named without one (default: 5).", "whole", "N"),

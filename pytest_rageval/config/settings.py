@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -33,6 +33,10 @@ RESERVED_PARAMS = {"question": "it is the case's", "history": "it is the case's"
                    "rerank_lexical_weight": "set rerank_lexical_weight"}  # fmt: skip
 ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_REPORTS": "reports"}
 """Variables by the setting that each of them stands for."""
+T = TypeVar("T")
+_CANNOT_CHANGE_RESULTS = object()
+Operational = Annotated[T, _CANNOT_CHANGE_RESULTS]
+"""A setting of how a run goes about it, which cannot change its results."""
 _REGRESSION = 'a table such as { metric = "mrr", max_drop = 0.05 }'
 
 
@@ -47,21 +51,23 @@ class Settings(Frozen):
     judge_temperature: float = Field(0.0, ge=0, le=2, allow_inf_nan=False)
     judge_repeats: int = Field(1, ge=1, le=99)
     """How often each rubric is put to the judge; the median counts."""
-    judge_concurrency: int = Field(8, ge=1, le=1000)
-    judge_requests_per_minute: Positive | None = None
-    judge_tokens_per_minute: Positive | None = None
-    judge_options: JudgeOptions = JudgeOptions()
-    judge_name: str | None = Field(None, min_length=1, max_length=200)
+    judge_concurrency: Operational[int] = Field(8, ge=1, le=1000)
+    judge_requests_per_minute: Operational[Positive | None] = None
+    judge_tokens_per_minute: Operational[Positive | None] = None
+    judge_options: Operational[JudgeOptions] = JudgeOptions()
+    judge_name: Operational[str | None] = Field(None, min_length=1, max_length=200)
     """What the judge's server is called, in place of host and path: who shares a cache gives it the same name."""
-    judge_cache: Literal["use", "refresh", "off", "replay"] = "use"
-    max_cost: Weight | None = None
+    judge_cache: Operational[Literal["use", "refresh", "off", "replay"]] = "use"
+    max_cost: Operational[Weight | None] = None
     """US dollars after which no new judgement is asked for."""
     rubrics: str | None = None
     """Folder of rubric files of the project's own, relative to the root directory."""
-    reports: str = "reports"
+    reports: Operational[str] = "reports"
     notes: str | None = None
     """Folder of the notes that the system answers from, relative to the root directory: for labelling and the audit."""
-    cases: Annotated[tuple[str, ...], Expects('a list of globs, as in ["evalcases/**/*.jsonl"]')] = DEFAULT_CASES
+    cases: Operational[Annotated[tuple[str, ...], Expects('a list of globs, as in ["evalcases/**/*.jsonl"]')]] = (
+        DEFAULT_CASES
+    )
     k: int = Field(5, ge=1, le=10_000)
     folder_mode: Literal["off", "on", "on_with_fallback"] | None = None
     rerank_vector_weight: Weight | None = None
@@ -69,26 +75,26 @@ class Settings(Frozen):
     params: Mapping[str, Any] = Field(default_factory=dict)
     versions: Versions = Versions()
     """What the project says of its system; where that reports a version, the reported one counts."""
-    origin: Origin | None = None
-    headers: Mapping[str, str] = Field(default_factory=dict)
-    timeout: Positive = 120.0
-    retries: int = Field(2, ge=0, le=20)
-    concurrency: int = Field(16, ge=1, le=1000)
-    adaptive_concurrency: bool = True
+    origin: Operational[Origin | None] = None
+    headers: Operational[Mapping[str, str]] = Field(default_factory=dict)
+    timeout: Operational[Positive] = 120.0
+    retries: Operational[int] = Field(2, ge=0, le=20)
+    concurrency: Operational[int] = Field(16, ge=1, le=1000)
+    adaptive_concurrency: Operational[bool] = True
     """Are fewer calls in flight while the system refuses some?"""
-    look_ahead: int | None = Field(None, ge=1)
-    max_line_bytes: int = Field(4 * 2**20, ge=1024)
-    max_response_bytes: int = Field(16 * 2**20, ge=1024)
-    known_failures: Literal["fail", "ratchet", "report"] = "fail"
+    look_ahead: Operational[int | None] = Field(None, ge=1)
+    max_line_bytes: Operational[int] = Field(4 * 2**20, ge=1024)
+    max_response_bytes: Operational[int] = Field(16 * 2**20, ge=1024)
+    known_failures: Operational[Literal["fail", "ratchet", "report"]] = "fail"
     gold_by: Literal["anchors", "ids"] = "anchors"
-    save_traces: bool = True
-    report: bool = True
-    report_json: bool = True
+    save_traces: Operational[bool] = True
+    report: Operational[bool] = True
+    report_json: Operational[bool] = True
     """Are report.html and report.json written at the end of a run?"""
     enabled: Annotated[tuple[str, ...], Expects('a list of metrics and layers, as in ["retrieval", "mrr"]')] | None = (
         None
     )
-    skipped: tuple[str, ...] = ()
+    skipped: Operational[tuple[str, ...]] = ()
     """Layers that are not scored, by code or title."""
     ontology: Annotated[OneOrMore, Expects("a path or a list of paths")] | None = None
     """One TOML or JSON file, or the `.ttl` files of RDF with SHACL shapes, relative to the root directory."""
@@ -97,29 +103,39 @@ class Settings(Frozen):
     gate: tuple[str, ...] = ()
     """Gates of the command line: they replace the table's gates of the same metric."""
     abstention: Abstention = Abstention()
-    regression: Annotated[
-        tuple[Annotated[Regression | str, Expects(_REGRESSION)], ...], Expects(f"a list, each of them {_REGRESSION}")
+    regression: Operational[
+        Annotated[
+            tuple[Annotated[Regression | str, Expects(_REGRESSION)], ...],
+            Expects(f"a list, each of them {_REGRESSION}"),
+        ]
     ] = ()
-    tolerated: tuple[str, ...] = ()
+    tolerated: Operational[tuple[str, ...]] = ()
     """Regression gates of the command line: they replace those of the same metric."""
     weights: Mapping[str, Weight] = Field(default_factory=dict)
-    baseline: str | None = None
-    update_baseline: bool = False
-    force: bool = False
-    allow_regressions: bool = False
-    ignore_invariants: bool = False
+    baseline: Operational[str | None] = None
+    update_baseline: Operational[bool] = False
+    force: Operational[bool] = False
+    allow_regressions: Operational[bool] = False
+    ignore_invariants: Operational[bool] = False
     retrieval_only: bool = False
-    allow_partial: bool = False
+    allow_partial: Operational[bool] = False
     repeat: int = Field(1, ge=1, le=1000)
-    shard: str | None = None
-    resume: str | None = None
-    run_id: str | None = None
-    description: str | None = None
+    shard: Operational[str | None] = None
+    resume: Operational[str | None] = None
+    run_id: Operational[str | None] = None
+    description: Operational[str | None] = None
     web_allows: Annotated[tuple[str, ...], Expects('a list, as in ["shop.bot:ask"]')] = ()
     """Targets and judges that run code or read files of this machine and that the browser may name all the same."""
-    store_full_text: bool = False
-    redact: bool = False
-    dry_run: bool = False
+    store_full_text: Operational[bool] = False
+    redact: Operational[bool] = False
+    dry_run: Operational[bool] = False
+
+    def deciding(self) -> dict[str, Any]:
+        """The settings that can change results, as JSON."""
+        fields = type(self).model_fields.items()
+        return self.model_dump(
+            mode="json", exclude={name for name, field in fields if _CANNOT_CHANGE_RESULTS in field.metadata}
+        )
 
     @property
     def ask_params(self) -> dict[str, Any]:

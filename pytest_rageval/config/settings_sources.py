@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pytest_rageval.config.files import read_table
-from pytest_rageval.config.options import OPTIONS, Option
+from pytest_rageval.config.options import HTTP, OPTIONS, Option, kind_of
 from pytest_rageval.config.settings import ENVIRONMENT, RESERVED_PARAMS, Settings
 from pytest_rageval.config.tables import Regression, Versions
 from pytest_rageval.errors import SettingsError
@@ -104,7 +104,7 @@ def _target_table(place: str, table: Mapping[str, Any], problems: list[str]) -> 
 
 
 def _is_url(target: str | None) -> bool:
-    return target is not None and target.startswith(("http:", "https:"))
+    return target is not None and ":" in target and kind_of(target) is HTTP
 
 
 def tuples_of(value: Any) -> Any:

@@ -24,6 +24,8 @@ class Flaw(NamedTuple):
     is_missing: bool = False
     is_branch: bool = False
     """One of several types that the value might have had."""
+    breaks_rule: bool = False
+    """The value is of the right kind."""
 
 
 Shown = Callable[[Path, Json], str]
@@ -41,6 +43,28 @@ def flaws_of(error: ValidationError, record: Json, of: Any, shown: Shown = lambd
     return [flaw for flaw in flaws if not (flaw.is_missing and flaw.path in mistyped)]
 
 
+def mended(error: ValidationError, record: Json, of: Any, *, takes_whole_floats: bool) -> Json:
+    """The refused record without the nulls that stand where a key may be absent, and with 3.0 as 3 if that is asked."""
+    for details in error.errors(include_url=False, include_context=False, include_input=False):
+        place = _follow(details["loc"], record, of)
+        above = _follow(place.path[:-1], record, of)
+        is_float = details["type"] == "int_type" and isinstance(place.value, float)
+        if place.value is None and place.path and place.path[-1] in known_keys(above.of):
+            record = _replaced(record, place.path, ...)
+        elif is_float and takes_whole_floats and place.value.is_integer():
+            record = _replaced(record, place.path, int(place.value))
+    return record
+
+
+def _replaced(record: Any, path: Path, value: Any) -> Json:
+    """The record with another value at a path; without that key where the value is `...`."""
+    key, *inner = path
+    value = _replaced(record[key], tuple(inner), value) if inner else value
+    if isinstance(record, Mapping):
+        return {name: value if name == key else old for name, old in record.items() if value is not ... or name != key}
+    return [value if position == key else item for position, item in enumerate(record)]
+
+
 _UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
 _MISSING = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
 
@@ -54,7 +78,9 @@ def _flaw(details: Mapping[str, Any], record: Json, of: Any, shown: Shown) -> Fl
             return Flaw(path, known=known_keys(parent.of), is_unknown=True, is_branch=parent.is_branch)
         return Flaw(path, is_missing=True, is_branch=parent.is_branch)
     place = _follow(steps, record, of)
-    return Flaw(place.path, _message(details, place, shown), is_branch=place.is_branch)
+    return Flaw(
+        place.path, _message(details, place, shown), is_branch=place.is_branch, breaks_rule=_is_of_kind(details["type"])
+    )
 
 
 class _Place(NamedTuple):
@@ -83,11 +109,10 @@ def _message(details: Mapping[str, Any], place: _Place, shown: Shown) -> str:
     kind, of = details["type"], place.of
     if kind == "value_error":
         return str(details["ctx"]["error"])
-    is_of_kind = not (kind.endswith(("_type", "_parsing", "_from_float")) or kind == "literal_error")
-    if is_of_kind and expects(of).broken:
+    if _is_of_kind(kind) and expects(of).broken:
         return expects(of).broken
     value = "an empty list" if kind == "too_short" and not place.value else shown(place.path, place.value)
-    if kind == "finite_number":
+    if kind == "finite_number" and not isinstance(place.value, int):
         return f"is {value}, expected a finite number"
     names = [choice for choice in choices(of) if isinstance(choice, str)]
     is_name = isinstance(place.value, str) and bool(names)
@@ -95,11 +120,19 @@ def _message(details: Mapping[str, Any], place: _Place, shown: Shown) -> str:
     return f"is {value}, expected {type_in_words(of)}" + (f"; did you mean {close!r}?" if close else "")
 
 
+def _is_of_kind(problem: str) -> bool:
+    return not (problem.endswith(("_type", "_parsing", "_from_float")) or problem == "literal_error")
+
+
 def _without_branches(flaws: Collection[Flaw]) -> list[Flaw]:
-    """Of a value that might have had several types, what is wrong with it inside one of them, else with it as such."""
+    """Of a value that might have had several types, what is wrong with it inside one of them, else with it as such.
+
+    A rule that it breaks as one of them goes before its not being another.
+    """
     kept: dict[tuple[Path, str], Flaw] = {(flaw.path, flaw.message): flaw for flaw in flaws}
     around = {flaw.path[:length] for flaw in flaws for length in range(len(flaw.path)) if flaw.is_branch}
-    return [flaw for flaw in kept.values() if not (flaw.is_branch and flaw.path in around)]
+    around |= {flaw.path for flaw in flaws if flaw.breaks_rule}
+    return [flaw for flaw in kept.values() if flaw.breaks_rule or not (flaw.is_branch and flaw.path in around)]
 
 
 class _Order:

@@ -10,26 +10,23 @@ a number is no string, true is no 1, and null equals absent.
 
     LABELS = RecordReader(Label)                      # nothing is built before the first record
     LABELS.read(parse('{"id": "a", "scor": 3}'))      # Unsound: scor is not a known key; did you mean 'score'?
-
-Where a reader `keeps_unknown`, a type with a field `extra` keeps there what it does not know: in an answer of somebody
-else's system that is no mistake.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Generic, TypeVar, cast
 
-from pydantic import Field, TypeAdapter, ValidationError
-from pydantic_core import CoreSchema, PydanticCustomError, SchemaValidator
-from pydantic_core.core_schema import no_info_before_validator_function
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, PydanticSerializationError, to_json
+from typing_extensions import TypeAliasType
 
-from pytest_rageval.io.expected import EXTRA, Expects
-from pytest_rageval.io.flaws import flaws_of
-from pytest_rageval.io.messages import Findings, Unsound
-from pytest_rageval.model import NOTHING, Json
+from pytest_rageval.io.expected import Expects
+from pytest_rageval.io.flaws import flaws_of, mended
+from pytest_rageval.io.messages import Finding, Findings, Unsound
+from pytest_rageval.io.strict_json import MAX_DEPTH, limits_broken
+from pytest_rageval.model import Json
 
 T = TypeVar("T")
 
@@ -43,84 +40,68 @@ Name = Annotated[
 """A string that is not blank."""
 
 
-def becomes(made: type) -> Callable[[type[T]], type[T]]:
-    """Decorates a dataclass that only declares how another one is read: it has the fields of `made`, more strictly."""
-
-    def mark(declared: type[T]) -> type[T]:
-        _BECOMES[declared] = made
-        return declared
-
-    return mark
-
-
-_BECOMES: dict[type, type] = {}
-
-
 class RecordReader(Generic[T]):
     """Reads JSON values as one type.
 
-    remedy         says what to do with a key of the record itself that nobody knows
-    elsewhere      names worth suggesting for one beside the record's own
-    parts          core schemas that read all values of a type in place of pydantic's own
-    keeps_unknown  types with a field `extra` keep there what they do not know
-    skips_unknown  keys that nobody knows are passed over
+    remedy             what to do with a key of the record itself that nobody knows and that is close to none
+    meaning            says of such a key what it is elsewhere, if anything: that goes first
+    elsewhere          names worth suggesting for one beside the record's own
+    takes_whole_floats 3.0 is a whole number
     """
 
     def __init__(
         self,
         of: Any,
-        remedy: Callable[[str], str] | None = None,
+        remedy: str = "",
+        meaning: Callable[[str], str] = lambda _: "",
         elsewhere: Collection[str] = (),
-        parts: Mapping[Any, CoreSchema] = NOTHING,
         *,
-        keeps_unknown: bool = False,
-        skips_unknown: bool = False,
+        takes_whole_floats: bool = False,
     ) -> None:
         self._of = of
         self._remedy = remedy
+        self._meaning = meaning
         self._elsewhere = elsewhere
-        self._strictness = _Strictness(parts, keeps_unknown, skips_unknown)
+        self._takes_whole_floats = takes_whole_floats
 
     def read(self, value: Json, context: Any = None) -> T:
         """The value that a record becomes; Unsound says all that is wrong with it, in the order of the record.
 
         Validators that take pydantic's ValidationInfo find `context` in it.
         """
-        try:
-            return self.validate(value, context=context)
-        except ValidationError:
-            pass
-        try:
-            return self._validate_with_nulls(value, context=context)
+        try:  # as text: of JSON alone pydantic takes lists for tuples, and objects for dataclasses, and is strict
+            return self._validate(to_json(value), context=context)
+        except PydanticSerializationError:
+            raise Unsound(_not_held(value)) from None
         except ValidationError as error:
-            raise Unsound(self.findings(error, value, context)) from None
+            is_long = error.error_count() > _MOST_ERRORS
+            sound = value if is_long else mended(error, value, self._of, takes_whole_floats=self._takes_whole_floats)
+        try:
+            return self._validate(to_json(sound), context=context)
+        except ValidationError as error:
+            raise Unsound(self._findings(error, sound, context)) from None
+
+    def get_ready(self) -> None:
+        """Build what reads, where that was not done yet."""
+        _ = self._validate
 
     @cached_property
-    def validate(self) -> Callable[..., T]:
-        """The quick reader, for who has another way where it raises pydantic's ValidationError: it stops at nulls."""
-        return self._validator(self._strictness)
+    def _validate(self) -> Callable[..., T]:
+        # Named anew, since pydantic takes a configuration for no dataclass that it did not make.
+        of: Any = TypeAliasType("of", self._of)
+        return TypeAdapter(of, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)).validate_json
 
-    @cached_property
-    def _validate_with_nulls(self) -> Callable[..., T]:
-        # Apart, since looking for nulls is a call of ours for each object: one part in eight of reading a case.
-        return self._validator(replace(self._strictness, drops_nulls=True))
-
-    def _validator(self, strictness: _Strictness) -> Callable[..., T]:
-        return SchemaValidator(strictness.applied(self._adapter.core_schema)).validate_python
-
-    @cached_property
-    def _adapter(self) -> TypeAdapter[T]:
-        return TypeAdapter(self._of)
-
-    def findings(self, error: ValidationError, value: Json, context: Any = None) -> Findings:
+    def _findings(self, error: ValidationError, value: Json, context: Any) -> Findings:
         """What pydantic says of a record, in our words."""
         if error.error_count() > _MOST_ERRORS:
             try:
-                self._validate_with_nulls(_Beginning().of(value), context=context)
+                self._validate(to_json(_Beginning().of(value)), context=context)
             except ValidationError as of_beginning:
                 findings = self._in_our_words(of_beginning, value)
                 findings.more = error.error_count() - len(findings.kept)
                 return findings
+        elif error.errors(include_url=False)[0]["type"] == "json_invalid":
+            return _not_held(value)
         return self._in_our_words(error, value)
 
     def _in_our_words(self, error: ValidationError, value: Json) -> Findings:
@@ -128,23 +109,17 @@ class RecordReader(Generic[T]):
         findings = Findings()
         for flaw in flaws:
             if flaw.is_unknown:
-                at_top = len(flaw.path) == 1
-                keys = {*flaw.known, *self._elsewhere} if at_top else flaw.known
-                remedy = self._remedy(str(flaw.path[-1])) if at_top and self._remedy else ""
-                findings.unknown(flaw.path, keys, remedy)
+                if len(flaw.path) > 1:
+                    findings.unknown(flaw.path, flaw.known)
+                    continue
+                keys, meaning = {*flaw.known, *self._elsewhere}, self._meaning(str(flaw.path[0]))
+                findings.unknown(flaw.path, keys, self._remedy, meaning)
             elif not flaw.is_missing:
                 findings.add(flaw.path, flaw.message)
             else:
                 last = flaw.path[-1]
                 findings.add(flaw.path[:-1], f"has no {last}" if isinstance(last, str) else "is too short")
         return findings
-
-
-def schemas_of(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Json]], dict[str, dict[str, Json]]]:
-    """JSON Schema of each type, and the definitions that they refer to below `#/$defs/`."""
-    adapters = [(name, "validation", TypeAdapter(of)) for name, of in types.items()]
-    schemas, root = TypeAdapter.json_schemas(cast("Any", adapters))
-    return {name: schema for (name, _), schema in schemas.items()}, root.get("$defs", {})
 
 
 _MOST_ERRORS = 1000
@@ -172,119 +147,21 @@ class _Beginning:
         return kept
 
 
-# ── strictness ────────────────────────────────────────────────────────────────────────────────────────────────────────
+def becomes(made: type) -> Callable[[type[T]], type[T]]:
+    """Decorate a dataclass that only declares how another one is read: it has the fields of `made`, more strictly."""
 
-_LEAVES: Mapping[str, type] = {"str": str, "bool": bool, "int": int, "float": float}
-_OPAQUE = frozenset({"cls", "config", "default", "expected", "metadata", "serialization"})
-"""What stands in a core schema and is none."""
+    def schema(_: type, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return cast("CoreSchema", {**handler.resolve_ref_schema(handler(source)), "cls": made})
 
+    def mark(declared: type[T]) -> type[T]:
+        setattr(declared, "__get_pydantic_core_schema__", classmethod(schema))  # noqa: B010 because no type says it
+        return declared
 
-@dataclass(frozen=True, slots=True)
-class _Strictness:
-    """Makes a core schema that converts nothing, knows its keys, and takes null for absent.
-
-    Said here for all types at once, so that no field of any of them can be forgotten.
-    """
-
-    parts: Mapping[Any, CoreSchema]
-    keeps_unknown: bool
-    skips_unknown: bool = False
-    drops_nulls: bool = False
-
-    def applied(self, schema: Any) -> Any:
-        """The core schema, made strict, with all those in it."""
-        if isinstance(schema, list):
-            return [self.applied(each) for each in schema]
-        if not isinstance(schema, dict):
-            return schema
-        kind = schema.get("type")
-        if isinstance(kind, str) and (part := self.parts.get(_type_of(schema))) is not None:
-            return part
-        schema = {key: inner if key in _OPAQUE else self.applied(inner) for key, inner in schema.items()}
-        if isinstance(kind, str) and kind in _LEAVES:
-            schema.setdefault("strict", True)
-        if kind == "float":
-            schema.setdefault("allow_inf_nan", False)
-        if kind == "dataclass":
-            schema["cls"] = _BECOMES.get(schema["cls"], schema["cls"])
-        keys = _object_keys(schema)
-        if self.keeps_unknown and kind == "dataclass-args" and EXTRA in keys:
-            return _others_in_extra(schema, keys - {EXTRA})
-        if kind in ("typed-dict", "dataclass-args") and schema.get("extra_behavior") != "allow":
-            schema["extra_behavior"] = "ignore" if self.skips_unknown else "forbid"
-        if keys and (self.drops_nulls or self.keeps_unknown or _would_keep_nulls(schema)):
-            return _null_is_absent(schema, keys)
-        return schema
+    return mark
 
 
-def _would_keep_nulls(schema: Mapping[str, Any]) -> bool:
-    """True if a null in an object may become another value than what an absent key gives."""
-    if schema["type"] != "dataclass-args":
-        return True
-    inner = [field["schema"] for field in schema["fields"]]
-    return any(
-        each["type"] in _TAKE_NULL or (each["type"] == "default" and each["schema"]["type"] in _TAKE_NULL)
-        for each in inner
-        if each.get("default", ...) is not None
-    )
-
-
-_TAKE_NULL = frozenset({"any", "nullable"})
-
-
-def _type_of(schema: Mapping[str, Any]) -> Any:
-    """The type that a core schema reads, where it says so; a call is that of a named tuple."""
-    kind = schema["type"]
-    return _LEAVES.get(kind) or schema.get("cls") or (schema["function"] if kind == "call" else None)
-
-
-def _object_keys(schema: Mapping[str, Any]) -> frozenset[str]:
-    """The keys of the object that a core schema reads, if it reads one."""
-    kind = schema.get("type")
-    if kind == "typed-dict":
-        return frozenset(schema["fields"])
-    if kind == "dataclass-args":
-        return frozenset(field["name"] for field in schema["fields"])
-    maker = schema.get("cls") if kind == "named-tuple" else schema.get("function") if kind == "call" else None
-    return frozenset(getattr(maker, "_fields", ()))
-
-
-def _null_is_absent(schema: dict[str, Any], keys: frozenset[str]) -> CoreSchema:
-    def without_nulls(value: Json) -> Json:
-        if type(value) is dict:
-            if None not in value.values():
-                return value
-            return {key: inner for key, inner in value.items() if inner is not None or key not in keys}
-        if isinstance(value, Mapping):
-            return without_nulls({**value})
-        # Said here: a named tuple would take a list for its fields.
-        raise PydanticCustomError("object_type", "Input should be an object")
-
-    return no_info_before_validator_function(without_nulls, cast("CoreSchema", schema), ref=schema.pop("ref", None))
-
-
-def _others_in_extra(schema: dict[str, Any], names: frozenset[str]) -> CoreSchema:
-    # Others take null as it is. So the usual object passes as it came, at a third of the price of a copy.
-    not_null = [field["name"] for field in schema["fields"] if field["name"] in names and not _is_nullable(field)]
-
-    def apart(value: Json) -> Json:
-        if not isinstance(value, dict):
-            raise PydanticCustomError("object_type", "Input should be an object")
-        if value.keys() <= names:
-            for name in not_null:
-                if value.get(name, value) is None:
-                    break
-            else:
-                return value
-        members = {name: inner for name, inner in value.items() if inner is not None and name in names}
-        if others := {name: inner for name, inner in value.items() if name not in names}:
-            members[EXTRA] = others
-        return members
-
-    return no_info_before_validator_function(apart, cast("CoreSchema", schema))
-
-
-def _is_nullable(field: Mapping[str, Any]) -> bool:
-    schema = field["schema"]
-    inner: Mapping[str, Any] = schema["schema"] if schema["type"] == "default" else schema
-    return bool(inner["type"] == "nullable")
+def _not_held(record: Json) -> Findings:
+    """The members of a record that nest too deep even to be looked at."""
+    members = record.items() if isinstance(record, Mapping) else [("", record)]
+    broken = [Finding((name,), problem) for name, value in members if (problem := limits_broken(value))]
+    return Findings(*broken or [Finding((), f"is nested deeper than {MAX_DEPTH} levels")])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from pytest_rageval.config.options import kind_of
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.model import EvalCase
@@ -139,7 +140,7 @@ class Controller:
     def _check_target(self) -> None:
         """Is there a target, can it be reached, does it have all answers? A dry run looks at files of answers only."""
         active, settings = self._active, self._active.settings
-        if settings.target is None or not settings.dry_run or settings.target.startswith("answers:"):
+        if settings.target is None or not settings.dry_run or kind_of(settings.target).is_checkable:
             check_can_answer(active.prepared, active.make_target(), active.all_cases())
 
     # ── during ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pytest_rageval.config.options import kind_of
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.columns import CaseColumns, shared_cases, values_at
@@ -84,8 +85,7 @@ def source_of(config: Mapping[str, Any]) -> str | None:
     target = config.get("target")
     if not isinstance(target, str):
         return None
-    kind = target.partition(":")[0]
-    return {"answers": "uploaded answers", "run": "recorded answers"}.get(kind, "asked")
+    return kind_of(target).source
 
 
 def changed_cases(before: Comparable, after: Comparable) -> tuple[str, ...]:

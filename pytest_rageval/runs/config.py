@@ -21,14 +21,6 @@ from pytest_rageval.plan import Plan
 from pytest_rageval.runs.stored_plan import described_metrics, meanings
 
 LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "httpcore", "pydantic")
-CANNOT_CHANGE_RESULTS = frozenset(
-    {"concurrency", "look_ahead", "reports", "baseline", "update_baseline", "force", "run_id", "description", "dry_run",
-     "store_full_text", "redact", "save_traces", "report", "report_json", "known_failures",
-     "allow_regressions", "ignore_invariants", "retries",
-     "timeout", "judge_cache", "headers", "max_line_bytes", "max_response_bytes", "regression", "tolerated", "cases",
-     "allow_partial", "resume", "shard", "skipped", "max_cost", "judge_concurrency", "judge_requests_per_minute",
-     "judge_tokens_per_minute", "judge_options", "judge_name", "origin", "adaptive_concurrency"}
-)  # fmt: skip
 CPUS = Path("/proc/cpuinfo")
 GPUS = Path("/proc/driver/nvidia/gpus")
 """A folder for each GPU, where NVIDIA's driver is loaded."""
@@ -118,9 +110,7 @@ def _asked_for(plan: Plan, target: str, judge: Mapping[str, Any] | None) -> dict
 
 def _written_settings(settings: Settings, target: str) -> dict[str, Any]:
     """The settings that can change results, without credentials."""
-    written = {
-        name: value for name, value in settings.model_dump(mode="json").items() if name not in CANNOT_CHANGE_RESULTS
-    }
+    written = settings.deciding()
     written["target"] = public_target(written["target"] or target)
     written["judge"] = public_target(written["judge"])
     if written["judge_base_url"] is not None:

@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
-from pydantic_core import core_schema
-
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.expected import EXTRA
 from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, found, shown_value, wrong
@@ -28,7 +25,7 @@ T = TypeVar("T")
 
 def get_ready() -> None:
     """Build what reads answers, where that was not done yet: 20 ms that the first answers need not wait for."""
-    _ = _ANSWERS.validate
+    _ANSWERS.get_ready()
 
 
 def answer_from_body(body: bytes, where: str) -> Answer:
@@ -120,32 +117,7 @@ def _or_target_error(read: Callable[[], Answer], where: str) -> Answer:
         raise TargetError(kind, f"{where}: {subject}{first}{more}") from None
 
 
-def _whole(value: Json) -> int:
-    if type(value) is float and value.is_integer() and -(2**63) <= value < 2**63:
-        return int(value)
-    raise ValueError("no whole number")
-
-
-def _edge(value: Json) -> Edge:
-    try:
-        return Edge.parse(value)
-    except ValueError:
-        message = f"is {found(value)}, expected an edge: 's -p-> o' or {{subject, predicate, object}}"
-        raise ValueError(message) from None
-
-
-WHOLE_NUMBER = core_schema.union_schema(
-    [
-        core_schema.int_schema(strict=True, ge=-(2**63), lt=2**63),
-        core_schema.no_info_plain_validator_function(_whole),
-    ],
-    mode="left_to_right",
-    custom_error_type="whole_type",
-    custom_error_message="Input should be a whole number",
-)
-"""A whole number of at most 64 bits; 3.0 is one."""
-_EDGE = core_schema.no_info_plain_validator_function(_edge)
-_ANSWERS: RecordReader[Answer] = RecordReader(Answer, parts={int: WHOLE_NUMBER, Edge: _EDGE}, keeps_unknown=True)
+_ANSWERS: RecordReader[Answer] = RecordReader(Answer, takes_whole_floats=True)
 
 _RESPONSE = {"answer": "text", "references": "references", "abstained": "abstained", "abstain_reason": "abstain_reason"}
 _DEBUG = {"retrieved_chunks": "chunks"} | {
@@ -160,15 +132,15 @@ RECORD_FIELDS = frozenset({*_RECORD, "debug"})
 def _read(data: Json, top: Mapping[str, str]) -> Answer:
     members, extra = _members(data, top)
     try:
-        answer = _ANSWERS.validate(members)
-    except ValidationError as error:
-        raise Unsound(_as_written(_ANSWERS.findings(error, members), data, top)) from None
+        answer = _ANSWERS.read(_prepared(members))
+    except Unsound as unsound:
+        raise Unsound(_as_written(unsound.findings, members, data, top)) from None
     problems = Findings()
     for name, value in _free_parts(answer, members, extra):
         if message := limits_broken(value):
             problems.add((name,), message)
     if problems:
-        raise Unsound(_as_written(problems, data, top))
+        raise Unsound(_as_written(problems, members, data, top))
     if answer.text is None and answer.chunks is None and not answer.abstained and "answer" not in data:
         raise LacksAnswer(Findings(Finding((), "holds neither 'answer' nor 'retrieved_chunks'")))
     return replace(answer, extra=extra) if extra else answer
@@ -211,11 +183,57 @@ def _members(data: Json, top: Mapping[str, str]) -> tuple[dict[str, Json], dict[
     return members, extra
 
 
-def _as_written(findings: Findings, data: Mapping[str, Json], top: Mapping[str, str]) -> Findings:
+def _prepared(members: dict[str, Json]) -> dict[str, Json]:
+    """The members with what no field knows under `extra`, and with edges as objects."""
+    prepared = {**members}
+    for name, kind in (("chunks", Chunk), ("references", Reference)):
+        if isinstance(objects := members.get(name), list):
+            prepared[name] = [_apart(each, kind) for each in objects]
+    if "folder_selection" in members:
+        prepared["folder_selection"] = _apart(members["folder_selection"], FolderSelection)
+    if isinstance(members.get("trace"), dict):
+        trace = prepared["trace"] = {**_apart(members["trace"], Trace)}
+        if isinstance(trace.get("entities"), list):
+            trace["entities"] = [_apart(each, Entity) for each in trace["entities"]]
+        if isinstance(trace.get("kg_edges"), list):
+            trace["kg_edges"] = list(map(_edge, trace["kg_edges"]))
+    return prepared
+
+
+def _apart(value: Json, kind: type) -> Json:
+    """An object with the members that no field of the kind knows under `extra`, and without nulls."""
+    if not isinstance(value, dict):
+        return value
+    names = _FIELDS[kind]
+    if value.keys() <= names.keys() and None not in value.values():
+        return value
+    members = {name: inner for name, inner in value.items() if inner is not None and name in names}
+    if others := {name: inner for name, inner in value.items() if name not in names}:
+        members[EXTRA] = others
+    return members
+
+
+def _edge(value: Json) -> Json:
+    try:
+        return Edge.parse(value)._asdict()
+    except ValueError:
+        return None  # which is refused: the message is of what was written
+
+
+_AN_EDGE = "an edge: 's -p-> o' or {subject, predicate, object}"
+
+
+def _as_written(
+    findings: Findings, members: Mapping[str, Any], data: Mapping[str, Json], top: Mapping[str, str]
+) -> Findings:
     """Findings about members, at the places where these stand in a response."""
-    relocated = Findings(*(finding._replace(path=_place(finding.path, data, top)) for finding in findings.kept))
-    relocated.more = findings.more
-    return relocated
+    written = Findings()
+    written.more = findings.more
+    for path, message, at_key in findings.kept:
+        if path[:2] == ("trace", "kg_edges") and len(path) == 3:
+            message = f"is {found(members['trace']['kg_edges'][path[2]])}, expected {_AN_EDGE}"
+        written.kept.append(Finding(_place(path, data, top), message, at_key))
+    return written
 
 
 def _place(path: Path, data: Mapping[str, Json], top: Mapping[str, str]) -> Path:
@@ -268,8 +286,8 @@ def _present(value: Any, kind: type) -> dict[str, Json]:
     return members | dict(value.extra) if value.extra else members
 
 
-_FIELDS: Mapping[type, tuple[str, ...]] = {
-    kind: tuple(field.name for field in fields(kind) if field.name != EXTRA)
+_FIELDS: Mapping[type, Mapping[str, None]] = {
+    kind: dict.fromkeys(field.name for field in fields(kind) if field.name != EXTRA)
     for kind in (Chunk, Reference, Entity, FolderSelection, Trace)
 }
 

@@ -14,7 +14,7 @@ from pytest_rageval.io.sealed_lines import DamagedLineError, check_seal
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Answer, AskRequest
 from pytest_rageval.targets.answer_files import LONGEST_LINE
-from pytest_rageval.targets.native_contract import WHOLE_NUMBER, read_response
+from pytest_rageval.targets.native_contract import read_response
 
 OBSERVATIONS = "observations.jsonl"
 
@@ -27,7 +27,7 @@ class _Place:
     trial: int = 0
 
 
-_PLACES: RecordReader[_Place] = RecordReader(_Place, parts={int: WHOLE_NUMBER})
+_PLACES: RecordReader[_Place] = RecordReader(_Place, takes_whole_floats=True)
 
 
 class RecordedTarget:

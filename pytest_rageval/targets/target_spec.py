@@ -6,10 +6,11 @@ Adapters are imported only where they are chosen: scoring a file of answers neve
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from pytest_rageval.config.options import PYTHON, SPELLINGS, kind_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import described_exception, import_object, plugged_in
 from pytest_rageval.io.masking import public_target, public_unknown
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
     from pytest_rageval.targets.chat_target import Api
 
 GROUP = "rageval.targets"
-SPELLINGS = (
-    "demo, http(s)://HOST[:PORT], openai:MODEL[@URL], ollama:MODEL[@URL], package.module:callable, "
-    "asgi:package.module:app, answers:FILE[#SYSTEM], run:RUN_ID"
-)
-_OURS = frozenset({"demo", "openai", "ollama", "asgi", "answers", "run"})
 _OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -48,33 +44,17 @@ def target_from_spec(
     connection  how a target behind HTTP is reached; its time limit holds for Python targets too
     mapping     for a URL: what is sent and where the answer stands; None for the native contract
     """
-    kind, colon, rest = spec.partition(":")
-    if spec == "demo":
-        from pytest_rageval.demo.app import create_app
-        from pytest_rageval.targets.asgi_target import AsgiTarget
-
-        return AsgiTarget(create_app(), "demo", connection)
-    if kind in ("http", "https", "openai", "ollama"):
-        return _over_http(spec, mapping, connection)
-    if kind == "asgi" and _OBJECT.fullmatch(rest):
-        from pytest_rageval.targets.asgi_target import AsgiTarget
-
-        return AsgiTarget(_imported(rest, root), spec, connection)
-    if kind == "answers" and rest:
-        from pytest_rageval.targets.answers_target import AnswersTarget
-
-        return AnswersTarget(_answers(rest, root, connection.max_bytes), spec)
-    if kind == "run" and rest:
-        from pytest_rageval.targets.recorded_target import RecordedTarget
-
-        return RecordedTarget(_run_folder(rest, reports), spec)
-    if kind not in _OURS and (factory := _plugged_in(kind)):
-        return factory(rest)
-    if colon and kind not in _OURS and _OBJECT.fullmatch(spec):
-        return target_from_object(
-            _imported(spec, root), name=spec, timeout=connection.timeout, max_bytes=connection.max_bytes
-        )
-    raise SettingsError(f"unknown target {shown_value(public_unknown(spec))}; targets are spelt {SPELLINGS}")
+    name, _, rest = spec.partition(":")
+    place = _Place(root, reports, connection, mapping)
+    if kind_of(spec) is not PYTHON:
+        target = _MAKERS[name](spec, rest, place)
+    elif factory := _plugged_in(name):
+        target = factory(rest)
+    else:
+        target = _of_python(spec, place)
+    if target is None:
+        raise SettingsError(f"unknown target {shown_value(public_unknown(spec))}; targets are spelt {SPELLINGS}")
+    return target
 
 
 def target_from_object(
@@ -108,7 +88,7 @@ def check_target(
     if check_coverage is not None:
         problems: list[str] = check_coverage(cases, is_partial_allowed=is_partial_allowed)
         return problems
-    if spec.startswith(("http:", "https:", "openai:", "ollama:")):
+    if kind_of(spec).is_over_http:
         from pytest_rageval.http.address import probe
 
         problem = probe(target.url)  # type: ignore[attr-defined] # because what `_over_http` makes has one
@@ -116,27 +96,82 @@ def check_target(
     return []
 
 
-# ── finding things ────────────────────────────────────────────────────────────────────────────────────────────
+# ── making one of each kind ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _over_http(spec: str, mapping: TargetMapping | None, connection: Connection) -> Target:
-    """The target behind a URL, or `openai:` or `ollama:` with a model; each has a `url`."""
-    kind, _, rest = spec.partition(":")
-    if kind in ("openai", "ollama"):
-        from pytest_rageval.llm.model_spec import model_and_url
-        from pytest_rageval.targets.chat_target import ChatTarget
+class _Place(NamedTuple):
+    root: Path
+    reports: Path
+    connection: Connection
+    mapping: TargetMapping | None
 
-        try:
-            return ChatTarget(cast("Api", kind), *model_and_url(kind, rest), connection)
-        except SettingsError as error:
-            raise SettingsError(*(f"target {public_target(spec)}: {problem}" for problem in error.problems)) from None
-    if mapping is not None:
-        from pytest_rageval.targets.mapped.mapped_target import MappedTarget
 
-        return MappedTarget(spec, mapping, connection)
+def _demo(spec: str, _: str, place: _Place) -> Target | None:
+    if spec != "demo":
+        return None
+    from pytest_rageval.demo.app import create_app
+    from pytest_rageval.targets.asgi_target import AsgiTarget
+
+    return AsgiTarget(create_app(), "demo", place.connection)
+
+
+def _url(spec: str, _: str, place: _Place) -> Target:
+    if place.mapping is not None:
+        from pytest_rageval.targets.mapped_target import MappedTarget
+
+        return MappedTarget(spec, place.mapping, place.connection)
     from pytest_rageval.targets.http_target import HttpTarget
 
-    return HttpTarget(spec, connection)
+    return HttpTarget(spec, place.connection)
+
+
+def _chat(spec: str, rest: str, place: _Place) -> Target:
+    from pytest_rageval.llm.model_spec import model_and_url
+    from pytest_rageval.targets.chat_target import ChatTarget
+
+    api = spec.partition(":")[0]
+    try:
+        return ChatTarget(cast("Api", api), *model_and_url(api, rest), place.connection)
+    except SettingsError as error:
+        raise SettingsError(*(f"target {public_target(spec)}: {problem}" for problem in error.problems)) from None
+
+
+def _asgi(spec: str, rest: str, place: _Place) -> Target | None:
+    if not _OBJECT.fullmatch(rest):
+        return None
+    from pytest_rageval.targets.asgi_target import AsgiTarget
+
+    return AsgiTarget(_imported(rest, place.root), spec, place.connection)
+
+
+def _of_answers(spec: str, rest: str, place: _Place) -> Target | None:
+    from pytest_rageval.targets.answers_target import AnswersTarget
+
+    return AnswersTarget(_answers(rest, place.root, place.connection.max_bytes), spec) if rest else None
+
+
+def _of_run(spec: str, rest: str, place: _Place) -> Target | None:
+    from pytest_rageval.targets.recorded_target import RecordedTarget
+
+    return RecordedTarget(_run_folder(rest, place.reports), spec) if rest else None
+
+
+def _of_python(spec: str, place: _Place) -> Target | None:
+    if not _OBJECT.fullmatch(spec):
+        return None
+    connection = place.connection
+    made = _imported(spec, place.root)
+    return target_from_object(made, name=spec, timeout=connection.timeout, max_bytes=connection.max_bytes)
+
+
+_MAKERS: Mapping[str, Callable[[str, str, _Place], Target | None]] = {
+    "demo": _demo, "http": _url, "https": _url, "openai": _chat, "ollama": _chat, "asgi": _asgi,
+    "answers": _of_answers, "run": _of_run,
+}  # fmt: skip
+"""What makes the targets of each kind, by what stands before the colon; the kinds are in `config/options.py`."""
+
+
+# ── finding things ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _imported(place: str, root: Path) -> Any:

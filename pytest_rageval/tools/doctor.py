@@ -21,6 +21,7 @@ from pytest_rageval.cases.notes.gold_places import unwinnable
 from pytest_rageval.cases.notes.note_folder import NoteFolder
 from pytest_rageval.comparison.baseline import project_baseline
 from pytest_rageval.config.files import has_table
+from pytest_rageval.config.options import kind_of
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import RagevalError, SettingsError, TargetError
 from pytest_rageval.gates.gate import doubtful_limits, unknown_values
@@ -142,8 +143,8 @@ def look_at_target(project: Project) -> Iterator[Diagnosis]:
     if problems := check_target(target, spec, cases, is_partial_allowed=project.settings.allow_partial):
         yield from (wrong(problem) for problem in problems)
         return
-    is_http = spec.startswith(("http:", "https:", "openai:", "ollama:"))
-    yield fine(f"{name}: {'something listens there' if is_http else 'is there'}; no question was asked")
+    is_over_http = kind_of(spec).is_over_http
+    yield fine(f"{name}: {'something listens there' if is_over_http else 'is there'}; no question was asked")
     yield from asyncio.run(_index(target, project, cases))
 
 

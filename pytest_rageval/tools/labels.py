@@ -147,13 +147,15 @@ def _flag(value: Json) -> Json:
 
 def _texts(value: Json) -> Json:
     """A text is a list of texts written as JSON, or else one passage."""
+    if isinstance(value, list):
+        return tuple(value)
     if not isinstance(value, str):
         return value
     with suppress(StrictJsonError):  # a passage may begin with a bracket: [1] …
         written = parse(value) if value.lstrip().startswith("[") else None
         if isinstance(written, list) and all(isinstance(text, str) for text in written):
-            return written
-    return [value]
+            return tuple(written)
+    return (value,)
 
 
 _Score = Annotated[float, BeforeValidator(_number), AfterValidator(_within)]

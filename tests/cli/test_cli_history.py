@@ -69,7 +69,7 @@ def test_three_complete_runs_and_more_are_drawn():
         a_run(REPORTS, f"20260301_0{hour}0000", a_result(recall=recall), ended=at(hour))
     *_, way, chart = history("--metric", "recall_any@5", "--metric", "mrr").output.splitlines()
     assert words(way)[-2:] == ["+0.500", "="]
-    assert chart.split("  ")[1] == "last 4 runs"
+    assert chart.split("  ")[0] == "last 4 runs"
     assert words(chart)[-2:] == ["▅▁██", "▅▅▅▅"]
 
 

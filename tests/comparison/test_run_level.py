@@ -13,7 +13,8 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.metrics.registry import Registry, metric
 from pytest_rageval.model import RunFacts
 from pytest_rageval.plan import Plan, make_plan
-from pytest_rageval.render.text.summary_terminal import summary
+from pytest_rageval.render.text.view_text import view_lines
+from pytest_rageval.views.run import run_view
 
 ROWS = [a_row(f"a.jsonl::q{number}", mrr=1.0) for number in range(3)]
 
@@ -49,7 +50,7 @@ def test_the_command_compares_it_too(tmp_path: Path):
 
 
 def test_the_summary_shows_it_with_the_metrics_of_the_run():
-    lines = [line.text for line in summary(metrics_of(ROWS, plan_with(0.25)), ROWS, width=100, verbose=True)]
+    lines = [line.text for line in view_lines(run_view(metrics_of(ROWS, plan_with(0.25)), ROWS, is_verbose=True), 100)]
     assert any(line.split()[:2] == ["index_freshness", "0.250"] for line in lines)
 
 

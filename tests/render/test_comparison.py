@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,16 @@ from markdown_it import MarkdownIt
 from rich.cells import cell_len
 from stored_runs import a_chunk, a_row, compared_runs, store
 
-from pytest_rageval.render.markdown.comparison_markdown import LONGEST, comparison_markdown
-from pytest_rageval.render.text.comparison_terminal import comparison_lines
+from pytest_rageval.render.markdown.view_markdown import LONGEST, view_markdown
+from pytest_rageval.render.text.view_text import view_lines
+from pytest_rageval.views.comparison import ComparisonView, comparison_view
 
 HOSTILE = (
     "<script>alert(1)</script> `x` **b** | {{ 7*7 }} \x1b[31mred \u202e @everyone #12 http://evil.example ]]> & \"'"
 )
 
 
-def content_of(
-    tmp_path: Path, *, key: str = "a.jsonl::q", text: str = "An answer.", cases: int = 1
-) -> Mapping[str, Any]:
+def content_of(tmp_path: Path, *, key: str = "a.jsonl::q", text: str = "An answer.", cases: int = 1) -> ComparisonView:
     """Two runs in which some cases fail newly, with this text wherever the system or the case put one."""
     keys = [key, *(f"{key}{number}" for number in range(1, cases))]
     groups = {**a_row("x").groups, "category": (text[:60],)}
@@ -36,11 +34,15 @@ def content_of(
     store(tmp_path, "a", [a_row(one, mrr=1.0, groups=groups) for one in keys], records=before, description=text)
     rows = [a_row(one, mrr=0.0, groups=groups, outcome="failed", failed=(("mrr", "tag"),)) for one in keys]
     store(tmp_path, "b", rows, records=after, config={"params": {"prompt": text}})
-    return compared_runs(tmp_path, "a", "b").content
+    return view_of(tmp_path, "a", "b")
 
 
-def terminal(content: Mapping[str, Any], width: int = 100) -> list[str]:
-    return [line.text for line in comparison_lines(content, width=width)]
+def view_of(*names: Any, **options: Any) -> ComparisonView:
+    return comparison_view(compared_runs(*names, **options).content)
+
+
+def terminal(content: ComparisonView, width: int = 100) -> list[str]:
+    return [line.text for line in view_lines(content, width)]
 
 
 def test_a_flipped_case_says_why_on_the_terminal(tmp_path: Path):
@@ -103,7 +105,7 @@ class Page(HTMLParser):
 
 
 def test_hostile_text_is_text_in_markdown(tmp_path: Path):
-    text = comparison_markdown(content_of(tmp_path, key=f"a.jsonl::{HOSTILE}", text=HOSTILE))
+    text = view_markdown(content_of(tmp_path, key=f"a.jsonl::{HOSTILE}", text=HOSTILE))
     page = Page(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
     assert "<script>alert(1)</script>" in page.text
     assert not page.tags & {"script", "a", "img", "em", "strong"} - {"strong"}
@@ -119,7 +121,7 @@ def test_hostile_text_is_text_in_markdown(tmp_path: Path):
     ],
 )  # fmt: skip
 def test_a_name_in_a_block_of_html_is_text_there_and_reads_as_it_is(tmp_path: Path, text: str):
-    markdown = comparison_markdown(content_of(tmp_path, key=f"a.jsonl::{text}", text=text))
+    markdown = view_markdown(content_of(tmp_path, key=f"a.jsonl::{text}", text=text))
     page = Page(MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown))
     assert page.tags == {"h2", "h3", "p", "ul", "li", "code", "table", "thead", "tbody", "tr", "th", "td",
                          "details", "summary"}  # fmt: skip
@@ -131,7 +133,7 @@ def test_a_name_in_a_block_of_html_is_text_there_and_reads_as_it_is(tmp_path: Pa
 
 @pytest.mark.parametrize("text", ["short", "x" * 5000, "|" * 5000, "긴 " * 2000])
 def test_a_comment_is_never_too_long_for_a_pull_request(tmp_path: Path, text: str):
-    found = comparison_markdown(content_of(tmp_path, text=text, cases=150))
+    found = view_markdown(content_of(tmp_path, text=text, cases=150))
     assert len(found) <= LONGEST
     assert "### Fail now, did not before (150)" in found
     assert found.count("<details>") == found.count("</details>")
@@ -140,22 +142,22 @@ def test_a_comment_is_never_too_long_for_a_pull_request(tmp_path: Path, text: st
 def test_what_one_side_kept_no_record_of_is_said_in_every_form(tmp_path: Path):
     content_of(tmp_path)
     (tmp_path / "runs/a/results.jsonl").unlink()
-    content = compared_runs(tmp_path, "a", "b").content
+    content = view_of(tmp_path, "a", "b")
     assert "answer before  no record was kept" in "\n".join(terminal(content))
-    assert "- answer before: <code>no record was kept</code>" in comparison_markdown(content)
+    assert "- answer before: <code>no record was kept</code>" in view_markdown(content)
 
 
 def test_a_refused_comparison_says_so_first_in_every_form(tmp_path: Path):
     store(tmp_path, "a", [a_row("a.jsonl::q", mrr=1.0)])
     store(tmp_path, "b", [a_row("a.jsonl::q", mrr=1.0, content_hash="other")])
-    content = compared_runs(tmp_path, "a", "b").content
+    content = view_of(tmp_path, "a", "b")
     assert terminal(content)[0].startswith("≠ Not comparable: ")
-    assert comparison_markdown(content).startswith("## ❌ ≠ Not comparable: ")
+    assert view_markdown(content).startswith("## ❌ ≠ Not comparable: ")
 
 
 def test_what_was_ignored_stands_in_every_form(tmp_path: Path):
     store(tmp_path, "a", [a_row("a.jsonl::q", mrr=1.0)])
     store(tmp_path, "b", [a_row("a.jsonl::q", mrr=1.0, content_hash="other")])
-    content = compared_runs(tmp_path, "a", "b", ignore=True).content
-    for text in ("\n".join(terminal(content)), comparison_markdown(content)):
+    content = view_of(tmp_path, "a", "b", ignore=True)
+    for text in ("\n".join(terminal(content)), view_markdown(content)):
         assert "compared in spite of: dataset was" in text

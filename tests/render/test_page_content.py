@@ -171,8 +171,8 @@ def test_a_change_of_k_is_one_setting_and_metrics_pair_across_it(tmp_path: Path)
     store(tmp_path, "before", rows, plan=PAGE_PLAN)
     store(tmp_path, "now", other, plan=a_plan("recall_any", "mrr", "token_f1", "context_recall", k=2), config={"k": 2})
     page = page_between(tmp_path, "before", "now")
-    assert page.changed_settings() == [("k", "5", "2")]
-    assert {"recall_any", "context_recall"} <= {move.metric for move in first_screen.moves(page)}
+    assert [row.cells for row in page.changed_settings().rows] == [("k", "5", "2")]
+    assert {"recall_any", "context_recall"} <= {move.name.partition("@")[0] for move in first_screen.moves(page)}
     assert page.values_in_time("recall_any@2") == [1.0, 0.5]
 
 

@@ -12,7 +12,7 @@ from pytest_rageval.config.tables import TargetMapping
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Edge, Turn
 from pytest_rageval.targets.connection import Connection
-from pytest_rageval.targets.mapped.mapped_target import MappedTarget, checked_mapping
+from pytest_rageval.targets.mapped_target import MappedTarget, checked_mapping
 
 T = TypeVar("T")
 QUESTION = AskRequest("What?", 5)

@@ -131,9 +131,9 @@ def test_a_case_on_one_side_only_is_said(app: WebApp):
     fewer = store_full(reports, "fewer", some_cases(0, cases=38))
     try:
         shown = text_of(app.page("/compare?a=shop-0&b=fewer"))
-        assert "2 cases only before" in shown
+        assert "Only before: 2 cases" in shown
         shown = text_of(app.page("/compare?a=fewer&b=shop-0"))
-        assert "2 cases only in this run" in shown
+        assert "Only after: 2 cases" in shown
     finally:
         shutil.rmtree(fewer)
 
@@ -163,7 +163,7 @@ def test_history_shows_each_metric_in_time_with_its_table(app: WebApp):
     assert "pass rate 0.900 to 1.000" in shown
     table = html.partition('<svg class="timeline"')[2]
     assert re.findall(r'href="/runs/([^"]+)"', table)[:3] == ["shop-2", "shop-1", "shop-0"]
-    assert "k 4 → 3" in shown
+    assert "k 4→3" in shown
     alone = app.page(f"/history?dataset={cases}&metric=token_f1&last=50&agent=shop-bot")
     assert alone.count('<svg class="timeline"') == 1
     assert app.page("/history?dataset=nothing").count('<svg class="timeline"') == 0

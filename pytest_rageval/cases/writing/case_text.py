@@ -66,7 +66,7 @@ def _anchor_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath,
 
 def _id_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath, Json]:
     values: dict[KeyPath, Json] = {}
-    spelling = spelling_of(record.keys(), _inner(record, "gold").keys())
+    spelling = spelling_of(tuple(record), tuple(_inner(record, "gold")))
     ids: KeyPath = (
         ("relevant_ids",) if "ids" in spelling
         else ("gold", "doc_chunk_ids") if "doc_chunk_ids" in _inner(record, "gold") or "layers" in spelling

@@ -7,11 +7,11 @@ import json
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field, with_config
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.expected import Expects
@@ -64,9 +64,12 @@ _SCALE = "lowest and highest score, as in [0, 5]"
 _STEP = "a number above 0, as in 1 for whole points"
 _Number = Annotated[float, Expects("a number")]
 _Table = Mapping[str, Json]
+_OPEN = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
+_AN_OBJECT = Expects("an object")
 _VALUES = Expects("a list of values", broken="is empty, expected a list of values")
 
 
+@with_config(_OPEN)
 @dataclass(frozen=True, slots=True)
 class _Field:
     """One field of the reply, as JSON Schema describes it; what we do not read of the description is the model's."""
@@ -76,17 +79,16 @@ class _Field:
     maximum: _Number | None = None
     enum: Annotated[tuple[Json, ...], Field(min_length=1), _VALUES] | None = None
     items: Annotated[_Table, Expects('a table, as in { type = "string" }')] | None = None
-    extra: _Table = field(default_factory=dict)
 
 
+@with_config(_OPEN)
 @dataclass(frozen=True, slots=True)
 class _Schema:
     """The reply as a whole."""
 
     type: Annotated[Literal["object"], Expects('"object": replies are JSON objects')]
-    properties: Mapping[str, _Field]
+    properties: Mapping[str, Annotated[_Field, _AN_OBJECT]]
     required: Annotated[tuple[str, ...], Expects("a list of the reply's fields")]
-    extra: _Table = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +99,11 @@ class _RubricTable:
     scale: Annotated[tuple[float, ...], AfterValidator(_rising), Expects(_SCALE)]
     prompt: Annotated[str, Expects("text")]
     scores: Annotated[Mapping[str, str], Expects("a table of metric = field of the reply")]
-    schema: _Schema
+    schema: Annotated[_Schema, _AN_OBJECT]
     step: Annotated[float, AfterValidator(_positive), Expects(_STEP)] | None = None
 
 
-_RUBRICS: RecordReader[_RubricTable] = RecordReader(_RubricTable, keeps_unknown=True)
+_RUBRICS: RecordReader[_RubricTable] = RecordReader(_RubricTable)
 SCORED = ("boolean", "integer", "number")
 """Types of a field that holds a score."""
 LISTED = "claim_support"

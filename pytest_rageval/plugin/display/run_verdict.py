@@ -15,8 +15,9 @@ import pytest
 from pytest_rageval.finish import Finished
 from pytest_rageval.render.gate_tests import GateTest
 from pytest_rageval.render.html.report_file import EndReport
-from pytest_rageval.render.text.summary_terminal import summary
+from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.text import printable
+from pytest_rageval.views.run import run_view
 
 
 class Crash(NamedTuple):
@@ -70,9 +71,9 @@ def write_summary(
     if terminal.verbosity < -1:
         return
     terminal.write_sep("=", "rageval")
-    lines = summary(finished.metrics, finished.rows, width=terminal._tw.fullwidth, verbose=terminal.verbosity > 0)
-    for line in lines:
-        terminal.write_line(printable(line.text), **({} if line.style == "plain" else {line.style: True}))
+    view = run_view(finished.metrics, finished.rows, is_verbose=terminal.verbosity > 0)
+    for line in view_lines(view, terminal._tw.fullwidth):
+        terminal.write_line(line.text, **({} if line.style == "plain" else {line.style: True}))
     for note in (*finished.notes, *notes):
         terminal.write_line(printable(note), yellow=True)
     if finished.is_unfinished:

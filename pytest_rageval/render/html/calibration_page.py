@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_rageval.numbers import short
-from pytest_rageval.render.text.calibration_lines import (
-    AIMS,
-    between,
-    both_sides,
-    figures,
-    found_gate,
-    judged_by,
-    threshold_line,
-    two_digits,
-    verdict,
-)
-from pytest_rageval.text import printable
-
-if TYPE_CHECKING:
-    from jinja2 import Template
-
-    from pytest_rageval.tools.calibrate import Calibration, Case
+from pytest_rageval.render.html.environment import rendered
+from pytest_rageval.tools.calibrate import Calibration
+from pytest_rageval.views.calibration import ASSUMPTION, calibration_view, judged_by, suggested_limits, verdict_of
 
 MOST_SHOWN = 20
 LONGEST_TEXT = 2000
@@ -32,57 +16,25 @@ BINS = 20
 
 
 def calibration_page(calibration: Calibration, title: str, *, show_texts: bool = True) -> str:
-    """The page. Every text in it is escaped; `show_texts`: whether questions, answers and reasoning are in it."""
-    thresholds = {
-        AIMS[aim]: (None if isinstance(threshold, str) else found_gate(calibration.metric, threshold),
-                    threshold_line(aim, threshold, str(calibration.gate)))
-        for aim, threshold in calibration.thresholds.items()
-    }  # fmt: skip
-    return _template().render(
+    """Return the page. `show_texts`: questions, answers and reasoning are in it."""
+    view = calibration_view(calibration, show_texts=show_texts)
+    folds = view.disagreements[0].folds if view.disagreements else ()
+    return rendered(
+        "calibration.html",
         title=title,
         calibration=calibration,
         judge=judged_by(calibration),
-        verdict=verdict(calibration),
-        figures=figures(calibration),
-        thresholds=thresholds,
-        rates=_rates(calibration),
+        verdict=verdict_of(calibration),
+        view=view,
+        limits=suggested_limits(calibration).values(),
+        assumption=ASSUMPTION,
         cells=_cells(calibration),
         curve=_curve(calibration),
         histogram=_histogram(calibration),
-        disagreements=[_shown(case, show_texts) for case in calibration.disagreements[:MOST_SHOWN]],
+        disagreements=folds[:MOST_SHOWN],
+        longest=LONGEST_TEXT,
         messages=calibration.messages[:MOST_SHOWN],
     )
-
-
-@functools.cache
-def _template() -> Template:
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-        finalize=lambda value: printable(value) if type(value) is str else value,  # not what is escaped already
-    )  # fmt: skip
-    return environment.from_string((files(__package__) / "calibration.html.j2").read_text(encoding="utf-8"))
-
-
-def _shown(case: Case, show_texts: bool) -> dict[str, Any]:
-    texts = {"Question": case.question, "Answer": case.answer, "Judge": case.reasoning} if show_texts else {}
-    cut = {name: text[:LONGEST_TEXT] + "…" * (len(text) > LONGEST_TEXT) for name, text in texts.items()}
-    return {"id": case.id, "place": case.place, "said": both_sides(case),
-            "texts": {name: text for name, text in cut.items() if text.strip()}}  # fmt: skip
-
-
-def _rates(calibration: Calibration) -> list[tuple[str, str, str]]:
-    more = calibration.unlabelled
-    rows = [("labelled, by people", calibration.human_rate), ("labelled, by the judge", calibration.judge_rate)]
-    if more is not None:
-        rows += [
-            (f"{len(more.passing)} unlabelled of run {more.run_id}, by the judge", calibration.judge_rate_unlabelled),
-            ("the same, by people (estimated)", calibration.corrected_rate),
-        ]
-    return [
-        (name, two_digits(None if estimate is None else estimate.value), between(estimate)) for name, estimate in rows
-    ]
 
 
 # ── charts, in units of their own viewBox ─────────────────────────────────────────────────────────────────────

@@ -73,7 +73,7 @@ class ScoreRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RunView:
+class CaseContext:
     """What the pages of all cases share.
 
     names   metrics of the other run → what they are called in this one
@@ -92,7 +92,7 @@ class RunView:
         return "" if scale[1] == 1 else f" of {scale[1]:g}"
 
 
-def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run: RunView) -> dict[str, Any]:
+def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run: CaseContext) -> dict[str, Any]:
     """The content of a case's page: names and values for the template, nothing escaped."""
     record = representative_trial(lines.records)
     line = lines.observations.get(record["trial"])
@@ -129,12 +129,12 @@ def case_view(case: ListedCase, lines: CaseLines, before: CaseLines | None, run:
     }  # fmt: skip
 
 
-def _rerun(case: ListedCase, run: RunView) -> str:
+def _rerun(case: ListedCase, run: CaseContext) -> str:
     """The command that asks the case again; none for a run of the web app, whose cases are in a folder of its own."""
     return "" if run.config.get("origin") else f"pytest {shlex.quote(case.key)}"
 
 
-def _observation(line: Mapping[str, Any] | None, run: RunView) -> Observation | None:
+def _observation(line: Mapping[str, Any] | None, run: CaseContext) -> Observation | None:
     """The observation as it was scored; None where none was kept, or it cannot be read any more."""
     if line is None or line["answer"] is None:
         return None
@@ -170,7 +170,7 @@ def _whole_answer(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> 
 
 
 def _comparison(
-    record: Mapping[str, Any], before: CaseLines | None, answer: str | None, run: RunView
+    record: Mapping[str, Any], before: CaseLines | None, answer: str | None, run: CaseContext
 ) -> dict[str, Any] | None:
     """The case before and after; None where the page compares nothing."""
     if run.other is None:
@@ -194,7 +194,7 @@ def _facts(record: Mapping[str, Any]) -> list[str]:
 
 
 def _why(
-    record: Mapping[str, Any], observation: Observation | None, chunks: Sequence[ChunkRow], run: RunView
+    record: Mapping[str, Any], observation: Observation | None, chunks: Sequence[ChunkRow], run: CaseContext
 ) -> Iterator[str]:
     """Why the case failed: the error, or each gate with its arithmetic; then the golds that are missing."""
     if error := record["error"]:
@@ -215,7 +215,7 @@ def _why(
         yield str(record["reason"])
 
 
-def _terms(name: str, observation: Observation | None, run: RunView) -> str:
+def _terms(name: str, observation: Observation | None, run: CaseContext) -> str:
     if observation is None:
         return ""
     try:
@@ -301,7 +301,7 @@ def _judgements(record: Mapping[str, Any]) -> Iterator[JudgementRow]:
 # ── figures ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _scores(record: Mapping[str, Any], observation: Observation | None, run: RunView) -> Iterator[ScoreRow]:
+def _scores(record: Mapping[str, Any], observation: Observation | None, run: CaseContext) -> Iterator[ScoreRow]:
     for name, value in record.get("scores", {}).items():
         terms = _terms(name, observation, run) if observation else ""
         yield ScoreRow(name, score_text(value) + run.top(name), terms)
@@ -337,7 +337,7 @@ def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[dict[str,
     lines = read_case_lines(page.side.run, keys, page.damages) if page.side.run and page.side.has_records else {}
     other = page.before if page.compared else None
     before = read_answers(other.run, keys, page.damages) if other and other.run and other.has_records else {}
-    view = RunView(
+    view = CaseContext(
         page.run_id,
         page.config,
         page.metrics["metrics"],

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison import comparison_words as words
 from pytest_rageval.comparison.gate_lines import gate_line
-from pytest_rageval.numbers import change, duration, short
+from pytest_rageval.numbers import NO_VALUE, change, duration, short
 from pytest_rageval.render.html.figures import IntervalFigure, Spark, interval_figure, least_span, spark
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.run_cases import ListedCase, on_one_line
 from pytest_rageval.runs.config_diff import flat_settings
+from pytest_rageval.views.comparison import ComparedMetric, moved_metrics, tone_of
+from pytest_rageval.views.parts import Tone
 
 TILES = 5
 """Tiles of metrics; one of latency and cost follows."""
@@ -28,7 +29,7 @@ class Tile(NamedTuple):
     metric: str
     value: str
     change: str
-    tone: words.Tone
+    tone: Tone
     figure: IntervalFigure | None
     interval: str
     n: int | None
@@ -48,22 +49,6 @@ class Flip(NamedTuple):
     number: int
     move: str
     why: str
-
-
-class Move(NamedTuple):
-    """A metric that moved, with how many cases fell in it."""
-
-    name: str
-    metric: str
-    before: str
-    after: str
-    change: str
-    interval: str
-    tone: words.Tone
-    verdict: str
-    cases: int
-    moved: str
-    """What the scores of these cases did: `fell`, or `rose` where lower is better."""
 
 
 def tiles(page: PageRun) -> Iterator[Tile]:
@@ -90,7 +75,7 @@ def _tile(name: str, page: PageRun, gate: Mapping[str, Any] | None) -> Tile:
         metric=name,
         value="–" if metric["mean"] is None else _figure(metric["mean"], metric["scale"]),
         change=change(moved["delta"]) if moved and moved["delta"] is not None else "",
-        tone=words.tone(moved) if moved else "plain",
+        tone=tone_of(moved) if moved else "plain",
         figure=interval_figure(metric["mean"], metric.get("ci"), metric["scale"]),
         interval=interval_text(metric.get("ci")),
         n=metric.get("n_scored"),
@@ -171,31 +156,13 @@ def _flip(case: ListedCase, number: int, page: PageRun) -> Flip:
     return Flip(case, number, moved, on_one_line(case.why, 90))
 
 
-def moves(page: PageRun) -> list[Move]:
-    """Metrics that fell, the worst verdict first, then those that rose."""
+def moves(page: PageRun) -> list[ComparedMetric]:
+    """Return the metrics that fell, the worst verdict first, then those that rose."""
     if page.compared is None:
         return []
-    rows = [(name, metric) for name, metric in words.metric_rows(page.compared) if metric["delta"] is not None]
-    shown = [_move(name, metric, page) for name, metric in rows if change(metric["delta"]) != "="]
-    order: Mapping[words.Tone, int] = {"worse": 0, "doubtful": 1, "better": 2, "plain": 3}
-    return sorted(shown, key=lambda move: order[move.tone])
-
-
-def _move(name: str, metric: Mapping[str, Any], page: PageRun) -> Move:
-    before, after, delta, interval, _ = words.numbers(metric)
-    fallen = len(page.falls.get(name, ()))
-    return Move(
-        name,
-        name.partition("@")[0],
-        before,
-        after,
-        delta,
-        interval,
-        words.tone(metric),
-        metric["verdict"],
-        fallen,
-        words.worsened(metric),
-    )
+    order: Sequence[Tone] = ("worse", "doubtful", "better", "plain")
+    moved = (metric for metric in moved_metrics(page.compared) if metric.figures["change"] not in ("=", NO_VALUE))
+    return sorted(moved, key=lambda metric: order.index(metric.tone))
 
 
 def no_moves(page: PageRun) -> str:

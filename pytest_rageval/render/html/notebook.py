@@ -10,6 +10,7 @@ from pytest_rageval.render.html.environment import rendered
 from pytest_rageval.render.html.first_screen import moves, tiles
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.run_cases import ListedCase, on_one_line
+from pytest_rageval.views.comparison import METRIC_COLUMNS
 
 MOST_BYTES = 200_000
 """Of one output: notebooks keep them, and viewers cut or refuse large ones."""
@@ -44,7 +45,7 @@ def _sized(page: PageRun, cases: Sequence[ListedCase], title: str) -> str:
 def _rendered(page: PageRun, shown: Sequence[Mapping[str, Any]], title: str, total: int) -> str:
     return rendered(
         "notebook.html", page=page, title=title, cases=shown, left_out=total - len(shown),
-        tiles=[tile for tile in tiles(page) if tile.n is not None], moves=moves(page),
+        tiles=[tile for tile in tiles(page) if tile.n is not None], moves=moves(page), metric_columns=METRIC_COLUMNS,
         problems=[on_one_line(problem["said"], LONGEST_TEXT) for problem in _problems(page)],
     )  # fmt: skip
 

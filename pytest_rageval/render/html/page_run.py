@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_rageval.comparison import comparison_words as words
 from pytest_rageval.comparison.cut_offs import renamed_metrics
 from pytest_rageval.comparison.side import Side, open_side
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, RunVerdict, VerdictFacts, run_verdict
@@ -32,6 +31,8 @@ from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import counted
 from pytest_rageval.tools.calibration_record import KeptCalibration, kept_calibrations
+from pytest_rageval.views.comparison import settings_table
+from pytest_rageval.views.parts import FigureTable
 
 if TYPE_CHECKING:
     from pytest_rageval.comparison.pairing import Paired
@@ -184,10 +185,9 @@ class PageRun:
             )
         return [*missing, *dict.fromkeys(self.damages)]
 
-    def changed_settings(self) -> list[tuple[str, str, str]]:
-        """Settings that differ from the other run: name, before, after."""
-        rows = words.configuration_rows(self.comparison) if self.comparison else []
-        return [(name.removeprefix("params."), was, now) for name, was, now in rows]
+    def changed_settings(self) -> FigureTable:
+        """Return the settings that differ from the other run, none without one."""
+        return settings_table(self.comparison or {"configuration": ()})
 
 
 def read_page(

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from pytest_rageval.cases.notes.gold_places import cannot_be_won_line
-from pytest_rageval.comparison import comparison_words as words
 from pytest_rageval.comparison.case_filter import all_rounded, case_file, group_of, latency_of, layers_of, tags_of
 from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.metrics.registry import LAYERS
@@ -22,6 +21,8 @@ from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.run_cases import ListedCase
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
+from pytest_rageval.views.comparison import METRIC_COLUMNS, ONE_SIDED, versions_table
+from pytest_rageval.views.history import runs_table
 
 BODIES = 96
 """Cases in a block of rendered fragments: to open a case, its block is inflated, 1 MB in 1 ms. Each block holds what
@@ -48,8 +49,6 @@ KEYS = (("/", "filter"), ("j k", "next, previous row"), ("Enter", "open"), ("Esc
         ("s", "copy as a draft case"), ("← →", "answers of the trials; of a single one, the cases"),
         ("?", "these keys"))  # fmt: skip
 BLOCKS = '<script type="text/plain" id="blocks">'
-ONE_SIDED = (("changed_cases", "changed in between"), ("only_before", "only before"),
-             ("only_after", "only in this run"))  # fmt: skip
 
 
 def level_of(cases: int) -> int:
@@ -210,12 +209,12 @@ def _sections(page: PageRun) -> Mapping[str, Any]:
         "slowest": sections.slowest(page),
         "cost_rows": sections.cost_rows(page),
         "judge_rows": sections.judge_rows(page),
-        "history_names": history_names,
-        "history": sections.history(page, history_names),
+        "history": runs_table(page.trend, history_names) if page.trend else None,
         "configuration": sections.configuration(page),
-        "versions": words.version_rows(page.comparison) if page.comparison else [],
+        "versions": versions_table(page.comparison) if page.comparison else None,
         "definitions": sections.definitions(page),
         "one_sided": ONE_SIDED,
+        "change_columns": [column for column in METRIC_COLUMNS if column.page_head],
     }
 
 

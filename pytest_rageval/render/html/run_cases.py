@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_diff import READ, trials_of
-from pytest_rageval.comparison.case_filter import place_text, why_text
-from pytest_rageval.comparison.comparison_words import case_id
+from pytest_rageval.comparison.case_filter import case_id, place_text, why_text
 from pytest_rageval.comparison.side import Side
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.columns import CaseColumns, Scores

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison import comparison_words as words
 from pytest_rageval.comparison.case_filter import group_of
 from pytest_rageval.comparison.layer_table import LayerCell, layer_rows
 from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
@@ -25,12 +24,13 @@ from pytest_rageval.render.html.figures import (
 from pytest_rageval.render.html.first_screen import interval_text
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.run_cases import ListedCase, scales_of
-from pytest_rageval.runs.config_diff import change_text, flat_settings, setting_text
-from pytest_rageval.runs.history import PastRun
+from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.intervals import mean_of_means_interval
 from pytest_rageval.text import counted
 from pytest_rageval.tools.calibration_record import KeptCalibration
+from pytest_rageval.views.comparison import ComparedMetric, compared_metric
+from pytest_rageval.views.parts import Tone
 
 SHOWN_CATEGORIES = 30
 SHOWN_CAUSES = 10
@@ -54,7 +54,7 @@ class HeatCell(NamedTuple):
 
 
 class MetricRow(NamedTuple):
-    """A metric of the table, with what moved and the cases that caused it."""
+    """A metric of the table, with what moved and the cases that caused it. `compared`: None without a comparison."""
 
     name: str
     better: str
@@ -62,18 +62,12 @@ class MetricRow(NamedTuple):
     figure: IntervalFigure | None
     interval: str
     denominator: str
-    before: str
-    change: str
+    compared: ComparedMetric | None
     change_figure: IntervalFigure | None
-    change_interval: str
-    p: str
-    verdict: str
-    tone: words.Tone
+    tone: Tone
     line: Spark | None
     causes: Sequence[tuple[ListedCase, int, str, str]]
     fallen: int
-    moved: str
-    """What the scores of these cases did: `fell`, or `rose` where lower is better."""
 
 
 Columns = dict[str, list[float | None]]
@@ -145,23 +139,21 @@ def unscored(page: PageRun) -> list[str]:
 def _metric_row(name: str, page: PageRun) -> MetricRow:
     metric = page.metrics["metrics"][name]
     moved = page.compared["metrics"].get(name) if page.compared else None
-    tone = words.tone(moved) if moved else "plain"
-    before, _, delta, interval, p = words.numbers(moved) if moved else ("", "", "", "", "")
+    compared = compared_metric(name, moved) if moved else None
+    tone = compared.tone if compared else "plain"
     falls = page.falls.get(name, []) if tone in CULPRITS else []
     top = metric["scale"][1]
     return MetricRow(
         name=name, better=metric["better"], value=score_text(metric["mean"]) + ("" if top == 1 else f" of {top:g}"),
         figure=interval_figure(metric["mean"], metric.get("ci"), metric["scale"]),
-        interval=interval_text(metric.get("ci")), denominator=denominator(metric),
-        before=before, change=delta,
+        interval=interval_text(metric.get("ci")), denominator=denominator(metric), compared=compared, tone=tone,
         change_figure=change_figure(moved["delta"], moved["ci"], metric["scale"]) if moved else None,
-        change_interval=interval, p=p, verdict=moved["verdict"] if moved else "", tone=tone,
         line=spark(page.values_in_time(name), least_span(metric["scale"])),
         causes=[
             (page.cases[fall.number], fall.number, score_text(fall.before), score_text(fall.after))
             for fall in falls[:SHOWN_CAUSES]
         ],
-        fallen=len(falls), moved=words.worsened(metric),
+        fallen=len(falls),
     )  # fmt: skip
 
 
@@ -282,28 +274,6 @@ def _agreement_text(kept: KeptCalibration, prompt: str | None) -> str:
     other = prompt is not None and kept.prompt_versions and prompt not in kept.prompt_versions
     caution = "; the rubric was worded otherwise then" if other else ""
     return f"{share} on the same side of {kept.gate}{kappa}: {kept.verdict} ({kept.labels}, {kept.day}){caution}"
-
-
-class HistoryRow(NamedTuple):
-    """A run in time, with what was changed before it and its values of some metrics."""
-
-    run: PastRun
-    passed: str
-    changes: str
-    values: list[str]
-
-
-def history(page: PageRun, names: Sequence[str]) -> list[HistoryRow]:
-    """The last runs, newest first."""
-    return [
-        HistoryRow(
-            run,
-            f"{run.outcomes.get('passed', 0)} of {run.total}",
-            "; ".join(map(change_text, run.changes[:4])) + (" …" if len(run.changes) > 4 else ""),
-            [score_text(run.value(name)) for name in names],
-        )
-        for run in reversed(page.trend)
-    ]
 
 
 def configuration(page: PageRun) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from pytest_rageval.numbers import NO_VALUE, score_text
 from pytest_rageval.render.html.environment import policy, rendered, style
 from pytest_rageval.tools.sweep.grid import value_text
 from pytest_rageval.tools.sweep.sweep import ScoredPoint, Sweep
+from pytest_rageval.views.sweep import SCORES, fixed_params, score_cells
 
 SWEEP_PAGE = "sweep.html"
 WIDTH, HEIGHT = 260, 120
@@ -61,11 +62,10 @@ def sweep_html(
     sweep: Sweep, sweep_id: str, sentence: str, details: Sequence[str], links: Mapping[str, str | None]
 ) -> str:
     """The page; `links` of the stored runs by their ids."""
-    fixed = [name for name in sweep.best.point.params if name not in sweep.varying]
     return rendered(
         "sweep.html", policy=policy(), style=style(), version=version("pytest-rageval"), sweep=sweep,
         sweep_id=sweep_id, sentence=sentence, details=details, tone="green" if sweep.is_better else "grey",
-        fixed=sweep.best.point.of(fixed) if fixed and sweep.varying else "",
+        fixed=fixed_params(sweep), score_heads=SCORES,
         rows=[_row(point, sweep, links) for point in (sweep.default, *sweep.points[:MOST_ROWS])],
         hidden=max(0, len(sweep.points) - MOST_ROWS), plots=[parameter_plot(sweep, name) for name in sweep.varying],
         front=front_plot(sweep, links), front_points=[_row(point, sweep, links) for point in sweep.front],
@@ -141,12 +141,11 @@ def _text(point: ScoredPoint, sweep: Sweep) -> str:
 
 
 def _row(point: ScoredPoint, sweep: Sweep, links: Mapping[str, str | None]) -> dict[str, object]:
-    scores = point.scores
     return {
         "rank": point.rank or NO_VALUE, "run": point.run, "link": links.get(point.run or ""), "how": point.how,
-        "name": "as configured" if point is sweep.default else point.point.values(sweep.varying), "n": scores.n,
+        "name": "as configured" if point is sweep.default else point.point.values(sweep.varying), "n": point.scores.n,
         "errors": len(point.errors), "asked": point.asked,
-        "scores": [score_text(value) for value in (scores.score, scores.recall, scores.negative_accuracy, scores.mrr)],
+        "scores": score_cells(point),
     }  # fmt: skip
 
 

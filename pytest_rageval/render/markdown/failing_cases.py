@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.comparison_words import failed_gate
 from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.views.comparison import failed_gate
 
 FAILING = ("error", "failed")
 

@@ -1,35 +1,70 @@
-"""Markdown that shows texts as they are: escaped lines, tables, and long lists whose first few stand unfolded."""
+"""Markdown that shows texts as they are: escaped lines, names and code, tables, and long lists that unfold."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 
 from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.text import counted, printable
+from pytest_rageval.views.parts import Tone
 
+MARKS: Mapping[Tone, str] = {"better": "✅", "worse": "❌", "doubtful": "⚠️", "plain": "➖", "strong": ""}
+NAME, TEXT = 120, 300
+"""Characters of a name, and of a text, that are shown."""
 SHOWN, MOST = 5, 1_000
 """Names of a list that stand unfolded, and that stand in the document at all."""
+TO_THE_LEFT = " --- "
+"""The rule below a column of words."""
 
 
 def escaped(text: object) -> str:
-    """Text that Markdown shows as it is, on one line."""
+    """Return text that Markdown shows as it is, on one line."""
     line = " ".join(printable(str(text)).split())
     line = re.sub(r"([\\`*_{}\[\]<>|#~!&])", r"\\\1", line)
     return _LIST_OR_RULE.sub(r"\g<before>\\\g<mark>", line)
 
 
+def as_name(text: str, most: int = NAME) -> str:
+    """Return a name, or a sentence with names in it, shown as it is: no mention, reference or link comes of it."""
+    return _REFERENCE.sub(r"<code>\1</code>", _unlinked(escaped(shortened(text, most))))
+
+
+def as_code(text: str, most: int = TEXT) -> str:
+    """Return a text of a case or a system as code: nothing in it is looked up."""
+    return f"<code>{_unlinked(escaped(shortened(text, most)))}</code>"
+
+
+def as_html(text: str, most: int = NAME) -> str:
+    """Return a name for a block of HTML, where nothing is Markdown and no backslash escapes anything."""
+    shown = _REFERENCE.sub(r"<code>\1</code>", escape(printable(shortened(text, most)), quote=False))
+    return shown.replace("://", "&#58;//").replace("www.", "www&#46;")
+
+
+def _unlinked(text: str) -> str:
+    """Return the text without what would become a link by itself."""
+    return text.replace("://", "\\://").replace("www.", "www\\.")
+
+
 _LIST_OR_RULE = re.compile(r"^(?P<before>\d{0,9})(?P<mark>[-+.)]|=+)(?=\s|$)")
 """What at the beginning of a line would begin a list, or make a heading of the line before."""
+_REFERENCE = re.compile(r"(?<!\w)\\?([@#])(?=\w)")
+"""What GitHub takes for a person or an issue, even if the sign is escaped: not inside of code."""
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The first column to the left, the others to the right."""
-    yield "| " + " | ".join(head) + " |"
-    yield "| --- |" + " ---: |" * (len(head) - 1)
-    for row in rows:
-        yield "| " + " | ".join(row) + " |"
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, figures: str = " ---: ") -> Iterator[str]:
+    """Yield a table of Markdown cells; `figures`: the rule below all columns but the first, which is to the left."""
+    yield f"| {' | '.join(head)} |"
+    yield "| --- |" + f"{figures}|" * (len(head) - 1)
+    yield from (f"| {' | '.join(row)} |" for row in rows)
     yield ""
+
+
+def without_gaps(text: str) -> str:
+    """Return a document with one empty line where there are several."""
+    return re.sub("\n{3,}", "\n\n", text)
 
 
 def folded(title: str, names: Sequence[str], place: str) -> Iterator[str]:

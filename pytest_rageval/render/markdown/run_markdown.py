@@ -7,15 +7,16 @@ from typing import Any
 
 from pytest_rageval.comparison.gate_lines import gate_line, is_warning
 from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.render.markdown.comparison_markdown import as_code, as_html, as_name, metric_table
 from pytest_rageval.render.markdown.failing_cases import FailingCase
+from pytest_rageval.render.markdown.markdown_text import as_code, as_html, as_name, without_gaps
+from pytest_rageval.render.markdown.view_markdown import block_lines
+from pytest_rageval.views.comparison import metrics_section
 
 MARKS = {"red": "❌", "amber": "⚠️", "green": "✅", "grey": "➖"}
 LONGEST_SUMMARY = 1_000_000
 """Bytes: GitHub drops a step's summary of more than 1 MiB."""
 LONGEST_COMMENT = 60_000
 """Characters: GitHub refuses a comment of more than 65,536."""
-SHOWN_METRICS = 12
 SHOWN_GATES = 20
 
 
@@ -26,7 +27,7 @@ def run_markdown(
 
     `link`: an address where the whole report is, if there is one.
     """
-    head = "".join(f"{line}\n" for line in _head(metrics, link))
+    head = without_gaps("".join(f"{line}\n" for line in _head(metrics, link)))
     room = longest - _size(head) - 200
     shown: list[str] = []
     for case in cases:
@@ -78,7 +79,8 @@ def _gates(metrics: Mapping[str, Any]) -> Iterator[str]:
 def _metrics(metrics: Mapping[str, Any]) -> Iterator[str]:
     """Yield what moved against the baseline, the worst verdict first."""
     if (comparison := metrics["comparison"]) and comparison["compared"]:
-        yield from metric_table(comparison, SHOWN_METRICS)
+        for block in metrics_section(comparison):
+            yield from block_lines(block)
 
 
 def _case(case: FailingCase) -> Iterator[str]:

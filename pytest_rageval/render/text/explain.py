@@ -17,7 +17,7 @@ from pytest_rageval.metrics.registry import Registry, is_described
 from pytest_rageval.model import Gold, Observation
 from pytest_rageval.numbers import score_text, short
 from pytest_rageval.plan import Plan
-from pytest_rageval.render.html.case_view import ChunkRow, RunView, case_view, latency_words
+from pytest_rageval.render.html.case_view import CaseContext, ChunkRow, case_view, latency_words
 from pytest_rageval.render.html.page_run import compared_side
 from pytest_rageval.render.html.run_cases import CaseLines, CaseTexts, ListedCase, read_case_lines
 from pytest_rageval.render.text.columns import aligned, last_wrapped, shortened, wrapped
@@ -237,7 +237,9 @@ def recorded_case_of(run: StoredRun, last: Mapping[str, Any], registry: Registry
     place = f"{source['file']}:{source['line']}" if source.get("file") else ""
     case = ListedCase(row, CaseTexts("", "", place, len(lines.records)), "same", 0.0, None, 1.0)
     metrics = (run.metrics or {}).get("metrics", {})
-    view = case_view(case, lines, _earlier(run, key, baseline), RunView(run.run_id, run.config, metrics, registry, {}))
+    view = case_view(
+        case, lines, _earlier(run, key, baseline), CaseContext(run.run_id, run.config, metrics, registry, {})
+    )
     return RecordedCase(case, record, lines.observations.get(record["trial"]), view)
 
 

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from pytest_rageval.numbers import change, score_text
 from pytest_rageval.render.html.figures import Spark, spark
 from pytest_rageval.render.html.first_screen import PREFERRED
-from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.history import PastRun
+from pytest_rageval.views.history import change_words
 from pytest_rageval.web.index.run_queries import (
     RunFilter,
     datasets_run,
@@ -156,6 +156,6 @@ def _change(before: Sequence[float | None], value: float | None) -> str:
 
 
 def _changes(run: PastRun) -> str:
-    texts = [f"{each.name} {setting_text(each.before)} → {setting_text(each.after)}" for each in run.changes]
+    texts = [*map(change_words, run.changes)]
     more = len(texts) - SHOWN_CHANGES
     return "; ".join(texts[:SHOWN_CHANGES]) + (f"; and {more} more" if more > 0 else "")

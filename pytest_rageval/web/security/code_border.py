@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from pytest_rageval.config.options import kind_of
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
@@ -13,7 +14,6 @@ from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.judge_spec import KINDS
 
 SETTING = "web_allows"
-OPEN_TARGETS = frozenset({"demo", "http", "https", "openai", "ollama", "run"})
 OPEN_JUDGES = frozenset(name for name, kind in KINDS.items() if not kind.opens_files)
 """Kinds that import nothing by name and open no file by path. All others may: plug-ins, and those to come."""
 
@@ -33,7 +33,7 @@ def check_listed(settings: Settings, root: Path, *, is_asked: bool = True) -> No
 
 def _specs_to_list(settings: Settings, *, is_asked: bool) -> Iterator[tuple[str, str]]:
     target, judge = settings.target or "demo", settings.judge.strip()
-    if is_asked and target.partition(":")[0] not in OPEN_TARGETS:
+    if is_asked and not kind_of(target).is_open:
         yield "target", target
     if ":" in judge and judge.partition(":")[0] not in OPEN_JUDGES:
         yield "judge", judge

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_rageval.config.files import AGENT
+from pytest_rageval.config.options import kind_of
 from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
@@ -115,10 +116,7 @@ class Agent(BaseModel):
         """demo, http, chat, python or answers."""
         if self.target is None:
             return ANSWERS_ONLY
-        kind = self.target.partition(":")[0]
-        if kind in ("openai", "ollama"):
-            return "chat"
-        return {"https": "http", "http": "http", "demo": "demo"}.get(kind, "python")
+        return kind_of(self.target).form
 
     @property
     def target_in_words(self) -> str:

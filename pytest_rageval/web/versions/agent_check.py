@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_rageval.config.options import HTTP, SPELLINGS, kind_of
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.toml_text import toml_document
@@ -19,7 +20,6 @@ from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.plan import make_plan
 from pytest_rageval.runs.judge_notes import kinship_notes
-from pytest_rageval.targets.target_spec import SPELLINGS
 from pytest_rageval.web.security.code_border import check_listed
 from pytest_rageval.web.versions.agent import RUBRICS, Agent, agent_table, write_prompts
 
@@ -82,12 +82,12 @@ def _of_target(agent: Agent) -> Iterator[FieldProblem]:
     if agent.target is None or agent.target == "demo":
         return
     kind, colon, rest = agent.target.partition(":")
-    if kind in ("openai", "ollama"):
+    if kind_of(agent.target).form == "chat":
         try:
             model_and_url(kind, rest)
         except SettingsError as error:
             yield FieldProblem("target", str(error))
-    elif kind in ("http", "https"):
+    elif kind_of(agent.target) is HTTP:
         if not re.fullmatch(r"https?://[^\s/?#]+[^\s#]*", agent.target):
             yield FieldProblem("target", f"is {shown_value(agent.target)}, expected a URL, as in http://localhost:8080")
     elif not colon or not re.fullmatch(r"[^\s:][^\s]*", agent.target) or not rest:

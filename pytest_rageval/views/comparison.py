@@ -1,0 +1,386 @@
+"""Two runs side by side: verdict, settings, metrics, gates, categories and flipped cases, as every face shows them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from pytest_rageval.comparison.changes import gain
+from pytest_rageval.comparison.gate_lines import gate_line, p_text
+from pytest_rageval.comparison.layer_table import layer_gain
+from pytest_rageval.comparison.verdict_sentence import SYMBOLS
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.metrics.registry import LAYERS
+from pytest_rageval.numbers import NO_VALUE, change, score_text, short
+from pytest_rageval.runs.config_diff import setting_text
+from pytest_rageval.text import counted
+from pytest_rageval.views.parts import (
+    TONES,
+    Block,
+    FigureTable,
+    Fold,
+    FoldList,
+    LabelledText,
+    Line,
+    NameList,
+    Section,
+    TableRow,
+    Tone,
+)
+
+Content = Mapping[str, Any]
+VERDICTS = ("regressed", "beyond tolerance, may be noise", "unmeasured", "significant, within tolerance", "improved",
+            "new", "incomparable", "unchanged")  # fmt: skip
+"""In the order in which a reader wants them."""
+QUIET = ("unchanged", "new", "incomparable")
+OUTCOMES = {"passed": "passed", "failed": "failed", "error": "errors", "xfailed": "known failures",
+            "skipped": "skipped"}  # fmt: skip
+FLIPS: Mapping[str, tuple[str, Tone, int]] = {
+    "flipped_to_fail": ("Fail now, did not before", "worse", 10),
+    "flipped_to_pass": ("Pass now, failed before", "better", 5),
+    "unmeasured": ("Have no score now, had one before", "doubtful", 5),
+}
+SHOWN_SCORES = 5
+ELSEWHERE = "--format html shows more of them, --format json all"
+ONE_SIDED = {
+    "not_measured": "Failed before, and the gates that failed were not measured now",
+    "newly_gated": "Fail gates that were not measured before",
+    "changed_cases": "Changed in between, compared with nothing",
+    "only_before": "Only before",
+    "only_after": "Only after",
+}
+"""Lists of cases of which a comparison knows one side only."""
+
+
+# ── metrics ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MetricColumn(NamedTuple):
+    """A figure of a compared metric: its heading and its text. `page_head`: on a page, '' if the page shows its own."""
+
+    head: str
+    text: Callable[[Content], str]
+    page_head: str = ""
+
+
+def _after(metric: Content) -> str:
+    top = metric["scale"][1]
+    return score_text(metric["after"]) + (f" of {top:g}" if top != 1 and metric["after"] is not None else "")
+
+
+def _interval(metric: Content) -> str:
+    low, high = metric["ci"] or (None, None)
+    return f"{low:+.3f} to {high:+.3f}" if low is not None and high is not None else NO_VALUE
+
+
+METRIC_COLUMNS = (
+    MetricColumn("before", lambda metric: score_text(metric["before"]), "before"),
+    MetricColumn("after", _after),
+    MetricColumn("change", lambda metric: change(metric["delta"]), "change"),
+    MetricColumn("95 %", _interval, "95 % of the change"),
+    MetricColumn("p", lambda metric: NO_VALUE if metric["p_adjusted"] is None else p_text(metric["p_adjusted"]), "p"),
+    MetricColumn("n", lambda metric: str(metric["n_paired"])),
+)
+"""The figures of a compared metric, in every face."""
+
+
+class ComparedMetric(NamedTuple):
+    """A metric of a comparison. `figures`: by their heading; `worsened`: what a score that got worse did."""
+
+    name: str
+    label: str
+    figures: Mapping[str, str]
+    verdict: str
+    tone: Tone
+    worsened: str
+
+
+def compared_metric(name: str, metric: Content) -> ComparedMetric:
+    """Return the view of a metric of a comparison."""
+    figures = {column.head: column.text(metric) for column in METRIC_COLUMNS}
+    worsened = "fell" if metric["better"] == "higher" else "rose"
+    return ComparedMetric(name, metric["label"], figures, metric["verdict"], tone_of(metric), worsened)
+
+
+def tone_of(metric: Content) -> Tone:
+    """Return how a metric's verdict is to be taken."""
+    share = gain(metric["delta"], metric)
+    if metric["verdict"] == "unmeasured":
+        return "doubtful"
+    if share is None or metric["verdict"] in QUIET:
+        return "plain"
+    if metric["verdict"] in ("regressed", "improved"):
+        return "better" if share > 0 else "worse"
+    return "doubtful" if share < 0 else "plain"
+
+
+def moved_metrics(content: Content) -> list[ComparedMetric]:
+    """Return the metrics in which something is to be seen, the worst verdict first."""
+    metrics = [(name, metric) for name, metric in content["metrics"].items() if _is_worth_a_line(name, metric)]
+    metrics.sort(key=lambda item: (VERDICTS.index(item[1]["verdict"]), gain(item[1]["delta"], item[1]) or 0, item[0]))
+    return [compared_metric(name, metric) for name, metric in metrics]
+
+
+def _is_worth_a_line(name: str, metric: Content) -> bool:
+    has_moved = change(metric["delta"]) not in ("=", NO_VALUE)
+    return metric["verdict"] not in QUIET or has_moved or metric["label"] != name
+
+
+def metric_table(content: Content) -> FigureTable:
+    """Return the metrics that moved as a table."""
+    heads = ("metric", *(column.head for column in METRIC_COLUMNS), "verdict")
+    rows = (
+        TableRow((metric.label, *metric.figures.values(), metric.verdict), metric.tone)
+        for metric in moved_metrics(content)
+    )
+    return FigureTable(heads, tuple(rows), "Metrics", "metrics", has_verdicts=True, least=4)
+
+
+# ── the whole ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonView:
+    """What every face shows of two runs. Without a comparison all is empty from the metrics on."""
+
+    head: Section
+    settings: Section
+    metrics: Section
+    gates: Section
+    categories: Section
+    flipped_to_fail: Section
+    flipped_to_pass: Section
+    unmeasured: Section
+    one_sided: Section
+
+
+def comparison_view(content: Content) -> ComparisonView:
+    """Return the view of the content of a `Paired`."""
+    shown = content if content["compared"] else _NOTHING
+    return ComparisonView(
+        head=tuple(_head(content)),
+        settings=tuple(_changed(content)),
+        metrics=tuple(metrics_section(shown)),
+        gates=tuple(_gate(gate) for gate in shown["gates"]),
+        categories=tuple(_categories(shown)),
+        **{name: tuple(_flips(name, shown)) for name in FLIPS},
+        one_sided=tuple(_one_sided(shown)),
+    )
+
+
+_NOTHING: Content = {
+    "metrics": {}, "gates": (), "by_category": None, **dict.fromkeys((*FLIPS, *ONE_SIDED), ()),
+    "errors": {"before": {}, "after": {}},
+}  # fmt: skip
+"""The compared part of runs that cannot be compared."""
+
+
+def _head(content: Content) -> Iterator[Block]:
+    verdict, is_compared = content["verdict"], content["compared"]
+    yield Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", TONES[verdict["tone"]], "title")
+    yield from (LabelledText(name, _side(content[name])) for name in ("before", "after"))
+    for problem in content["problems"]:
+        word = "compared in spite of" if is_compared else "not comparable"
+        yield Line(f"{word}: {problem['said']}", "doubtful" if is_compared else "worse", "remark")
+    yield from (Line(note, "doubtful", "remark") for note in content["notes"])
+
+
+def _side(run: Content) -> str:
+    """Return `latest · run 20251218_063617 · 42 cases: 40 passed, 2 failed · partial`."""
+    outcomes = run["outcomes"]
+    counts = ", ".join(f"{outcomes[name]} {word}" for name, word in OUTCOMES.items() if outcomes.get(name))
+    parts = [run["name"]] + [f"run {run['run_id']}"] * (run["run_id"] != run["name"])
+    parts.append(f"{counted(run['cases'], 'case')}: {counts or 'none ran'}")
+    return " · ".join(parts + ["partial"] * run["partial"])
+
+
+def _changed(content: Content) -> Iterator[Block]:
+    changed = content["changed"]
+    yield Line(changed["said"], "doubtful" if changed["warning"] else "plain")
+    yield settings_table(content)
+
+
+def metrics_section(content: Content) -> Iterator[Block]:
+    """Yield the metrics that moved, and how many did not."""
+    if (table := metric_table(content)).rows:
+        yield table
+    if rest := len(content["metrics"]) - len(table.rows):
+        yield Line(f"{rest} more metric{'s' if rest != 1 else ''} did not move")
+
+
+def _gate(gate: Content) -> Line:
+    words: Mapping[bool | None, tuple[str, Tone]] = {
+        True: ("holds", "better"), False: ("FAILS", "worse"), None: ("says nothing", "doubtful"),
+    }  # fmt: skip
+    word, tone = words[gate["passed"]]
+    return Line(f"{word}: {gate_line(gate)}", tone, "point")
+
+
+def settings_table(content: Content) -> FigureTable:
+    """Return the settings that differ."""
+    rows = (
+        TableRow((setting["name"], setting_text(setting["before"]), setting_text(setting["after"])))
+        for setting in content["configuration"]
+    )
+    return FigureTable(("setting", "before", "after"), tuple(rows), what="settings", has_texts=True, most=20)
+
+
+def versions_table(content: Content) -> FigureTable:
+    """Return the four versions: part, before, after, whether it changed."""
+    rows = (
+        TableRow((part, setting_text(version["before"]), setting_text(version["after"]), _version_word(version)))
+        for part, version in content["versions"].items()
+    )
+    return FigureTable(("version", "before", "after", ""), tuple(rows), has_texts=True)
+
+
+def _version_word(version: Content) -> str:
+    """Return whether a version changed; of a dataset two versions can hold the same cases."""
+    if version["changed"] is None:
+        return "not known"
+    if version["changed"]:
+        return "changed"
+    return "same" if version["before"] == version["after"] else "other version, same contents"
+
+
+def _categories(content: Content) -> Iterator[FigureTable]:
+    """Yield the categories with outcomes, flips, and the mean gain of each layer."""
+    groups = sorted((content["by_category"] or {}).items(), key=lambda item: (-item[1]["cases"], item[0]))
+    there = {content["metrics"][name]["layer"] for _, group in groups for name in group["metrics"]}
+    layers = [layer for layer in LAYERS if layer in there]
+    rows = tuple(TableRow((name, *_category(group, layers, content))) for name, group in groups)
+    heads = ("category", "cases", "passed", "to fail", "to pass", *layers)
+    if rows:
+        yield FigureTable(heads, rows, "By category", "categories", least=5, most=12)
+
+
+def _category(group: Content, layers: Sequence[str], content: Content) -> Iterator[str]:
+    yield str(group["cases"])
+    yield f"{group['passed_before']} → {group['passed_after']}"
+    yield from (str(group[name] or NO_VALUE) for name in ("flipped_to_fail", "flipped_to_pass"))
+    yield from (change(layer_gain(layer, group["metrics"], content)) for layer in layers)
+
+
+def _one_sided(content: Content) -> Iterator[Block]:
+    """Yield the cases that are known on one side only, and how many cases ended in errors."""
+    yield from (NameList(title, tuple(content[name])) for name, title in ONE_SIDED.items() if content[name])
+    before, after = (content["errors"][name] for name in ("before", "after"))
+    if before or after:
+        yield Line(f"errors: {_kinds(before.values())} before, {_kinds(after.values())} after", form="point")
+
+
+def _kinds(kinds: Iterable[str]) -> str:
+    counts = Counter(kinds)
+    named = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
+    return f"{counts.total()} ({named})" if counts else "none"
+
+
+# ── a flipped case ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _flips(name: str, content: Content) -> Iterator[FoldList]:
+    title, tone, most = FLIPS[name]
+    if content[name]:
+        yield FoldList(title, tone, tuple(map(_flipped_case, content[name])), most, ELSEWHERE)
+
+
+def _flipped_case(case: Content) -> Fold:
+    detail, reasons = case["detail"], tuple(_why(case["detail"] or {}))
+    return Fold(case["case_key"], reasons, tuple(_facts(case, reasons)), _chunk_table(detail) if detail else None)
+
+
+def _facts(case: Content, reasons: Sequence[str]) -> Iterator[LabelledText]:
+    detail = case["detail"]
+    if detail and detail["question"] is not None:
+        yield LabelledText("question", "", detail["question"])
+    yield from (LabelledText("why", reason) for reason in reasons)
+    if case.get("scores"):
+        moves = (f"{each['metric']} {short(each['before'])} → {short(each['after'])}" for each in case["scores"])
+        yield LabelledText("scores", listed([*moves], SHOWN_SCORES))
+    if detail is None:
+        yield LabelledText("records", "none were kept of this case")
+        return
+    yield from (LabelledText(f"gold {gold['gold']}", _gold_move(gold), gold["place"]) for gold in detail["golds"])
+    yield from _moved_chunks(detail)
+    yield from _answers(detail)
+
+
+def _why(detail: Content) -> Iterator[str]:
+    """Yield the failed gates or the error, of the side on which the case fails."""
+    for name in ("after", "before"):
+        if error := detail.get(f"error_{name}"):
+            yield f"{error['kind']}: {error['message'] or 'no message was kept'}"
+            return
+        if gates := detail.get(f"failed_gates_{name}"):
+            yield from map(failed_gate, gates)
+            return
+
+
+def failed_gate(gate: Content) -> str:
+    """Return `recall_any@5 is 0, gate >= 1 (tag)`, of a gate as a record holds it."""
+    tag = f" ({gate['tag']})" if gate["tag"] else ""
+    return f"{gate['metric']} is {short(gate['value'])}, gate {gate['threshold']}{tag}"
+
+
+def _gold_move(gold: Content) -> str:
+    """Return `lost (was rank 1)`, `gained (rank 2)`, `rank 1 → 3` or `rank 1`."""
+    before, after = gold["rank_before"], gold["rank_after"]
+    if after is None:
+        return f"lost (was rank {before})"
+    if before is None:
+        return f"gained (rank {after})"
+    return f"rank {before}" if before == after else f"rank {before} → {after}"
+
+
+def _moved_chunks(detail: Content) -> Iterator[LabelledText]:
+    """Yield which chunks are gone or new, of a case whose golds all stayed where they were."""
+    sides = {"gone": detail["chunks_before"], "new": detail["chunks_after"]}
+    if None in sides.values() or any(gold["rank_before"] != gold["rank_after"] for gold in detail["golds"]):
+        return
+    for label, chunks in sides.items():
+        if moved := [f"{chunk['rank']} {chunk['place']}" for chunk in chunks if chunk["other_rank"] is None]:
+            yield LabelledText(label, "", listed(moved, 3))
+
+
+def _chunk_table(detail: Content) -> FigureTable:
+    """Return both lists of chunks side by side, rank by rank."""
+    pairs = zip_longest(detail["chunks_before"] or (), detail["chunks_after"] or ())
+    rows = tuple(
+        TableRow((str((was or now)["rank"]), *_chunk(was, "before"), *_chunk(now, "after"))) for was, now in pairs
+    )
+    return FigureTable(("rank", "before", "", "after", ""), rows, has_texts=True)
+
+
+def _chunk(chunk: Content | None, where: str) -> tuple[str, str]:
+    """Return the place of a chunk on one side, and what it is: golds, its rank on the other side."""
+    if chunk is None:
+        return "", ""
+    golds = f"gold {', '.join(map(str, chunk['golds']))}" if chunk["golds"] else ""
+    rank = chunk["other_rank"]
+    if rank is None:
+        other = "gone" if where == "before" else "new"
+    else:
+        other = f"rank {rank} after" if where == "before" else f"was rank {rank}"
+    return chunk["place"], ", ".join(part for part in (golds, other if rank != chunk["rank"] else "") if part)
+
+
+def _answers(detail: Content) -> Iterator[LabelledText]:
+    """Yield the answer before and after, once if it is the same, or that none was kept."""
+    texts = {name: _answer(detail, name) for name in ("before", "after")}
+    if texts["before"] is not None and texts["before"] == texts["after"]:
+        yield LabelledText("answer", "", texts["before"])
+        return
+    for name, text in texts.items():
+        yield LabelledText(f"answer {name}", "", "no record was kept" if text is None else text)
+
+
+def _answer(detail: Content, name: str) -> str | None:
+    if detail[f"chunks_{name}"] is None:
+        return None
+    text: str | None = detail[f"answer_{name}"]
+    if detail[f"abstained_{name}"]:
+        return f"abstained: {text}" if text else "abstained"
+    return text if text is not None else "no text was kept"

@@ -1,0 +1,181 @@
+"""The end of a run: verdict, layers by category, gates that fail, cases that changed, what judging took."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_rageval.comparison.gate_lines import gate_line, is_warning
+from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_row
+from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
+from pytest_rageval.numbers import change, denominator, duration, score_text
+from pytest_rageval.runs.reader import run_level_names
+from pytest_rageval.runs.row import Row
+from pytest_rageval.text import counted
+from pytest_rageval.views.parts import TONES, Block, FigureTable, Line, NameList, Section, TableRow, Tone
+
+Content = Mapping[str, Any]
+SHOWN_CATEGORIES = 12
+SLOWEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """What a terminal shows at the end of a run. `metrics`: empty unless every metric is asked for."""
+
+    head: Section
+    layers: Section
+    metrics: Section
+    gates: Section
+    failed_gates: Section
+    changed: Section
+    notes: Section
+
+
+def run_view(metrics: Content, rows: Sequence[Row], *, is_verbose: bool = False) -> RunView:
+    """Return the view of a run by the content of its metrics.json. `rows`: one a case."""
+    return RunView(
+        head=tuple(_head(metrics)),
+        layers=tuple(_layers(metrics)),
+        metrics=(_metrics(metrics),) if is_verbose else (),
+        gates=tuple(gates_to_show(metrics)),
+        failed_gates=tuple(_failures(metrics, rows)),
+        changed=tuple(_changed(metrics)),
+        notes=tuple(Line(text, tone) for text, tone in _notes(metrics, rows)),
+    )
+
+
+def _head(metrics: Content) -> Iterator[Line]:
+    verdict = with_verdict(metrics)["verdict"]
+    tone: Tone = "strong" if verdict["tone"] == "grey" else TONES[verdict["tone"]]
+    yield Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", tone)
+    outcomes, total = metrics["outcomes"], metrics["total_tests"]
+    named = {
+        "passed": "passed",
+        "failed": "failed",
+        "error": "errors" if outcomes["error"] != 1 else "error",
+        "xfailed": "known failures" if outcomes["xfailed"] != 1 else "known failure",
+        "skipped": "skipped",
+    }
+    counts = ", ".join(f"{outcomes[name]} {title}" for name, title in named.items() if outcomes[name])
+    partial = " · partial run" if metrics["partial"] else ""
+    broken = outcomes["error"]
+    # Without the cases that broke, a broken run would look like the best one.
+    of = f" of the {total - broken} without errors" if broken and metrics["overall_score"] is not None else ""
+    overall = f"overall {score_text(metrics['overall_score'])}{of}{partial}"
+    yield Line(f"{counted(total, 'case')}: {counts or 'none ran'} · {overall}")
+
+
+def _layers(metrics: Content) -> Iterator[Block]:
+    """Yield layers by category, and what trials come to."""
+    comparison = metrics.get("comparison")
+    total = total_row(metrics, comparison)
+    rows = [_layer_row(total)]
+    if comparison:
+        rows.append(TableRow(("change", "", "", *(change(cell.change) for cell in total.cells.values()))))
+    rows += map(_layer_row, layer_rows(metrics, comparison))
+    heads = ("", "cases", "passed", *metrics["by_layer"])
+    shown = len(rows) - len(metrics["by_category"]) + SHOWN_CATEGORIES
+    yield FigureTable(heads, tuple(rows), what="categories: see summary.md", most=shown)
+    if not comparison and metrics.get("can_be_baseline", not metrics["partial"]):
+        yield Line("no baseline to compare with yet: --rageval-update-baseline makes this run the first")
+    if (repeats := metrics.get("repeats")) and repeats["cases"]:
+        shares = f"{repeats['pass_at_n']:.0%} passed at least once, {repeats['pass_hat_n']:.0%} every time"
+        yield Line(f"{counted(repeats['trials'], 'trial')} a case: {shares}".replace("%", " %"))
+
+
+def _layer_row(row: LayerRow) -> TableRow:
+    scores = (score_text(cell.score) for cell in row.cells.values())
+    return TableRow((row.name, str(row.cases), str(row.passed), *scores))
+
+
+def _metrics(metrics: Content) -> FigureTable:
+    """Return every metric with its change and what its mean was taken over."""
+    layers = [*metrics["by_layer"].values(), {"metrics": run_level_names(metrics)}]
+    names = (name for layer in layers for name in layer["metrics"] if metrics["metrics"][name]["mean"] is not None)
+    rows = (TableRow((name, *(text for _, text in metric_figures(name, metrics)))) for name in names)
+    return FigureTable(("metric", "mean", "change", "scored"), tuple(rows))
+
+
+def metric_figures(name: str, metrics: Content) -> Iterator[tuple[str, str]]:
+    """Yield the figures of a metric of a run by their heads."""
+    metric, compared = metrics["metrics"][name], (metrics.get("comparison") or {}).get("metrics", {}).get(name)
+    yield "mean", score_text(metric["mean"])
+    yield "change", change(compared["delta"] if compared else None)
+    yield "scored", denominator(metric)
+
+
+def gates_to_show(metrics: Content) -> Iterator[Line]:
+    """Yield gates of the run that do not hold, and what one should know of those that do."""
+    shown_only = " (a partial run: fails nothing)" if metrics["partial"] else ""
+    for gate in metrics["gates"]:
+        if gate["passed"] is not True or is_warning(gate):
+            is_failing = gate["passed"] is False and not metrics["partial"]
+            yield Line(gate_line(gate) + shown_only, "worse" if is_failing else "doubtful", "point")
+
+
+def _failures(metrics: Content, rows: Sequence[Row]) -> Iterator[Block]:
+    """Yield failed gates by tag with the cases behind them; known failures are counted, not listed."""
+    failed = {row.key for row in rows if row.outcome == "failed"}
+    shown = {tag: _ids(key for key in keys if key in failed) for tag, keys in metrics["failure_tags"].items()}
+    if any(shown.values()):
+        yield Line("failed gates", "strong")
+    for tag, ids in sorted(shown.items(), key=lambda item: -len(item[1])):
+        yield from [NameList(tag, ids, "worse")] * bool(ids)
+
+
+def _ids(keys: Iterable[str]) -> tuple[str, ...]:
+    return tuple(key.partition("::")[2] for key in keys)
+
+
+def _changed(metrics: Content) -> Iterator[NameList]:
+    comparison = metrics.get("comparison") or {}
+    advice = " (tighten it with --rageval-update-baseline)" if metrics.get("can_be_baseline") else ""
+    titles: Mapping[str, tuple[str, Tone]] = {
+        "flipped_to_fail": ("fails now, did not in the baseline", "worse"),
+        "flipped_to_pass": (f"passes now, failed in the baseline{advice}", "better"),
+        "not_measured": ("failed in the baseline by gates that were not measured now", "doubtful"),
+        "newly_gated": ("fails gates that the baseline did not measure", "doubtful"),
+        "unmeasured": ("has no score now, had one in the baseline", "doubtful"),
+        "changed_cases": ("is another case than in the baseline, and is compared with nothing", "doubtful"),
+        "only_before": ("stands in the baseline, and is no case any more", "doubtful"),
+    }
+    for name, (title, tone) in titles.items():
+        # Of a part of the cases the others are no news.
+        if (cases := comparison.get(name)) and not (name == "only_before" and metrics["partial"]):
+            yield NameList(
+                f"{title}:", _ids(case if isinstance(case, str) else case["case_key"] for case in cases), tone
+            )
+
+
+def _notes(metrics: Content, rows: Sequence[Row]) -> Iterator[tuple[str, Tone]]:
+    timed = ((row.latency["total_ms"], row.key) for row in rows if "total_ms" in row.latency)
+    if slowest := heapq.nsmallest(SLOWEST, timed, key=lambda call: (-call[0], call[1])):
+        named = (f"{key.partition('::')[2]} {duration(ms)}" for ms, key in slowest)
+        yield "slowest calls: " + ", ".join(named), "plain"
+    if metrics["without_gate"]:
+        yield f"{counted(metrics['without_gate'], 'case was', 'cases were')} examined by no gate", "doubtful"
+    if ungated := metrics.get("gold_without_gate"):
+        yield f"{counted(ungated, 'case')} passed though no gate looked at the gold", "doubtful"
+    if judge := metrics.get("judge"):
+        kind = ", a heuristic without a model; its scores gate only where you wrote the gate" * judge["heuristic"]
+        yield f"judge: {judge['model']}{kind}", "plain"
+    yield from ((text, "plain") for text in _judging(metrics["volatile"]["cost"]))
+    errors = {row.message for row in rows if row.outcome == "error"} - {None, ""}
+    if len(errors) > 1:
+        yield f"{len(errors)} different errors: see run.log", "doubtful"
+
+
+def _judging(cost: Content) -> Iterator[str]:
+    """Yield what judging took over all trials, and what the cache spared; nothing if no model was asked."""
+    cached, tokens = cost["judgements_cached"], cost["judge_total_tokens"]
+    if not (cached or tokens):
+        return
+    dollars, saved = cost["judge_total_usd"], cost["judge_saved_usd"]
+    parts = [f"{cached} of {counted(cost['judgements'], 'judgement')} from the cache"]
+    parts += [counted(tokens, "token") if tokens is not None else "tokens unknown"]
+    parts += [f"${dollars:.4f} spent" if dollars is not None else "cost unknown"]
+    parts += [f"${saved:.4f} saved"] if saved else []
+    yield "judging: " + ", ".join(parts)
