@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases import content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates.gate import conditions_text
 from pytest_rageval.io.masking import public_params, public_target
@@ -39,7 +38,7 @@ def run_config(
     settings = plan.settings
     asked_for = _asked_for(plan, target, judge)
     assert asked_for.keys() == set(ASKED_FOR)
-    dataset = dataset_hash(cases)
+    dataset = dataset_hash_of((case.key, plan.hashes_of(case).content) for case in cases)
     content = {
         "schema": 1,
         **asked_for,
@@ -176,13 +175,8 @@ def observed(
     }
 
 
-def dataset_hash(cases: Iterable[EvalCase]) -> str:
-    """SHA-256 over the keys and contents of all cases, in whatever order and files they stand."""
-    return dataset_hash_of((case.key, content_hash(case)) for case in cases)
-
-
 def dataset_hash_of(contents: Iterable[tuple[str, str]]) -> str:
-    """SHA-256 of the canonical JSON of all keys and hashes of contents, in pairs by key."""
+    """Return the SHA-256 of the canonical JSON of all keys and hashes of contents, in pairs by key, in any order."""
     return _hash(sorted(contents))
 
 
