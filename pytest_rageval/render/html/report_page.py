@@ -102,8 +102,22 @@ def page_content(page: PageRun) -> dict[str, Any]:
 def _about(page: PageRun) -> str:
     description, ended = page.metrics.get("description"), page.metrics["volatile"].get("timestamp")
     target = page.config.get("target")
-    parts = [description, target if isinstance(target, str) else None, ended and ended[:16].replace("T", " ")]
+    parts = [
+        description,
+        target if isinstance(target, str) else None,
+        _commit(page.config.get("project")),
+        ended and ended[:16].replace("T", " "),
+    ]
     return " · ".join(str(part) for part in parts if part)
+
+
+def _commit(project: Any) -> str:
+    """Return branch and commit of the tested project in a few words: `main 1a2b3c4 with changes`."""
+    if not isinstance(project, Mapping):
+        return ""
+    branch, commit = (str(project.get(name) or "") for name in ("branch", "commit"))
+    words = [branch, commit[:7] or "before the first commit", "with changes" if project.get("is_changed") else ""]
+    return " ".join(filter(None, words))
 
 
 # ── data ──────────────────────────────────────────────────────────────────────────────────────────────────────
