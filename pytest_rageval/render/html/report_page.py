@@ -23,6 +23,7 @@ from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
 from pytest_rageval.views.comparison import METRIC_COLUMNS, ONE_SIDED, versions_table
 from pytest_rageval.views.history import runs_table
+from pytest_rageval.views.run import SHOWN_ERRORS, equal_errors
 
 BODIES = 96
 """Cases in a block of rendered fragments: to open a case, its block is inflated, 1 MB in 1 ms. Each block holds what
@@ -175,7 +176,7 @@ def _first_screen(page: PageRun) -> Mapping[str, Any]:
         "no_flips": _no_flips(page, failing),
         "moves": first_screen.moves(page),
         "no_moves": first_screen.no_moves(page),
-        "errors": first_screen.error_kinds(page),
+        "errors": equal_errors(case.row for case in page.cases)[:SHOWN_ERRORS],
         "tags": sorted(
             ((tag, len(keys)) for tag, keys in (page.metrics.get("failure_tags") or {}).items()),
             key=lambda item: (-item[1], item[0]),
