@@ -11,10 +11,10 @@ from pytest_rageval.comparison.baseline import Baseline
 from pytest_rageval.comparison.verdicts import compare_cases
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.case_columns import CaseColumns
-from pytest_rageval.runs.disk.reader import StoredRun
-from pytest_rageval.runs.disk.run_ref import in_time
+from pytest_rageval.runs.columns import CaseColumns
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import CaseScores, Row
+from pytest_rageval.runs.run_ref import in_time
 
 Cases = Mapping[str, CaseScores] | Mapping[str, Row]
 """Outcome and scores of each case of a run, by key."""

@@ -10,8 +10,8 @@ from typing import Any
 from pytest_rageval.comparison.baseline import read_baseline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json
-from pytest_rageval.runs.disk.reader import StoredRun, checked_config, checked_metrics, open_stored_run
-from pytest_rageval.runs.disk.score_table import Scores
+from pytest_rageval.runs.columns import Scores
+from pytest_rageval.runs.reader import StoredRun, checked_config, checked_metrics, open_stored_run
 
 
 @dataclass(frozen=True, slots=True)

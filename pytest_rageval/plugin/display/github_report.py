@@ -11,7 +11,7 @@ from pytest_rageval.finish import Finished
 from pytest_rageval.render.markdown.annotations import annotation_lines
 from pytest_rageval.render.markdown.failing_cases import FailingCase, failing_cases
 from pytest_rageval.render.markdown.run_markdown import LONGEST_SUMMARY, run_markdown
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 
 ANNOTATING = "pytest_github_actions_annotate_failures"

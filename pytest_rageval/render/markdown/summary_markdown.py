@@ -13,8 +13,8 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.render.markdown.markdown_text import escaped, folded, table
 from pytest_rageval.runs.config_diff import setting_text
-from pytest_rageval.runs.disk.reader import run_level_names
 from pytest_rageval.runs.judge_notes import failure_note
+from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.stats.intervals import share_interval
 from pytest_rageval.text import counted
 
