@@ -166,7 +166,7 @@ def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Benc
     """The sweep, its points kept as they come; Ctrl-C leaves it to be resumed."""
     try:
         return run_sweep(
-            bench, request.weights, is_confirmed=request.is_confirmed, probes=probes,
+            bench, request.weights, is_confirmed=request.confirm, probes=probes,
             keep=lambda points: file.keep(request, project, bench.cases, points, probes),
         )  # fmt: skip
     except KeyboardInterrupt:
