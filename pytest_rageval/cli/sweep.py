@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from pytest_rageval.tools.sweep.bench import Bench
 from pytest_rageval.tools.sweep.grid import FULL, INDEXING, QUICK, parse_grid
 from pytest_rageval.tools.sweep.ranking import parse_weights, sampled
 from pytest_rageval.tools.sweep.results_file import SweepFile, SweepRequest
-from pytest_rageval.tools.sweep.sweep import Probes, Sweep, run_sweep
+from pytest_rageval.tools.sweep.sweep import Probes, Sweep, Sweeping
 from pytest_rageval.views.sweep import caveats, difference_sentence, sweep_view
 
 SETTINGS = ("target", "k", "folder_mode", "params", "timeout", "concurrency", "reports")
@@ -165,10 +166,8 @@ def _relative(path: Path, root: Path) -> str:
 def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Bench, probes: Probes) -> Sweep:
     """The sweep, its points kept as they come; Ctrl-C leaves it to be resumed."""
     try:
-        return run_sweep(
-            bench, request.weights, is_confirmed=request.confirm, probes=probes,
-            keep=lambda points: file.keep(request, project, bench.cases, points, probes),
-        )  # fmt: skip
+        keep = partial(file.keep, request, project, bench.cases, probes=probes)
+        return Sweeping(bench, request.weights, keep, probes, is_confirmed=request.confirm).run()
     except KeyboardInterrupt:
         click.echo(f"interrupted; rageval sweep --resume {file.sweep_id} goes on", err=True)
         raise SystemExit(STOPPED) from None

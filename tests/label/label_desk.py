@@ -13,7 +13,7 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.label.draft_store import DraftStore
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.label_store import CaseFileStore, OpinionStore
-from pytest_rageval.label.opening import AskedSystem, PoolAsking, PoolSource
+from pytest_rageval.label.opening import AskedSystem, PoolSource
 from pytest_rageval.model import Answer, AskRequest, Chunk
 
 BOT = '''
@@ -63,9 +63,7 @@ def write_cases(file: Path, *cases: Mapping[str, Any]) -> Path:
 @contextmanager
 def a_session(file: Path, texts: Mapping[str, str], *, opinion: Path | None = None) -> Iterator[LabelSession]:
     bot = Hostile(texts)
-    source = PoolSource(
-        [AskedSystem(bot.name, bot, PoolAsking(5, {}, Mask(())))], None, is_shuffled=opinion is not None
-    )
+    source = PoolSource([AskedSystem(bot.name, bot, 5, {}, Mask(()))], None, is_shuffled=opinion is not None)
     store: Any
     if file.name.endswith(".drafts.jsonl"):
         store = DraftStore(file, file.parent)

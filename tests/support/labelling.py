@@ -24,7 +24,7 @@ from pytest_rageval.label.label_store import (
     opinion_file,
 )
 from pytest_rageval.label.notes_search import NotesSearch
-from pytest_rageval.label.opening import AskedSystem, PoolAsking, PoolSource
+from pytest_rageval.label.opening import AskedSystem, PoolSource
 from pytest_rageval.model import Answer, AskRequest, Chunk, EvalCase
 
 
@@ -66,8 +66,8 @@ class Desk:
         return file
 
     def source(self, *bots: Bot, search: NotesSearch | None = None) -> PoolSource:
-        asking = PoolAsking(5, {"p": 1}, Mask(["SECRETSECRET"]))
-        source = PoolSource([AskedSystem(bot.name, bot, asking) for bot in bots or (Bot(),)], search)
+        mask = Mask(["SECRETSECRET"])
+        source = PoolSource([AskedSystem(bot.name, bot, 5, {"p": 1}, mask) for bot in bots or (Bot(),)], search)
         self.sources.append(source)
         return source
 
