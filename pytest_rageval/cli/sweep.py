@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from pytest_rageval.cli.case_files import chosen_cases
-from pytest_rageval.cli.options import STOPPED, as_arguments, echo_json, exit_codes
+from pytest_rageval.cli.options import STOPPED, as_arguments, echo_json, exit_codes, run_options, settings_given
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -30,8 +30,6 @@ from pytest_rageval.tools.sweep.results_file import SweepFile, SweepRequest
 from pytest_rageval.tools.sweep.sweep import Probes, Sweep, Sweeping
 from pytest_rageval.views.sweep import caveats, difference_sentence, sweep_view
 
-SETTINGS = ("target", "k", "folder_mode", "params", "timeout", "concurrency", "reports")
-"""Options of a run that a sweep takes as well."""
 OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--index-param", "sample": "--sample",
                   "seed": "--seed", "is_confirmed": "--confirm", "weights": "--weights", "cases": "CASES"}  # fmt: skip
 
@@ -66,13 +64,7 @@ OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--i
 @click.option("--weights", metavar="PART=X,…", help="Of the score (default: recall=0.5,negative_accuracy=0.3,mrr=0.2).")
 @click.option("--resume", metavar="SWEEP", help="Finish a sweep that was interrupted: its id, or latest.")
 @click.option("--json", "as_json", is_flag=True, help="Write eval_results.json to standard output instead of text.")
-@click.option("--target", metavar="SPEC", help="System under test (default: as configured).")
-@click.option("--k", metavar="N", help="How many chunks count where the grid does not say (default: as configured).")
-@click.option("--folder-mode", type=click.Choice(("off", "on", "on_with_fallback")), help="Folder selection.")
-@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Extra parameter of every question.")
-@click.option("--timeout", metavar="SECONDS", help="For one attempt at a question (default: 120).")
-@click.option("--concurrency", metavar="N", help="Questions at the same time (default: 16).")
-@click.option("--reports", metavar="DIR", help="Folder for runs and sweeps (default: as configured).")
+@run_options("target", "k", "folder-mode", "param", "timeout", "concurrency", "reports")
 @exit_codes({STOPPED: "interrupted; what was asked is kept, and --resume goes on"})
 def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
     """Find the best values of retrieval parameters, on CASES (default: those of the project).
@@ -82,7 +74,7 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
     of each case shows that this is exact. The best point and the project as configured are always asked for real, and
     kept as runs. Nothing is judged.
     """
-    given = {name: value for name in SETTINGS if (value := options.pop(name)) not in (None, ())}
+    given = settings_given(options)
     project = find_project(given)
     file, request = _request(project, resume, options)
     cases, files = chosen_cases(project, [project.root / path for path in request.paths], least=2)
