@@ -147,11 +147,19 @@ def _spot_check(at: Opened, overrides: dict[str, str], second_judge: str | None,
     second = plan_again(
         at.run, at.settings, at.root, judging=_judging(at, overrides, second_judge or overrides.get("judge"))
     )
+    folder = RunFolder(at.run.path)
     with _judge_at_hand(second, at) as judge:
         if second_judge is None and "judge" not in overrides:
             check_judge_of(at.run, judge)
         with interruptible(at.run.run_id) as begin_writing, Progress("judged") as watch:
-            spot_check(at, first, second, judge, n, watch, begin_writing)
+            folder.claim()
+            try:
+                check = check_by_second_judge(at.run, first, second, judge, n, watch)
+                begin_writing()
+                _write(at, check, first)
+            finally:
+                folder.close()
+            _say(check)
 
 
 @contextmanager
@@ -219,24 +227,7 @@ def interruptible(run_id: str) -> Iterator[Callable[[], None]]:
 SHOWN = 50
 
 
-def spot_check(
-    at: Opened,
-    first: Plan,
-    second: Plan,
-    judge: Judge,
-    n: int | None,
-    watch: Callable[[int], None],
-    begin_writing: Callable[[], None],
-) -> None:
-    """Check the run's judge against another, say what came, and write it to metrics.json and the reports."""
-    folder = RunFolder(at.run.path)
-    folder.claim()
-    try:
-        check = check_by_second_judge(at.run, first, second, judge, n, watch)
-        begin_writing()
-        _write(at, check, first)
-    finally:
-        folder.close()
+def _say(check: SpotCheck) -> None:
     for line in _lines(check):
         click.echo(printable(line))
     if check.served:
