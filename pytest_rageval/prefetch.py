@@ -101,9 +101,8 @@ class BackgroundLoop:
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return self.wait(future)
-        except KeyboardInterrupt:
-            future.cancel()
-            raise
+        finally:
+            future.cancel()  # of one that is done, nothing
 
     def wait(self, future: Future[T]) -> T:
         """The future's result; LoopBlockedError where nothing moves any more.
