@@ -66,7 +66,7 @@ def _line(line: Line) -> Iterator[str]:
     if line.form == "title":
         yield from [f"## {MARKS[line.tone]} {text}", ""]
     elif line.form == "remark":
-        yield from ["", f"> {text}"]
+        yield from ["", f"> ⚠️ **{text}**" if line.tone == "worse" else f"> {text}"]
     elif line.form == "point":
         yield f"- {MARKS[line.tone]} {text}"
     else:
