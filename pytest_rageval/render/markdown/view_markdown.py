@@ -70,7 +70,7 @@ def _line(line: Line) -> Iterator[str]:
     elif line.form == "point":
         yield f"- {MARKS[line.tone]} {text}"
     else:
-        yield from ["", f"{'⚠️ ' if line.tone == 'doubtful' else ''}{text}", ""]
+        yield from ["", f"**{text}**" if line.tone == "strong" else f"{'⚠️ ' * (line.tone == 'doubtful')}{text}", ""]
 
 
 def _table(shown: FigureTable) -> Iterator[str]:
