@@ -24,7 +24,7 @@ from pytest_rageval.io.atomic import write_json
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
-from pytest_rageval.runs.disk.score_table import write_scores
+from pytest_rageval.runs.columns import write_scores
 from pytest_rageval.runs.row import Row
 
 CASES = 100_000

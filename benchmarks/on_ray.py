@@ -19,10 +19,11 @@ from typing import NamedTuple
 from pytest_rageval.cases import load_file
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.prepare import open_run, prepare
-from pytest_rageval.runs.disk.record_order import put_in_order
+from pytest_rageval.prepare import prepare, run_configuration
+from pytest_rageval.runs.results_file import put_in_order
 from pytest_rageval.scale.cluster_run import ClusterRun
 from pytest_rageval.scale.ray_cluster import RayCluster
+from pytest_rageval.session import RunSession
 
 ASKED = 400
 """Cases with a call of 200 ms."""
@@ -86,10 +87,9 @@ def measured(root: Path, cluster: RayCluster, workers: int) -> Figures:
     project = Project(root, load_settings(root, {"concurrency": str(IN_FLIGHT * workers)}))
     prepared = prepare(project)
     cases = load_file(root / "evalcases/a.jsonl", root).cases
-    run = open_run(prepared, cases, [root / "evalcases/a.jsonl"])
-    assert run.writer is not None
+    run = RunSession.open(prepared, run_configuration(prepared, cases, [root / "evalcases/a.jsonl"]))
     crew = cluster.crew(prepared, run.config_hash)
-    marks = list(marked(ClusterRun(prepared, run, cases, crew, workers)))
+    marks = list(marked(ClusterRun(run, cases, crew, workers)))
     crew.close()
     run.close()
     before = time.process_time()

@@ -20,7 +20,7 @@ from typing import Any
 
 from harness import Figure, Row, Scale, empty_folder, measure_inside
 
-from pytest_rageval.runs.records import SCHEMA
+from pytest_rageval.runs.row import SCHEMA
 
 SIZES = (100, 10_000, 100_000)
 GOALS = {100: (0.3, 0.1, 300), 10_000: (3, 1.5, 500), 100_000: (20, 10, 1200)}
@@ -86,7 +86,7 @@ def store_runs(folder: Path, cases: int) -> None:
 def store_run(folder: Path, records: list[dict[str, Any]], plan: Any) -> None:
     from pytest_rageval.io.atomic import write_json
     from pytest_rageval.runs.aggregate import RunInfo, aggregate
-    from pytest_rageval.runs.disk.score_table import write_scores
+    from pytest_rageval.runs.columns import write_scores
     from pytest_rageval.runs.records import to_line
     from pytest_rageval.runs.row import Row as CaseRow
 
@@ -174,7 +174,7 @@ def built(folder: Path) -> tuple[float, Path]:
     from pytest_rageval.comparison.baseline import open_side
     from pytest_rageval.config.settings import Settings
     from pytest_rageval.render.html.report_writer import write_report
-    from pytest_rageval.runs.disk.reader import StoredRun
+    from pytest_rageval.runs.reader import StoredRun
 
     other = open_side(folder, folder / "baseline.json", "before")
     run = StoredRun(folder / "runs" / "now")

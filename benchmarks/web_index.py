@@ -102,7 +102,7 @@ def scanned(folder: Path, count: int) -> dict[str, float]:
 def opened(folder: Path, cases: int) -> dict[str, float]:
     from report_page import store_runs
 
-    from pytest_rageval.runs.disk.reader import StoredRun
+    from pytest_rageval.runs.reader import StoredRun
     from pytest_rageval.web.case_list import case_rows_page
     from pytest_rageval.web.index.case_tables import open_cases
     from pytest_rageval.web.index.run_index import RunIndex

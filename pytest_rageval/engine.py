@@ -55,13 +55,6 @@ _Slot = AbstractAsyncContextManager[Permit | None]
 """What a call waits for."""
 
 
-def observed_in(result: CaseResult) -> Observed:
-    """What a result was made of."""
-    if result.observation is not None:
-        return result.observation
-    return Unobserved(result.error or NO_ANSWER, result.timings, result.answer)
-
-
 def are_at_once(target: Target, judge: Judge | None) -> bool:
     """True if neither of them ever waits, so that a case can be observed where it is needed, without a loop."""
     return asks_at_once(target) and (judge is None or judges_at_once(judge))
@@ -70,8 +63,21 @@ def are_at_once(target: Target, judge: Judge | None) -> bool:
 def observe_at_once(
     case: EvalCase, target: Target, judge: Judge | None, plan: Plan, *, submitted: float, trial: int
 ) -> Observed:
-    """Ask and judge one case on this thread: `observe_case` with a target and a judge that never wait."""
-    return _completed(observe_case(case, target, judge, plan, submitted=submitted, trial=trial))
+    """Ask and judge one case on this thread, with a target and a judge that never wait."""
+    question, queue_ms, started = ask_request(case, plan, trial), _ms(submitted), time.perf_counter()
+    try:
+        answer = _completed(target.ask(question))
+    except TargetError as error:
+        return Unobserved(problem_of(error.kind, error, plan.mask), Timings(queue_ms, _ask_ms(target, started)))
+    asked = _Asked(_fit(answer, plan), Timings(queue_ms, _ask_ms(target, started)))
+    if judge is not None:
+        asked = _completed(_judged(judge, case, asked, plan, trial, None))
+    return _observation(case, target, question, asked, plan)
+
+
+def _ask_ms(target: Target, started: float) -> float | None:
+    """How long asking took; None if nothing is called."""
+    return _ms(started) if is_called(target) else None
 
 
 T = TypeVar("T")
@@ -107,15 +113,18 @@ async def observe_case(
     asked = await _asked(target, question, plan, slots, submitted)
     if isinstance(asked, Unobserved):
         return asked
-    judgements, timings = await _judged(judge, case, asked, plan, trial, slots)
+    return _observation(case, target, question, await _judged(judge, case, asked, plan, trial, slots), plan)
+
+
+def _observation(case: EvalCase, target: Target, question: AskRequest, asked: _Asked, plan: Plan) -> Observation:
     return observe(
         case,
         asked.answer,
         k=plan.settings.k,
         asked_k=plan.asked_k if is_called(target) else None,
-        judgements=judgements,
-        timings=timings,
-        trial=trial,
+        judgements=asked.judgements,
+        timings=asked.timings,
+        trial=question.trial,
         gold_by=plan.settings.gold_by,
         params=question.params if is_called(target) else NOTHING,
         refusals=plan.settings.abstention.phrases,
@@ -123,17 +132,18 @@ async def observe_case(
 
 
 class _Asked(NamedTuple):
-    """An answer, and how long it took so far."""
+    """An answer, how long it took so far, and what the judge says of it."""
 
     answer: Answer
     timings: Timings
+    judgements: Mapping[str, Judgement] = NOTHING
 
 
 async def _asked(
     target: Target, question: AskRequest, plan: Plan, slots: CallSlots | None, submitted: float | None
 ) -> _Asked | Unobserved:
     """Ask within the longest time that a call may take. What was asked for nothing has no time of its own."""
-    is_at_once = asks_at_once(target)
+    is_at_once = asks_at_once(target)  # beside a judge that waits
     slot: _Slot = nullcontext() if slots is None or is_at_once else slots.asking()
     async with slot as permit:
         queued = Timings(queue_ms=_ms(submitted) if submitted is not None else None)
@@ -159,8 +169,13 @@ async def _asked(
         taken = timings()
     if permit is not None:
         await asyncio.sleep(0)  # whoever waited for the slot sends first, then we compute
+    return _Asked(_fit(answer, plan), taken)
+
+
+def _fit(answer: Answer, plan: Plan) -> Answer:
+    """The answer without credentials, and without a blank text where texts do not count."""
     answer = plan.mask.value(answer)
-    return _Asked(_without_blank_text(answer) if plan.settings.retrieval_only else answer, taken)
+    return _without_blank_text(answer) if plan.settings.retrieval_only else answer
 
 
 def _with_asking(queued: Timings, taken_ms: float, tally: CallTally) -> Timings:
@@ -172,21 +187,20 @@ def _with_asking(queued: Timings, taken_ms: float, tally: CallTally) -> Timings:
 
 async def _judged(
     judge: Judge | None, case: EvalCase, asked: _Asked, plan: Plan, trial: int, slots: CallSlots | None
-) -> tuple[dict[str, Judgement], Timings]:
+) -> _Asked:
     """Judge by all rubrics of the plan; nothing where there is no judge, or nothing to judge by."""
-    answer, timings = asked
     if judge is None or not plan.rubrics:
-        return {}, timings
+        return asked
     slot: _Slot = nullcontext() if slots is None or judges_at_once(judge) else slots.judging()
     async with slot as permit:
         started = time.perf_counter()
         judgements = await said_of(
-            judge, case, answer, plan, trial, lambda error: problem_of(f"judge_{error.kind}", error, plan.mask)
+            judge, case, asked.answer, plan, trial, lambda error: problem_of(f"judge_{error.kind}", error, plan.mask)
         )
-        timings = replace(timings, judge_ms=_ms(started))
+        timings = replace(asked.timings, judge_ms=_ms(started))
     if permit is not None:
         await asyncio.sleep(0)  # whoever waited for the slot sends first, then we compute
-    return judgements, timings
+    return _Asked(asked.answer, timings, judgements)
 
 
 async def said_of(

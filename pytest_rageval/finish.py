@@ -27,14 +27,13 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
-from pytest_rageval.runs.case_columns import CaseColumns
+from pytest_rageval.runs.columns import CaseColumns, write_scores
 from pytest_rageval.runs.config import flat_names, hardware, observed, reported, stated_otherwise
 from pytest_rageval.runs.decision_hash import gates_in_effect, labelled_case
-from pytest_rageval.runs.disk.folder import write_metrics
-from pytest_rageval.runs.disk.reader import CONFIG, METRICS
-from pytest_rageval.runs.disk.score_table import write_scores
-from pytest_rageval.runs.disk.writer import Keeper
+from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.judge_notes import failure_note, judge_notes, served_change, served_names
+from pytest_rageval.runs.reader import CONFIG, METRICS
+from pytest_rageval.runs.results_file import Keeper
 from pytest_rageval.runs.row import Row, cases_of, flagged, in_order
 from pytest_rageval.text import counted
 

@@ -13,14 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from pytest_rageval.case_output import OUTPUT, Output
-from pytest_rageval.engine import (
-    Observed,
-    Unobserved,
-    are_at_once,
-    observe_at_once,
-    observe_case,
-    raised,
-)
+from pytest_rageval.engine import Evaluation, Observed, Unobserved, are_at_once, observe_at_once, observe_case, raised
 from pytest_rageval.errors import ends_the_run
 from pytest_rageval.http.call_limit import CallSlots
 from pytest_rageval.io.collector import collect_seldom
@@ -31,6 +24,8 @@ from pytest_rageval.targets.target import Target
 
 T = TypeVar("T")
 
+MOST_OF_A_BLOCK, MOMENT_S = 256, 0.2
+"""Cases whose answers are there already are read in blocks of so many, or of as many as are read in so many seconds."""
 SWITCH_S = 0.0005
 """Seconds for which a thread that computes may keep the interpreter from another. Ten times as long, as is usual, each
 reply waits for the thread that scores, and so does each request, since sending lets go of the interpreter."""
@@ -43,8 +38,8 @@ class Journal(Protocol):
     def find(self, trial: Trial) -> Observed | None:
         """What an interrupted run has observed of this trial already, if this one finishes it."""
 
-    def keep(self, trial: Trial, observed: Observed) -> Observed:
-        """Write it down; what comes back is what counts: an error, where it cannot be written."""
+    def keep(self, trials: Sequence[Trial], observed: Sequence[Observed]) -> list[Observed]:
+        """Write observations down at once; what comes back is what counts: an error, where it cannot be written."""
 
 
 def _is_cancelled() -> bool:
@@ -52,25 +47,19 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-class Calls(Protocol):
-    """Whoever makes calls and counts them."""
-
-    @property
-    def in_flight(self) -> int: ...
-
-
 @dataclass(slots=True)
 class Tally:
     """How far asking and judging are: of the cases that ended how many were asked and judged, and calls in flight."""
 
-    calls: Calls | None = None
+    calls: Any = None
+    """Counts the calls in flight."""
     asked: int = 0
     judged: int = 0
     cost_usd: float = 0.0
 
     @property
     def in_flight(self) -> int:
-        return self.calls.in_flight if self.calls is not None else 0
+        return int(self.calls.in_flight) if self.calls is not None else 0
 
     def add(self, observed: Observed) -> None:
         self.asked += 1
@@ -194,6 +183,8 @@ class Prefetcher:
         self.slots = CallSlots(plan.settings.concurrency, is_adaptive=plan.settings.adaptive_concurrency)
         self.tally = Tally(self.slots)
         self._journal = journal
+        self.is_reading = False
+        """True if the answer to the case that was observed last was there already: it cost nothing."""
         self.new_output: Callable[[], Output] = Output
         """Makes what takes the prints of a trial."""
         self._printed: dict[tuple[str, int], Output] = {}
@@ -214,17 +205,40 @@ class Prefetcher:
 
     def now(self, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
         """Evaluate trials now, in turn with everything that was queued before; without the loop where nothing waits."""
-        if are_at_once(target, judge):
-            return [self._at_once(trial, target, judge) for trial in trials]
+        self.is_reading = are_at_once(target, judge)
+        if self.is_reading:
+            return self.read([trials], target, judge)[0]
         futures: list[Future[Observed]] = [Future() for _ in trials]
         self.queue(trials, target, judge, futures)
         return [self.observed(future) for future in futures]
 
+    def read(self, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None) -> list[list[Observed]]:
+        """Observe a block of cases for which nothing is waited for, on this thread: the first of these, by trial.
+
+        As many as are read in a moment: their observations are written at once.
+        """
+        block = list[list[Observed]]()
+        fresh, observed = list[Trial](), list[Observed]()
+        places = list[tuple[int, int]]()
+        deadline = time.perf_counter() + MOMENT_S
+        for trials in cases:
+            of_case = list[Observed]()
+            for trial in trials:
+                recorded = self._journal.find(trial)
+                if recorded is None:
+                    recorded = self._at_once(trial, target, judge)
+                    places.append((len(block), len(of_case)))
+                    fresh.append(trial)
+                    observed.append(recorded)
+                of_case.append(recorded)
+            block.append(of_case)
+            if time.perf_counter() > deadline:
+                break
+        for (case, number), kept in zip(places, self._journal.keep(fresh, observed), strict=True):
+            block[case][number] = kept
+        return block
+
     def _at_once(self, trial: Trial, target: Target, judge: Judge | None) -> Observed:
-        """What comes of a trial for which nothing is waited for, on this thread: to hand it over costs more."""
-        recorded = self._journal.find(trial)
-        if recorded is not None:
-            return recorded
         try:
             with self._output(trial).taking():
                 observed = observe_at_once(
@@ -233,7 +247,7 @@ class Prefetcher:
         except Exception as error:  # noqa: BLE001 because it is this case's error and nobody else's, as on the loop
             observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
         self.tally.add(observed)
-        return self._journal.keep(trial, observed)
+        return observed
 
     def observed(self, future: Future[Observed]) -> Observed:
         """What came of a trial, waited for; where the loop is blocked, that is what came of it."""
@@ -282,7 +296,7 @@ class Prefetcher:
                 observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
             self.tally.add(observed)
             try:
-                observed = self._journal.keep(trial, observed)
+                [observed] = self._journal.keep([trial], [observed])
             except Exception as error:  # noqa: BLE001 because nobody would see it on this thread: a full disk, say
                 future.set_exception(error)
                 return
@@ -297,6 +311,7 @@ class Batch:
     ) -> None:
         """`cases`: the trials of each."""
         self._is_at_once = are_at_once(target, judge)
+        self._read: dict[int, list[Observed]] = {}
         self._prefetcher, self._cases, self._target, self._judge = prefetcher, cases, target, judge
         trials = len(cases[0]) if cases else 1
         self._window = max(1, prefetcher.plan.settings.window // trials)
@@ -305,8 +320,14 @@ class Batch:
 
     def observed(self, position: int) -> list[Observed]:
         """What came of the case at this position, by trial; asked again if it was handed out before (a rerun)."""
+        prefetcher = self._prefetcher
+        prefetcher.is_reading = self._is_at_once
         if self._is_at_once:
-            return self._prefetcher.now(self._cases[position], self._target, self._judge)
+            if position not in self._read:
+                cases = self._cases[position : position + MOST_OF_A_BLOCK]
+                block = prefetcher.read(cases, self._target, self._judge)
+                self._read = dict(enumerate(block, position))
+            return self._read.pop(position)
         self._top_up(position)
         futures = self._futures.pop(position, None)
         if futures is None:
@@ -329,3 +350,47 @@ class Batch:
         self._prefetcher.queue(
             trials, self._target, self._judge, [future for futures in batch.values() for future in futures]
         )
+
+
+# ── the circuit breaker ───────────────────────────────────────────────────────────────────────────────────────
+
+FIRST_CALLS = 16
+
+Call = tuple[str, str]
+"""How a call failed, as kind and message; both empty if it answered, or may the next time."""
+
+
+def calls_of(evaluations: Sequence[Evaluation]) -> list[Call]:
+    """Return how the calls of some cases failed."""
+    results = [result for evaluation in evaluations for result in evaluation.trials]
+    problems = (result.observation.judge_problems if result.observation is not None else () for result in results)
+    errors = [result.error or next(iter(of_judge), None) for result, of_judge in zip(results, problems, strict=True)]
+    return [
+        (f"{error.kind} {error.status or ''}", error.message) if error and error.is_lasting else ("", "")
+        for error in errors
+    ]
+
+
+class CircuitBreaker:
+    """Counts the first calls of a run, whoever made them: if all fail alike, in a way that cannot heal, the others
+    need not be made."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._kind: str | None = None
+        self._is_over = False
+        """True once a call answered, or failed otherwise: no later one ends the run."""
+
+    def add(self, calls: Iterable[Call]) -> str | None:
+        """Return why the run is to end with these calls, as a line; None if it goes on."""
+        for kind, message in calls:
+            self._kind = self._kind or kind
+            self._is_over = self._is_over or kind != self._kind or not kind
+            self._failures += 1
+            if not self._is_over and self._failures == FIRST_CALLS:
+                self._is_over = True
+                return (
+                    f"rageval: the first {FIRST_CALLS} calls all failed alike, so the others were not made: {message}; "
+                    "mend that and run again"
+                )
+        return None

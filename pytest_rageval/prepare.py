@@ -1,13 +1,11 @@
-"""The two steps before the first question: settings become everything a run needs, and the run is opened.
+"""What comes before a run is opened: settings become everything that it needs, and its configuration.
 
-`prepare` says all that is wrong with the settings and makes nothing that has to be closed. `open_run` makes the run's
-folder, its files and the loop that asks. Neither knows pytest: the plugin and the command use both.
+`prepare` says all that is wrong with the settings and makes nothing that has to be closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,14 +25,10 @@ from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan, make_plan
-from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
+from pytest_rageval.prefetch import BackgroundLoop
 from pytest_rageval.runs.config import run_config
-from pytest_rageval.runs.disk.folder import RunFolder, check_reports, check_run_id
-from pytest_rageval.runs.disk.journal import RunJournal
-from pytest_rageval.runs.disk.reader import open_stored_run
-from pytest_rageval.runs.disk.resume import Unfinished
-from pytest_rageval.runs.disk.run_ref import find_run
-from pytest_rageval.runs.disk.writer import Keeper
+from pytest_rageval.runs.folder import check_reports, check_run_id
+from pytest_rageval.runs.run_ref import find_run
 from pytest_rageval.targets import check_target, target_from_spec
 from pytest_rageval.targets.connection import Connection
 from pytest_rageval.targets.target import Target
@@ -150,85 +144,6 @@ def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None
         raise SettingsError(*problems)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRun:
-    """A run that is being asked, as one process of it sees it. `writer` is None on a worker."""
-
-    config_hash: str
-    writer: Keeper | None
-    journal: RunJournal
-    unfinished: Unfinished | None
-    prefetcher: Prefetcher
-
-    def is_done(self, case: EvalCase) -> bool:
-        """Has the run that is resumed a result of this case?"""
-        return self.unfinished is not None and self.unfinished.is_done(case.key)
-
-    def stop_asking(self) -> None:
-        """End the loop: nothing is observed any more; safe to call twice."""
-        self.prefetcher.loop.close()
-
-    def close(self) -> None:
-        """Give files and lock back, whatever happens; safe to call twice."""
-        try:
-            self.stop_asking()
-        finally:
-            self.journal.close()
-            if self.writer is not None:
-                self.writer.folder.close()
-
-
-def open_run(
-    prepared: Prepared,
-    cases: Collection[EvalCase],
-    files: Iterable[Path],
-    *,
-    is_judge_asked: bool = True,
-    judges: Collection[str | None] = (None,),
-    target: str | None = None,
-    add_to_config: Callable[[dict[str, Any]], object] = lambda _: None,
-) -> OpenRun:
-    """Begin a run, or go on with the one that is resumed; SettingsError where that cannot be.
-
-    cases, files    all that there are, whatever was selected
-    is_judge_asked  is it the configured judge that judges? Then its server must be there
-    judges          who judges any of the cases: None for the configured judge, else the place of a fixture's
-    target          what cases are put to, where that is not the configured target
-    add_to_config   may add to what config.json holds
-    """
-    loop = BackgroundLoop(prepared.settings.longest_call)
-    with ExitStack() as opened:
-        opened.callback(loop.close)
-        if is_judge_asked:
-            check_judge(prepared, loop)
-        config = _config(prepared, cases, files, judges, target or prepared.settings.target, add_to_config)
-        try:
-            writer = _writer(prepared, config)
-        except OSError as error:
-            raise SettingsError(
-                f"reports: {error.filename} cannot be written: {error.strerror}; make room, or set another folder with "
-                "reports"
-            ) from None
-        opened.callback(writer.folder.close)
-        unfinished = Unfinished(writer.folder.path) if prepared.settings.resume is not None else None
-        opened.pop_all()  # all went well: from now on the run closes them
-    journal = RunJournal(writer.folder, prepared.settings, None, unfinished)
-    return OpenRun(str(config["config_hash"]), writer, journal, unfinished, Prefetcher(prepared.plan, journal, loop))
-
-
-def join_run(prepared: Prepared, folder: Path | None, worker: str, config_hash: str) -> OpenRun:
-    """The part of a worker in a run that the controlling process has opened; without a folder nothing is written."""
-    unfinished = Unfinished(folder) if folder is not None and prepared.settings.resume is not None else None
-    journal = RunJournal(RunFolder(folder) if folder else None, prepared.settings, worker, unfinished)
-    loop = BackgroundLoop(prepared.settings.longest_call)
-    return OpenRun(config_hash, None, journal, unfinished, Prefetcher(prepared.plan, journal, loop))
-
-
-def config_without_cases(prepared: Prepared) -> Mapping[str, Any]:
-    """What config.json would hold of this run, its cases left out: equal wherever the run would be the same."""
-    return _config(prepared, (), (), (None,), None, lambda _: None)
-
-
 def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
     """JudgeUnavailable where the judge's server cannot be asked; nothing is asked in replay."""
     settings, judge = prepared.settings, prepared.judge
@@ -249,24 +164,21 @@ def run_check(project: Project, judge: Judge, plan: Plan) -> Mapping[str, Any] |
     return check_of_run(kept_check(project.judge_checks_file, judge), judge, plan.wordings)
 
 
-def _writer(prepared: Prepared, config: Mapping[str, Any]) -> Keeper:
-    project, resumed = prepared.project, prepared.settings.resume
-    if resumed is None:
-        return Keeper.new(project.reports, prepared.plan, config)
-    stored = open_stored_run(project.reports, resumed, project.baseline_file)
-    return Keeper.resuming(stored, prepared.plan, config)
-
-
-def _config(
+def run_configuration(
     prepared: Prepared,
-    cases: Collection[EvalCase],
-    files: Iterable[Path],
-    judges: Collection[str | None],
-    target: str | None,
-    add_to_config: Callable[[dict[str, Any]], object],
-) -> Mapping[str, Any]:
-    """The content of config.json."""
-    used_target = target or "rag_client fixture"
+    cases: Collection[EvalCase] = (),
+    files: Iterable[Path] = (),
+    *,
+    judges: Collection[str | None] = (None,),
+    target: str | None = None,
+) -> dict[str, Any]:
+    """Return the content of config.json, credentials not yet masked; without cases, equal wherever the run would be.
+
+    cases, files    all that there are, whatever was selected
+    judges          who judges any of the cases: None for the configured judge, else the place of a fixture's
+    target          what cases are put to, if that is not the configured target
+    """
+    used_target = target or prepared.settings.target or "rag_client fixture"
     described = _described_judges(prepared, judges)
     content = run_config(prepared.plan, cases, files, prepared.project.root, used_target, described)
     judge = prepared.judge
@@ -274,9 +186,7 @@ def _config(
         content["judge_check"] = run_check(prepared.project, judge, prepared.plan)
     if (notes := prepared.project.notes) is not None:
         content["labels"] = {"cases": len(cases), "cannot_be_won": unwinnable(cases, NoteFolder(notes))}
-    add_to_config(content)
-    config: Mapping[str, Any] = prepared.mask.value(content)
-    return config
+    return content
 
 
 def _described_judges(prepared: Prepared, judges: Collection[str | None]) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from pytest_rageval.judges import judge_from_object
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
-from pytest_rageval.prepare import OpenRun, Prepared, check_can_answer, make_target, open_run, prepare
+from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
 from pytest_rageval.render.run_reports import write_all_reports
-from pytest_rageval.streaming import CaseStream, finish_run, has_results, judge_at_hand
+from pytest_rageval.session import RunSession
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
@@ -60,19 +61,19 @@ def evaluate(
     asked_target = _target(target, prepared, cases_to_ask)
     own_judge = None if judge is None or isinstance(judge, str) else judge_from_object(judge)
     used_judge = own_judge or prepared.judge
-    run = open_run(
+    config = run_configuration(
         prepared,
         cases_to_ask,
         _files(cases_to_ask, prepared.project.root),
-        is_judge_asked=own_judge is None,
         judges=(None,) if own_judge is None else (f"evaluate(judge={type(judge).__name__})",),
         target=None if target is None or isinstance(target, str) else f"evaluate(target={_name(target)})",
     )
+    run = RunSession.open(prepared, config, is_judge_asked=own_judge is None)
     try:
-        is_interrupted = _ask(prepared, run, cases_to_ask, asked_target, used_judge)
-        if not has_results(run) and is_interrupted:
+        is_interrupted = _ask(run, cases_to_ask, asked_target, used_judge)
+        if not run.has_results() and is_interrupted:
             raise KeyboardInterrupt
-        evaluated = _finished(prepared, run, cases_to_ask, is_interrupted=is_interrupted)
+        evaluated = _finished(run, cases_to_ask, is_interrupted=is_interrupted)
     finally:
         run.close()
     if is_interrupted:
@@ -127,37 +128,35 @@ def _files(cases: Sequence[EvalCase], root: Path) -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def _ask(prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> bool:
+def _ask(run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> bool:
     """Record the results of all cases. Comes back with whether Ctrl-C ended it.
 
     What their code prints is shown as it comes, line by line: the script is the user's own.
     """
 
-    def live() -> Output:
-        return Output(lambda text: printable(prepared.mask.shown(text)))
+    def clean(text: str) -> str:
+        return printable(run.prepared.mask.shown(text))
 
-    run.prefetcher.new_output = live
-    with routed_streams(Routing(live())), judge_at_hand(prepared, run, target, judge) as at_hand:
-        stream = CaseStream(prepared, run, cases)
+    run.prefetcher.new_output = partial(Output, clean)
+    with routed_streams(Routing(Output(clean))), run.asking(target, judge) as asked_judge:
         try:
-            for _ in stream.results(target, at_hand.judge):
-                for name, rest in stream.printed.texts():
-                    print(printable(prepared.mask.shown(rest)), file=getattr(sys, name))
+            for _ in run.evaluations(run.waiting(cases), target, asked_judge):
+                for name, rest in run.printed.texts():
+                    print(clean(rest), file=getattr(sys, name))
         except KeyboardInterrupt:
             return True
     return False
 
 
-def _finished(prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], *, is_interrupted: bool) -> EvaluatedRun:
+def _finished(run: RunSession, cases: Sequence[EvalCase], *, is_interrupted: bool) -> EvaluatedRun:
     """The run with its verdict and its reports."""
-    assert run.writer is not None
     keys = {case.key for case in cases}
     is_failing = any(row.outcome in ("failed", "error") for row in run.writer.rows.values())
     exit_status = INTERRUPTED if is_interrupted else int(is_failing)
     extent = Extent(every=keys, expected=keys, is_ended_early=is_interrupted, exit_status=exit_status)
-    project = prepared.project
-    finished = finish_run(prepared, run, extent)
+    project = run.prepared.project
+    finished = run.finish(extent)
     reports = write_all_reports(
-        finished.folder, prepared.plan, finished.cases, project.baseline_file, exit_status=exit_status
+        finished.folder, run.prepared.plan, finished.cases, project.baseline_file, exit_status=exit_status
     )
     return EvaluatedRun(finished.folder, project, (*finished.notes, *reports.problems))

@@ -14,7 +14,7 @@ from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.export.export_source import look_through
 from pytest_rageval.render.html.notebook import comparison_html, run_html
 from pytest_rageval.render.html.page_run import PageRun, compared_side, page_of, read_page, side_of
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,15 @@ class CaseHashes(NamedTuple):
 
 
 def case_hashes(case: EvalCase) -> CaseHashes:
-    """What `content_hash` and `asked_hash` say of a case."""
-    mapping = case_to_mapping(case)
-    return CaseHashes(_content_hash(mapping), _asked_hash(mapping))
+    """Return what `content_hash` and `asked_hash` say of a case; each part of it is written once."""
+    parts = [(name, f'"{name}":{_written(part)}') for name, part in sorted(case_to_mapping(case).items())]
+    content = [text for name, text in parts if name != "source"]
+    asked = [text for name, text in parts if name not in _NOT_DECIDING]
+    return CaseHashes(*(hashlib.sha256(f"{{{','.join(texts)}}}".encode()).hexdigest() for texts in (content, asked)))
+
+
+def _written(part: Json) -> str:
+    return _CANONICAL.encode(part) if part.__class__ is not bool else "true" if part else "false"
 
 
 _NOT_DECIDING = frozenset({"id", "category", "difficulty", "domain", "tags", "metadata", "source"})

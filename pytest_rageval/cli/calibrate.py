@@ -27,7 +27,7 @@ from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.plan import own_rubrics
 from pytest_rageval.render.html.calibration_page import calibration_page
 from pytest_rageval.render.text.view_text import view_lines
-from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
+from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.tools.calibrate import BETTER, Calibration, Unlabelled, unlabelled_of
 from pytest_rageval.tools.calibrate import calibrate as compare

@@ -12,7 +12,7 @@ from pytest_rageval.comparison.case_filter import filtered_keys
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
-from pytest_rageval.runs.disk.reader import open_stored_run
+from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.runs.shards import Shard
 
 

@@ -25,7 +25,7 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import shown
 from pytest_rageval.model import Chunk, EvalCase, Gold
 from pytest_rageval.prepare import make_target
-from pytest_rageval.runs.disk.reader import open_stored_run
+from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of

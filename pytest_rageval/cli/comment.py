@@ -14,7 +14,7 @@ from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.render.markdown.annotations import notice
 from pytest_rageval.render.markdown.pull_request import NoPullRequestError, pull_request_of, renew_comment
 from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, failing_cases, run_markdown
-from pytest_rageval.runs.disk.reader import open_stored_run
+from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.text import printable
 
 

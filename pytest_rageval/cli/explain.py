@@ -13,7 +13,7 @@ from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.render.markdown.case_markdown import case_markdown
 from pytest_rageval.render.text.explain import Form, RecordedCase, explanation, recorded_case_of
-from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
+from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.stored_plan import plan_of
 from pytest_rageval.text import counted
 

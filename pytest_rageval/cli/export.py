@@ -20,7 +20,7 @@ from pytest_rageval.export.formats import FILES, TEXTS
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.line_index import Key
 from pytest_rageval.render.text.columns import shortened
-from pytest_rageval.runs.disk.reader import open_stored_run
+from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.text import counted, printable
 
 

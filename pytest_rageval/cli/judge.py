@@ -29,7 +29,7 @@ from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.rescore.rejudge import Rejudge, check_judge_of
 from pytest_rageval.rescore.relabel import Lines
 from pytest_rageval.rescore.rescore import Rescoring, check_observed, plan_again
-from pytest_rageval.runs.disk.folder import RunFolder, write_metrics
+from pytest_rageval.runs.folder import RunFolder, write_metrics
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.text import counted, names_of, printable

@@ -12,7 +12,7 @@ from pytest_rageval.comparison.baseline import project_baseline
 from pytest_rageval.config.project import find_project
 from pytest_rageval.rescore.merge import check_parts
 from pytest_rageval.rescore.merge import merge as merge_runs
-from pytest_rageval.runs.disk.reader import open_stored_run
+from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.runs.stored_plan import plan_of
 
 

@@ -15,14 +15,14 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.errors import JudgeUnavailable, SettingsError
 from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.model import EvalCase
-from pytest_rageval.prepare import OpenRun, Prepared, open_run, prepare
+from pytest_rageval.prepare import Prepared, prepare, run_configuration
 from pytest_rageval.render.run_reports import write_all_reports
-from pytest_rageval.runs.disk.record_order import put_in_order
 from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
+from pytest_rageval.runs.results_file import put_in_order
 from pytest_rageval.scale.cluster_run import ClusterRun, crew_size, waiting_cases
 from pytest_rageval.scale.ray_cluster import RayCluster
-from pytest_rageval.streaming import CaseStream, finish_run, has_results, judge_at_hand
+from pytest_rageval.session import RunSession
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
 
@@ -58,7 +58,7 @@ def prepare_unjudged(project: Project) -> Prepared:
 
 
 class Pipeline:
-    """One run: opened, streamed, finished."""
+    """One run of the command: opened, its cases evaluated here or elsewhere, finished."""
 
     def __init__(
         self,
@@ -69,96 +69,101 @@ class Pipeline:
         elsewhere: Elsewhere | None = None,
         left_out_judge: str | None = None,
     ) -> None:
-        """`elsewhere`: the machines that ask, where it is not this process; `left_out_judge` as in Ended."""
+        """`elsewhere`: the machines that ask, if it is not this process; `left_out_judge` as in Ended."""
         self._prepared, self._cases, self._target, self._screen = prepared, cases, target, screen
         self._elsewhere = elsewhere
-        is_program = partial(is_called_by_script, "pytest_rageval.cli.main", "main")
-        self._interrupts = Interrupts(self._leave, is_program=is_program)
-        self._notes: list[str] = []
-        self._run_id = ""
         self._is_failing = self._is_interrupted = False
-        self._dead_end: str | None = None
         self._left_out_judge = left_out_judge
 
     def run(self) -> Ended:
-        """All steps. SettingsError where the run cannot be opened."""
-        run = self._opened()
-        assert run.writer is not None
-        self._run_id = run.writer.folder.run_id
-        self._interrupts.install()
+        """Take all steps. SettingsError if the run cannot be opened."""
+        self._session = run = self._opened()
         try:
-            self._stream(run)
+            return self._ended(self._evaluated_and_finished(run))
+        except OSError as error:
+            what = run.cannot_write(error)
+            self._screen.problems(f"{what}; mend that, and finish the run with {resume_command(self._run_id)}")
+            return self._ended(None)
+        finally:
+            run.close()
+
+    def _evaluated_and_finished(self, run: RunSession) -> Finished | None:
+        try:
+            self._evaluate(run)
         except KeyboardInterrupt:
             self._is_interrupted = True
-        except OSError as error:
-            return self._broken(run, error)
         except SettingsError:
-            self._leave_nothing(run)
+            run.has_results()  # nothing could be asked: a run that began just now leaves no folder
             raise
+        run.interrupts.begin_finishing()
         try:
-            self._interrupts.begin_finishing()
-            finished = self._finished(run)
-        except OSError as error:
-            return self._broken(run, error)
+            return self._finished(run)
         finally:
-            self._interrupts.end_finishing()
-            self._interrupts.begin_closing()
-            run.close()
-            self._interrupts.restore()
+            run.interrupts.end_finishing()
+
+    def _ended(self, finished: Finished | None) -> Ended:
+        run = self._session
         return Ended(
-            self._prepared, self._run_id, finished, tuple(self._notes), is_interrupted=self._is_interrupted,
-            has_stopped=self._dead_end is not None, left_out_judge=self._left_out_judge,
+            self._prepared, self._run_id, finished, tuple(run.notes), is_interrupted=self._is_interrupted,
+            has_stopped=run.broken_off is not None, left_out_judge=self._left_out_judge, is_broken=run.is_broken,
         )  # fmt: skip
 
-    def _opened(self) -> OpenRun:
-        """The run; where the judge cannot be asked, without one."""
+    @property
+    def _run_id(self) -> str:
+        return self._session.writer.folder.run_id
+
+    def _opened(self) -> RunSession:
+        """The run; without its judge if that cannot be asked."""
         try:
-            return open_run(self._prepared, self._cases.cases, self._cases.paths)
+            return self._open()
         except JudgeUnavailable as error:
             self._screen.step_failed("judging", "; ".join(error.problems))
         self._left_out_judge = self._prepared.settings.judge
         self._prepared = prepare_unjudged(self._prepared.project)
-        return open_run(self._prepared, self._cases.cases, self._cases.paths)
+        return self._open()
+
+    def _open(self) -> RunSession:
+        config = run_configuration(self._prepared, self._cases.cases, self._cases.paths)
+        is_program = partial(is_called_by_script, "pytest_rageval.cli.main", "main")
+        return RunSession.open(self._prepared, config, interrupts=Interrupts(self._leave, is_program=is_program))
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _stream(self, run: OpenRun) -> None:
-        here: Sequence[EvalCase] = self._cases.asked
+    def _evaluate(self, run: RunSession) -> None:
+        here: Sequence[EvalCase] = run.waiting(self._cases.asked)
         elsewhere: Sequence[EvalCase] = ()
         if self._elsewhere is not None:
             here, elsewhere = waiting_cases(run, self._cases.asked, self._prepared.settings.repeat)
-        stream = CaseStream(self._prepared, run, here)
-        number = len(stream.waiting) + len(elsewhere)
+        number = len(here) + len(elsewhere)
         if (cost := estimate(self._prepared.judge, self._prepared.plan, number)) is not None:
             self._screen.line(cost)
-        if stream.waiting or self._elsewhere is None:
-            self._stream_here(run, stream)
-        if self._elsewhere is not None and elsewhere and self._dead_end is None:
-            self._stream_elsewhere(run, elsewhere, self._elsewhere)
+        if here or self._elsewhere is None:
+            self._evaluate_here(run, here)
+        if self._elsewhere is not None and elsewhere and run.broken_off is None:
+            self._evaluate_elsewhere(run, elsewhere, self._elsewhere)
 
-    def _stream_here(self, run: OpenRun, stream: CaseStream) -> None:
-        progress = CaseProgress(self._screen, run.prefetcher.tally, len(stream.waiting))
-        run.prefetcher.loop.on_wait = progress.tick
+    def _evaluate_here(self, run: RunSession, cases: Sequence[EvalCase]) -> None:
+        progress = CaseProgress(self._screen, run.prefetcher.tally, len(cases))
+        run.loop.on_wait = progress.tick
         try:
             with (
                 routed_streams(Routing(Output(self._screen.clean))),
-                judge_at_hand(self._prepared, run, self._target, self._prepared.judge) as at_hand,
+                run.asking(self._target, self._prepared.judge) as judge,
             ):
-                for result in stream.results(self._target, at_hand.judge):
+                for evaluated in run.evaluations(cases, self._target, judge):
+                    result = evaluated.overall
                     self._is_failing |= result.outcome in ("failed", "error")
-                    progress.ended(result, stream.printed)
-            self._notes += at_hand.notes
-            self._notes += filter(None, [run.prefetcher.slots.back_off.note])
+                    progress.ended(result, run.printed)
+            run.notes += filter(None, [run.prefetcher.slots.back_off.note])
         finally:
-            run.prefetcher.loop.on_wait = None
+            run.loop.on_wait = None
             progress.wipe()
-            self._dead_end = stream.dead_end
 
-    def _stream_elsewhere(self, run: OpenRun, cases: Sequence[EvalCase], elsewhere: Elsewhere) -> None:
-        """The cases evaluated by workers; their records are put in order once nothing comes any more."""
+    def _evaluate_elsewhere(self, run: RunSession, cases: Sequence[EvalCase], elsewhere: Elsewhere) -> None:
+        """Have the cases evaluated by workers; their records are put in order once nothing comes any more."""
         workers = crew_size(self._prepared, len(cases), elsewhere.workers)
         crew = elsewhere.cluster.crew(self._prepared, run.config_hash)
-        cluster_run = ClusterRun(self._prepared, run, cases, crew, workers)
+        cluster_run = ClusterRun(run, cases, crew, workers)
         dispatch = cluster_run.dispatch
         progress = CaseProgress(
             self._screen, cluster_run.tally, len(cases), lambda: f" · {dispatch.working} of {workers} workers"
@@ -170,27 +175,26 @@ class Pipeline:
                     self._is_failing = True
                     progress.failed(*failure)
                 progress.advance(block.cases if block is not None else 0)
-            self._notes += crew.notes()
+            run.notes += crew.notes()
         finally:
             progress.wipe()
             crew.close()
-            self._notes += dispatch.notes
-            self._dead_end = cluster_run.dead_end
+            run.notes += dispatch.notes
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _finished(self, run: OpenRun) -> Finished | None:
+    def _finished(self, run: RunSession) -> Finished | None:
         """The verdict and the reports of what is on disk; a run in which nothing happened leaves no trace."""
         prepared = self._prepared
-        assert run.writer is not None
         if self._elsewhere is not None:
-            self._notes += put_in_order(run.writer.folder.path)
-        if self._dead_end is not None:
-            self._screen.problems(self._dead_end.removeprefix("rageval: "))
-        if not has_results(run):
+            run.writer.reconcile()  # first: records of this process may wait to be written
+            run.notes += put_in_order(run.writer.folder.path)
+        if run.broken_off is not None:
+            self._screen.problems(run.broken_off.removeprefix("rageval: "))
+        if not run.has_results():
             return None
         extent = self._extent()
-        finished = finish_run(prepared, run, extent)
+        finished = run.finish(extent)
         try:
             reports = write_all_reports(
                 finished.folder, prepared.plan, finished.cases, prepared.project.baseline_file,
@@ -199,35 +203,20 @@ class Pipeline:
         except OSError as error:
             self._screen.step_failed("report", f"{error.filename} cannot be written: {error.strerror}")
             return finished
-        self._notes += reports.notes
+        run.notes += reports.notes
         if reports.page is not None and reports.page.problem is not None:
             self._screen.step_failed("report", reports.page.problem)
         return finished
 
     def _extent(self) -> Extent:
-        has_failed = self._is_failing or self._dead_end is not None
+        has_stopped = self._session.broken_off is not None
         return Extent(
             every={case.key for case in self._cases.cases},
             expected={case.key for case in self._cases.asked},
             selection={option: self._prepared.mask.text(text) for option, text in self._cases.selected_by.items()},
-            is_ended_early=self._is_interrupted or self._dead_end is not None,
-            exit_status=INTERRUPTED if self._is_interrupted else int(has_failed),
+            is_ended_early=self._is_interrupted or has_stopped,
+            exit_status=INTERRUPTED if self._is_interrupted else int(self._is_failing or has_stopped),
         )
-
-    def _leave_nothing(self, run: OpenRun) -> None:
-        """Nothing could be asked: a run that began just now leaves no folder."""
-        try:
-            has_results(run)
-        finally:
-            run.close()
-            self._interrupts.restore()
-
-    def _broken(self, run: OpenRun, error: OSError) -> Ended:
-        run.close()
-        self._interrupts.restore()
-        what = f"{error.filename or self._prepared.project.reports} cannot be written: {error.strerror}"
-        self._screen.problems(f"{what}; mend that, and finish the run with {resume_command(self._run_id)}")
-        return Ended(self._prepared, self._run_id, None, tuple(self._notes), is_broken=True)
 
     def _leave(self) -> NoReturn:
         """At a second signal, once the run's files are written."""

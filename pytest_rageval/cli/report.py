@@ -14,7 +14,7 @@ from pytest_rageval.numbers import file_size
 from pytest_rageval.render.html.report_file import MEGABYTE
 from pytest_rageval.render.html.report_page import BUDGET
 from pytest_rageval.render.html.report_writer import write_report
-from pytest_rageval.runs.disk.reader import open_stored_run
+from pytest_rageval.runs.reader import open_stored_run
 
 
 @click.command()

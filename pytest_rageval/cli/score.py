@@ -18,7 +18,7 @@ from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Labels, read_new_labels
 from pytest_rageval.rescore.rescore import Rescoring, check_observed, is_described_measure, plan_again
-from pytest_rageval.runs.disk.folder import write_metrics
+from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.text import counted, names_of
 
 F = TypeVar("F", bound=Callable[..., object])

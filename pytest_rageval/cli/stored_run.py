@@ -19,7 +19,7 @@ from pytest_rageval.plan import Plan
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.render.text.view_text import view_lines
-from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
+from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.views.run import run_view
 

@@ -17,9 +17,8 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_text
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown_value
-from pytest_rageval.runs.case_columns import CaseColumns
-from pytest_rageval.runs.disk.reader import StoredRun, checked_config, checked_metrics, open_stored_run
-from pytest_rageval.runs.disk.score_table import Scores
+from pytest_rageval.runs.columns import CaseColumns, Scores
+from pytest_rageval.runs.reader import StoredRun, checked_config, checked_metrics, open_stored_run
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 SCHEMA = 1
@@ -150,13 +149,14 @@ def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:
     return dict(scores)
 
 
-OF_THE_MACHINE = frozenset({"begun", "hardware", "libraries"})
+OF_THE_RUN = frozenset({"begun", "project", "hardware", "libraries"})
+"""What differs between runs that came to the same: no reason to change a committed file."""
 
 
 def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], config: Mapping[str, Any]) -> None:
     """Replace the baseline. One case a line, so that a change of it can be read as a diff."""
     kept = {name: value for name, value in metrics.items() if name != "comparison"}
-    kept["config"] = {name: value for name, value in config.items() if name not in OF_THE_MACHINE}
+    kept["config"] = {name: value for name, value in config.items() if name not in OF_THE_RUN}
     head = json_text(kept, sort_keys=True)
     cases = ",\n".join(
         f"  {json_text(row.key)}: "

@@ -23,7 +23,7 @@ from pytest_rageval.comparison.filter_language import (
     read_filter,
 )
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import Row, SharedParts, cases_of
 from pytest_rageval.text import printable
 

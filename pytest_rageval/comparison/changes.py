@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.runs.aggregate import mean
-from pytest_rageval.runs.case_columns import CaseColumns, SharedCases, values_at
+from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.stats.intervals import FEWEST, Interval, moments_of
 from pytest_rageval.stats.paired_test import LEVEL, PairedTest, Side, adjusted, level_among, paired_test
 from pytest_rageval.stats.power import detectable_mean, detectable_share

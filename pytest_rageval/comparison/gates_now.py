@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pytest_rageval.gates.effect import decide
-from pytest_rageval.runs.case_columns import CaseColumns, SharedCases, values_at
+from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.runs.decision_hash import gated_part
 from pytest_rageval.runs.row import IS_BAD
 

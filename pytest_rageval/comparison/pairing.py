@@ -17,10 +17,9 @@ from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry, without_code
 from pytest_rageval.plan import Plan, make_plan
-from pytest_rageval.runs.case_columns import CaseColumns, Column, SharedCases, shared_cases, values_at
+from pytest_rageval.runs.columns import CaseColumns, Column, Scores, SharedCases, shared_cases, values_at
 from pytest_rageval.runs.comparable import Comparable, Mismatch
 from pytest_rageval.runs.config_diff import SettingChange, config_changes
-from pytest_rageval.runs.disk.score_table import Scores
 
 VERSIONS = {
     "dataset": "dataset_version",

@@ -14,7 +14,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.case_columns import CaseColumns, shared_cases, values_at
+from pytest_rageval.runs.columns import CaseColumns, shared_cases, values_at
 from pytest_rageval.runs.comparable import (
     Comparable,
     Mismatch,
@@ -25,9 +25,9 @@ from pytest_rageval.runs.comparable import (
     mismatches,
     relabelled,
 )
-from pytest_rageval.runs.disk.reader import StoredRun
-from pytest_rageval.runs.disk.run_ref import in_time
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
+from pytest_rageval.runs.run_ref import in_time
 from pytest_rageval.stats.paired_test import LEVEL
 from pytest_rageval.stats.paired_test import Side as Direction
 from pytest_rageval.text import counted

@@ -15,9 +15,9 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import json_text, spaced
 from pytest_rageval.io.line_index import Key, Place, index, record_in
 from pytest_rageval.io.sealed_lines import unsealed_text
-from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.disk.resume import journals
-from pytest_rageval.runs.disk.row_records import check_observation, check_result
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.results_file import journals
+from pytest_rageval.runs.row import check_observation, check_result
 
 FIELDS = ("case_key", "test_case_id", "trial", "category", "difficulty", "domain", "tags", "answerable", "outcome",
           "reason", "question", "answer", "reference_answers", "model_name", "timestamp", "meta", "failed_gates",

@@ -12,8 +12,8 @@ from pytest_rageval.export.export_source import ExportSource, look_through
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.runs.aggregate import normalised, with_aliases
-from pytest_rageval.runs.case_columns import CaseColumns
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.columns import CaseColumns
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import CaseScores
 
 REPORT = "report.json"

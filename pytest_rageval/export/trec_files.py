@@ -14,7 +14,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import ExportSource
 from pytest_rageval.io.line_index import record_at
 from pytest_rageval.model import Chunk, Observation
-from pytest_rageval.runs.disk.reader import observation_of
+from pytest_rageval.runs.reader import observation_of
 
 
 def trec_run_lines(source: ExportSource) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Collection, Coroutine, Iterator, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from pytest_rageval.cases import CaseFile, load_file
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.engine import Evaluation, Observed, evaluation
+from pytest_rageval.engine import Evaluation, Observed
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
@@ -29,22 +29,22 @@ from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
 from pytest_rageval.plugin.batches import PARTS, Batches
-from pytest_rageval.plugin.case_files.case_hook import marked_cases, with_case_hook
-from pytest_rageval.plugin.case_verdict import assert_gates
+from pytest_rageval.plugin.case_hook import marked_cases, with_case_hook
 from pytest_rageval.plugin.current_test import KeptCurrentTest
 from pytest_rageval.plugin.display.captured_output import CapturedOutput
 from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.display.report_masking import mask_report
-from pytest_rageval.plugin.evaluator import Evaluator
+from pytest_rageval.plugin.evaluator import Evaluator, assert_gates
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
 from pytest_rageval.plugin.preflight import judges_of_tests, used_target
 from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
-from pytest_rageval.prepare import OpenRun, Prepared, check_gate_conditions, make_target, open_run, prepare
-from pytest_rageval.runs.disk.writer import Keeper
+from pytest_rageval.prepare import Prepared, check_gate_conditions, make_target, prepare, run_configuration
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
+from pytest_rageval.runs.results_file import Keeper
 from pytest_rageval.runs.shards import Shard
+from pytest_rageval.session import RunSession
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted, printable
 
@@ -65,7 +65,7 @@ class ActiveSession:
         self.session = session
         self.config = session.config
         self.problem: RagevalError | None = None
-        self.run: OpenRun | None = None
+        self.run: RunSession | None = None
         self.captured: CapturedOutput
         self._progress_line: ProgressLine | None = None
         self.interrupts = Interrupts(
@@ -205,44 +205,36 @@ class ActiveSession:
 
     # ── the run ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def open(self, *, is_judge_asked: bool, judges: Collection[str | None]) -> OpenRun:
+    def open(self, *, is_judge_asked: bool, judges: Collection[str | None]) -> RunSession:
         """Open the run before the first question, on the controlling process; SettingsError where that cannot be.
 
-        `judges` as for `open_run`.
+        `judges` as for `run_configuration`.
         """
-
-        def add_to_config(content: dict[str, Any]) -> None:
-            call_hook(self.config.hook.pytest_rageval_run_config, config=self.config, run_config=content)
-
-        self.run = open_run(
-            self.prepared,
-            self.all_cases(),
-            self.session.all_files,
-            is_judge_asked=is_judge_asked,
-            judges=judges,
-            target=used_target(self.session, self.settings.target),
-            add_to_config=add_to_config,
+        target = used_target(self.session, self.settings.target)
+        config = run_configuration(
+            self.prepared, self.all_cases(), self.session.all_files, judges=judges, target=target
         )
-        self.interrupts.install()
+        call_hook(self.config.hook.pytest_rageval_run_config, config=self.config, run_config=config)
+        self.run = RunSession.open(self.prepared, config, is_judge_asked=is_judge_asked, interrupts=self.interrupts)
         return self._start(self.run)
 
     def _leave(self) -> NoReturn:
         """At a second signal: end the session at once."""
-        folder = self.run.writer.folder if self.run is not None and self.run.writer is not None else None
+        folder = self.run.writer.folder if self.run is not None and self.run.keeper is not None else None
         remedy = f"; pytest --rageval-resume {folder.run_id} finishes the run" if folder else " twice"
         pytest.exit(f"interrupted{remedy}", returncode=pytest.ExitCode.INTERRUPTED)
 
-    def _start(self, run: OpenRun) -> OpenRun:
+    def _start(self, run: RunSession) -> RunSession:
         self._current_test.keep()
-        self._batches = Batches(run.prefetcher, self.trials)
+        self._batches = Batches(run.prefetcher, run.trials)
         self.captured.begin()
         run.prefetcher.new_output = self.captured.output
         if not self.session.is_worker:
             self._progress_line = ProgressLine(self.config, partial(tally_text, run.prefetcher.tally))
-            run.prefetcher.loop.on_wait = self._progress_line.show
+            run.loop.on_wait = self._progress_line.show
         return run
 
-    def opened(self, own_test: pytest.Item | None = None) -> OpenRun:
+    def opened(self, own_test: pytest.Item | None = None) -> RunSession:
         """The run; tests of the user's own open it at their first case."""
         if self.run is not None:
             return self.run
@@ -252,9 +244,7 @@ class ActiveSession:
     @property
     def writer(self) -> Keeper:
         """The run that is written, on the process that controls it."""
-        writer = self.opened().writer
-        assert writer is not None
-        return writer
+        return self.opened().writer
 
     def plan_batches(self, items: Sequence[EvalItem]) -> None:
         """Take the final order of the items, those left out that the run which is resumed has done."""
@@ -268,7 +258,7 @@ class ActiveSession:
         """Close what asks and judges: nothing is observed any more; safe to call twice."""
         if self.run is not None:
             try:
-                self._adapted.close(self.run.prefetcher.loop)
+                self._adapted.close(self.run.loop)
             finally:
                 self.run.stop_asking()
                 self.captured.end()
@@ -315,10 +305,10 @@ class ActiveSession:
         """Wait for what closes a target or a judge, on the loop on which it was used."""
         if self.run is None:
             asyncio.run(closing)
-        elif self.run.prefetcher.loop.is_blocked:
+        elif self.run.loop.is_blocked:
             closing.close()  # abandoned with its thread, which was said
         else:
-            self.run.prefetcher.loop.run(closing)
+            self.run.loop.run(closing)
 
     def cache(self) -> Iterator[JudgementCache | None]:
         cache = project_cache(self.settings, self.prepared.project.judge_cache_file)
@@ -333,9 +323,9 @@ class ActiveSession:
         if self.settings.dry_run:
             pytest.skip("dry run: not asked")
 
-    def trials(self, case: EvalCase, test: str | None = None) -> list[Trial]:
-        """The askings of one case."""
-        return [Trial(case, number, test) for number in range(self.settings.repeat)]
+    def known_fixtures(self, item: EvalItem) -> Mapping[str, object]:
+        """Return what fixtures gave to the items before this one, if the session made them for all."""
+        return self._batches.fixtures_of(item) if self.run is not None else {}
 
     def evaluate(self, item: EvalItem) -> CaseResult:
         """The item's result; what could not be asked, judged or scored is raised as an error in one line."""
@@ -345,7 +335,7 @@ class ActiveSession:
         else:
             client, judge_of_item, cache = map(item.funcargs.__getitem__, PARTS)
             target, judge = self._adapted.pair(client, judge_of_item, cache)
-            trials = self.trials(item.case)
+            trials = run.trials(item.case)
             observed = self._batches.observed(item, trials, target, judge)
             if self._progress_line is not None:
                 self._progress_line.wipe()
@@ -358,13 +348,11 @@ class ActiveSession:
         return result
 
     def _evaluation(
-        self, run: OpenRun, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1
+        self, run: RunSession, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1
     ) -> Evaluation:
         """The scores, and what asking, judging and scoring printed, shown as this test's."""
-        printed = run.prefetcher.printed(trials)
-        with printed.taking():
-            evaluated = evaluation(trials, observed, self.prepared.plan, attempts)
-        self.captured.replay(printed)
+        evaluated = run.evaluated(trials, observed, attempts)
+        self.captured.replay(run.printed)
         return evaluated
 
     def assert_gates(self, result: CaseResult) -> None:
@@ -378,8 +366,8 @@ class ActiveSession:
 
         def evaluate(case: EvalCase) -> Evaluation:
             self.check_asking_allowed()
-            trials = self.trials(case, own_nodeid(node))
             run = self.opened(node)
+            trials = run.trials(case, own_nodeid(node))
             return self._evaluation(run, trials, run.prefetcher.now(trials, target, cached_judge))
 
         return Evaluator(node, evaluate, self.assert_gates)
@@ -387,8 +375,9 @@ class ActiveSession:
     def attach(self, item: pytest.Item, report: pytest.TestReport, raised: BaseException | None) -> None:
         """Put the records of an item on its report. `raised`: what ended this phase of its test."""
         mask_report(report, self.mask)
-        if self.is_prepared:
+        is_silent = report.passed and report.when != "call" and not report.sections
+        if self.is_prepared and not is_silent:
             printed = self.captured.output()
             with printed.taking():
-                attach(item, report, raised, self.prepared, self.opened, self.trials)
+                attach(item, report, raised, self.prepared, self.opened)
             self.captured.add_to_report(printed, item, report)

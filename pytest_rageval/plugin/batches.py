@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 
 import pytest
 
-from pytest_rageval.engine import Observed, are_at_once
+from pytest_rageval.engine import Observed
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase, Trial
 from pytest_rageval.plugin.items import EvalItem, fixture_definition
@@ -24,6 +24,7 @@ class Batches:
         self._prefetcher, self._trials = prefetcher, trials
         self._places: dict[EvalItem, tuple[list[EvalItem], int]] = {}
         self._running: dict[int, Batch] = {}
+        self._fixtures: dict[int, Mapping[str, object]] = {}
 
     def plan(self, items: Sequence[EvalItem]) -> None:
         """Take the final order of the items to ask; any other item is asked when it comes to that."""
@@ -32,12 +33,17 @@ class Batches:
                 batch = list(group)
                 self._places.update((item, (batch, position)) for position, item in enumerate(batch))
 
+    def fixtures_of(self, item: EvalItem) -> Mapping[str, object]:
+        """Return what target, judge and cache were for the items of the same batch before."""
+        return self._fixtures.get(id(self._places[item][0]), {}) if item in self._places else {}
+
     def observed(self, item: EvalItem, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
         """What came of asking and judging the trials of this item's case."""
-        if are_at_once(target, judge) or item not in self._places or item.attempts > 1:
+        if item not in self._places or item.attempts > 1:
             return self._prefetcher.now(trials, target, judge)
         batch, position = self._places[item]
         if id(batch) not in self._running:
+            self._fixtures[id(batch)] = {name: item.funcargs[name] for name in PARTS}
             all_trials = [self._trials(each.case) for each in batch]
             self._running[id(batch)] = Batch(self._prefetcher, all_trials, target, judge)
         return self._running[id(batch)].observed(position)

@@ -13,19 +13,20 @@ import pytest
 
 from pytest_rageval.config.options import kind_of
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.finish import Extent, Finished, finish
+from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict, summarised, write_summary
 from pytest_rageval.plugin.extent import extent_of
 from pytest_rageval.plugin.items import EvalItem, fixture_definition
 from pytest_rageval.plugin.preflight import CLIENT, is_ours, judges_of_files, overrides, report_problems
+from pytest_rageval.plugin.report_payload import CALLS
 from pytest_rageval.prepare import check_can_answer
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.run_reports import write_reports
 from pytest_rageval.runs.judge_notes import estimate
-from pytest_rageval.runs.record_lines import RecordLine
+from pytest_rageval.runs.records import RecordLine
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import printable
 
@@ -46,11 +47,7 @@ class Controller:
         """The tests that showed an error of their setup first, by what it said."""
         self._finished: Finished | None = None
         self._report: EndReport | None = None
-        self._is_broken = False
-        """Could a result not be written?"""
         self._extent = Extent(frozenset(), frozenset())
-        self._aggregated = 0
-        """Of how many records the metrics are that were written."""
         self._workers = self._controlled_workers()
         self._complete_html_table()
 
@@ -92,7 +89,7 @@ class Controller:
         self._open(selected, is_target_ours=is_target_ours, is_judge_asked=None in judges_of_files(self._session))
         if self._active.prepared.judge is not None and self._active.run is not None:
             # Workers have judges of their own: this one has been asked whether it is there, and is asked no more.
-            self._active.run.prefetcher.loop.run(self._active.prepared.judge.aclose())
+            self._active.run.loop.run(self._active.prepared.judge.aclose())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
@@ -164,7 +161,7 @@ class Controller:
                 if isinstance(payload, str):
                     self._active.writer.take(payload)
                 else:
-                    self._active.writer.add(payload)
+                    self._active.opened().keep(payload)
             except OSError as error:
                 self._cannot_write(error)
 
@@ -176,9 +173,21 @@ class Controller:
         first = self._errors.setdefault(str(report.longrepr) if crash is None else crash.message, report.nodeid)
         return first if first != report.nodeid else None
 
+    @pytest.hookimpl(trylast=True)  # once the terminal has shown the case
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """End the session if its first calls, over all workers, fail alike in a way that cannot heal."""
+        calls = report.__dict__.pop(CALLS, ())
+        reason = self._active.opened().breaker.add(calls) if calls else None
+        if reason is None:
+            return
+        session = self._session.of_pytest
+        session.shouldfail = reason
+        if hasattr(report, "node"):  # xdist looks at its own reasons to stop only, and ends with another exit code
+            raise session.Failed(reason)
+
     def _cannot_write(self, error: OSError) -> NoReturn:
         """End the session in one line: what cannot be kept need not be asked. What is on disk stays."""
-        self._is_broken = True
+        self._active.opened().cannot_write(error)
         folder = self._active.writer.folder.path
         message = f"rageval: {folder} cannot be written to: {error.strerror}; resume the run when it can"
         pytest.exit(message, returncode=pytest.ExitCode.INTERNAL_ERROR)
@@ -192,14 +201,15 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Aggregate, compare and gate, before JUnit, pytest-html and the last-failed cache are written."""
-        if self._active.run is None:
+        run = self._active.run
+        if run is None:
             return
         self._active.interrupts.begin_finishing()
-        self._active.run.prefetcher.loop.cancel()
+        run.loop.cancel()
         of_workers = self._workers.back_off if self._workers is not None else None
-        back_off = of_workers or self._active.run.prefetcher.slots.back_off
+        back_off = of_workers or run.prefetcher.slots.back_off
         self._session.notes += filter(None, [back_off.note])
-        if not self._is_broken:
+        if not run.is_broken:
             try:
                 has_results = self._has_results(exitstatus)  # first: it takes what workers wrote and could not send
                 self._extent = extent_of(session, exitstatus, self._active, self._expected)
@@ -222,14 +232,13 @@ class Controller:
         """Once the workers are gone: what they still wrote counts as well; then the run is closed."""
         self._active.interrupts.begin_closing()
         try:
-            if self._active.run is not None and not self._is_broken:
+            if self._active.run is not None and not self._active.run.is_broken:
                 self._active.stop_asking()
                 self._take_late_results()
         except (OSError, RagevalError) as error:
             self._cannot_finish(error)
         finally:
             self._active.close()
-            self._active.interrupts.restore()
 
     def _take_late_results(self) -> None:
         """Results that were written after the run was aggregated: metrics are of exactly what is on disk."""
@@ -240,7 +249,7 @@ class Controller:
         is_repeated = self._active.interrupts.is_repeated
         are_workers_gone = self._workers is None or not is_repeated or self._workers.kill()
         writer.take_over()
-        if len(writer.rows) > self._aggregated:
+        if self._active.opened().has_late_results:
             self._write()
         if are_workers_gone:
             writer.settle()
@@ -262,10 +271,7 @@ class Controller:
     def _write(self) -> None:
         """Write what the records come to."""
         prepared = self._active.prepared
-        self._finished = finish(
-            self._active.writer, prepared.plan, self._extent, prepared.baseline, prepared.project.baseline_file
-        )
-        self._aggregated = len(self._active.writer.rows)
+        self._finished = self._active.opened().finish(self._extent)
         self._session.notes += write_reports(self._finished.folder, prepared.plan, self._finished.cases)
 
     def _has_results(self, exitstatus: int) -> bool:
@@ -286,15 +292,9 @@ class Controller:
 
     def _cannot_finish(self, error: OSError | RagevalError) -> None:
         """Say in one line what could not be written: the records stay, and the run can be finished from them."""
-        self._is_broken = True
         self._finished = None
-        folder = self._active.writer.folder
-        what = (
-            f"{error.filename or folder.path} cannot be written: {error.strerror}"
-            if isinstance(error, OSError)
-            else "; ".join(error.problems)
-        )
-        message = f"rageval: {what}; mend that, and finish the run with --rageval-resume {folder.run_id}"
+        what, run_id = self._active.opened().cannot_write(error), self._active.writer.folder.run_id
+        message = f"rageval: {what}; mend that, and finish the run with --rageval-resume {run_id}"
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         if terminal is not None:
             terminal.line("")  # behind what is shown of progress

@@ -32,7 +32,6 @@ def enter(config: pytest.Config) -> ActiveSession:
         with no_collection():
             from pytest_rageval.plugin.active import ActiveSession
             from pytest_rageval.plugin.controller import Controller
-            from pytest_rageval.plugin.dead_end import DeadEnd
             from pytest_rageval.plugin.display.captured_output import CapturedOutput
             from pytest_rageval.plugin.display.report_masking import ReportMasking
 
@@ -51,7 +50,6 @@ def enter(config: pytest.Config) -> ActiveSession:
         config.pluginmanager.register(ReportMasking(config, active.mask), "rageval-masking")
         if not session.is_worker:
             config.pluginmanager.register(Controller(active), CONTROLLER)
-            config.pluginmanager.register(DeadEnd(), "rageval-dead-end")
     return config.stash[ACTIVE]
 
 

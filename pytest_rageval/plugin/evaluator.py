@@ -1,4 +1,4 @@
-"""The `rageval` fixture: evaluate a case in a test of your own."""
+"""The `rageval` fixture, which evaluates a case in a test of your own; and the verdict on a case as pytest says it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.outcomes import NOTHING_SCORED, REPORT, known_failure, unmeasured
 from pytest_rageval.engine import Evaluation
+from pytest_rageval.errors import GateFailure
 from pytest_rageval.model import Answer, CaseResult, EvalCase
+from pytest_rageval.plan import Plan
+from pytest_rageval.render.text.failure import failure_text
 from pytest_rageval.text import printable
 
 RESULTS = pytest.StashKey[list[Evaluation]]()
@@ -62,3 +67,19 @@ class Evaluator:
         if result.error is not None:
             pytest.fail(printable(f"{result.error.kind}: {result.error.message}"), pytrace=False)
         return Evaluated(result, self._assert_gates)
+
+
+def assert_gates(result: CaseResult, plan: Plan, baseline: Baseline | None) -> None:
+    """Raise what pytest understands; return where all gates hold."""
+    __tracebackhide__ = True
+    if result.failed_gates:
+        reason = known_failure(result, plan, baseline)
+        if reason:
+            pytest.xfail(f"{reason}: " + "; ".join(map(str, result.failed_gates)))
+        raise GateFailure(failure_text(result))
+    if reason := unmeasured(result, baseline):
+        if plan.settings.known_failures == "report":
+            pytest.xfail(f"{REPORT}: {reason}")
+        raise GateFailure(failure_text(result, reason))
+    if result.outcome == "skipped":
+        pytest.skip(result.reason or NOTHING_SCORED)

@@ -7,7 +7,7 @@ import gc
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -36,6 +36,9 @@ class CaseRunner(Protocol):
 
     def check_asking_allowed(self) -> None:
         """Skip the test in a dry run."""
+
+    def known_fixtures(self, item: EvalItem) -> Mapping[str, object]:
+        """Return what fixtures gave to the items before this one, if the session made them for all."""
 
     def evaluate(self, item: EvalItem) -> CaseResult:
         """The item's result; what could not be asked, judged or scored is raised as an error in one line."""
@@ -138,6 +141,8 @@ class EvalItem(pytest.Function):
         self.file.runner.check_asking_allowed()
         self.attempts += 1
         self.result = self.evaluation = None
+        # pytest resolves what is not there: for each item anew, though the session has one value.
+        self.funcargs.update(self.file.runner.known_fixtures(self))
         super().setup()
         if self.config.option.setuponly:  # --setup-plan sets it too
             return

@@ -16,19 +16,21 @@ from pathlib import Path
 import pytest
 
 from pytest_rageval.comparison.outcomes import ending
-from pytest_rageval.dead_end import calls_of
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.errors import GateFailure, SettingsError
-from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
-from pytest_rageval.plugin.dead_end import CALLS
+from pytest_rageval.model import CaseResult, Outcome, Problem
 from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
 from pytest_rageval.plugin.project_hooks import call_hook
-from pytest_rageval.prepare import OpenRun, Prepared
-from pytest_rageval.runs.record_lines import UNWRITABLE, RecordLine, ended, record_lines, unwritable
+from pytest_rageval.prefetch import calls_of
+from pytest_rageval.prepare import Prepared
+from pytest_rageval.runs.records import RecordLine
+from pytest_rageval.session import RunSession, ended
 from pytest_rageval.text import printable
 
 PACKAGE = Path(__file__).parent.parent
+CALLS = "rageval_calls"
+"""On a report: the calls of its test, as `calls_of` has them."""
 PROPERTIES = pytest.StashKey[list[tuple[str, object]]]()
 """On an item: what JUnit XML was told of its last attempt."""
 
@@ -38,8 +40,7 @@ def attach(
     report: pytest.TestReport,
     raised: BaseException | None,
     prepared: Prepared,
-    opened: Callable[[], OpenRun],
-    trials: Callable[[EvalCase], list[Trial]],
+    opened: Callable[[], RunSession],
 ) -> None:
     """Put the records of this item on its report, once its outcome is known."""
     if isinstance(item, EvalItem):
@@ -51,7 +52,7 @@ def attach(
     _drop_place_of_ours(report)
     is_asked = not (prepared.settings.dry_run or item.config.option.setuponly)  # --setup-plan sets it too
     if is_asked and _is_final(report) and not is_recorded:
-        _attach_records(item, report, raised, prepared, opened(), trials)
+        _attach_records(item, report, raised, opened())
     _make_printable(report)
 
 
@@ -59,20 +60,18 @@ def _attach_records(
     item: pytest.Item,
     report: pytest.TestReport,
     raised: BaseException | None,
-    prepared: Prepared,
-    run: OpenRun,
-    trials: Callable[[EvalCase], list[Trial]],
+    run: RunSession,
 ) -> None:
     asked = item.stash.get(RESULTS, [])
     if not isinstance(item, EvalItem):
         evaluations = _ended(asked, report, raised, run)
     else:
-        evaluations = _ended_trials(item, report, prepared, run, trials)
+        evaluations = _ended_trials(item, report, run)
         asked = [item.evaluation] if item.evaluation is not None else asked
     if calls := calls_of(asked):
         report.__dict__[CALLS] = calls
-    lines = [line for each in evaluations for line in _lines(item, each, report, prepared, run.config_hash)]
-    if lines and run.writer is not None:  # this process keeps them
+    lines = [line for each in evaluations for line in _lines(item, each, report, run)]
+    if lines and run.keeper is not None:  # this process keeps them
         report.__dict__["rageval"] = lines
     elif lines:
         report.__dict__["rageval"] = "\n".join(line.text for line in lines)
@@ -95,7 +94,7 @@ HARMLESS = ("passed", "skipped")
 
 
 def _ended(
-    evaluations: list[Evaluation], report: pytest.TestReport, raised: BaseException | None, run: OpenRun
+    evaluations: list[Evaluation], report: pytest.TestReport, raised: BaseException | None, run: RunSession
 ) -> Iterator[Evaluation]:
     """What a test of the user's own has evaluated, with the outcome that pytest gives the test."""
     outcome = _outcome(report)
@@ -108,23 +107,17 @@ def _ended(
             yield ended(evaluation, "error" if is_error else outcome, overall.reason)
 
 
-def _ended_trials(
-    item: EvalItem,
-    report: pytest.TestReport,
-    prepared: Prepared,
-    run: OpenRun,
-    trials: Callable[[EvalCase], list[Trial]],
-) -> Iterator[Evaluation]:
+def _ended_trials(item: EvalItem, report: pytest.TestReport, run: RunSession) -> Iterator[Evaluation]:
     """What an item has evaluated, with the outcome that pytest gives it."""
     outcome, reason = _outcome(report), _reason(report)
     if item.evaluation is not None:
-        verdict = ending(item.evaluation.overall, prepared.plan, prepared.baseline)
+        verdict = ending(item.evaluation.overall, run.prepared.plan, run.prepared.baseline)
         is_hidden = outcome in HARMLESS and verdict.outcome not in HARMLESS
         yield ended(item.evaluation, *(verdict if is_hidden else (outcome, reason)))
     elif not run.is_done(item.case):
         problem = Problem("setup", reason or "setup failed") if outcome == "error" else None
         bare = CaseResult(item.case, outcome, error=problem, reason=reason, attempts=item.attempts)
-        yield Evaluation(bare, tuple(replace(bare, trial=trial.number) for trial in trials(item.case)))
+        yield Evaluation(bare, tuple(replace(bare, trial=trial.number) for trial in run.trials(item.case)))
 
 
 def _outcome(report: pytest.TestReport) -> Outcome:
@@ -148,9 +141,7 @@ def _reason(report: pytest.TestReport) -> str | None:
     return printable(lines[0 if isinstance(longrepr, str | tuple) else -1]).strip() if lines else None
 
 
-def _lines(
-    item: pytest.Item, evaluation: Evaluation, report: pytest.TestReport, prepared: Prepared, config_hash: str
-) -> list[RecordLine]:
+def _lines(item: pytest.Item, evaluation: Evaluation, report: pytest.TestReport, run: RunSession) -> list[RecordLine]:
     """A record a trial. What cannot be written fails the test."""
     try:
         hook = item.ihook.pytest_rageval_result
@@ -169,13 +160,10 @@ def _lines(
             kept[:] = [pair for pair in kept if not any(pair is old for old in earlier)]
         kept += properties
     item.stash[PROPERTIES] = properties
-    try:
-        return record_lines(evaluation, prepared.plan, config_hash)
-    except UNWRITABLE as error:
-        evaluation = unwritable(evaluation, error)
-        assert evaluation.overall.error is not None
-        _fail(report, evaluation.overall.error.message)
-        return record_lines(evaluation, prepared.plan, config_hash)
+    written, lines = run.lines(evaluation)
+    if written is not evaluation and written.overall.error is not None:
+        _fail(report, written.overall.error.message)
+    return lines
 
 
 def _properties(result: CaseResult) -> list[tuple[str, object]]:

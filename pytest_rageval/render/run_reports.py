@@ -11,7 +11,7 @@ from pytest_rageval.io.atomic import write_text
 from pytest_rageval.plan import Plan
 from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.markdown.summary_markdown import summary_markdown
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 
 MOST_OF_A_PAGE = 100_000
 """Cases: a page of more is larger than 10 MB, and takes 4 kB of memory each while it is made."""

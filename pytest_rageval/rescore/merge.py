@@ -15,9 +15,8 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
-from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.disk.record_order import lines_in_order
-from pytest_rageval.runs.disk.writer import Keeper
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.results_file import Keeper, lines_in_order
 from pytest_rageval.text import counted
 
 

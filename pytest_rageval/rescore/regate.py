@@ -21,10 +21,10 @@ from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.rescore.relabel import Line
 from pytest_rageval.rescore.rescore import recorded_run_measures, same_extent
 from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
-from pytest_rageval.runs.disk.folder import RunFolder
-from pytest_rageval.runs.disk.reader import StoredRun
-from pytest_rageval.runs.disk.writer import Keeper
+from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import verdict_record
+from pytest_rageval.runs.results_file import Keeper
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
 
 

@@ -15,7 +15,7 @@ from pytest_rageval.model import NOTHING, Answer, Observation, Problem, Timings,
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Line, Lines
 from pytest_rageval.rescore.rescore import observed_of, trial_of
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import observation_record, to_line
 from pytest_rageval.text import printable
 

@@ -13,7 +13,7 @@ from pytest_rageval.io.line_index import record_at
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.comparable import asked_differently
 from pytest_rageval.runs.config import dataset_hash_of, dataset_version
-from pytest_rageval.runs.disk.reader import StoredRun, recorded_case
+from pytest_rageval.runs.reader import StoredRun, recorded_case
 from pytest_rageval.runs.record_texts import CUT
 
 Line = Mapping[str, Any]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.config.options import kind_of
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
-from pytest_rageval.runs.case_columns import CaseColumns, shared_cases, values_at
+from pytest_rageval.runs.columns import CaseColumns, shared_cases, values_at
 from pytest_rageval.runs.config import dataset_hash_of, hashed_part
 from pytest_rageval.runs.config_diff import change_text, config_changes
 from pytest_rageval.runs.decision_hash import asked_part

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases import content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates.gate import conditions_text
 from pytest_rageval.io.masking import public_params, public_target
@@ -39,7 +38,7 @@ def run_config(
     settings = plan.settings
     asked_for = _asked_for(plan, target, judge)
     assert asked_for.keys() == set(ASKED_FOR)
-    dataset = dataset_hash(cases)
+    dataset = dataset_hash_of((case.key, plan.hashes_of(case).content) for case in cases)
     content = {
         "schema": 1,
         **asked_for,
@@ -58,6 +57,7 @@ def run_config(
         "dataset_hash": dataset,
         "shard": settings.shard,
         "observed": {},
+        "project": project_version(root),
         "hardware": hardware(),
         "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
     }
@@ -176,13 +176,8 @@ def observed(
     }
 
 
-def dataset_hash(cases: Iterable[EvalCase]) -> str:
-    """SHA-256 over the keys and contents of all cases, in whatever order and files they stand."""
-    return dataset_hash_of((case.key, content_hash(case)) for case in cases)
-
-
 def dataset_hash_of(contents: Iterable[tuple[str, str]]) -> str:
-    """SHA-256 of the canonical JSON of all keys and hashes of contents, in pairs by key."""
+    """Return the SHA-256 of the canonical JSON of all keys and hashes of contents, in pairs by key, in any order."""
     return _hash(sorted(contents))
 
 
@@ -199,11 +194,24 @@ def dataset_version(dataset: str, files: Iterable[Path], root: Path) -> str:
     return f"content:{dataset}"
 
 
+def project_version(root: Path) -> dict[str, Any] | None:
+    """Return the commit and the branch of the tested project, and whether tracked files were changed since.
+
+    None without git or a repository; no commit before the first one, no branch where none is checked out.
+    """
+    told = _git(root, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
+    if told is None:
+        return None
+    heads = dict(line.removeprefix("# branch.").split(" ", 1) for line in told.splitlines() if line.startswith("# "))
+    commit, branch = (None if heads[name].startswith("(") else heads[name] for name in ("oid", "head"))
+    return {"commit": commit, "branch": branch, "is_changed": any(line[0] != "#" for line in told.splitlines())}
+
+
 def _git(root: Path, *arguments: str) -> str | None:
     """What git prints; None where there is no git, no repository, or it fails."""
     try:
         done = subprocess.run(  # noqa: S603 because the arguments are ours and no shell reads them
-            ["git", "-C", str(root), *arguments],  # noqa: S607 because git is where the user's PATH has it
+            ["git", "--no-optional-locks", "-C", str(root), *arguments],  # noqa: S607 because git is where the user's PATH has it
             capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):

@@ -11,7 +11,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import Json
 from pytest_rageval.runs.config_diff import SettingChange, dataset_change, flat_settings, setting_changes, with_reported
-from pytest_rageval.runs.disk.reader import CONFIG, METRICS, StoredRun
+from pytest_rageval.runs.reader import CONFIG, METRICS, StoredRun
 
 
 @dataclass(frozen=True, slots=True)

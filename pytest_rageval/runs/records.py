@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from pytest_rageval.cases import case_hashes, case_to_mapping
+from pytest_rageval.cases import case_to_mapping
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import Observed
+from pytest_rageval.engine import Evaluation, Observed
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.judges.judge import served_model
@@ -17,14 +17,23 @@ from pytest_rageval.matching.places import gold_kind
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.metrics.registry import LAYERS, Registry
-from pytest_rageval.model import Answer, CaseResult, EvalCase, FailedJudgement, Judgement, Observation, Problem, Trial
+from pytest_rageval.model import (
+    Answer,
+    CaseResult,
+    EvalCase,
+    FailedJudgement,
+    Judgement,
+    Observation,
+    Problem,
+    Timings,
+    Trial,
+)
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.decision_hash import decision_hash
 from pytest_rageval.runs.record_texts import RecordTexts
+from pytest_rageval.runs.row import SCHEMA
 from pytest_rageval.targets.native_contract import answer_to_response, misplaced_fields
 
-SCHEMA = 2
-"""Of the lines of results.jsonl and observations.jsonl; those of schema 1 have no checksum."""
 PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")
 
 
@@ -177,7 +186,7 @@ def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
 
 def case_fields(case: EvalCase, plan: Plan) -> dict[str, Any]:
     """What the record says of the case itself: enough for every breakdown without its file."""
-    hashes = case_hashes(case)
+    hashes = plan.hashes_of(case)
     return {
         "test_case_id": case.id,
         "content_hash": hashes.content,
@@ -211,7 +220,7 @@ def observation_record(trial: Trial, observed: Observed, settings: Settings) -> 
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
         "params": public_params(obs.params) if obs else {},
-        "timings": asdict(timings),
+        "timings": {name: getattr(timings, name) for name in _TIMINGS},
         "error": asdict(problem) if problem else None,
     }
 
@@ -219,6 +228,26 @@ def observation_record(trial: Trial, observed: Observed, settings: Settings) -> 
 def to_line(record: Mapping[str, Any]) -> str:
     """The record as strict JSON on one line, with its checksum; what has no such form is a ValueError or TypeError."""
     return sealed_line(record).decode()
+
+
+class RecordLine(NamedTuple):
+    """A line of results.jsonl, and what it says: nobody in the process that wrote it need read it."""
+
+    data: bytes
+    record: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The line as it travels between processes."""
+        return self.data.decode()
+
+
+def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[RecordLine]:
+    """A line a trial, without credentials; one of UNWRITABLE where there is none."""
+    records = [
+        plan.mask.value(result_record(result, plan, config_hash, evaluation.overall)) for result in evaluation.trials
+    ]
+    return [RecordLine(sealed_line(record), record) for record in records]
 
 
 def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:
@@ -358,3 +387,4 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
 
 
 _JUDGEMENT = tuple(field.name for field in fields(Judgement))
+_TIMINGS = tuple(field.name for field in fields(Timings))

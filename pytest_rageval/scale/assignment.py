@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.prepare import Prepared, config_without_cases
+from pytest_rageval.prepare import Prepared, run_configuration
 
 
 class WorkerShare(NamedTuple):
@@ -91,7 +91,7 @@ def shares(settings: Settings, workers: int) -> list[WorkerShare]:
 
 def own_configuration(prepared: Prepared) -> Mapping[str, Any]:
     """The configuration on this machine as config.json would have it, read back."""
-    configuration: Mapping[str, Any] = json.loads(json.dumps(config_without_cases(prepared)))
+    configuration: Mapping[str, Any] = json.loads(json.dumps(prepared.mask.value(run_configuration(prepared))))
     return configuration
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.dead_end import Call
+from pytest_rageval.prefetch import Call
 
 MOST_BYTES = 1 << 20
 """Of one block, unless a single case has more: blocks of all workers wait in memory together."""

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_rageval.dead_end import FirstCalls
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prefetch import Tally
-from pytest_rageval.prepare import OpenRun, Prepared
-from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS
-from pytest_rageval.runs.disk.writer import Keeper
+from pytest_rageval.prepare import Prepared
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS
 from pytest_rageval.scale.assignment import shares
 from pytest_rageval.scale.block import Block
 from pytest_rageval.scale.dispatch import Crew, Dispatch, LostCrewError
 from pytest_rageval.scale.portions import Portions, portion_size
+from pytest_rageval.session import RunSession
 
 
 def waiting_cases(
-    run: OpenRun, cases: Sequence[EvalCase], repeat: int
+    run: RunSession, cases: Sequence[EvalCase], repeat: int
 ) -> tuple[Sequence[EvalCase], Sequence[EvalCase]]:
     """The cases without a result: those with an answer that an interrupted run was given, and those to be asked."""
     unfinished = run.unfinished
@@ -43,15 +42,12 @@ def crew_size(prepared: Prepared, cases: int, most: int) -> int:
 class ClusterRun:
     """Cases of one run, evaluated by a crew of so many workers.
 
-    `tally` says how far they are; `dead_end` why the run ended before its last case.
+    `tally` says how far they are.
     """
 
-    def __init__(self, prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], crew: Crew, workers: int) -> None:
-        assert run.writer is not None
-        self._writer: Keeper = run.writer
-        self.dead_end: str | None = None
-        self._first_calls = FirstCalls()
-        parts = shares(prepared.settings, workers)
+    def __init__(self, run: RunSession, cases: Sequence[EvalCase], crew: Crew, workers: int) -> None:
+        self._run, self._writer = run, run.writer
+        parts = shares(run.prepared.settings, workers)
         size = portion_size(len(cases), workers, max(share.concurrency for share in parts))
         self.dispatch = Dispatch(crew, Portions(cases, size), parts, self._writer.crashed)
         self.tally = Tally(self.dispatch)
@@ -66,10 +62,11 @@ class ClusterRun:
                 if block is not None:
                     self._keep(block)
                 yield block
-                if self.dead_end is not None:
+                if self._run.broken_off is not None:
                     return
         except LostCrewError as error:
-            self.dead_end = f"{error}; mend that, and finish the run with --rageval-resume {self._writer.folder.run_id}"
+            run_id = self._writer.folder.run_id
+            self._run.broken_off = f"{error}; mend that, and finish the run with --rageval-resume {run_id}"
 
     def _keep(self, block: Block) -> None:
         # Answers first: a result without its answer cannot be scored again.
@@ -79,4 +76,4 @@ class ClusterRun:
         tally = self.tally
         tally.asked, tally.judged = tally.asked + block.asked, tally.judged + block.judged
         tally.cost_usd += block.cost_usd
-        self.dead_end = self._first_calls.add(block.calls)
+        self._run.broken_off = self._run.breaker.add(block.calls)

@@ -9,19 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pytest_rageval.dead_end import FIRST_CALLS, Call, calls_of
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase
-from pytest_rageval.prefetch import Prefetcher, Tally
-from pytest_rageval.prepare import OpenRun, Prepared, join_run, make_target, prepare
+from pytest_rageval.prefetch import FIRST_CALLS, Call, Tally, calls_of
+from pytest_rageval.prepare import Prepared, make_target, prepare
 from pytest_rageval.runs.comparable import other_configuration
-from pytest_rageval.runs.disk.folder import RunFolder
-from pytest_rageval.runs.disk.journal import OBSERVATIONS, RESULTS, RunJournal
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS
 from pytest_rageval.scale.assignment import Assignment, own_configuration, release
 from pytest_rageval.scale.block import Block, Failure, Tail
 from pytest_rageval.scale.portions import read_cases
-from pytest_rageval.streaming import CaseStream, judge_at_hand
+from pytest_rageval.session import RunSession
 from pytest_rageval.targets.target import Target
 
 EVERY_S = 0.25
@@ -55,28 +53,23 @@ class PortionWorker:
         _check_release(self._prepared, assigned)
         self._target = make_target(project)
         # Without a folder: each portion has a journal of its own.
-        self._run = join_run(self._prepared, None, JOURNAL, "")
+        self._run = RunSession.join(self._prepared, None, JOURNAL, "")
         self._opened.callback(self._run.close)
-        self._at_hand = self._opened.enter_context(
-            judge_at_hand(self._prepared, self._run, self._target, self._prepared.judge)
-        )
+        self._judge = self._opened.enter_context(self._run.asking(self._target, self._prepared.judge))
 
     def blocks(self, written_portion: str, config_hash: str) -> Iterator[Block]:
         """Evaluate the cases; their records in the cases' order, as they come.
 
         Raises what a stream raises that cannot go on: then what is left is for another worker.
         """
-        settings = self._prepared.settings
         with TemporaryDirectory(prefix="rageval-portion-") as folder:
-            journal = RunJournal(RunFolder(Path(folder)), settings, JOURNAL, None)
-            prefetcher = Prefetcher(self._prepared.plan, journal, self._run.prefetcher.loop)
-            run = OpenRun(config_hash, None, journal, None, prefetcher)
+            run = RunSession.join(self._prepared, Path(folder), JOURNAL, config_hash, self._run.loop)
             try:
-                asking = _Asking(self._prepared, run, read_cases(written_portion), self._target, self._at_hand.judge)
+                asking = _Asking(run, read_cases(written_portion), self._target, self._judge)
                 asking.start()
                 yield from self._sent(asking, Path(folder))
             finally:
-                journal.close()
+                run.close()
 
     def _sent(self, asking: _Asking, folder: Path) -> Iterator[Block]:
         results = Tail(_journal_file(folder, RESULTS), self._prepared.settings.repeat)
@@ -107,17 +100,15 @@ class PortionWorker:
 
     def end(self) -> list[str]:
         """Close what was made; what target, judge and cache have to say."""
-        notes = self._at_hand.notes
         self._opened.close()
-        return notes
+        return self._run.notes
 
 
 @dataclass
 class _Asking:
     """A portion being evaluated on a thread of its own: its journal fills meanwhile."""
 
-    prepared: Prepared
-    run: OpenRun
+    run: RunSession
     cases: Sequence[EvalCase]
     target: Target
     judge: Judge | None
@@ -149,9 +140,8 @@ class _Asking:
         return taken
 
     def _ask(self) -> None:
-        stream = CaseStream(self.prepared, self.run, self.cases)
         try:
-            for evaluated in stream.all_evaluations(self.target, self.judge):
+            for evaluated in self.run.evaluations(self.cases, self.target, self.judge, breaks_off=False):
                 result = evaluated.overall
                 self._calls += calls_of([evaluated])
                 if result.outcome in ("failed", "error"):

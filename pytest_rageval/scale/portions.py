@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pytest_rageval.cases import case_to_mapping
 from pytest_rageval.model import EvalCase
-from pytest_rageval.runs.disk.reader import recorded_case
+from pytest_rageval.runs.reader import recorded_case
 
 MOST_CASES, MOST_BYTES = 1000, 4 << 20
 """Of one portion: it waits in the memory of the machine that gets it."""

@@ -17,8 +17,8 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.matching.places import GoldBy, match
 from pytest_rageval.model import Answer, Chunk, EvalCase
-from pytest_rageval.runs.disk.reader import StoredRun
-from pytest_rageval.runs.disk.run_ref import in_time
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.run_ref import in_time
 from pytest_rageval.text import counted
 from pytest_rageval.words import normalise
 

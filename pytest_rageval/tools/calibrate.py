@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from pytest_rageval.gates.gate import Gate
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.stats.agreement import (
     Confusion,
     Estimate,

@@ -41,7 +41,7 @@ from pytest_rageval.metrics.ontology import load_validator
 from pytest_rageval.model import Answer, Chunk, EvalCase
 from pytest_rageval.plan import make_plan
 from pytest_rageval.prepare import make_target
-from pytest_rageval.runs.disk.folder import check_reports
+from pytest_rageval.runs.folder import check_reports
 from pytest_rageval.targets import check_target
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.targets.target import Target

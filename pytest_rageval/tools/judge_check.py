@@ -30,7 +30,7 @@ from pytest_rageval.model import Judgement, Observation, Rubric
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Line
 from pytest_rageval.rescore.rescore import observed_of, trial_of
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 
 Tell = Callable[[str], object]

@@ -16,7 +16,7 @@ from pytest_rageval.cases.notes.note_folder import section_lines
 from pytest_rageval.config.files import case_globs, has_table
 from pytest_rageval.config.toml_text import toml_value
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.disk.folder import GITIGNORE
+from pytest_rageval.runs.folder import GITIGNORE
 
 CI = ("github", "gitlab", "none")
 CI_FILES = {"github": ".github/workflows/rageval.yml", "gitlab": ".gitlab-ci.yml"}

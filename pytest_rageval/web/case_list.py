@@ -22,7 +22,7 @@ from pytest_rageval.comparison.filter_language import (
 )
 from pytest_rageval.config.project import Project
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 from pytest_rageval.web.index.case_rows import CASE_COLUMNS, SEPARATOR
 from pytest_rageval.web.index.case_tables import IndexedCases, open_cases, open_compared_cases

@@ -19,8 +19,8 @@ from pytest_rageval.io.collector import no_collection
 from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page, side_of
 from pytest_rageval.render.html.report_page import page_content
 from pytest_rageval.render.html.run_cases import FullTexts
-from pytest_rageval.runs.disk.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.disk.score_table import SCORES
+from pytest_rageval.runs.columns import SCORES
+from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.text import printable
 from pytest_rageval.web.index.case_rows import listing_of
 from pytest_rageval.web.index.case_tables import open_cases

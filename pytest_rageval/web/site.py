@@ -16,7 +16,7 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.tables import Frozen
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 from pytest_rageval.web.security.session import Seal
 

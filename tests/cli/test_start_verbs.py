@@ -14,7 +14,7 @@ from project import Project, a_case
 
 from pytest_rageval.cli.demo import A_CASE
 from pytest_rageval.cli.main import GROUP_OF, VERBS
-from pytest_rageval.runs.disk.folder import GITIGNORE
+from pytest_rageval.runs.folder import GITIGNORE
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from stored_runs import a_result, a_run, an_error
 
 from pytest_rageval.comparison.case_filter import filtered_keys
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 
 FOUND = {
     "Ice": {"ice"},

@@ -22,7 +22,7 @@ from pytest_rageval.export.report_json import json_lines
 from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.model import GateFailed
 from pytest_rageval.runs.aggregate import with_aliases
-from pytest_rageval.runs.disk.reader import StoredRun, open_stored_run
+from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.record_texts import CUT
 
 LONG = "Water boils at 100 degrees. " * 30

@@ -13,7 +13,7 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.page_run import compared_side, read_page, side_of
 from pytest_rageval.render.markdown.case_markdown import case_markdown
-from pytest_rageval.runs.disk.reader import open_stored_run
+from pytest_rageval.runs.reader import open_stored_run
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from project import RUN, SOME, StoredProject, a_case, a_missed_case, command, problems
 from stored_runs import change_lines
 
-from pytest_rageval.runs.disk.folder import RunFolder
+from pytest_rageval.runs.folder import RunFolder
 
 OWN = '''
 import pytest

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from stored_runs import a_row
 
-from pytest_rageval.runs.case_columns import CaseColumns, shared_cases, values_at
+from pytest_rageval.runs.columns import CaseColumns, shared_cases, values_at
 from pytest_rageval.runs.row import CaseScores
 
 CASES = {

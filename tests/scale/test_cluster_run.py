@@ -14,13 +14,14 @@ from pytest_rageval.cases import load_file
 from pytest_rageval.config.project import Project as Configured
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.model import EvalCase
-from pytest_rageval.prepare import OpenRun, Prepared, open_run, prepare
-from pytest_rageval.runs.disk.record_order import put_in_order
+from pytest_rageval.prepare import Prepared, prepare, run_configuration
+from pytest_rageval.runs.results_file import put_in_order
 from pytest_rageval.scale.assignment import WorkerShare, assignment
 from pytest_rageval.scale.block import Block
 from pytest_rageval.scale.cluster_run import ClusterRun, crew_size
 from pytest_rageval.scale.dispatch import Begun, Came, Ended, Event, Lost
 from pytest_rageval.scale.portion_worker import PortionWorker
+from pytest_rageval.session import RunSession
 
 
 class CrewOfOneProcess:
@@ -89,10 +90,11 @@ def recorded(project: Project) -> Project:
     return project
 
 
-def opened(project: Project, **options: object) -> tuple[Prepared, tuple[EvalCase, ...], OpenRun]:
+def opened(project: Project, **options: object) -> tuple[Prepared, tuple[EvalCase, ...], RunSession]:
     prepared = prepare(Configured(project.path, load_settings(project.path, options)))
     file = load_file(project.path / "evalcases/a.jsonl", project.path)
-    return prepared, tuple(file.cases), open_run(prepared, file.cases, [file.path])
+    config = run_configuration(prepared, file.cases, [file.path])
+    return prepared, tuple(file.cases), RunSession.open(prepared, config)
 
 
 def lines(folder: Path, name: str) -> list[tuple[str, int]]:
@@ -103,9 +105,8 @@ def lines(folder: Path, name: str) -> list[tuple[str, int]]:
 @pytest.mark.parametrize("loses", [None, 0, 1])
 def test_every_trial_is_recorded_once_and_in_order_whatever_is_lost(recorded: Project, loses: int | None):
     prepared, cases, run = opened(recorded, repeat=2)
-    assert run.writer is not None
     crew = CrewOfOneProcess(prepared, run.config_hash, loses)
-    cluster_run = ClusterRun(prepared, run, cases, crew, 2)
+    cluster_run = ClusterRun(run, cases, crew, 2)
     assert sum(block.cases for block in cluster_run.blocks() if block is not None) == 30
     folder = run.writer.folder.path
     assert put_in_order(folder) == []
@@ -113,7 +114,7 @@ def test_every_trial_is_recorded_once_and_in_order_whatever_is_lost(recorded: Pr
     assert lines(folder, "results.jsonl") == expected
     assert lines(folder, "observations.jsonl") == expected
     assert cluster_run.dispatch.lost == (0 if loses is None else 1)
-    assert cluster_run.dead_end is None
+    assert run.broken_off is None
     crew.close()
     run.close()
 
@@ -137,11 +138,11 @@ class FailingCrew:
 
 
 def test_where_the_first_calls_of_all_workers_fail_alike_the_others_are_not_made(recorded: Project):
-    prepared, cases, run = opened(recorded)
-    cluster_run = ClusterRun(prepared, run, cases, FailingCrew(), 2)
+    _, cases, run = opened(recorded)
+    cluster_run = ClusterRun(run, cases, FailingCrew(), 2)
     assert sum(block.cases for block in cluster_run.blocks() if block is not None) < 30
-    assert cluster_run.dead_end is not None
-    assert "the first 16 calls all failed alike" in cluster_run.dead_end
+    assert run.broken_off is not None
+    assert "the first 16 calls all failed alike" in run.broken_off
     run.close()
 
 

@@ -25,11 +25,11 @@ from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.render.html.page_run import PageRun, read_page
 from pytest_rageval.render.html.report_page import BUDGET, report_html
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
+from pytest_rageval.runs.columns import write_scores
 from pytest_rageval.runs.config import dataset_hash_of, run_config
-from pytest_rageval.runs.disk.score_table import write_scores
-from pytest_rageval.runs.disk.writer import Keeper
-from pytest_rageval.runs.records import SCHEMA, observation_record, result_record, to_line
-from pytest_rageval.runs.row import CaseScores, Row, cases_of
+from pytest_rageval.runs.records import observation_record, result_record, to_line
+from pytest_rageval.runs.results_file import Keeper
+from pytest_rageval.runs.row import SCHEMA, CaseScores, Row, cases_of
 
 REGISTRY = load_registry()
 

@@ -22,7 +22,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.html.page_run import compared_side, read_page, side_of
 from pytest_rageval.render.html.report_page import report_html
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
 from pytest_rageval.web.case_list import CaseRowsPage, case_keys, case_rows_page, neighbours

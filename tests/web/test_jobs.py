@@ -18,7 +18,7 @@ from web_app import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, u
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.web.jobs.job_files import (
     LONGEST_LINE,
     RUN_PROCESS,

@@ -18,7 +18,7 @@ from web_app import WebApp, allow_code, ended, jobs_of, served, until
 from pytest_rageval.cases import load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import EvalCase
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.web.jobs.jobs import MOST_AT_ONCE
 from pytest_rageval.web.uploads.upload_folder import read_answers_upload
 from pytest_rageval.web.versions.agent import Agent

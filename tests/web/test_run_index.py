@@ -15,7 +15,7 @@ from stored_runs import a_result, a_run, an_error, at, rewrite, some_cases, stor
 
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.lock import take_lock
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.web.case_list import case_rows_page
 from pytest_rageval.web.index.case_tables import open_cases
 from pytest_rageval.web.index.run_index import RunIndex

@@ -15,7 +15,7 @@ from web_app import WebApp, indexed, served
 
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.lock import take_lock
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 
 MOST_BYTES = 150_000
 

@@ -21,7 +21,7 @@ from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page, side_of
 from pytest_rageval.render.html.report_file import REPORT
 from pytest_rageval.render.html.table_parts import CaseTable, TablePart
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 
 ID_HEAD, ID_CELL = 'data-column-type="testId"', '<td class="col-testId">'

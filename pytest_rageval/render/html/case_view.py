@@ -27,7 +27,7 @@ from pytest_rageval.render.html.case_parts import (
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.run_cases import CaseLines, ListedCase, read_answers, read_case_lines
 from pytest_rageval.render.html.text_diff import word_diff
-from pytest_rageval.runs.disk.reader import observation_of, recorded_case
+from pytest_rageval.runs.reader import observation_of, recorded_case
 
 LONGEST_TRACE = 6_000
 OUTCOMES = {

@@ -24,10 +24,10 @@ from pytest_rageval.render.html.run_cases import (
     listed_cases,
     signed_width,
 )
-from pytest_rageval.runs.case_columns import Column
-from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.disk.resume import journals
+from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.history import PastRun
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import counted
 from pytest_rageval.tools.calibration_record import KeptCalibration, kept_calibrations
@@ -36,8 +36,8 @@ from pytest_rageval.views.parts import FigureTable
 
 if TYPE_CHECKING:
     from pytest_rageval.comparison.pairing import Paired
-from pytest_rageval.runs.disk.run_ref import in_time
 from pytest_rageval.runs.history import past_run, with_changes
+from pytest_rageval.runs.run_ref import in_time
 
 SHOWN_RUNS = 20
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.runs.disk.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS
-from pytest_rageval.runs.disk.score_table import SCORES
+from pytest_rageval.runs.columns import SCORES
+from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS
 
 REPORT = "report.html"
 MEGABYTE = 1_000_000

@@ -13,7 +13,7 @@ from pytest_rageval.render.html.environment import policy, rendered, style
 from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page, side_of
 from pytest_rageval.render.html.report_file import FILES, REPORT, EndReport
 from pytest_rageval.render.html.report_page import BUDGET, report_html
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 
 
 def write_report(

@@ -13,12 +13,10 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.case_diff import READ, trials_of
 from pytest_rageval.comparison.case_filter import case_id, place_text, why_text
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.case_columns import CaseColumns
-from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.disk.resume import journals
-from pytest_rageval.runs.disk.row_records import row_records
-from pytest_rageval.runs.disk.score_table import Scores
-from pytest_rageval.runs.row import CaseScores, Row, SharedParts, cases_of
+from pytest_rageval.runs.columns import CaseColumns, Scores
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.results_file import journals
+from pytest_rageval.runs.row import CaseScores, Row, SharedParts, cases_of, row_records
 
 LINE = 90
 """Characters of a text that a row of the list holds."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.render.markdown.markdown_text import as_code, as_html, as_name, without_gaps
 from pytest_rageval.render.markdown.view_markdown import block_lines
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.views.comparison import failed_gate, metrics_section
 from pytest_rageval.views.run import gates_to_show
 

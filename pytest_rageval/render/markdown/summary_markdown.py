@@ -14,8 +14,8 @@ from pytest_rageval.numbers import NO_VALUE, duration, score_text
 from pytest_rageval.render.markdown.markdown_text import escaped, folded, table, without_gaps
 from pytest_rageval.render.markdown.view_markdown import block_lines
 from pytest_rageval.runs.config_diff import setting_text
-from pytest_rageval.runs.disk.reader import run_level_names
 from pytest_rageval.runs.judge_notes import failure_note
+from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.stats.intervals import share_interval
 from pytest_rageval.text import counted
 from pytest_rageval.views.comparison import gate_point, metrics_section

@@ -21,7 +21,7 @@ from pytest_rageval.render.html.case_view import CaseContext, ChunkRow, case_vie
 from pytest_rageval.render.html.page_run import compared_side
 from pytest_rageval.render.html.run_cases import CaseLines, CaseTexts, ListedCase, read_case_lines
 from pytest_rageval.render.text.columns import aligned, last_wrapped, shortened, wrapped
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import Row, cases_of
 from pytest_rageval.text import printable
 

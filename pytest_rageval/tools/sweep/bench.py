@@ -12,17 +12,17 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.tables import Gates
-from pytest_rageval.engine import Observed, observed_in
+from pytest_rageval.engine import NO_ANSWER, Observed, Unobserved
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.io.line_index import record_at
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase, Json, Observation, Trial
 from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
-from pytest_rageval.prepare import OpenRun, Prepared, check_can_answer, make_target, open_run, prepare
-from pytest_rageval.runs.disk.journal import RunJournal
-from pytest_rageval.runs.disk.reader import OBSERVATIONS, StoredRun, observation_of
-from pytest_rageval.streaming import CaseStream, finish_run
+from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
+from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun, observation_of
+from pytest_rageval.runs.results_file import RunJournal
+from pytest_rageval.session import RunSession
 from pytest_rageval.targets.target import Target, is_called
 from pytest_rageval.tools.sweep.grid import Grid, Point
 
@@ -80,28 +80,28 @@ def write_run(
     A run that is resumed asks only what it has no record of. Whatever ends this early leaves a run to be resumed.
     """
     prepared = replace(prepared, baseline=None)
-    run = open_run(prepared, cases, files, is_judge_asked=False)
+    config = run_configuration(prepared, cases, files)
+    run = RunSession.open(prepared, config, is_judge_asked=False, loop=asking.loop)
     try:
-        observed = _asked(asking, prepared, run, cases, watch)
+        observed = _asked(asking, run, cases, watch)
         expected = frozenset(case.key for case in cases)
-        finished = finish_run(prepared, run, Extent(expected, expected))
+        finished = run.finish(Extent(expected, expected))
     finally:
         run.close()
     on_finished(finished, prepared)
     return observed
 
 
-def _asked(
-    asking: Asking, prepared: Prepared, run: OpenRun, cases: Sequence[EvalCase], watch: Watch
-) -> dict[str, Observed]:
+def _asked(asking: Asking, run: RunSession, cases: Sequence[EvalCase], watch: Watch) -> dict[str, Observed]:
     """What comes of the cases; of those that a resumed run has, what it has observed."""
     observed: dict[str, Observed] = {}
     if run.unfinished is not None:
         recorded = {case.key: run.unfinished.observation(case.key, 0) for case in cases if run.is_done(case)}
         observed |= {key: observation for key, observation in recorded.items() if observation is not None}
-    stream = CaseStream(prepared, run, cases, Prefetcher(prepared.plan, run.journal, asking.loop))
-    for case, evaluated in zip(stream.waiting, stream.evaluations(asking.target, asking.judge), strict=False):
-        observed[case.key] = observed_in(evaluated.trials[0])
+    waiting = run.waiting(cases)
+    for case, evaluated in zip(waiting, run.evaluations(waiting, asking.target, asking.judge), strict=False):
+        first = evaluated.trials[0]
+        observed[case.key] = first.observation or Unobserved(first.error or NO_ANSWER, first.timings, first.answer)
         watch(len(evaluated.trials))
     return observed
 

@@ -23,7 +23,7 @@ from pytest_rageval.comparison.filter_language import DECIMALS, WORDS
 from pytest_rageval.comparison.verdicts import renamed_metrics
 from pytest_rageval.render.html.page_run import PageRun, compared_side
 from pytest_rageval.render.html.run_cases import Flips, FullTexts, ListedCase, falls_by_metric, listed_cases
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import Row
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable

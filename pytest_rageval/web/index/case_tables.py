@@ -16,9 +16,9 @@ from pytest_rageval.comparison.filter_language import DROP, LATENCY, LEVEL, Filt
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.judges.cache.cache_file import transaction
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.runs.disk.reader import METRICS, RESULTS, StoredRun
-from pytest_rageval.runs.disk.resume import journals
-from pytest_rageval.runs.disk.score_table import SCORES
+from pytest_rageval.runs.columns import SCORES
+from pytest_rageval.runs.reader import METRICS, RESULTS, StoredRun
+from pytest_rageval.runs.results_file import journals
 from pytest_rageval.text import printable
 from pytest_rageval.web.index.case_rows import CASE_COLUMNS, CaseListing, RowMaker, listing_of, read_listing
 from pytest_rageval.web.index.run_index import RunIndex, drop_cases

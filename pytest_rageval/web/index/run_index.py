@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.lock import is_locked
 from pytest_rageval.judges.cache.cache_file import is_broken, transaction
-from pytest_rageval.runs.disk.reader import CONFIG, METRICS, RESULTS
+from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS
 from pytest_rageval.text import printable
 from pytest_rageval.web.index.index_file import IndexFile
 from pytest_rageval.web.index.run_rows import IndexedRun, RunRow, read_run, unstorable

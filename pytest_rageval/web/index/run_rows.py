@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.config_diff import flat_settings
-from pytest_rageval.runs.disk.reader import CONFIG, METRICS, RESULTS, StoredRun
+from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS, StoredRun
 from pytest_rageval.text import printable
 
 RunState = Literal["passed", "worse", "failed", "partial", "stopped", "running", "unreadable"]

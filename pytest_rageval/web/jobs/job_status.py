@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.disk.reader import CONFIG, RESULTS, StoredRun
+from pytest_rageval.runs.reader import CONFIG, RESULTS, StoredRun
 from pytest_rageval.text import counted
 from pytest_rageval.web.jobs.job_files import (
     CANCELLED,

@@ -23,8 +23,8 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_json, write_text
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
-from pytest_rageval.runs.disk.folder import check_reports
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.folder import check_reports
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.web.jobs.job_files import (
     CANCELLED,
     CONFIGURATION,

@@ -19,9 +19,9 @@ from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.report_page import KEYS
 from pytest_rageval.render.html.run_cases import ListedCase
 from pytest_rageval.render.html.sections import DefinitionText, definitions_of
-from pytest_rageval.runs.disk.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.disk.resume import journals
-from pytest_rageval.runs.disk.row_records import check_observation, check_result
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.results_file import journals
+from pytest_rageval.runs.row import check_observation, check_result
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of

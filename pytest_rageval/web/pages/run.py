@@ -18,8 +18,8 @@ from pytest_rageval.render.html.report_file import FILES
 from pytest_rageval.render.html.report_page import KEYS
 from pytest_rageval.render.html.run_cases import read_case_lines
 from pytest_rageval.render.text.explain import RecordedCase, recorded_case_of
-from pytest_rageval.runs.disk.reader import OBSERVATIONS, StoredRun
-from pytest_rageval.runs.disk.resume import journals
+from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
+from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 from pytest_rageval.web.case_list import CaseList, CasePage, CaseQuery

@@ -9,7 +9,7 @@ import pytest
 from stored_runs import a_row, change_lines
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.disk.score_table import SCORES, read_scores, scores_of, write_scores
+from pytest_rageval.runs.columns import SCORES, read_scores, scores_of, write_scores
 
 ROWS = [
     a_row("a.jsonl::둘", mrr=0.5, recall_any_at_5=1.0),

@@ -93,10 +93,10 @@ class RunFolder:
     def run_id(self) -> str:
         return self.path.name
 
-    def append(self, name: str, line: str | bytes) -> int:
-        """Add one line to a file of the run, of so many bytes; it is with the operating system when this returns.
+    def append(self, name: str, line: str | bytes) -> None:
+        """Add one line, or several, to a file of the run; they are with the operating system when this returns.
 
-        An OSError names the file, in which then no half of the line is left.
+        An OSError names the file, in which then no half of them is left.
         """
         data = memoryview((line.encode() if isinstance(line, str) else line) + b"\n")
         written = 0
@@ -110,7 +110,6 @@ class RunFolder:
             if written:
                 os.ftruncate(self._files[name], os.fstat(self._files[name]).st_size - written)
             raise OSError(error.errno, error.strerror, str(self.path / name)) from None
-        return written
 
     def log(self, message: str) -> None:
         """Add a line with the time to run.log; line breaks and what steers terminals are shown, not written."""

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from stored_runs import a_result, a_run, at
 
-from pytest_rageval.runs.disk.folder import RunFolder
-from pytest_rageval.runs.disk.prune import KeptRun, Pruned, kept_run, kept_runs, may_go, remove
-from pytest_rageval.runs.disk.reader import StoredRun
+from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.prune import KeptRun, Pruned, kept_run, kept_runs, may_go, remove
+from pytest_rageval.runs.reader import StoredRun
 
 
 def ids(runs: Iterable[KeptRun]) -> list[str]:

@@ -12,7 +12,7 @@ from processes import PATIENCE_S
 from pytest_rageval.comparison.baseline import read_baseline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_json
-from pytest_rageval.runs.disk.folder import RunFolder, check_reports
+from pytest_rageval.runs.folder import RunFolder, check_reports
 
 
 def test_two_runs_in_one_second_have_folders_of_their_own(tmp_path: Path):

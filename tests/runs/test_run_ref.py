@@ -16,7 +16,7 @@ from pytest_rageval.cli.export import export
 from pytest_rageval.cli.merge import merge
 from pytest_rageval.cli.score import score
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.disk.run_ref import find_run
+from pytest_rageval.runs.run_ref import find_run
 
 CASES = {"a.jsonl::q1": {"content_hash": "hash", "decision_hash": "a-b", "outcome": "passed", "scores": {}}}
 FIRST, SECOND = "20260301_120000", "20260302_120000"

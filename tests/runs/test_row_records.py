@@ -8,9 +8,8 @@ import pytest
 from stored_runs import a_result, a_run, an_error
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.disk.reader import StoredRun
-from pytest_rageval.runs.disk.row_records import NEEDED, WHERE_WRITTEN
-from pytest_rageval.runs.row import Row
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.row import NEEDED, WHERE_WRITTEN, Row
 
 
 @pytest.fixture

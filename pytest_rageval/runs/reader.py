@@ -21,9 +21,9 @@ from pytest_rageval.io.messages import shown_value, spelled
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching.places import observe
 from pytest_rageval.model import EvalCase, Judgement, Observation, Problem, Source, Timings
-from pytest_rageval.runs.disk.row_records import check_observation, check_result, row_records
-from pytest_rageval.runs.disk.run_ref import find_run
-from pytest_rageval.runs.disk.score_table import Scores, read_scores, scores_of_records
+from pytest_rageval.runs.columns import Scores, read_scores, scores_of_records
+from pytest_rageval.runs.row import check_observation, check_result, row_records
+from pytest_rageval.runs.run_ref import find_run
 from pytest_rageval.targets.native_contract import answer_from_response
 
 CONFIG, METRICS, RESULTS, OBSERVATIONS = "config.json", "metrics.json", "results.jsonl", "observations.jsonl"

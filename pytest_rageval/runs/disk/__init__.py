@@ -1,1 +1,0 @@
-"""One run on disk: its folder and files, written, read, resumed and removed."""

@@ -1,0 +1,399 @@
+"""The files of a run that is written: results and observations, journals of workers, resumed and repaired."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count, takewhile
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.engine import Observed, Unobserved
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.gates.verdict import over_trials
+from pytest_rageval.io.atomic import write_json, write_lines
+from pytest_rageval.io.line_index import Key, Place, ends_well, index, line_at, lines_of, record_at, whole_records
+from pytest_rageval.io.sealed_lines import sealed_line
+from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings, Trial
+from pytest_rageval.plan import Plan
+from pytest_rageval.runs.comparable import other_configuration
+from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun, observation_of
+from pytest_rageval.runs.records import RecordLine, observation_record, result_record
+from pytest_rageval.runs.row import Row, SharedParts, check_observation, check_result
+
+MOST_UNWRITTEN, MOMENT_S = 256, 0.2
+"""Records that wait to be written, and seconds."""
+
+
+class Keeper:
+    """The run that is being written: its folder, its rows, and what the system said of itself."""
+
+    def __init__(self, folder: RunFolder, plan: Plan, config: Mapping[str, Any]) -> None:
+        self.plan = plan
+        self.config = config
+        self.folder = folder
+        self.rows: dict[tuple[str, int], Row] = {}
+        """By case key and trial; of one that came twice (a retried case) the last."""
+        self._has_replaced = False
+        """Did any row come again?"""
+        self.versions: Mapping[str, Any] | None = None
+        self.reported: set[str] = set()
+        self.model_names: set[str] = set()
+        """Who gave uploaded answers, as their file says."""
+        self.unread: set[str] = set()
+        """Fields that the system sends where they are not read."""
+        self.warnings: list[str] = []
+        self._shared = SharedParts()
+        self._coverages: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._noted_bytes = 0
+        """Length of results.jsonl as far as the rows know it."""
+        self._unwritten: list[bytes] = []
+        self._written_at = 0.0
+
+    @classmethod
+    def new(cls, reports: Path, plan: Plan, config: Mapping[str, Any]) -> Keeper:
+        """A run that begins."""
+        begun = datetime.now(UTC).isoformat(timespec="microseconds")
+        keeper = cls(RunFolder.new(reports, plan.settings.run_id), plan, {**config, "begun": begun})
+        try:
+            keeper.folder.begin()
+            write_json(keeper.folder.path / CONFIG, keeper.config)
+        except BaseException:  # Ctrl-C too: no folder stays of a run that never began
+            keeper.discard()
+            raise
+        return keeper
+
+    @classmethod
+    def resuming(cls, run: StoredRun, plan: Plan, config: Mapping[str, Any]) -> Keeper:
+        """A run that was interrupted, with all that it has finished; SettingsError where it is not the same run."""
+        check_same(run, config)
+        keeper = cls(RunFolder(run.path), plan, run.config)
+        keeper.folder.claim()
+        try:
+            keeper.warnings += mend(run.path)
+            (run.path / METRICS).unlink(missing_ok=True)  # the mark of its end: whatever happens now, it has not ended
+            keeper.reconcile()
+            keeper.warnings.append(f"resumed {run.run_id}: {len(keeper.rows)} results were there already")
+            keeper.folder.log(keeper.warnings[-1])
+        except BaseException:  # Ctrl-C too: the folder is not held any longer
+            keeper.folder.close()
+            raise
+        return keeper
+
+    def take(self, payload: str) -> None:
+        """Keep what the report of another process brought: lines of results.jsonl."""
+        self.add([RecordLine(line.encode(), json.loads(line)) for line in payload.split("\n")])
+
+    def add(self, lines: Iterable[RecordLine], *, is_paid: bool = True) -> None:
+        """Keep lines of results.jsonl; those of answers that cost nothing are written in blocks."""
+        for line in lines:
+            self._unwritten.append(line.data)
+            row = self.note(line.record)
+            self._noted_bytes += len(line.data) + 1
+            if is_paid or len(self._unwritten) >= MOST_UNWRITTEN or time.monotonic() > self._written_at + MOMENT_S:
+                self._write()
+            if row.outcome == "error":
+                self.folder.log(f"{row.key}: {row.error_kind}: {row.message or 'its message is left out'}")
+
+    def _write(self) -> None:
+        """Write the records that wait."""
+        data, self._unwritten, self._written_at = b"\n".join(self._unwritten), [], time.monotonic()
+        if data:
+            self.folder.append(RESULTS, data)
+
+    def crashed(self, case: EvalCase, message: str) -> None:
+        """Keep a record for a case whose process died; one that had finished before keeps its own."""
+        if not self._has_all(case.key):
+            self.take_over(case.key)
+        if self._has_all(case.key):
+            return
+        result = CaseResult(case, "error", error=Problem("crash", message))
+        record = result_record(result, self.plan, self.config["config_hash"])
+        self.add([RecordLine(sealed_line(record), record)])
+
+    def _has_all(self, case_key: str) -> bool:
+        """Are all trials of a case recorded?"""
+        return all((case_key, number) in self.rows for number in range(self.plan.settings.repeat))
+
+    def take_over(self, case_key: str | None = None) -> None:
+        """Keep results that workers have written and could not send, of one case or of all."""
+        self.reconcile()  # first: what was interrupted between writing and noting would be taken once more
+        for path in journals(self.folder.path, RESULTS):
+            notes: list[str] = []
+            for place, record in whole_records([path], notes, check_result, is_growing=True):
+                key = record["case_key"]
+                if (key, record["trial"]) not in self.rows and case_key in (None, key):
+                    self.take(line_at(place))
+            self.warnings += [note for note in notes if note not in self.warnings]
+
+    def reconcile(self) -> None:
+        """Make the rows those of the records on disk: an interrupt may have come between the writing and the noting."""
+        self._write()
+        path = self.folder.path / RESULTS
+        size = path.stat().st_size if path.exists() else 0
+        if size == self._noted_bytes:
+            return
+        if not ends_well(path):
+            self.folder.append(RESULTS, "")  # ends the torn line, which is then left out
+        self.rows.clear()
+        self._has_replaced = False
+        self._coverages.clear()
+        for _, record in whole_records([path], self.warnings, check_result):
+            self.note(record)
+        self._noted_bytes = path.stat().st_size
+
+    def settle(self) -> None:
+        """Once the workers are gone, and their results taken over: remove their files; leave one line a trial."""
+        if self._has_replaced:
+            for name in (RESULTS, OBSERVATIONS):
+                fold_journals(self.folder.path, name, self.warnings)
+        for path in journals(self.folder.path, RESULTS):
+            path.unlink()
+        if journals(self.folder.path, OBSERVATIONS):
+            fold_journals(self.folder.path, OBSERVATIONS, self.warnings)
+
+    def discard(self) -> None:
+        """Leave no trace of a run in which nothing happened."""
+        self.folder.close()
+        shutil.rmtree(self.folder.path)
+
+    def note(self, record: Mapping[str, Any]) -> Row:
+        """Take what aggregation needs of a record; nothing is written."""
+        row = Row.of(record, self._shared)
+        self._has_replaced |= (row.key, row.trial) in self.rows
+        self.rows[row.key, row.trial] = row
+        coverage, versions = record["indexing_coverage"], record["versions"]
+        if coverage is not None:
+            self._coverages.setdefault(json.dumps(coverage, sort_keys=True), (row.key, coverage))
+        self.versions = self.versions or versions
+        self.reported.update(record.get("reported", ()))
+        self.unread.update(record.get("unread", ()))
+        if isinstance(name := record.get("model_name"), str):
+            self.model_names.add(name)
+        return row
+
+    @property
+    def coverage(self) -> Mapping[str, Any] | None:
+        """What the system says of its index; of several different statements the one of the first case key."""
+        if not self._coverages:
+            return None
+        return min(self._coverages.values(), key=lambda stated: stated[0])[1]
+
+    @property
+    def has_changing_coverage(self) -> bool:
+        return len(self._coverages) > 1
+
+
+class RunJournal:
+    """The files of one process: without a worker's name those of the run itself; without a folder none."""
+
+    def __init__(
+        self, folder: RunFolder | None, settings: Settings, worker: str | None, unfinished: Unfinished | None
+    ) -> None:
+        self._folder, self._settings, self._worker, self._unfinished = folder, settings, worker, unfinished
+
+    def find(self, trial: Trial) -> Observed | None:
+        """What the run that is resumed has observed of this trial."""
+        return self._unfinished.observation(trial.key, trial.number) if self._unfinished else None
+
+    def keep(self, trials: Sequence[Trial], observed: Sequence[Observed]) -> list[Observed]:
+        """Write observations down at once, unless texts are kept out; what has no form as JSON is an error."""
+        if self._settings.redact or self._folder is None:
+            return list(observed)
+        kept, lines = list[Observed](), list[bytes]()
+        for trial, each in zip(trials, observed, strict=True):
+            try:
+                lines.append(sealed_line(observation_record(trial, each, self._settings)))
+                kept.append(each)
+            except (ValueError, TypeError, RecursionError) as error:
+                kept.append(Unobserved(Problem("record", f"what was observed cannot be written as JSON: {error}")))
+        try:
+            if lines:
+                self._folder.append(_of(self._worker, OBSERVATIONS), b"\n".join(lines))
+        except OSError as error:
+            problem = Problem("record", f"what was observed cannot be written: {error.strerror}")
+            return [Unobserved(problem)] * len(kept)
+        return kept
+
+    def results(self, payload: str) -> None:
+        """Write the lines of a finished item down, on a worker; the controller takes them from the report."""
+        if self._worker is not None and self._folder is not None:
+            with suppress(OSError):  # a full disk is said where it counts: by the controller
+                self._folder.append(_of(self._worker, RESULTS), payload)
+
+    def close(self) -> None:
+        """Give the files back. A worker's are closed with it."""
+        if self._worker is not None and self._folder is not None:
+            self._folder.close()
+
+
+def _of(worker: str | None, name: str) -> str:
+    stem, _, ending = name.partition(".")
+    return name if worker is None else f"{stem}-{worker}.{ending}"
+
+
+REDONE = frozenset({"crash", "record"})
+"""Kinds of error that stand for a case which nobody finished."""
+
+
+def check_same(run: StoredRun, config: Mapping[str, Any]) -> None:
+    """SettingsError unless this configuration is the one that the run was begun with; it names what differs."""
+    difference = other_configuration(run.config, config)
+    if difference is not None:
+        raise SettingsError(f"--rageval-resume: run {run.run_id} was begun with another configuration: {difference}")
+
+
+class Unfinished:
+    """An interrupted run: results and observations by case key and trial, read from their files when asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        run = StoredRun(folder)
+        self.config = run.config
+        self._results = run.record_places()
+        self._observations = run.observation_places()
+
+    def is_done(self, key: str) -> bool:
+        """Has this case a result, of every trial?"""
+        return (key, 0) in self._results
+
+    def result(self, case: EvalCase) -> CaseResult:
+        """What a case that is done came to, all of its trials together, as it was recorded."""
+        numbers = takewhile(lambda number: (case.key, number) in self._results, count())
+        trials = [
+            result_of(record_at(self._results[case.key, number]), case, self.observation(case.key, number))
+            for number in numbers
+        ]
+        stands, scores = over_trials(trials, lambda trial: trial.error is not None)
+        return replace(stands, scores=scores)
+
+    def observation(self, key: str, number: int) -> Observation | None:
+        """What was observed of a trial, None where nothing was, or asking failed."""
+        place = self._observations.get((key, number))
+        if place is None:
+            return None
+        record = record_at(place)
+        return None if record["error"] or record["answer"] is None else observation_of(record, self.config)
+
+
+def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observation | None) -> CaseResult:
+    """A line of results.jsonl as the result that it was written from, without what only the observation holds."""
+    verdict, error, latency = record["verdict"], record["error"], record["latency"]
+    return CaseResult(
+        case,
+        record["outcome"],
+        observation=observation,
+        scores=record["scores"],
+        details=record["score_details"],
+        skipped_metrics=record["skipped_metrics"],
+        passed_gates=verdict["gates_held"],
+        failed_gates=tuple(GateFailed(**gate) for gate in verdict["failed_gates"]),
+        unobserved=tuple(verdict.get("unobserved", ())),
+        unexamined=tuple(verdict.get("unexamined", ())),
+        is_gold_examined=bool(verdict.get("gold_examined")),
+        error=Problem(error["kind"], error["message"] or "") if error else None,
+        metric_errors=record.get("metric_errors", {}),
+        reason=record["reason"],
+        timings=Timings(
+            latency["queue_ms"],
+            latency["total_ms"],
+            latency["judge_ms"],
+            latency.get("retry_wait_ms"),
+            record.get("requests"),
+        ),
+        trial=record["trial"],
+        attempts=record["attempts"],
+    )
+
+
+def mend(folder: Path) -> list[str]:
+    """Make the files of an interrupted run whole: one line a case and trial, none torn, those of its workers folded in.
+
+    Left out are cases that have not all of their trials, and those whose process died, or could not write down what it
+    observed, for a full disk: they are to be done again.
+    Returns what a person should know, a line each.
+    """
+    config = StoredRun(folder).config
+    notes: list[str] = []
+    for name in (RESULTS, OBSERVATIONS):
+        fold_journals(folder, name, notes, trials=int(config["settings"].get("repeat", 1)) if name == RESULTS else None)
+    return notes
+
+
+def fold_journals(folder: Path, name: str, notes: list[str], trials: int | None = None) -> None:
+    """Bring a file of the run and its workers' files of the same kind into the one, the last line a case and trial.
+
+    With `trials` only cases count that have so many, and that ended with a result of their own.
+    """
+    own, others = folder / name, journals(folder, name)
+    check = check_result if name == RESULTS else check_observation
+    places = index([own, *others], notes, check)
+    kept = list(places) if trials is None else _complete(places, trials)
+    if others or len(kept) < sum(1 for _ in lines_of(own)) or not ends_well(own):
+        write_lines(own, (line_at(places[key]) for key in kept))
+    for path in others:
+        path.unlink(missing_ok=True)
+
+
+def journals(folder: Path, name: str) -> list[Path]:
+    """The files that workers have written beside the run's file of this name."""
+    stem, _, ending = name.partition(".")
+    return sorted(folder.glob(f"{stem}-*.{ending}"))
+
+
+def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:
+    done: Counter[str] = Counter()
+    for (key, _), place in places.items():
+        error = record_at(place)["error"]
+        done[key] += error is None or error["kind"] not in REDONE
+    return [key for key in places if done[key[0]] >= trials]
+
+
+Position = tuple[str, int, str, int]
+"""Case file, line, case key, trial."""
+
+
+def lines_in_order(paths: Iterable[Path]) -> Iterator[str]:
+    """The lines of all files by place in the case files, key and trial; only their places are in memory together."""
+    yield from _lines_at(
+        place for _, place in sorted((_position(record), place) for place, record in whole_records(paths))
+    )
+
+
+def put_in_order(folder: Path) -> list[str]:
+    """Rewrite both files of a run in the order of the case files, the last line of each case and trial.
+
+    Returns what a person should know, a line each: lines that were cut off or damaged are left out.
+    """
+    notes: list[str] = []
+    for name, check in ((RESULTS, check_result), (OBSERVATIONS, check_observation)):
+        path = folder / name
+        if path.exists():
+            places: dict[Position, Place] = {
+                _position(record): place for place, record in whole_records([path], notes, check)
+            }
+            write_lines(path, _lines_at(places[position] for position in sorted(places)))
+    return notes
+
+
+def _lines_at(places: Iterable[Place]) -> Iterator[str]:
+    """Each file is opened once: that costs more than the line."""
+    with ExitStack() as stack:
+        files: dict[Path, BinaryIO] = {}
+        for place in places:
+            file = files.get(place.path) or files.setdefault(place.path, stack.enter_context(place.path.open("rb")))
+            file.seek(place.offset)
+            yield file.read(place.length).decode("utf-8").rstrip("\n")
+
+
+def _position(record: Mapping[str, Any]) -> Position:
+    file, line = record["case"]["source"] if "case" in record else record["source"].values()
+    return file, line, record["case_key"], record["trial"]

@@ -1,0 +1,275 @@
+"""The conductor: one run from its opening to its end, driven alike by the plugin, the command, the API and workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pytest_rageval.case_output import Output
+from pytest_rageval.comparison.outcomes import ending
+from pytest_rageval.engine import Evaluation, Observed, evaluation
+from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.finish import Extent, Finished, finish
+from pytest_rageval.judges.cache.sqlite_cache import project_cache
+from pytest_rageval.judges.judge import Judge
+from pytest_rageval.judges.judge_spec import asked_judge
+from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
+from pytest_rageval.prefetch import BackgroundLoop, Batch, CircuitBreaker, Prefetcher, calls_of
+from pytest_rageval.prepare import Prepared, check_judge
+from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.interrupts import Interrupts
+from pytest_rageval.runs.reader import open_stored_run
+from pytest_rageval.runs.records import RecordLine, record_lines
+from pytest_rageval.runs.results_file import Keeper, RunJournal, Unfinished
+from pytest_rageval.targets.target import Target
+from pytest_rageval.text import printable
+
+UNWRITABLE = (ValueError, TypeError, RecursionError)
+"""What `record_lines` raises where a result has no form as JSON."""
+
+
+def _leave_at_once() -> NoReturn:
+    raise KeyboardInterrupt
+
+
+class RunSession:
+    """A run that is being asked, as one process of it sees it.
+
+    keeper        writes the run; None on a worker, whose journal holds its results
+    unfinished    what an interrupted run has, where this one finishes it
+    printed       what code of the user's printed for the case that was evaluated last
+    broken_off    why the run ended before its last case, where its first calls all failed alike
+    notes         what a person should know at the end
+    is_broken     True if its files could not be written
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        config_hash: str,
+        folder: RunFolder | None,
+        *,
+        keeper: Keeper | None = None,
+        worker: str | None = None,
+        loop: BackgroundLoop | None = None,
+        interrupts: Interrupts | None = None,
+    ) -> None:
+        is_resumed = folder is not None and prepared.settings.resume is not None
+        self.prepared, self.config_hash, self.keeper = prepared, config_hash, keeper
+        self.unfinished = Unfinished(folder.path) if folder is not None and is_resumed else None
+        self.journal = RunJournal(folder, prepared.settings, worker, self.unfinished)
+        self.loop = loop or BackgroundLoop(prepared.settings.longest_call)
+        self._owns_loop = loop is None
+        self.prefetcher = Prefetcher(prepared.plan, self.journal, self.loop)
+        self.interrupts = interrupts or Interrupts(_leave_at_once)
+        self.breaker = CircuitBreaker()
+        self.printed = Output()
+        self.broken_off: str | None = None
+        self.notes: list[str] = []
+        self.is_broken = False
+        self._finished_rows = 0
+
+    @classmethod
+    def open(
+        cls,
+        prepared: Prepared,
+        config: Mapping[str, Any],
+        *,
+        is_judge_asked: bool = True,
+        loop: BackgroundLoop | None = None,
+        interrupts: Interrupts | None = None,
+    ) -> RunSession:
+        """Begin a run, or go on with the one that is resumed; SettingsError where that cannot be.
+
+        config          the content of config.json
+        is_judge_asked  True if the configured judge judges: then its server must be there
+        loop            where target and judge belong to one; it outlives the run
+        interrupts      takes the signals over, until the run is closed
+        """
+        own_loop = loop or BackgroundLoop(prepared.settings.longest_call)
+        with ExitStack() as opened:
+            if loop is None:
+                opened.callback(own_loop.close)
+            if is_judge_asked:
+                check_judge(prepared, own_loop)
+            keeper = _keeper(prepared, prepared.mask.value(config))
+            opened.callback(keeper.folder.close)
+            session = cls(
+                prepared, str(config["config_hash"]), keeper.folder, keeper=keeper, loop=own_loop, interrupts=interrupts
+            )
+            session._owns_loop = loop is None
+            opened.pop_all()  # all went well: from now on the run closes them
+        if interrupts is not None:
+            interrupts.install()
+        return session
+
+    @classmethod
+    def join(
+        cls, prepared: Prepared, folder: Path | None, worker: str, config_hash: str, loop: BackgroundLoop | None = None
+    ) -> RunSession:
+        """Take part, as a worker, in a run that another process has opened; without a folder nothing is written."""
+        return cls(prepared, config_hash, RunFolder(folder) if folder else None, worker=worker, loop=loop)
+
+    @property
+    def writer(self) -> Keeper:
+        """What writes the run, on the process that controls it."""
+        assert self.keeper is not None
+        return self.keeper
+
+    # ── cases ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def is_done(self, case: EvalCase) -> bool:
+        """Return whether the run that is resumed has a result of this case."""
+        return self.unfinished is not None and self.unfinished.is_done(case.key)
+
+    def waiting(self, cases: Sequence[EvalCase]) -> list[EvalCase]:
+        """Return the cases without a result."""
+        return [case for case in cases if not self.is_done(case)]
+
+    def trials(self, case: EvalCase, test: str | None = None) -> list[Trial]:
+        """Return the askings of one case; `test` is the node id of a test of the user's own."""
+        return [Trial(case, number, test) for number in range(self.prepared.settings.repeat)]
+
+    def evaluations(
+        self, cases: Sequence[EvalCase], target: Target, judge: Judge | None, *, breaks_off: bool = True
+    ) -> Iterator[Evaluation]:
+        """Ask, judge, score and gate cases in their order; each result is in the run's files before it is yielded.
+
+        Ends where the first calls all fail alike, unless another process decides about that.
+        """
+        plan, baseline = self.prepared.plan, self.prepared.baseline
+        trials = [self.trials(case) for case in cases]
+        batch = Batch(self.prefetcher, trials, target, judge)
+        for position, of_case in enumerate(trials):
+            evaluated = self.evaluated(of_case, batch.observed(position))
+            asked = plan.hashes_of(evaluated.overall.case).asked if baseline is not None else None
+            end = ending(evaluated.overall, plan, baseline, asked)
+            evaluated, lines = self.lines(ended(evaluated, end.outcome, end.reason))
+            self.keep(lines)
+            yield evaluated
+            self.broken_off = self.breaker.add(calls_of([evaluated])) if breaks_off else None
+            if self.broken_off is not None:
+                return
+
+    def evaluated(self, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1) -> Evaluation:
+        """Score and gate the trials of one case."""
+        self.printed = self.prefetcher.printed(trials)
+        with self.printed.taking():
+            return evaluation(trials, observed, self.prepared.plan, attempts)
+
+    def lines(self, evaluated: Evaluation) -> tuple[Evaluation, list[RecordLine]]:
+        """Return the evaluation with its records; one without a form as JSON becomes the error that says so."""
+        try:
+            return evaluated, record_lines(evaluated, self.prepared.plan, self.config_hash)
+        except UNWRITABLE as error:
+            evaluated = _unwritable(evaluated, error)
+            return evaluated, record_lines(evaluated, self.prepared.plan, self.config_hash)
+
+    def keep(self, lines: Sequence[RecordLine]) -> None:
+        """Write records down: to the run, or on a worker to its journal."""
+        if self.keeper is not None:
+            self.keeper.add(lines, is_paid=not self.prefetcher.is_reading)
+        else:
+            self.journal.results("\n".join(line.text for line in lines))
+
+    @contextmanager
+    def asking(self, target: Target, judge: Judge | None) -> Iterator[Judge | None]:
+        """Yield the judge behind its cache; close the cache, the target and the configured judge at the end."""
+        prepared = self.prepared
+        cache = project_cache(prepared.settings, prepared.project.judge_cache_file) if judge is not None else None
+        with ExitStack() as closing:
+            if cache is not None:
+                closing.callback(cache.close)
+            try:
+                yield None if judge is None else asked_judge(judge, cache, prepared.settings, prepared.mask)
+            finally:
+                self.loop.cancel()
+                for part in (target, prepared.judge):
+                    if part is not None and not self.loop.is_blocked:
+                        self.loop.run(part.aclose())
+        self.notes += [note for part in (target, judge, cache) for note in getattr(part, "notes", ())]
+
+    # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def stop_asking(self) -> None:
+        """End the loop: nothing is observed any more; safe to call twice."""
+        if self._owns_loop:
+            self.loop.close()
+
+    def has_results(self) -> bool:
+        """Stop asking, and return whether there is anything to finish; a run without a trace leaves no folder."""
+        self.stop_asking()
+        self.writer.reconcile()
+        if not self.writer.rows and not self.writer.folder.has_observations:
+            self.writer.discard()
+        return bool(self.writer.rows)
+
+    def finish(self, extent: Extent) -> Finished:
+        """Aggregate, compare with the baseline, gate and write; again, where late records came."""
+        prepared = self.prepared
+        self.writer.reconcile()
+        finished = finish(self.writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)
+        self._finished_rows = len(self.writer.rows)
+        return finished
+
+    @property
+    def has_late_results(self) -> bool:
+        """True if records came since the run was finished."""
+        return len(self.writer.rows) > self._finished_rows
+
+    def cannot_write(self, error: OSError | RagevalError) -> str:
+        """Return what could not be written, as the end of the run says it; what is on disk stays."""
+        self.is_broken = True
+        if isinstance(error, RagevalError):
+            return "; ".join(error.problems)
+        return f"{error.filename or self.writer.folder.path} cannot be written: {error.strerror}"
+
+    def close(self) -> None:
+        """Give files, lock and signals back, whatever happens; safe to call twice."""
+        self.interrupts.begin_closing()
+        try:
+            self.stop_asking()
+        finally:
+            self.journal.close()
+            if self.keeper is not None:
+                self.keeper.folder.close()
+            self.interrupts.restore()
+
+
+def _keeper(prepared: Prepared, config: Mapping[str, Any]) -> Keeper:
+    project, resumed = prepared.project, prepared.settings.resume
+    try:
+        if resumed is None:
+            return Keeper.new(project.reports, prepared.plan, config)
+        stored = open_stored_run(project.reports, resumed, project.baseline_file)
+        return Keeper.resuming(stored, prepared.plan, config)
+    except OSError as error:
+        raise SettingsError(
+            f"reports: {error.filename} cannot be written: {error.strerror}; make room, or set another folder with "
+            "reports"
+        ) from None
+
+
+def ended(evaluation: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
+    """The evaluation with the outcome of its case: that of all trials together is that of each."""
+    trials = tuple(_ended(result, outcome, reason) for result in evaluation.trials)
+    is_single = len(trials) == 1 and evaluation.trials[0] is evaluation.overall
+    return Evaluation(trials[0] if is_single else _ended(evaluation.overall, outcome, reason), trials)
+
+
+def _ended(result: CaseResult, outcome: Outcome, reason: str | None) -> CaseResult:
+    if (result.outcome, result.reason) == (outcome, reason):
+        return result
+    return replace(result, outcome=outcome, reason=reason)
+
+
+def _unwritable(evaluation: Evaluation, error: Exception) -> Evaluation:
+    """The evaluation as the error that its result cannot be written, without what could have made it so."""
+    message = printable(f"{evaluation.overall.key}: its result cannot be written as JSON: {error}")
+    case = evaluation.overall.case
+    bare_case = EvalCase(printable(case.id), printable(case.question), source=case.source)
+    bare = CaseResult(bare_case, "error", error=Problem("record", message))
+    return Evaluation(bare, tuple(replace(bare, trial=result.trial) for result in evaluation.trials))
