@@ -171,7 +171,7 @@ def an_observation(record: dict[str, Any]) -> dict[str, Any]:
 
 def built(folder: Path) -> tuple[float, Path]:
     """Seconds of CPU that the report of `now` took, and where it is."""
-    from pytest_rageval.comparison.side import open_side
+    from pytest_rageval.comparison.baseline import open_side
     from pytest_rageval.config.settings import Settings
     from pytest_rageval.render.html.report_writer import write_report
     from pytest_rageval.runs.reader import StoredRun

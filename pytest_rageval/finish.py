@@ -12,9 +12,14 @@ from typing import Any
 
 from pytest_rageval.cases.notes.gold_places import unwinnable_line
 from pytest_rageval.comparison.baseline import Baseline, write_baseline
-from pytest_rageval.comparison.comparison_notes import comparison_notes
 from pytest_rageval.comparison.gates_now import GATES
-from pytest_rageval.comparison.verdict_sentence import NOT_COMPARABLE, VerdictFacts, not_comparable, run_verdict
+from pytest_rageval.comparison.verdict_sentence import (
+    NOT_COMPARABLE,
+    VerdictFacts,
+    comparison_notes,
+    not_comparable,
+    run_verdict,
+)
 from pytest_rageval.comparison.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.gates.gate import Gate, doubtful_limits, is_meant_for
 from pytest_rageval.io.atomic import read_json, write_json

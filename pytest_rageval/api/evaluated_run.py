@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.comparison.baseline import Side, open_side
 from pytest_rageval.comparison.pairing import Paired, pair
-from pytest_rageval.comparison.side import Side, open_side
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.export.export_source import look_through
 from pytest_rageval.render.html.notebook import comparison_html, run_html

@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, exit_codes, output_option, wants_colour, with_next
+from pytest_rageval.comparison.baseline import Side, open_side
 from pytest_rageval.comparison.pairing import Paired, pair
-from pytest_rageval.comparison.side import Side, open_side
 from pytest_rageval.config.project import find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pytest_rageval.cli.options import REPORTS, output_option
-from pytest_rageval.comparison.side import open_side
+from pytest_rageval.comparison.baseline import open_side
 from pytest_rageval.config.project import find_project
 from pytest_rageval.numbers import file_size
 from pytest_rageval.render.html.report_file import MEGABYTE

@@ -8,12 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.baseline import Baseline, Side
 from pytest_rageval.comparison.case_diff import Record, detail, records_of
-from pytest_rageval.comparison.comparison_notes import comparison_notes
-from pytest_rageval.comparison.pair_verdict import pair_verdict
-from pytest_rageval.comparison.side import Side
-from pytest_rageval.comparison.verdict_sentence import RunVerdict
+from pytest_rageval.comparison.verdict_sentence import RunVerdict, comparison_notes, pair_verdict
 from pytest_rageval.comparison.verdicts import Comparison, compare_cases
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates

@@ -1,4 +1,4 @@
-"""The verdict of a run in one sentence: tone, word, symbol, three counts and the gates, the same for every reader."""
+"""The verdict of a run or of a pair in one sentence, the same for every reader, and notes on a comparison."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from pytest_rageval.comparison.baseline import Side
+from pytest_rageval.comparison.case_diff import records_of
+from pytest_rageval.comparison.changes import JUDGED_OTHERWISE, OVERALL
+from pytest_rageval.comparison.gates_now import Both
+from pytest_rageval.comparison.layer_table import layer_notes
+from pytest_rageval.comparison.outcomes import IS_KNOWN
+from pytest_rageval.comparison.verdicts import Comparison
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.runs.comparable import relabelled_note
+from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import counted
 
 VerdictTone = Literal["red", "amber", "green", "grey"]
@@ -276,3 +286,66 @@ def _gates(facts: VerdictFacts) -> str:
         return "No gate of the run is set."
     let = sum(gate["passed"] is False for gate in facts.gates)
     return f"No gate fails the run, {let} of {all_gates} would." if let else "No gate of the run fails."
+
+
+def comparison_notes(content: Mapping[str, Any], cases: int) -> Iterator[str]:
+    """Yield the notes on a comparison as metrics.json or a pair holds it. `cases`: of the run."""
+    yield from content["differences"]
+    if unlike := sorted(name for name, metric in content["metrics"].items() if metric["why"] == JUDGED_OTHERWISE):
+        yield f"not compared, since judged otherwise: {listed(unlike)}; --ignore-invariants compares them all the same"
+    if changes := content["gate_changes"]:
+        yield f"gates changed, and those of now decide about both runs: {', '.join(changes)}"
+    if content["changed_cases"]:
+        yield f"{alike_line(content, cases)}: {listed(content['changed_cases'])}"
+    if content["relabelled"]:
+        yield relabelled_note(content["relabelled"])
+    if (why := content["metrics"].get(OVERALL, {}).get("why")) and content["compared"]:
+        yield f"overall score: no change is shown, {why}"
+    if content["compared"]:
+        yield from layer_notes(content)
+
+
+OF_A_BASELINE = (NOT_COMPARABLE, "update-baseline")
+"""Problems of a run that follow from what it was compared with when it ended."""
+
+
+def pair_verdict(after: Side, comparison: Comparison, current: Settings) -> RunVerdict:
+    """Return the verdict of a run against another one than that with which it was compared when it ended."""
+    decided, metrics = after.metrics.get("verdict") or {}, after.metrics
+    problems = {name: said for name, said in (decided.get("problems") or {}).items() if name not in OF_A_BASELINE}
+    if not (comparison.content["compared"] or metrics["partial"]):
+        problems[NOT_COMPARABLE] = not_comparable(comparison.problems)
+    absolute = [gate for gate in metrics["gates"] if gate["op"] not in ("drop", "rise")]
+    return run_verdict(
+        VerdictFacts(
+            {**metrics, "outcomes": _outcomes(after, comparison, decided.get("known_failures"))},
+            comparison.content,
+            [*absolute, *comparison.gates],
+            problems,
+            decided.get("exit_status", 0),
+            is_waived=current.allow_regressions,
+        )
+    )
+
+
+def _outcomes(after: Side, comparison: Comparison, known_failures: str | None) -> Mapping[str, int]:
+    """Return how many cases have each outcome; of a ratchet the known failures are those of the other run."""
+    outcomes: dict[str, int] = dict(after.metrics["outcomes"])
+    if known_failures != "ratchet" or after.scores is None:
+        return outcomes
+    cases = after.scores.cases
+    failing = {key for key, outcome in zip(cases.case_keys, cases.outcomes, strict=True) if outcome in IS_BAD}
+    xfailed = {key for key in failing if cases[key].outcome == "xfailed"}
+    records = records_of(after.run.path / "results.jsonl", xfailed) if after.run and xfailed else {}
+    marked = {key for key, record in records.items() if not str(record["reason"] or "").startswith(IS_KNOWN)}
+    known = sum(_is_known(key, comparison.both) for key in failing - marked)
+    return outcomes | {"xfailed": len(marked) + known, "failed": len(failing - marked) - known}
+
+
+def _is_known(key: str, both: Both) -> bool:
+    """Do the scores of the other run fail every gate that the case fails now?"""
+    if key not in both.was or key not in both.now or both.was[key].outcome not in IS_BAD:
+        return False
+    gates = both.gates_now.of(both.now[key].decision_hash) or ()
+    failed = both.gates_now.failed(gates, both.now[key].scores)
+    return bool(failed) and failed <= both.gates_was.failed(gates, both.was[key].scores)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
-from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.baseline import Baseline, Side
 from pytest_rageval.comparison.changes import ROUNDING, Change, compared_layers, compared_metrics, paired
-from pytest_rageval.comparison.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
 from pytest_rageval.comparison.gates_now import Both, case_flips, decided_by_gates_now, gate_changes, gates_of
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
@@ -24,8 +25,11 @@ from pytest_rageval.runs.comparable import (
     mismatches,
     relabelled,
 )
-from pytest_rageval.runs.row import Row, cases_of
-from pytest_rageval.stats.paired_test import LEVEL, Side
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.row import CaseScores, Row, cases_of
+from pytest_rageval.runs.run_ref import in_time
+from pytest_rageval.stats.paired_test import LEVEL
+from pytest_rageval.stats.paired_test import Side as Direction
 from pytest_rageval.text import counted
 
 UNGATED_TOLERANCE = 0.05
@@ -221,7 +225,7 @@ def _gate(gate: RegressionGate, change: Change, verdict: Verdict | None) -> dict
     interval belong to the p that decides: of a one-sided p, all values on one side of its limit.
     """
     verdict = verdict or "unmeasured"
-    worse: Side = -1 if gate.word == "drop" else 1
+    worse: Direction = -1 if gate.word == "drop" else 1
     p_one_sided, decided_by, ci = change.p_towards(worse), _decided_by(gate, change, verdict), change.ci
     if decided_by == "one-sided p":
         ci = change.test.one_sided_interval(worse) if change.test else None
@@ -289,3 +293,75 @@ def _paired_outcomes(both: Both) -> dict[str, int]:
         "passed_before": values_at(both.was.outcomes, both.shared.before).count("passed"),
         "passed_after": values_at(both.now.outcomes, both.shared.after).count("passed"),
     }
+
+
+Cases = Mapping[str, CaseScores] | Mapping[str, Row]
+"""Outcome and scores of each case of a run, by key."""
+LOOKED_AT = 20
+"""Runs before this one among which the last complete one is looked for."""
+
+
+def compare_with_previous(run: StoredRun, cases: Cases, plan: Plan) -> Mapping[str, Any] | None:
+    """What `comparison` in metrics.json would hold were the previous run the baseline; None without such a run."""
+    folders: list[Path] = in_time(run.path.parent)
+    before = folders[: folders.index(run.path)] if run.path in folders else []
+    for earlier in map(StoredRun, before[: -LOOKED_AT - 1 : -1]):
+        try:
+            if earlier.state == "complete" and earlier.scores is not None:
+                baseline = Baseline(earlier.path, earlier.finished_metrics, earlier.scores.cases, earlier.config)
+                now = CaseColumns.of(cases)
+                return compare_cases(run.finished_metrics, run.config, now, baseline, plan).content
+        except SettingsError:
+            continue  # damaged: the one before it says more than an error about a run that nobody asked for
+    return None
+
+
+def paired_cut_offs(
+    before: Collection[str], after: Collection[str], k_before: int | None, k_after: int | None
+) -> dict[str, str]:
+    """Names before → names after of metrics that differ in their cut-off only: `recall_any@5` → `recall_any@10`.
+
+    What has the same name on both sides pairs with itself. Of several cut-offs of one metric the configured ones pair.
+    """
+    lost = _by_metric((name for name in before if name not in after), k_before)
+    gained = _by_metric((name for name in after if name not in before), k_after)
+    return {lost[metric]: gained[metric] for metric in sorted(lost.keys() & gained.keys())}
+
+
+def _by_metric(names: Iterable[str], k: int | None) -> dict[str, str]:
+    """By metric its only cut-off, or that which is the configured one."""
+    names_by_metric: dict[str, list[str]] = {}
+    for name in names:
+        metric, at, _ = name.partition("@")
+        if at:
+            names_by_metric.setdefault(metric, []).append(name)
+    chosen = {
+        metric: ([f"{metric}@{k}"] if f"{metric}@{k}" in names else names) for metric, names in names_by_metric.items()
+    }
+    return {metric: names[0] for metric, names in chosen.items() if len(names) == 1}
+
+
+def cut_off_label(before: str, after: str) -> str:
+    """`recall_any@5 → @10`."""
+    return f"{before} → @{after.partition('@')[2]}"
+
+
+def at_shared_cut_off(gate: RegressionGate, shared: Collection[str], k_before: int | None) -> RegressionGate:
+    """A default gate at a cut-off that both sides measured, where they did not both measure its own.
+
+    shared    names of the metrics that both sides have, as each side calls them
+    k_before  the configured cut-off before, which is taken first; else the smallest
+    """
+    metric = gate.measure.metric
+    if not gate.is_default or gate.measure.k is None or gate.name in shared:
+        return gate
+    cuts = sorted(int(name.partition("@")[2]) for name in shared if name.startswith(f"{metric.name}@"))
+    if not cuts:
+        return gate
+    return replace(gate, measure=replace(gate.measure, k=k_before if k_before in cuts else cuts[0]))
+
+
+def renamed_metrics(before: Side, after: Side) -> dict[str, str]:
+    """Names before → names after of metrics that differ in their cut-off only: `recall_any@5` → `recall_any@2`."""
+    k_before, k_after = (side.config.get("k") if side.config else None for side in (before, after))
+    return paired_cut_offs(before.metrics["metrics"].keys(), after.metrics["metrics"].keys(), k_before, k_after)

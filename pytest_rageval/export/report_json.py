@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_rageval.comparison.previous_run import Cases
+from pytest_rageval.comparison.verdicts import Cases
 from pytest_rageval.export.export_source import ExportSource, look_through
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.json_text import json_text

@@ -164,7 +164,7 @@ def comparison_view(content: Content) -> ComparisonView:
         head=tuple(_head(content)),
         settings=tuple(_changed(content)),
         metrics=tuple(metrics_section(shown)),
-        gates=tuple(_gate(gate) for gate in shown["gates"]),
+        gates=tuple(map(gate_point, shown["gates"])),
         categories=tuple(_categories(shown)),
         **{name: tuple(_flips(name, shown)) for name in FLIPS},
         one_sided=tuple(_one_sided(shown)),
@@ -211,7 +211,8 @@ def metrics_section(content: Content) -> Iterator[Block]:
         yield Line(f"{rest} more metric{'s' if rest != 1 else ''} did not move")
 
 
-def _gate(gate: Content) -> Line:
+def gate_point(gate: Content) -> Line:
+    """Return whether a gate of the run holds, and the gate."""
     words: Mapping[bool | None, tuple[str, Tone]] = {
         True: ("holds", "better"), False: ("FAILS", "worse"), None: ("says nothing", "doubtful"),
     }  # fmt: skip

@@ -47,7 +47,7 @@ def run_view(metrics: Content, rows: Sequence[Row], *, is_verbose: bool = False)
         gates=tuple(gates_to_show(metrics)),
         failed_gates=tuple(_failures(metrics, rows)),
         changed=tuple(_changed(metrics)),
-        notes=tuple(Line(text, tone) for text, tone in _notes(metrics, rows)),
+        notes=tuple(run_notes(metrics, rows)),
     )
 
 
@@ -85,6 +85,11 @@ def _layers(metrics: Content) -> Iterator[Block]:
     yield FigureTable(heads, tuple(rows), what="categories: see summary.md", most=shown)
     if not comparison and metrics.get("can_be_baseline", not metrics["partial"]):
         yield Line("no baseline to compare with yet: --rageval-update-baseline makes this run the first")
+    yield from trials_line(metrics)
+
+
+def trials_line(metrics: Content) -> Iterator[Line]:
+    """Yield what trials come to, of a run of several a case."""
     if (repeats := metrics.get("repeats")) and repeats["cases"]:
         shares = f"{repeats['pass_at_n']:.0%} passed at least once, {repeats['pass_hat_n']:.0%} every time"
         yield Line(f"{counted(repeats['trials'], 'trial')} a case: {shares}".replace("%", " %"))
@@ -135,44 +140,51 @@ def _ids(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def _changed(metrics: Content) -> Iterator[NameList]:
-    comparison = metrics.get("comparison") or {}
     advice = " (tighten it with --rageval-update-baseline)" if metrics.get("can_be_baseline") else ""
+    lists = cases_by_change(metrics.get("comparison") or {}, "the baseline", is_partial=metrics["partial"])
+    for title, tone, cases in lists:
+        is_fixed, is_news = title.startswith("passes now"), not title.startswith("is not in")
+        yield from [NameList(f"{title}{advice * is_fixed}:", _ids(cases), tone)] * is_news
+
+
+def cases_by_change(comparison: Content, other: str, *, is_partial: bool) -> Iterator[tuple[str, Tone, list[str]]]:
+    """Yield lists of cases that changed against another run, as metrics.json names them: title, tone, keys."""
     titles: Mapping[str, tuple[str, Tone]] = {
-        "flipped_to_fail": ("fails now, did not in the baseline", "worse"),
-        "flipped_to_pass": (f"passes now, failed in the baseline{advice}", "better"),
-        "not_measured": ("failed in the baseline by gates that were not measured now", "doubtful"),
-        "newly_gated": ("fails gates that the baseline did not measure", "doubtful"),
-        "unmeasured": ("has no score now, had one in the baseline", "doubtful"),
-        "changed_cases": ("is another case than in the baseline, and is compared with nothing", "doubtful"),
-        "only_before": ("stands in the baseline, and is no case any more", "doubtful"),
+        "flipped_to_fail": (f"fails now, did not in {other}", "worse"),
+        "flipped_to_pass": (f"passes now, failed in {other}", "better"),
+        "not_measured": (f"failed in {other} by gates that were not measured now", "doubtful"),
+        "newly_gated": (f"fails gates that {other} did not measure", "doubtful"),
+        "unmeasured": (f"has no score now, had one in {other}", "doubtful"),
+        "changed_cases": (f"is another case than in {other}, and is compared with nothing", "doubtful"),
+        "only_before": (f"stands in {other}, and is no case any more", "doubtful"),
+        "only_after": (f"is not in {other}", "plain"),
     }
     for name, (title, tone) in titles.items():
         # Of a part of the cases the others are no news.
-        if (cases := comparison.get(name)) and not (name == "only_before" and metrics["partial"]):
-            yield NameList(
-                f"{title}:", _ids(case if isinstance(case, str) else case["case_key"] for case in cases), tone
-            )
+        if (cases := comparison.get(name)) and not (name == "only_before" and is_partial):
+            yield title, tone, [case if isinstance(case, str) else case["case_key"] for case in cases]
 
 
-def _notes(metrics: Content, rows: Sequence[Row]) -> Iterator[tuple[str, Tone]]:
+def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
+    """Yield the slowest calls, cases without gates, who judged and what that took, and how many errors differ."""
     timed = ((row.latency["total_ms"], row.key) for row in rows if "total_ms" in row.latency)
     if slowest := heapq.nsmallest(SLOWEST, timed, key=lambda call: (-call[0], call[1])):
         named = (f"{key.partition('::')[2]} {duration(ms)}" for ms, key in slowest)
-        yield "slowest calls: " + ", ".join(named), "plain"
+        yield Line("slowest calls: " + ", ".join(named))
     if metrics["without_gate"]:
-        yield f"{counted(metrics['without_gate'], 'case was', 'cases were')} examined by no gate", "doubtful"
+        yield Line(f"{counted(metrics['without_gate'], 'case was', 'cases were')} examined by no gate", "doubtful")
     if ungated := metrics.get("gold_without_gate"):
-        yield f"{counted(ungated, 'case')} passed though no gate looked at the gold", "doubtful"
+        yield Line(f"{counted(ungated, 'case')} passed though no gate looked at the gold", "doubtful")
     if judge := metrics.get("judge"):
         kind = ", a heuristic without a model; its scores gate only where you wrote the gate" * judge["heuristic"]
-        yield f"judge: {judge['model']}{kind}", "plain"
-    yield from ((text, "plain") for text in _judging(metrics["volatile"]["cost"]))
+        yield Line(f"judge: {judge['model']}{kind}")
+    yield from map(Line, _judging(metrics["volatile"]["cost"]))
     errors = equal_errors(rows)
     for text, number in errors[:SHOWN_ERRORS]:
         if number > 1:
-            yield f"{number} × {text}", "doubtful"
+            yield Line(f"{number} × {text}", "doubtful")
     if len(errors) > 1:
-        yield f"{len(errors)} different errors: see run.log", "doubtful"
+        yield Line(f"{len(errors)} different errors: see run.log", "doubtful")
 
 
 def equal_errors(rows: Iterable[Row]) -> list[tuple[str, int]]:

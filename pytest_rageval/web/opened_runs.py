@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request
 
-from pytest_rageval.comparison.side import open_side
+from pytest_rageval.comparison.baseline import open_side
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page, side_of

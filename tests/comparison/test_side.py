@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from stored_runs import a_row, accept, compared_runs, store
 
-from pytest_rageval.comparison.side import Side, open_side
+from pytest_rageval.comparison.baseline import Side, open_side
 from pytest_rageval.errors import SettingsError
 
 ROWS = [a_row("a.jsonl::q", mrr=1.0)]

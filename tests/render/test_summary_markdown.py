@@ -31,16 +31,16 @@ def test_what_fails_now_stands_behind_the_verdict_and_before_all_tables(project:
     assert titles[-1] == "Configuration"
     assert lines[2].startswith("**✘ Gate failed: 9 cases newly fail")
     part = text.partition("## What fails now")[2].partition("\n## ")[0]
-    assert "- gate of the run: recall\\_any@5 " in part
-    new = next(line for line in part.splitlines() if "Fail now, did not in the baseline" in line)
+    assert "- ❌ recall\\_any@5 " in part
+    new = next(line for line in part.splitlines() if "fails now, did not in the baseline" in line)
     assert (
         new
-        == "- **Fail now, did not in the baseline** (9): "
+        == "- fails now, did not in the baseline (9): "
         + ", ".join(f"evalcases/a.jsonl::c{number}" for number in range(SHOWN))
         + ", …"
     )
     assert "<details><summary>4 more</summary>\n\n  - evalcases/a.jsonl::c5\n" in part
-    assert "Fail now" not in text.partition("## Compared")[2]
+    assert "fails now" not in text.partition("## Compared")[2]
     assert max(map(len, part.splitlines())) < 400
 
 
@@ -56,7 +56,7 @@ def test_cases_that_end_in_errors_are_counted_among_what_fails(project: Project)
     project.write("broken.py", "def answer(question):\n    raise RuntimeError('down')\n")
     project.run("--rageval-target", "broken:answer")
     text = (project.runs[-1] / "summary.md").read_text(encoding="utf-8")
-    assert "- 2 cases end in errors: see run.log" in text.partition("## What fails now")[2]
+    assert "- ❌ 2 cases end in errors: see run.log" in text.partition("## What fails now")[2]
 
 
 @pytest.mark.parametrize(("names", "more"), [(SHOWN, None), (SHOWN + 1, "1 more"), (MOST + 7, "995 more")])

@@ -65,7 +65,8 @@ def test_figures_of_cost_count_what_this_judging_asked(project: StoredProject):
     volatile = project.json("metrics.json")["volatile"]
     assert (volatile["cache_hit_rate"], volatile["cost"]["judge_total_tokens"]) == (1.0, 0)
     assert (volatile["cost"]["judgements"], volatile["cost"]["judgements_cached"]) == (8, 8)
-    assert " tokens" not in (project.folder() / "summary.md").read_text(encoding="utf-8")
+    summary = (project.folder() / "summary.md").read_text(encoding="utf-8")
+    assert "judging: 8 of 8 judgements from the cache, 0 tokens" in summary
 
 
 def test_in_replay_nothing_is_asked(project: StoredProject):

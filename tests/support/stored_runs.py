@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.comparison.baseline import Baseline, write_baseline
+from pytest_rageval.comparison.baseline import Baseline, open_side, write_baseline
 from pytest_rageval.comparison.pairing import Paired, pair
-from pytest_rageval.comparison.side import open_side
 from pytest_rageval.comparison.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression

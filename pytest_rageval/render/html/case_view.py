@@ -16,6 +16,7 @@ from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.numbers import duration, score_text, short
 from pytest_rageval.render.html.case_parts import (
     TextPart,
+    case_comparison,
     checked_claims,
     draft_line,
     key_facts,
@@ -175,10 +176,6 @@ def _comparison(
     """The case before and after; None where the page compares nothing."""
     if run.other is None:
         return None
-    from pytest_rageval.render.html.case_comparison import (
-        case_comparison,  # here, because most first runs compare nothing
-    )
-
     earlier = representative_trial(before.records) if before else None
     was = _texts(earlier, before.observations.get(earlier["trial"]))[0] if before and earlier else None
     return case_comparison(record, earlier, answer, was, run.names)

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_rageval.comparison.cut_offs import renamed_metrics
-from pytest_rageval.comparison.side import Side, open_side
+from pytest_rageval.comparison.baseline import Side, open_side
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, RunVerdict, VerdictFacts, run_verdict
+from pytest_rageval.comparison.verdicts import renamed_metrics
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import load_registry

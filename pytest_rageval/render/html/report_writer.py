@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_rageval.comparison.side import Side
+from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.comparison.verdict_sentence import gate_name
-from pytest_rageval.render.markdown.failing_cases import FailingCase
+from pytest_rageval.render.markdown.run_markdown import FailingCase
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.text import printable
 

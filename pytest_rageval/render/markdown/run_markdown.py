@@ -1,16 +1,66 @@
-"""A run in Markdown for a job summary or a comment on a pull request: the verdict first, cut by whole cases."""
+"""A run in Markdown for a job summary or a pull request: the verdict, then failing cases, cut by whole cases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.gate_lines import gate_line, is_warning
 from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.render.markdown.failing_cases import FailingCase
 from pytest_rageval.render.markdown.markdown_text import as_code, as_html, as_name, without_gaps
 from pytest_rageval.render.markdown.view_markdown import block_lines
-from pytest_rageval.views.comparison import metrics_section
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.views.comparison import failed_gate, metrics_section
+from pytest_rageval.views.run import gates_to_show
+
+FAILING = ("error", "failed")
+
+
+class FailingCase(NamedTuple):
+    """One case with an error, or whose gates do not hold. `reasons`: each failed gate, or the error."""
+
+    key: str
+    file: str
+    line: int
+    reasons: tuple[str, ...]
+    is_error: bool
+    is_new: bool
+    """Did it pass in the baseline?"""
+    question: str | None
+    answer: str | None
+
+    @property
+    def reason(self) -> str:
+        return "; ".join(self.reasons)
+
+
+def failing_cases(run: StoredRun) -> list[FailingCase]:
+    """Errors first, then what newly fails, of equals those with the most failed gates; known failures are left out."""
+    comparison = (run.metrics or {}).get("comparison") or {}
+    new = {*comparison.get("flipped_to_fail", ())}
+    cases = [_failing_case(trials, new) for trials in run.cases() if trials[-1]["outcome"] in FAILING]
+    return sorted(cases, key=lambda case: (not case.is_error, not case.is_new, -len(case.reasons), case.key))
+
+
+def _failing_case(trials: Sequence[Mapping[str, Any]], new: set[str]) -> FailingCase:
+    record = next((trial for trial in trials if _reasons(trial)), trials[-1])
+    source = record.get("source") or {}
+    return FailingCase(
+        key=record["case_key"],
+        file=str(source.get("file") or record["case_key"].partition("::")[0]),
+        line=int(source.get("line") or 1),
+        reasons=tuple(_reasons(record)) or ("see its record",),
+        is_error=record["outcome"] == "error",
+        is_new=record["case_key"] in new,
+        question=record.get("question"),
+        answer=record.get("answer"),
+    )
+
+
+def _reasons(record: Mapping[str, Any]) -> list[str]:
+    if error := record.get("error"):
+        return [f"{error['kind']}: {error['message']}"]
+    return [failed_gate(gate) for gate in (record.get("verdict") or {}).get("failed_gates") or ()]
+
 
 MARKS = {"red": "❌", "amber": "⚠️", "green": "✅", "grey": "➖"}
 LONGEST_SUMMARY = 1_000_000
@@ -68,10 +118,9 @@ def _head(metrics: Mapping[str, Any], link: str | None) -> Iterator[str]:
 
 def _gates(metrics: Mapping[str, Any]) -> Iterator[str]:
     """Gates that do not hold, those that fail the run first, and those that hold with a warning."""
-    gates = [gate for gate in metrics["gates"] if gate["passed"] is not True or is_warning(gate)]
-    for gate in sorted(gates, key=lambda gate: gate["passed"] is not False)[:SHOWN_GATES]:
-        mark = "⚠️" if metrics["partial"] or gate["passed"] is not False else "❌"
-        yield f"- {mark} {as_name(gate_line(gate), 400)}"
+    gates = sorted(gates_to_show(metrics), key=lambda gate: gate.tone != "worse")
+    for gate in gates[:SHOWN_GATES]:
+        yield from block_lines(gate)
     if len(gates) > SHOWN_GATES:
         yield f"- {and_more(len(gates) - SHOWN_GATES, 'gates')}"
 

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from pytest_rageval.cases.notes.gold_places import unwinnable_line
-from pytest_rageval.comparison.gate_lines import evidence, gate_line
-from pytest_rageval.comparison.layer_table import LayerRow, layer_rows
-from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
+from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.layer_table import layer_rows
+from pytest_rageval.comparison.verdict_sentence import SYMBOLS
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.numbers import change, denominator, duration, score_text
-from pytest_rageval.render.markdown.markdown_text import escaped, folded, table
+from pytest_rageval.numbers import NO_VALUE, duration, score_text
+from pytest_rageval.render.markdown.markdown_text import escaped, folded, table, without_gaps
+from pytest_rageval.render.markdown.view_markdown import block_lines
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.stats.intervals import share_interval
 from pytest_rageval.text import counted
+from pytest_rageval.views.comparison import gate_point, metrics_section
+from pytest_rageval.views.parts import Block, Line, NameList
+from pytest_rageval.views.run import cases_by_change, metric_figures, run_notes, trials_line
 
 BUILT = {"index": "index_build", "retriever": "retriever", "answerer": "answerer"}
 """Versions of parts of the system, by what they are called in config.json."""
-QUIET = ("unchanged", "new", "incomparable")
-Comparison = Mapping[str, Any]
+BASELINE = "the baseline"
+PARTIAL = "Partial run: not all cases ran, so gates of the run and regressions are shown and do not fail it."
 ADVICE = {
     "L1_": "the system misreads questions: look at entity linking and concept mapping in the traces of",
     "L2_doc_retrieval_fail": "the right passages do not come: look at chunking, k and the query of",
@@ -46,59 +50,50 @@ def summary_markdown(
 
     `previous`: the comparison with the run before this one, in the form of that with the baseline.
     """
-    metrics = with_verdict(metrics)
-    parts = [
-        *_head(metrics),
-        *_labels(config),
-        *failures(metrics),
-        *beside_others(
-            metrics["comparison"],
-            previous,
-            is_partial=metrics["partial"],
-            can_be_baseline=metrics.get("can_be_baseline", True),
-        ),
-        *_results(metrics),
-        *_layers(metrics, registry),
-        *_breakdown(metrics, "category"),
-        *_breakdown(metrics, "difficulty"),
-        *_breakdown(metrics, "answerable"),
-        *_configuration(config),
-    ]
-    return "\n".join(parts).rstrip() + "\n"
+    sections = {
+        f"# Run {escaped(metrics['volatile']['run_id'])}": _shown(_head(metrics, config)),
+        "## What fails now": _shown(_failures(metrics)),
+        "## Compared": _shown(_compared(metrics, previous)),
+        "## Gates of the run": _shown(map(gate_point, metrics["gates"])),
+        "## Metrics": _layers(metrics, registry),
+        **{f"## By {name}": _breakdown(metrics, name) for name in ("category", "difficulty", "answerable")},
+        "## Configuration": _configuration(config),
+    }
+    filled = {title: text for title, lines in sections.items() if (text := "\n".join(lines))}
+    return without_gaps("\n\n".join(f"{title}\n\n{text}" for title, text in filled.items())).rstrip() + "\n"
 
 
-def _head(metrics: Mapping[str, Any]) -> Iterator[str]:
+def _shown(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, NameList):
+            yield from folded(escaped(block.title), block.names, PLACE)
+        else:
+            yield from block_lines(block)
+
+
+def _head(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[Line]:
     outcomes, verdict = metrics["outcomes"], metrics["verdict"]
-    yield f"# Run {escaped(metrics['volatile']['run_id'])}"
-    yield ""
-    yield f"**{SYMBOLS[verdict['word']]} {escaped(verdict['sentence'])}**"
-    yield ""
-    for name, message in verdict["problems"].items():
-        yield f"- {escaped(name)}: {escaped(message)}"
-    if verdict["problems"]:
-        yield ""
+    yield Line(f"{SYMBOLS[verdict['word']]} {verdict['sentence']}", "strong")
+    yield from (Line(f"{name}: {message}", "worse", "point") for name, message in verdict["problems"].items())
     if metrics["description"]:
-        yield escaped(metrics["description"])
-        yield ""
+        yield Line(metrics["description"])
     if metrics["partial"]:
-        yield "**Partial run**: not all cases ran, so gates of the run and regressions are shown and do not fail it."
-        yield ""
-    yield (
+        yield Line(PARTIAL, "doubtful")
+    yield Line(
         f"{counted(metrics['total_tests'], 'case')}: {outcomes['passed']} passed{_share(metrics)}, "
         f"{outcomes['failed']} failed, {outcomes['error']} errors, {outcomes['xfailed']} known failures, "
-        f"{outcomes['skipped']} skipped. "
-        f"Overall score {score_text(metrics['overall_score'])}. "
-        f"{counted(metrics['without_gate'], 'case was', 'cases were')} examined by no gate; "
-        f"{metrics.get('gold_without_gate', 0)} passed though no gate looked at the gold."
+        f"{outcomes['skipped']} skipped. Overall score {score_text(metrics['overall_score'])}."
     )
-    yield ""
-    if repeats := metrics.get("repeats"):
-        yield (
-            f"{counted(repeats['trials'], 'trial')} a case: {score_text(repeats['pass_at_n'])} of the cases passed at "
-            f"least once, {score_text(repeats['pass_hat_n'])} every time."
-        )
-        yield ""
-    yield from _judging(metrics)
+    yield from trials_line(metrics)
+    yield from run_notes(metrics)
+    if note := failure_note(metrics.get("judge_errors") or ()):
+        yield Line(note, "doubtful")
+    if reliability := metrics["aggregate_metrics"].get("judge_reliability"):
+        rate, n = reliability["disagreement_rate"], reliability["spot_check_n"]
+        spot_check = f"In a spot check of {counted(n, 'judgement')}"
+        yield Line(f"{spot_check}, a second judge disagreed with {score_text(rate)} of them.")
+    if (line := unwinnable_line(config)) is not None:
+        yield Line(line, "doubtful")
 
 
 def _share(metrics: Mapping[str, Any]) -> str:
@@ -112,74 +107,57 @@ def _share(metrics: Mapping[str, Any]) -> str:
     return f" ({100 * passed:.0f} %{within})"
 
 
-def _judging(metrics: Mapping[str, Any]) -> Iterator[str]:
-    judge, cost = metrics["judge"], metrics["volatile"]["cost"]
-    if not judge:
-        return
-    kind = "a heuristic without a model" if judge["heuristic"] else "a model"
-    tokens, dollars = cost["judge_total_tokens"], cost["judge_total_usd"]
-    spent = f"; {counted(tokens, 'token')}" if tokens else ""
-    spent += f", ${dollars:.4f}" if spent and dollars is not None else ", cost unknown" if spent else ""
-    yield f"Judged by {escaped(judge['model'])}, {kind}{spent}."
-    yield ""
-    if note := failure_note(metrics.get("judge_errors") or ()):
-        yield f"**{escaped(note)}**"
-        yield ""
-    if reliability := metrics["aggregate_metrics"].get("judge_reliability"):
-        rate, n = reliability["disagreement_rate"], reliability["spot_check_n"]
-        yield f"In a spot check of {counted(n, 'judgement')}, a second judge disagreed with {score_text(rate)} of them."
-        yield ""
+def _failures(metrics: Mapping[str, Any]) -> Iterator[Block]:
+    """Nothing where nothing fails."""
+    failed = (gate for gate in metrics["gates"] if gate["passed"] is False)
+    yield from (Line(gate_line(gate), "worse", "point") for gate in failed)
+    if errors := metrics["outcomes"]["error"]:
+        ending = "1 case ends in an error" if errors == 1 else f"{errors:,} cases end in errors"
+        yield Line(f"{ending}: see run.log", "worse", "point")
+    changed = cases_by_change(metrics["comparison"] or {}, BASELINE, is_partial=metrics["partial"])
+    yield from (NameList(title, tuple(keys)) for title, tone, keys in changed if tone == "worse")
+    tags = sorted(metrics["failure_tags"].items(), key=lambda item: (-len(item[1]), item[0]))
+    yield from (NameList(tag, tuple(keys)) for tag, keys in tags)
+    if tags:
+        yield Line("What to look at first:")
+    for tag, keys in tags[:3]:
+        advice = next((text for start, text in ADVICE.items() if tag.startswith(start)), "look at")
+        yield Line(f"{advice[0].upper()}{advice[1:]} {', '.join(keys[:3])}.", "doubtful", "point")
 
 
-def _labels(config: Mapping[str, Any]) -> Iterator[str]:
-    """How many cases nobody can win, where a folder of notes is configured."""
-    if (line := unwinnable_line(config)) is not None:
-        yield f"**{escaped(line)}**"
-        yield ""
+def _compared(metrics: Mapping[str, Any], previous: Mapping[str, Any] | None) -> Iterator[Block]:
+    """`previous`: the comparison with the run before this one; left out where that is the baseline."""
+    baseline: Mapping[str, Any] | None = metrics["comparison"]
+    is_same = bool(baseline and previous and baseline["baseline_run_id"] == previous["baseline_run_id"])
+    before = f"The previous complete run is {previous['baseline_run_id']}" if previous else ""
+    if is_same:
+        yield Line(f"{before}; it is the baseline.")
+    elif baseline:
+        yield Line(
+            f"The baseline is {baseline['baseline_run_id']}. {before or 'There was no complete run before this one'}."
+        )
+    else:
+        advice = ": pytest --rageval-update-baseline makes this run the first one" * metrics["can_be_baseline"]
+        yield Line(
+            f"There was no baseline{advice}{f'. {before}' if before else ', and no complete run before this one'}."
+        )
+    for other, comparison in ((BASELINE, baseline), ("the previous run", None if is_same else previous)):
+        if comparison:
+            yield Line(f"Against {other}:", "strong")
+            yield from _moved(comparison, other, is_partial=metrics["partial"])
 
 
-def _configuration(config: Mapping[str, Any]) -> Iterator[str]:
-    judge, weights = config["judge"] or {}, config["rerank_weights"]
-    yield "## Configuration"
-    yield ""
-    rows = [
-        ("target", config["target"]),
-        *((f"version of {name}", version) for name, version in sorted(config.get("observed", {}).items()) if version),
-        ("judge", _judge_name(judge) if judge else "none"),
-        *([("temperature of the judge", judge["temperature"])] if judge.get("temperature") is not None else []),
-        *([(f"prompt of {name}", version) for name, version in config["rubrics"].items()] if judge else []),
-        ("k", config["k"]),
-        ("folder mode", config["folder_mode"]),
-        ("weight of vector scores", weights["vector"]),
-        ("weight of lexical scores", weights["lexical"]),
-        ("parameters", ", ".join(f"{name}={value}" for name, value in config["params"].items()) or "server default"),
-        ("dataset", config["dataset_version"]),
-        *((f"{part} version", setting_text(config.get(f"{key}_version"))) for part, key in BUILT.items()),
-        ("configuration hash", config["config_hash"][:16]),
-    ]
-    yield from table(["", "value"], [[escaped(name), escaped(value)] for name, value in rows])
-
-
-def _judge_name(judge: Mapping[str, Any]) -> str:
-    """The configured judge, and the fixtures that gave one."""
-    names = [judge["model"]] if "model" in judge else []
-    return ", ".join([*names, *(f"fixture {place}" for place in judge.get("fixture", ()))])
-
-
-def _results(metrics: Mapping[str, Any]) -> Iterator[str]:
-    if not metrics["gates"]:
-        return
-    yield "## Gates of the run"
-    yield ""
-    verdicts = {True: "holds", False: "**fails**", None: "not measured"}
-    yield from table(
-        ["gate", "verdict"], [[escaped(gate_line(gate)), verdicts[gate["passed"]]] for gate in metrics["gates"]]
-    )
+def _moved(comparison: Mapping[str, Any], other: str, *, is_partial: bool) -> Iterator[Block]:
+    """What moved. Cases that newly fail against the baseline stand above, among what fails now."""
+    yield from (Line(f"not comparable: {problem}", "worse", "remark") for problem in comparison["problems"])
+    if comparison["compared"]:
+        yield from metrics_section(comparison)
+    for title, tone, keys in cases_by_change(comparison, other, is_partial=is_partial):
+        if (other, tone) != (BASELINE, "worse"):
+            yield NameList(title, tuple(keys))
 
 
 def _layers(metrics: Mapping[str, Any], registry: Registry) -> Iterator[str]:
-    yield "## Metrics"
-    yield ""
     yield "Means are over the cases to which a metric applies; *scored* says how many of how many."
     yield ""
     for layer, summary in metrics["by_layer"].items():
@@ -208,160 +186,49 @@ def _layers(metrics: Mapping[str, Any], registry: Registry) -> Iterator[str]:
 
 
 def _metric_row(name: str, metrics: Mapping[str, Any], registry: Registry) -> list[str]:
-    metric = metrics["metrics"][name]
-    compared = (metrics["comparison"] or {}).get("metrics", {}).get(name)
+    metric, bare = metrics["metrics"][name], name.partition("@")[0]
+    mean, moved, scored = (text for _, text in metric_figures(name, metrics))
     low, high = metric["scale"]
-    meaning = registry[name.partition("@")[0]].doc.split("\n\n")[0] if name.partition("@")[0] in registry else ""
-    return [
-        f"`{name}`",
-        score_text(metric["mean"]) + ("" if (low, high) == (0, 1) else f" of {high:g}"),
-        "–" if metric["ci"] is None else f"{score_text(metric['ci'][0])} to {score_text(metric['ci'][1])}",
-        change(compared["delta"] if compared else None),
-        denominator(metric),
-        metric["better"],
-        escaped(meaning),
-    ]
+    scale = "" if (low, high) == (0, 1) else f" of {high:g}"
+    interval = NO_VALUE if metric["ci"] is None else " to ".join(map(score_text, metric["ci"]))
+    meaning = registry[bare].doc.split("\n\n")[0] if bare in registry else ""
+    return [f"`{name}`", mean + scale, interval, moved, scored, metric["better"], escaped(meaning)]
 
 
 def _breakdown(metrics: Mapping[str, Any], name: str) -> Iterator[str]:
     rows = layer_rows(metrics, metrics.get("comparison"), name)
-    if not rows:
-        return
-    yield f"## By {name}"
-    yield ""
     outcomes = ("passed", "failed", "error", "xfailed", "skipped")
-    yield from table([name, "cases", *outcomes, *metrics["by_layer"]], [_breakdown_row(row, outcomes) for row in rows])
+    cells = [
+        [
+            *(escaped(row.name), str(row.cases), *(str(row.outcomes[outcome]) for outcome in outcomes)),
+            *(score_text(cell.score) for cell in row.cells.values()),
+        ]
+        for row in rows
+    ]
+    yield from table([name, "cases", *outcomes, *metrics["by_layer"]], cells) if rows else ()
 
 
-def _breakdown_row(row: LayerRow, outcomes: Sequence[str]) -> list[str]:
-    scores = (score_text(cell.score) for cell in row.cells.values())
-    return [escaped(row.name), str(row.cases), *(str(row.outcomes[outcome]) for outcome in outcomes), *scores]
+def _configuration(config: Mapping[str, Any]) -> Iterator[str]:
+    judge, weights = config["judge"] or {}, config["rerank_weights"]
+    rows = [
+        ("target", config["target"]),
+        *((f"version of {name}", version) for name, version in sorted(config.get("observed", {}).items()) if version),
+        ("judge", _judge_name(judge) if judge else "none"),
+        *([("temperature of the judge", judge["temperature"])] if judge.get("temperature") is not None else []),
+        *([(f"prompt of {name}", version) for name, version in config["rubrics"].items()] if judge else []),
+        ("k", config["k"]),
+        ("folder mode", config["folder_mode"]),
+        ("weight of vector scores", weights["vector"]),
+        ("weight of lexical scores", weights["lexical"]),
+        ("parameters", ", ".join(f"{name}={value}" for name, value in config["params"].items()) or "server default"),
+        ("dataset", config["dataset_version"]),
+        *((f"{part} version", setting_text(config.get(f"{key}_version"))) for part, key in BUILT.items()),
+        ("configuration hash", config["config_hash"][:16]),
+    ]
+    yield from table(["", "value"], [[escaped(name), escaped(value)] for name, value in rows])
 
 
-class Other(NamedTuple):
-    """What the run is set beside: its name in the heads of the table, and in a sentence."""
-
-    short: str
-    name: str
-    comparison: Comparison
-
-
-def beside_others(
-    baseline: Comparison | None, previous: Comparison | None, *, is_partial: bool, can_be_baseline: bool
-) -> Iterator[str]:
-    """`previous`: the comparison with the run before this one; left out where that is the baseline."""
-    is_same = bool(baseline and previous and baseline["baseline_run_id"] == previous["baseline_run_id"])
-    others = [Other("baseline", "the baseline", baseline)] if baseline else []
-    if previous and not is_same:
-        others.append(Other("previous", "the previous run", previous))
-    yield "## Compared"
-    yield ""
-    yield _with_which(baseline, previous, is_same=is_same, can_be_baseline=can_be_baseline)
-    yield ""
-    for other in others:
-        for problem in other.comparison["problems"]:
-            yield f"**Not comparable with {other.name} as they are**: {escaped(problem)}."
-            yield ""
-    yield from _moved(others)
-    for other in others:
-        yield from _cases(other, is_partial=is_partial)
-
-
-def _with_which(
-    baseline: Comparison | None, previous: Comparison | None, *, is_same: bool, can_be_baseline: bool
-) -> str:
-    before = f"The previous complete run is {escaped(previous['baseline_run_id'])}" if previous else ""
-    if is_same:
-        return f"{before}; it is the baseline."
-    if not baseline:
-        advice = ": `pytest --rageval-update-baseline` makes this run the first one" if can_be_baseline else ""
-        none = f"There was no baseline{advice}"
-        return f"{none}. {before}." if before else f"{none}, and no complete run before this one."
-    first = f"The baseline is {escaped(baseline['baseline_run_id'])}"
-    return f"{first}. {before}." if before else f"{first}. There was no complete run before this one."
-
-
-def _moved(others: list[Other]) -> Iterator[str]:
-    """The metrics that moved against one of them: before, change and verdict of each, side by side."""
-    names = dict.fromkeys(name for other in others for name in other.comparison["metrics"] if _has_moved(name, other))
-    if not names:
-        if others:
-            yield "No metric moved beyond its tolerance or significantly."
-            yield ""
-        return
-    heads = [f"{other.short}: {head}" for other in others for head in ("before", "change", "evidence", "verdict")]
-    yield from table(["metric", "now", *heads], [_row(name, others) for name in names])
-
-
-def _has_moved(name: str, other: Other) -> bool:
-    return other.comparison["metrics"][name]["verdict"] not in QUIET
-
-
-def _row(name: str, others: list[Other]) -> list[str]:
-    metrics = [other.comparison["metrics"].get(name) for other in others]
-    now = next((metric["after"] for metric in metrics if metric is not None and metric["after"] is not None), None)
-    return [f"`{name}`", score_text(now), *(cell for metric in metrics for cell in _cells(metric))]
-
-
-def _cells(metric: Mapping[str, Any] | None) -> list[str]:
-    if metric is None:
-        return ["–", "–", "", "not there"]
-    numbers = [score_text(metric["before"]), change(metric["delta"])]
-    return [*numbers, escaped(evidence(metric)), escaped(metric["verdict"])]
-
-
-def _cases(other: Other, *, is_partial: bool) -> Iterator[str]:
-    """What became of cases. Those that newly fail against the baseline stand above, among what fails now."""
-    comparison, place = other.comparison, "metrics.json"
-    titles = {
-        "flipped_to_fail": f"Fail now, did not in {other.name}",
-        "flipped_to_pass": f"Pass now, failed in {other.name}",
-        "not_measured": f"Failed in {other.name} by gates that were not measured now",
-        "newly_gated": f"Fail gates that {other.name} did not measure",
-        "only_before": f"Only in {other.name}",
-        "only_after": f"Not in {other.name}",
-        "changed_cases": f"Another case than in {other.name}, compared with nothing",
-    }
-    if other.short == "baseline":
-        del titles["flipped_to_fail"]
-    if is_partial:  # the other cases are no news
-        del titles["only_before"]
-    listed = {title: comparison[name] for name, title in titles.items() if comparison[name]}
-    lines = [line for title, keys in listed.items() for line in folded(title, keys, place)]
-    if lost := comparison["unmeasured"]:
-        cases = [f"{case['case_key']} ({case['reason']})" for case in lost]
-        lines += folded(f"Have no score now, had one in {other.name}", cases, place)
-    yield from lines
-    yield from [""] * bool(lines)
-
-
-def failures(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Nothing where nothing fails."""
-    tags = sorted(metrics["failure_tags"].items(), key=lambda item: (-len(item[1]), item[0]))
-    new = (metrics.get("comparison") or {}).get("flipped_to_fail", [])
-    gates = [gate for gate in metrics["gates"] if gate["passed"] is False]
-    errors = metrics["outcomes"]["error"]
-    if not (tags or new or gates or errors):
-        return
-    yield "## What fails now"
-    yield ""
-    yield from (f"- gate of the run: {escaped(gate_line(gate))}" for gate in gates)
-    if errors:
-        yield f"- {'1 case ends in an error' if errors == 1 else f'{errors:,} cases end in errors'}: see run.log"
-    if new:
-        yield from folded("**Fail now, did not in the baseline**", new, PLACE)
-    for tag, keys in tags:
-        yield from folded(f"**{escaped(tag)}**", keys, PLACE)
-    yield ""
-    yield from _advice(tags)
-
-
-def _advice(tags: list[tuple[str, list[str]]]) -> Iterator[str]:
-    if not tags:
-        return
-    yield "What to look at first:"
-    yield ""
-    for tag, keys in tags[:3]:
-        advice = next((text for start, text in ADVICE.items() if tag.startswith(start)), "look at")
-        yield f"- {advice[0].upper()}{advice[1:]} {', '.join(map(escaped, keys[:3]))}."
-    yield ""
+def _judge_name(judge: Mapping[str, Any]) -> str:
+    """The configured judge, and the fixtures that gave one."""
+    names = [judge["model"]] if "model" in judge else []
+    return ", ".join([*names, *(f"fixture {place}" for place in judge.get("fixture", ()))])

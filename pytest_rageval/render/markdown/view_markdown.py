@@ -66,11 +66,11 @@ def _line(line: Line) -> Iterator[str]:
     if line.form == "title":
         yield from [f"## {MARKS[line.tone]} {text}", ""]
     elif line.form == "remark":
-        yield from ["", f"> {text}"]
+        yield from ["", f"> ⚠️ **{text}**" if line.tone == "worse" else f"> {text}"]
     elif line.form == "point":
         yield f"- {MARKS[line.tone]} {text}"
     else:
-        yield from ["", f"{'⚠️ ' if line.tone == 'doubtful' else ''}{text}", ""]
+        yield from ["", f"**{text}**" if line.tone == "strong" else f"{'⚠️ ' * (line.tone == 'doubtful')}{text}", ""]
 
 
 def _table(shown: FigureTable) -> Iterator[str]:

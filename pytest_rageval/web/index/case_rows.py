@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.case_filter import (
     all_rounded,
     case_file,
@@ -18,9 +19,8 @@ from pytest_rageval.comparison.case_filter import (
     tags_of,
     why_text,
 )
-from pytest_rageval.comparison.cut_offs import renamed_metrics
 from pytest_rageval.comparison.filter_language import DECIMALS, WORDS
-from pytest_rageval.comparison.side import Side
+from pytest_rageval.comparison.verdicts import renamed_metrics
 from pytest_rageval.render.html.page_run import PageRun, compared_side
 from pytest_rageval.render.html.run_cases import Flips, FullTexts, ListedCase, falls_by_metric, listed_cases
 from pytest_rageval.runs.reader import StoredRun
