@@ -37,7 +37,7 @@ def enter(config: pytest.Config) -> ActiveSession:
 
             kind: type[ActiveSession] = ActiveSession
             if session.is_worker:
-                from pytest_rageval.plugin.workers.active_worker import ActiveWorker
+                from pytest_rageval.plugin.workers import ActiveWorker
 
                 kind = ActiveWorker
 
