@@ -19,7 +19,17 @@ from pytest_rageval.engine import Observed, Unobserved
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.atomic import write_json, write_lines
-from pytest_rageval.io.line_index import Key, Place, ends_well, index, line_at, lines_of, record_at, whole_records
+from pytest_rageval.io.line_index import (
+    Check,
+    Key,
+    Place,
+    ends_well,
+    index,
+    line_at,
+    lines_of,
+    record_at,
+    whole_records,
+)
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings, Trial
 from pytest_rageval.plan import Plan
@@ -193,7 +203,10 @@ class Keeper:
 
 
 class RunJournal:
-    """The files of one process: without a worker's name those of the run itself; without a folder none."""
+    """The files of one process: without a worker's name those of the run itself; without a folder none.
+
+    Called on the loop's thread, or on that of who needs the case where nothing waits.
+    """
 
     def __init__(
         self, folder: RunFolder | None, settings: Settings, worker: str | None, unfinished: Unfinished | None
@@ -361,11 +374,13 @@ Position = tuple[str, int, str, int]
 """Case file, line, case key, trial."""
 
 
-def lines_in_order(paths: Iterable[Path]) -> Iterator[str]:
-    """The lines of all files by place in the case files, key and trial; only their places are in memory together."""
-    yield from _lines_at(
-        place for _, place in sorted((_position(record), place) for place, record in whole_records(paths))
-    )
+def lines_in_order(paths: Iterable[Path], notes: list[str] | None = None, check: Check | None = None) -> Iterator[str]:
+    """The last line of each case and trial, by place in the case files; only their places are in memory together.
+
+    `notes` and `check` as for `whole_records`.
+    """
+    places = {_position(record): place for place, record in whole_records(paths, notes, check)}
+    yield from _lines_at(places[position] for position in sorted(places))
 
 
 def put_in_order(folder: Path) -> list[str]:
@@ -377,10 +392,7 @@ def put_in_order(folder: Path) -> list[str]:
     for name, check in ((RESULTS, check_result), (OBSERVATIONS, check_observation)):
         path = folder / name
         if path.exists():
-            places: dict[Position, Place] = {
-                _position(record): place for place, record in whole_records([path], notes, check)
-            }
-            write_lines(path, _lines_at(places[position] for position in sorted(places)))
+            write_lines(path, lines_in_order([path], notes, check))
     return notes
 
 
