@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pytest_rageval.case_output import OUTPUT, Output
 from pytest_rageval.engine import Evaluation, Observed, Unobserved, are_at_once, observe_at_once, observe_case, raised
@@ -20,7 +20,6 @@ from pytest_rageval.io.collector import collect_seldom
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import Observation, Problem, Trial
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.results_file import RunJournal
 from pytest_rageval.targets.target import Target
 
 T = TypeVar("T")
@@ -30,6 +29,17 @@ MOST_OF_A_BLOCK, MOMENT_S = 256, 0.2
 SWITCH_S = 0.0005
 """Seconds for which a thread that computes may keep the interpreter from another. Ten times as long, as is usual, each
 reply waits for the thread that scores, and so does each request, since sending lets go of the interpreter."""
+
+
+class Journal(Protocol):
+    """Keeps what was observed, so that a run that dies need not ask it again. Called on the loop's thread, or on that
+    of who needs the case where nothing waits."""
+
+    def find(self, trial: Trial) -> Observed | None:
+        """What an interrupted run has observed of this trial already, if this one finishes it."""
+
+    def keep(self, trials: Sequence[Trial], observed: Sequence[Observed]) -> list[Observed]:
+        """Write observations down at once; what comes back is what counts: an error, where it cannot be written."""
 
 
 def _is_cancelled() -> bool:
@@ -167,7 +177,7 @@ class Prefetcher:
     At most `concurrency` calls are in flight; a `Batch` keeps up to `window` more started or waiting.
     """
 
-    def __init__(self, plan: Plan, journal: RunJournal, loop: BackgroundLoop) -> None:
+    def __init__(self, plan: Plan, journal: Journal, loop: BackgroundLoop) -> None:
         self.plan = plan
         self.loop = loop
         self.slots = CallSlots(plan.settings.concurrency, is_adaptive=plan.settings.adaptive_concurrency)

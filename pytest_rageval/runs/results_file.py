@@ -203,10 +203,7 @@ class Keeper:
 
 
 class RunJournal:
-    """The files of one process: without a worker's name those of the run itself; without a folder none.
-
-    Called on the loop's thread, or on that of who needs the case where nothing waits.
-    """
+    """The files of one process: without a worker's name those of the run itself; without a folder none."""
 
     def __init__(
         self, folder: RunFolder | None, settings: Settings, worker: str | None, unfinished: Unfinished | None
@@ -370,17 +367,19 @@ def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:
     return [key for key in places if done[key[0]] >= trials]
 
 
-Position = tuple[str, int, str, int]
-"""Case file, line, case key, trial."""
-
-
 def lines_in_order(paths: Iterable[Path], notes: list[str] | None = None, check: Check | None = None) -> Iterator[str]:
-    """The last line of each case and trial, by place in the case files; only their places are in memory together.
+    """The last line of each case and trial, by file, line, key and trial; only their places are in memory together.
 
     `notes` and `check` as for `whole_records`.
     """
     places = {_position(record): place for place, record in whole_records(paths, notes, check)}
-    yield from _lines_at(places[position] for position in sorted(places))
+    with ExitStack() as stack:
+        files: dict[Path, BinaryIO] = {}
+        for _, place in sorted(places.items()):
+            # Each file is opened once: that costs more than the line.
+            file = files.get(place.path) or files.setdefault(place.path, stack.enter_context(place.path.open("rb")))
+            file.seek(place.offset)
+            yield file.read(place.length).decode("utf-8").rstrip("\n")
 
 
 def put_in_order(folder: Path) -> list[str]:
@@ -396,16 +395,6 @@ def put_in_order(folder: Path) -> list[str]:
     return notes
 
 
-def _lines_at(places: Iterable[Place]) -> Iterator[str]:
-    """Each file is opened once: that costs more than the line."""
-    with ExitStack() as stack:
-        files: dict[Path, BinaryIO] = {}
-        for place in places:
-            file = files.get(place.path) or files.setdefault(place.path, stack.enter_context(place.path.open("rb")))
-            file.seek(place.offset)
-            yield file.read(place.length).decode("utf-8").rstrip("\n")
-
-
-def _position(record: Mapping[str, Any]) -> Position:
+def _position(record: Mapping[str, Any]) -> tuple[str, int, str, int]:
     file, line = record["case"]["source"] if "case" in record else record["source"].values()
     return file, line, record["case_key"], record["trial"]
