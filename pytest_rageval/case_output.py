@@ -60,14 +60,12 @@ class Output:
             if text := "".join(parts):
                 yield stream, text
 
-    @contextmanager
-    def taking(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Take what this thread, or task, prints and logs."""
-        before = OUTPUT.set(self)
-        try:
-            yield
-        finally:
-            OUTPUT.reset(before)
+        self._before = OUTPUT.set(self)
+
+    def __exit__(self, *_raised: object) -> None:
+        OUTPUT.reset(self._before)
 
 
 OUTPUT: ContextVar[Output | None] = ContextVar("rageval_output", default=None)

@@ -244,7 +244,7 @@ class Prefetcher:
 
     def _at_once(self, trial: Trial, target: Target, judge: Judge | None) -> Observed:
         try:
-            with self._output(trial).taking():
+            with self._output(trial):
                 observed = observe_at_once(
                     trial.case, target, judge, self.plan, submitted=time.perf_counter(), trial=trial.number
                 )

@@ -157,7 +157,7 @@ class RunSession:
     def evaluated(self, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1) -> Evaluation:
         """Score and gate the trials of one case."""
         self.printed = self.prefetcher.printed(trials)
-        with self.printed.taking():
+        with self.printed:
             return evaluation(trials, observed, self.prepared.plan, attempts)
 
     def lines(self, evaluated: Evaluation) -> tuple[Evaluation, list[RecordLine]]:

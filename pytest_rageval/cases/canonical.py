@@ -68,8 +68,10 @@ class CaseHashes(NamedTuple):
 
 def case_hashes(case: EvalCase) -> CaseHashes:
     """Return what `content_hash` and `asked_hash` say of a case; each part of it is written once."""
-    parts = [(name, f'"{name}":{_written(part)}') for name, part in sorted(case_to_mapping(case).items())]
-    content = [text for name, text in parts if name != "source"]
+    parts = [
+        (name, f'"{name}":{_written(part)}') for name, part in sorted(case_to_mapping(case).items()) if name != "source"
+    ]
+    content = [text for _, text in parts]
     asked = [text for name, text in parts if name not in _NOT_DECIDING]
     return CaseHashes(*(hashlib.sha256(f"{{{','.join(texts)}}}".encode()).hexdigest() for texts in (content, asked)))
 

@@ -20,7 +20,7 @@ from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.results_file import put_in_order
-from pytest_rageval.scale.cluster_run import ClusterRun, crew_size, waiting_cases
+from pytest_rageval.scale.dispatch import ClusterRun, crew_size, waiting_cases
 from pytest_rageval.scale.ray_cluster import RayCluster
 from pytest_rageval.session import RunSession
 from pytest_rageval.targets.target import Target

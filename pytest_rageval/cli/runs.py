@@ -18,7 +18,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.numbers import NO_VALUE, denominator, file_size, score_text
 from pytest_rageval.render.text.columns import aligned, blocks, shortened
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
-from pytest_rageval.runs.prune import KeptRun, kept_run, kept_runs, may_go, remove
+from pytest_rageval.runs.history import KeptRun, kept_run, kept_runs, may_go, remove
 from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.text import counted, printable
 

@@ -27,13 +27,11 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
-from pytest_rageval.plugin.adapted_fixtures import AdaptedFixtures
-from pytest_rageval.plugin.batches import PARTS, Batches
+from pytest_rageval.plugin.batches import PARTS, AdaptedFixtures, Batches
 from pytest_rageval.plugin.case_hook import marked_cases, with_case_hook
 from pytest_rageval.plugin.current_test import KeptCurrentTest
-from pytest_rageval.plugin.display.captured_output import CapturedOutput
+from pytest_rageval.plugin.display.captured_output import CapturedOutput, mask_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
-from pytest_rageval.plugin.display.report_masking import mask_report
 from pytest_rageval.plugin.evaluator import Evaluator, assert_gates
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
 from pytest_rageval.plugin.preflight import judges_of_tests, used_target
@@ -76,12 +74,13 @@ class ActiveSession:
         self._current_test = KeptCurrentTest()
         self._files: dict[Path, CaseFile] = {}
         self._collectors: list[EvalFile] = []
-        self._mask = Mask(secrets_of_environment(os.environ))
+        self.mask = Mask(secrets_of_environment(os.environ))
+        """Hides the credentials of this run in what is shown; of wrong settings those of the environment."""
         self._prepared: Prepared | None = None
         self._target: Target | None = None
         try:
             settings = load_settings(session.root, session.given_options)
-            self._mask = Mask(settings.secrets())
+            self.mask = Mask(settings.secrets())
             self._prepared = self._prepare(settings)
         except RagevalError as problem:
             self.problem = problem
@@ -116,11 +115,6 @@ class ActiveSession:
     @property
     def settings(self) -> Settings:
         return self.prepared.settings
-
-    @property
-    def mask(self) -> Mask:
-        """Hides the credentials of this run in what is shown; of wrong settings those of the environment."""
-        return self._mask
 
     def raise_problem(self) -> None:
         """Stop with exit code 4 and one line a problem, if the settings are wrong."""
@@ -378,6 +372,6 @@ class ActiveSession:
         is_silent = report.passed and report.when != "call" and not report.sections
         if self.is_prepared and not is_silent:
             printed = self.captured.output()
-            with printed.taking():
+            with printed:
                 attach(item, report, raised, self.prepared, self.opened)
             self.captured.add_to_report(printed, item, report)

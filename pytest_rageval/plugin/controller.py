@@ -31,7 +31,7 @@ from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import printable
 
 if TYPE_CHECKING:
-    from pytest_rageval.plugin.workers.controlled_workers import ControlledWorkers
+    from pytest_rageval.plugin.workers import ControlledWorkers
 
 
 class Controller:
@@ -55,10 +55,10 @@ class Controller:
         """The hooks for the workers of xdist, registered; None where there are no workers."""
         if not self._config.pluginmanager.hasplugin("dsession"):
             return None
-        from pytest_rageval.plugin.workers.controlled_workers import ControlledWorkers  # here: most runs have none
+        from pytest_rageval.plugin.workers import WORKERS, ControlledWorkers  # here: most runs have none
 
         workers = ControlledWorkers(self._active, self._expected, self._cannot_write)
-        self._config.pluginmanager.register(workers, "rageval-workers")
+        self._config.pluginmanager.register(workers, WORKERS)
         return workers
 
     def _complete_html_table(self) -> None:

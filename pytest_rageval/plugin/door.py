@@ -32,12 +32,11 @@ def enter(config: pytest.Config) -> ActiveSession:
         with no_collection():
             from pytest_rageval.plugin.active import ActiveSession
             from pytest_rageval.plugin.controller import Controller
-            from pytest_rageval.plugin.display.captured_output import CapturedOutput
-            from pytest_rageval.plugin.display.report_masking import ReportMasking
+            from pytest_rageval.plugin.display.captured_output import CapturedOutput, ReportMasking
 
             kind: type[ActiveSession] = ActiveSession
             if session.is_worker:
-                from pytest_rageval.plugin.workers.active_worker import ActiveWorker
+                from pytest_rageval.plugin.workers import ActiveWorker
 
                 kind = ActiveWorker
 

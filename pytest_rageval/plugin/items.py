@@ -7,44 +7,17 @@ import gc
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
-from pytest_rageval.cases import CaseFile
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.session import one_case
-
-
-class CaseRunner(Protocol):
-    """What items need of their session."""
-
-    @property
-    def is_prepared(self) -> bool:
-        """Are the settings right? What is wrong with them is said once, before anything runs."""
-
-    def load(self, path: Path) -> CaseFile:
-        """A case file, read once however often it is asked for."""
-
-    def is_reported(self, path: Path) -> bool:
-        """Has another process said what is wrong with this file?"""
-
-    def check_asking_allowed(self) -> None:
-        """Skip the test in a dry run."""
-
-    def known_fixtures(self, item: EvalItem) -> Mapping[str, object]:
-        """Return what fixtures gave to the items before this one, if the session made them for all."""
-
-    def evaluate(self, item: EvalItem) -> CaseResult:
-        """The item's result; what could not be asked, judged or scored is raised as an error in one line."""
-
-    def assert_gates(self, result: CaseResult) -> None:
-        """Raise what pytest understands; return where all gates hold."""
 
 
 class EvalFile(pytest.Module):
@@ -52,7 +25,8 @@ class EvalFile(pytest.Module):
 
     obj = None
 
-    def __init__(self, *, runner: CaseRunner, **collector: Any) -> None:
+    def __init__(self, *, runner: Any, **collector: Any) -> None:
+        """`runner`: the ActiveSession, whose module imports this one."""
         super().__init__(**collector)
         self.runner = runner
         self.mark = pytest.mark.rageval

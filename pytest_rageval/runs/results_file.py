@@ -19,7 +19,17 @@ from pytest_rageval.engine import Observed, Unobserved
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.atomic import write_json, write_lines
-from pytest_rageval.io.line_index import Key, Place, ends_well, index, line_at, lines_of, record_at, whole_records
+from pytest_rageval.io.line_index import (
+    Check,
+    Key,
+    Place,
+    ends_well,
+    index,
+    line_at,
+    lines_of,
+    record_at,
+    whole_records,
+)
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings, Trial
 from pytest_rageval.plan import Plan
@@ -357,15 +367,19 @@ def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:
     return [key for key in places if done[key[0]] >= trials]
 
 
-Position = tuple[str, int, str, int]
-"""Case file, line, case key, trial."""
+def lines_in_order(paths: Iterable[Path], notes: list[str] | None = None, check: Check | None = None) -> Iterator[str]:
+    """The last line of each case and trial, by file, line, key and trial; only their places are in memory together.
 
-
-def lines_in_order(paths: Iterable[Path]) -> Iterator[str]:
-    """The lines of all files by place in the case files, key and trial; only their places are in memory together."""
-    yield from _lines_at(
-        place for _, place in sorted((_position(record), place) for place, record in whole_records(paths))
-    )
+    `notes` and `check` as for `whole_records`.
+    """
+    places = {_position(record): place for place, record in whole_records(paths, notes, check)}
+    with ExitStack() as stack:
+        files: dict[Path, BinaryIO] = {}
+        for _, place in sorted(places.items()):
+            # Each file is opened once: that costs more than the line.
+            file = files.get(place.path) or files.setdefault(place.path, stack.enter_context(place.path.open("rb")))
+            file.seek(place.offset)
+            yield file.read(place.length).decode("utf-8").rstrip("\n")
 
 
 def put_in_order(folder: Path) -> list[str]:
@@ -377,23 +391,10 @@ def put_in_order(folder: Path) -> list[str]:
     for name, check in ((RESULTS, check_result), (OBSERVATIONS, check_observation)):
         path = folder / name
         if path.exists():
-            places: dict[Position, Place] = {
-                _position(record): place for place, record in whole_records([path], notes, check)
-            }
-            write_lines(path, _lines_at(places[position] for position in sorted(places)))
+            write_lines(path, lines_in_order([path], notes, check))
     return notes
 
 
-def _lines_at(places: Iterable[Place]) -> Iterator[str]:
-    """Each file is opened once: that costs more than the line."""
-    with ExitStack() as stack:
-        files: dict[Path, BinaryIO] = {}
-        for place in places:
-            file = files.get(place.path) or files.setdefault(place.path, stack.enter_context(place.path.open("rb")))
-            file.seek(place.offset)
-            yield file.read(place.length).decode("utf-8").rstrip("\n")
-
-
-def _position(record: Mapping[str, Any]) -> Position:
+def _position(record: Mapping[str, Any]) -> tuple[str, int, str, int]:
     file, line = record["case"]["source"] if "case" in record else record["source"].values()
     return file, line, record["case_key"], record["trial"]

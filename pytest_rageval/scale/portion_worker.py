@@ -17,8 +17,7 @@ from pytest_rageval.prepare import Prepared, make_target, prepare
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS
 from pytest_rageval.scale.assignment import Assignment, own_configuration, release
-from pytest_rageval.scale.block import Block, Failure, Tail
-from pytest_rageval.scale.portions import read_cases
+from pytest_rageval.scale.portions import Block, Failure, Tail, read_cases
 from pytest_rageval.session import RunSession
 from pytest_rageval.targets.target import Target
 

@@ -11,8 +11,7 @@ import pytest
 from project import SOME, Project, a_case, a_missed_case, lines_with
 
 from pytest_rageval.plugin.items import own_nodeid, without_group
-from pytest_rageval.plugin.workers.blocks import block, worker_number
-from pytest_rageval.plugin.workers.scheduling import BlockScheduling
+from pytest_rageval.plugin.workers import BlockScheduling, block, worker_number
 
 MIXED = [
     *SOME,

@@ -11,7 +11,7 @@ import pytest
 from stored_runs import a_result, a_run, at
 
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.prune import KeptRun, Pruned, kept_run, kept_runs, may_go, remove
+from pytest_rageval.runs.history import KeptRun, Pruned, kept_run, kept_runs, may_go, remove
 from pytest_rageval.runs.reader import StoredRun
 
 

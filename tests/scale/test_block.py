@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_rageval.scale import block
-from pytest_rageval.scale.block import Tail
+from pytest_rageval.scale import portions
+from pytest_rageval.scale.portions import Tail
 
 
 def test_only_whole_lines_of_whole_cases_are_taken(tmp_path: Path):
@@ -26,7 +26,7 @@ def test_only_whole_lines_of_whole_cases_are_taken(tmp_path: Path):
 
 
 def test_a_block_is_bounded_unless_one_case_is_larger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(block, "MOST_BYTES", 10)
+    monkeypatch.setattr(portions, "MOST_OF_A_BLOCK", 10)
     file = tmp_path / "results.jsonl"
     file.write_text("1234\n" * 5 + "x" * 50 + "\n" + "y\n")
     tail = Tail(file)

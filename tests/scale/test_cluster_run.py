@@ -17,10 +17,9 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import Prepared, prepare, run_configuration
 from pytest_rageval.runs.results_file import put_in_order
 from pytest_rageval.scale.assignment import WorkerShare, assignment
-from pytest_rageval.scale.block import Block
-from pytest_rageval.scale.cluster_run import ClusterRun, crew_size
-from pytest_rageval.scale.dispatch import Begun, Came, Ended, Event, Lost
+from pytest_rageval.scale.dispatch import Begun, Came, ClusterRun, Ended, Event, Lost, crew_size
 from pytest_rageval.scale.portion_worker import PortionWorker
+from pytest_rageval.scale.portions import Block
 from pytest_rageval.session import RunSession
 
 

@@ -16,10 +16,9 @@ from pytest_rageval.model import EvalCase, Source
 from pytest_rageval.prepare import Prepared, prepare
 from pytest_rageval.scale import dispatch
 from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment, shares
-from pytest_rageval.scale.block import Block
 from pytest_rageval.scale.dispatch import Begun, Came, Dispatch, Ended, Event, Lost, LostCrewError
 from pytest_rageval.scale.portion_worker import PortionWorker
-from pytest_rageval.scale.portions import Portions, read_cases
+from pytest_rageval.scale.portions import Block, Portions, read_cases
 
 CASES = [EvalCase(f"q{n}", f"question {n}", source=Source("evalcases/a.jsonl", n + 1)) for n in range(12)]
 SHARES = [WorkerShare(number, 2, 4, None) for number in range(2)]

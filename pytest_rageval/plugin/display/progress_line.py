@@ -102,31 +102,13 @@ class WorkersProgress:
         with self._behind():
             return (yield)
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logfinish(self) -> Generator[None, object, object]:
-        with self._behind():
-            return (yield)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logstart(self) -> Generator[None, object, object]:
-        with self._behind():
-            return (yield)
+    pytest_runtest_logstart = pytest_runtest_logfinish = pytest_runtest_logreport
 
     @pytest.hookimpl(tryfirst=True, optionalhook=True)
     def pytest_testnodedown(self) -> None:
         self._line.wipe()
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_keyboard_interrupt(self) -> None:
-        self._line.wipe()
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_internalerror(self) -> None:
-        self._line.wipe()
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
-        self._line.wipe()
+    pytest_keyboard_interrupt = pytest_internalerror = pytest_sessionfinish = pytest_testnodedown
 
 
 def rows_text(rows: Collection[Row], expected: int) -> str:

@@ -1,0 +1,271 @@
+"""The workers of xdist: which cases each one gets, what they are told and leave, and how they end at a second signal.
+
+xdist hands tests out in small portions: a worker sees hardly two of its own, and whatever waits for a server is waited
+for one by one. So each worker has a contiguous block of the cases, which both sides can compute, and asks ahead in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import pytest
+from xdist.scheduler.load import LoadScheduling  # type: ignore[import-untyped]
+
+from pytest_rageval.http.call_limit import BackOff
+from pytest_rageval.model import EvalCase
+from pytest_rageval.plugin.active import ActiveSession
+from pytest_rageval.plugin.display.progress_line import WorkersProgress
+from pytest_rageval.plugin.items import EvalItem, node_name, without_group
+from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.session import RunSession
+from pytest_rageval.text import counted
+
+PORTION = 8
+"""Cases that a worker is handed at a time: enough that it never waits for more."""
+PATIENCE = 0.3
+"""Seconds in which workers may end by themselves at a second signal."""
+_NOTES, _BACK_OFF = "rageval_notes", "rageval_back_off"
+"""Names in xdist's `workeroutput`."""
+T = TypeVar("T")
+WORKERS = "rageval-workers"
+"""The name under which the hooks for workers are registered."""
+
+
+def are_blocks_wanted(config: pytest.Config) -> bool:
+    """May workers get their cases in blocks? Not where --dist, or a plugin, says how tests are handed out."""
+    is_left_alone = config.option.dist == "load" and config.known_args_namespace.dist == "no"
+    schedulers = config.hook.pytest_xdist_make_scheduler.get_hookimpls()
+    is_ours_alone = all(scheduler.plugin_name in ("dsession", WORKERS) for scheduler in schedulers)
+    return is_left_alone and config.option.maxschedchunk is None and is_ours_alone
+
+
+def block(things: Sequence[T], worker: int | None, workers: int) -> Sequence[T]:
+    """The part of one worker, numbered from 0: contiguous, and as long as that of any other, or one longer.
+
+    Nothing for a worker that was started in place of one that died: what it gets is not known before.
+    """
+    if worker is None or worker >= workers:
+        return things[:0]
+    size, longer = divmod(len(things), workers)
+    start = worker * size + min(worker, longer)
+    return things[start : start + size + (worker < longer)]
+
+
+def worker_number(worker_id: str) -> int | None:
+    """The number of a worker of xdist: 3 of `gw3`; None of a name that somebody chose."""
+    match = re.fullmatch(r"gw(\d+)", worker_id)
+    return int(match[1]) if match else None
+
+
+class BlockScheduling(LoadScheduling):  # type: ignore[misc] # because xdist tells no types
+    """xdist's own scheduler, but for how cases go out at first, and for what a worker leaves that dies."""
+
+    collection: list[str] | None
+    numnodes: int
+    node2pending: dict[Any, list[int]]
+    pending: list[int]
+
+    def __init__(self, config: pytest.Config, log: Any, cases: Collection[str], session: EvalSession) -> None:
+        """`cases`: their node ids, complete once every worker has collected."""
+        super().__init__(config, log)
+        self._cases, self._session = cases, session
+        self._blocks: dict[Any, deque[int]] = {}
+        """What of its block each worker has still to be handed."""
+
+    @property
+    def tests_finished(self) -> bool:
+        return not any(self._blocks.values()) and bool(super().tests_finished)
+
+    @property
+    def has_pending(self) -> bool:
+        return any(self._blocks.values()) or bool(super().has_pending)
+
+    def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
+        """Not of a worker that came when all was handed out, and was told to end; xdist forgets that when one dies."""
+        if node in self.node2pending:
+            super().add_node_collection(node, collection)
+
+    def schedule(self) -> None:
+        collections = list(self.node2collection.values())
+        if self.collection is None and all(collection == collections[0] for collection in collections):
+            self.collection = collections[0]
+            self.maxschedchunk = len(self.collection)
+            self._hand_out(self.collection)
+        super().schedule()
+
+    def _hand_out(self, collection: list[str]) -> None:
+        """A block to each worker that was there from the beginning; all else is for whoever is free."""
+        cases = [index for index, nodeid in enumerate(collection) if nodeid in self._cases]
+        workers = {worker_number(node.gateway.id): node for node in self.nodes}
+        for number in range(self.numnodes):
+            if number in workers:
+                self._blocks[workers[number]] = deque(block(cases, number, self.numnodes))
+        owned = {index for own in self._blocks.values() for index in own}
+        self.pending[:] = [index for index in range(len(collection)) if index not in owned]
+
+    def check_schedule(self, node: Any, duration: float = 0) -> None:
+        own = self._blocks.get(node)
+        if not own:
+            super().check_schedule(node, duration)
+        elif not node.shutting_down and len(self.node2pending[node]) <= PORTION // 2:
+            portion = [own.popleft() for _ in range(min(PORTION, len(own)))]
+            self.node2pending[node] += portion
+            node.send_runtest_some(portion)
+
+    def remove_node(self, node: Any) -> str | None:
+        left = self.left_of(node)
+        if node not in self._blocks or not left or str(self.config.option.maxworkerrestart) == "0":
+            return self._as_xdist_does(node)
+        assert self.collection is not None
+        if self.collection[left[0]] not in self._cases:
+            return self._as_xdist_does(node)
+        del self.node2pending[node], self._blocks[node]
+        if self.collection[left[0]] in self._session.ended:  # it died between the outcome and the end of its test
+            del left[0]
+        self.pending[:0] = left
+        return None
+
+    def _as_xdist_does(self, node: Any) -> str | None:
+        """The test that ran there is blamed, and what else was left is for whoever is free."""
+        self.pending.extend(self._blocks.pop(node, ()))
+        crashed: str | None = super().remove_node(node)
+        return crashed
+
+    def left_of(self, node: Any) -> list[int]:
+        """The tests of a worker that have not ended, in the order in which it runs them."""
+        return [*self.node2pending.get(node, ()), *self._blocks.get(node, ())]
+
+
+class ControlledWorkers:
+    """Hooks over one active session whose cases the workers of xdist ask."""
+
+    def __init__(
+        self, active: ActiveSession, expected: dict[str, EvalCase], cannot_write: Callable[[OSError], NoReturn]
+    ) -> None:
+        """`expected`: the controller's cases by node id, filled here once the workers have collected."""
+        self._active = active
+        self._session = active.session
+        self._config = active.config
+        self._expected = expected
+        self._cannot_write = cannot_write
+        self._scheduling: BlockScheduling | None = None
+        self.back_off: BackOff | None = None
+        """How far all workers together held their questions back; None where there were none."""
+        self._are_blocks_arranged = False
+
+    def arrange_blocks(self) -> None:
+        """Let each worker get its cases as one block, unless somebody says how tests are handed out."""
+        if self._config.getoption("dist") == "loadgroup":
+            self._say_what_is_wrong_with_groups()
+        self._are_blocks_arranged = are_blocks_wanted(self._config)
+
+    def _say_what_is_wrong_with_groups(self) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None:
+            terminal.write_line(
+                "rageval: --dist loadgroup waits for ever where a worker dies, and fails under some versions of pytest "
+                "(pytest-xdist issue 1386); use --dist load or loadfile",
+                yellow=True,
+            )
+
+    def show_progress(self, cases: int) -> None:
+        """`cases`: how many are to be asked, as far as it is known before the workers have selected."""
+        trials = self._active.settings.repeat
+        progress = WorkersProgress(
+            self._config, lambda: self._active.writer.rows.values(), lambda: (len(self._expected) or cases) * trials
+        )
+        if progress.is_wanted:
+            self._config.pluginmanager.register(progress, "rageval-progress")
+
+    def kill(self) -> bool:
+        """End the workers by force, after a moment; True if there are none any more.
+
+        xdist itself gives them ten seconds, more than who presses Ctrl-C twice will wait.
+        """
+        controller = self._config.pluginmanager.get_plugin("dsession")
+        if controller is None:
+            return True
+        group = getattr(getattr(controller, "nodemanager", None), "group", None)
+        if group is None:
+            return False
+        group.terminate(timeout=PATIENCE)
+        return True
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        run = self._active.run
+        if self._are_blocks_arranged:
+            node.workerinput["rageval_blocks"] = "yes"
+        node.workerinput["rageval_checked"] = os.pathsep.join(map(str, self._session.collected))
+        if run is not None and run.keeper is not None:
+            node.workerinput["rageval_config_hash"] = run.config_hash
+            node.workerinput["rageval_run"] = str(run.writer.folder.path)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        if not self._expected:
+            cases = {f"{case.source.file}::{node_name(case.id)}": case for case in self._active.all_cases()}
+            self._expected.update(
+                (nodeid, cases[plain]) for nodeid in ids for plain in without_group(nodeid) if plain in cases
+            )
+
+    @pytest.hookimpl(tryfirst=True, optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> BlockScheduling | None:
+        if self._are_blocks_arranged:
+            self._scheduling = BlockScheduling(config, log, self._expected, self._session)
+        return self._scheduling
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Take a worker's notes over; say what one that died has left, before the scheduler hears of it."""
+        output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
+        notes = self._session.notes
+        notes += [note for note in output.get(_NOTES, ()) if note not in notes]
+        if _BACK_OFF in output:
+            self.back_off = (self.back_off or BackOff()) + BackOff(**output[_BACK_OFF])
+        left = self._scheduling.left_of(node) if self._scheduling is not None else ()
+        if left and error and error != "keyboard-interrupt":
+            notes.append(
+                f"worker {node.gateway.id} died; the {counted(len(left), 'test')} that it had left went to another"
+            )
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
+        """A case whose worker died is an error, recorded like any other."""
+        case = self._expected.get(crashitem)
+        if case is not None:
+            report.when = "setup"
+            try:
+                self._active.writer.crashed(case, str(report.longrepr))
+            except OSError as error:
+                self._cannot_write(error)
+
+
+class ActiveWorker(ActiveSession):
+    """The state of a worker's session."""
+
+    def opened(self, own_test: pytest.Item | None = None) -> RunSession:  # noqa: ARG002 because nothing is opened here
+        """The run, joined at the first case."""
+        if self.run is not None:
+            return self.run
+        worker_input = self.session.worker_input
+        folder = Path(worker_input("rageval_run")) if worker_input("rageval_run") else None
+        worker = worker_input("workerid")
+        self.run = self._start(RunSession.join(self.prepared, folder, worker, worker_input("rageval_config_hash")))
+        if worker_input("rageval_blocks"):
+            items = [item for item in self.session.of_pytest.items if isinstance(item, EvalItem)]
+            self.plan_batches(block(items, worker_number(worker), self.session.workers))
+        return self.run
+
+    def hand_over_notes(self) -> None:
+        """Before xdist sends its output: what a person should know, and how far questions were held back."""
+        output: dict[str, Any] = self.config.workeroutput  # type: ignore[attr-defined] # because xdist puts it there
+        output[_NOTES] = list(self.session.notes)
+        if self.run is not None:
+            output[_BACK_OFF] = asdict(self.run.prefetcher.slots.back_off)

@@ -1,1 +1,0 @@
-"""Processes of xdist: which cases each one gets, and how they end at a second signal."""
