@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_rageval.cases.discovery import PRUNED
-from pytest_rageval.cases.notes.note_folder import MOST_NOTE_BYTES, section_lines
+from pytest_rageval.cases.note_folder import MOST_NOTE_BYTES, section_lines
 from pytest_rageval.model import Chunk
 from pytest_rageval.words import index_terms
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from pytest_rageval.cases import CaseFile
+from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.model import CaseResult, EvalCase

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.lock import is_locked
+from pytest_rageval.io.atomic import is_locked
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.history import run_folders
 from pytest_rageval.runs.reader import CONFIG, File, State, StoredRun

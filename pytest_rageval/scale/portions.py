@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_rageval.cases import case_to_mapping
+from pytest_rageval.cases.canonical import case_to_mapping
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.reader import recorded_case
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.label.draft_store import DraftStore
 from pytest_rageval.label.label_session import LabelSession

@@ -11,7 +11,7 @@ import pytest
 from label_desk import BOT, write_cases
 from processes import Terminal
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 
 pytestmark = pytest.mark.child_process
 LABEL = ("-m", "pytest_rageval", "label", "cases.jsonl")

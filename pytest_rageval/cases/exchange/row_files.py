@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from pytest_rageval.cases.conversion import ANSWER, CONTEXTS, OTHER_NAMES, QUESTION
 from pytest_rageval.cases.keys import CELLS
-from pytest_rageval.cases.other_names import ANSWER, CONTEXTS, OTHER_NAMES, QUESTION
-from pytest_rageval.io.json_lines import json_rows
-from pytest_rageval.io.lines import Line, read_lines
+from pytest_rageval.io.lines import Line, json_rows, read_lines
 from pytest_rageval.io.messages import Finding, Report, found
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_diff import has_same_id, place_of
-from pytest_rageval.numbers import change, score_text
 from pytest_rageval.render.html.text_diff import word_diff
+from pytest_rageval.text import change, score_text
 
 
 class MovedScore(NamedTuple):

@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from pytest_rageval.metrics.answer import stated_facts
-from pytest_rageval.numbers import short
 from pytest_rageval.render.html.text_diff import word_set
 from pytest_rageval.runs.record_texts import CUT
-from pytest_rageval.text import printable
+from pytest_rageval.text import printable, short
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
 
 LONGEST_TEXT = 4_000

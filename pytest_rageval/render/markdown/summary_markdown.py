@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.cases.notes.gold_places import unwinnable_line
+from pytest_rageval.cases.gold_places import unwinnable_line
 from pytest_rageval.comparison.gate_lines import evidence, gate_line
 from pytest_rageval.comparison.layer_table import LayerRow, layer_rows
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.render.markdown.markdown_text import escaped, folded, table
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.stats.intervals import share_interval
-from pytest_rageval.text import counted
+from pytest_rageval.text import change, counted, denominator, duration, score_text
 
 BUILT = {"index": "index_build", "retriever": "retriever", "answerer": "answerer"}
 """Versions of parts of the system, by what they are called in config.json."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases import content_hash
+from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_json
