@@ -34,7 +34,9 @@ def case_from_record(record: dict[str, Json], source: Source) -> Converted:
     for path in said.contested:
         first = spelled(said.origin(_OBJECTS[path[:-1]][str(path[-1])].part))
         findings.add(path, f"differs from {first}, which says the same thing; keep one")
-    is_asked = "question" in said.case or "question" in broken or QUESTION in map(_other_name, record)
+    is_asked = (
+        "question" in said.case or "question" in broken or QUESTION in (OTHER_NAMES.get(key.lower()) for key in record)
+    )
     said.case.setdefault("question", "?")
     case = _case(said, given, spelling, source)
     for (part, *steps), message in contradictions(case, given, broken):
@@ -44,10 +46,6 @@ def case_from_record(record: dict[str, Json], source: Source) -> Converted:
     if findings:
         raise Unsound(findings)
     return case, spelling
-
-
-def _other_name(key: str) -> str | None:
-    return OTHER_NAMES.get(key.lower())
 
 
 def _meaning(key: str) -> str:
@@ -93,9 +91,10 @@ class _Said:
 
     def __init__(self, record: Mapping[str, Json], line: Mapping[str, Any]) -> None:
         self._objects: list[tuple[Path, Mapping[str, Json], Mapping[str, Any]]] = [((), record, line)]
-        for name in "gold", "metadata":
-            if line.get(name):
-                self._objects.append(((name,), record[name], line[name]))
+        if line.get("gold"):
+            self._objects.append((("gold",), record["gold"], line["gold"]))
+        if is_lifted := not LIFTED.keys().isdisjoint(line.get("metadata") or ()):
+            self._objects.append((("metadata",), record["metadata"], line["metadata"]))
         self.case: dict[str, Any] = {}
         self.gold: dict[str, Any] = {}
         self.contested: list[Path] = []
@@ -104,7 +103,7 @@ class _Said:
         case = self.case
         if "in_gold" in case:
             del case["in_gold"]
-        if "metadata" in case and not LIFTED.keys().isdisjoint(case["metadata"]):
+        if is_lifted:
             case["metadata"] = {key: value for key, value in case["metadata"].items() if key not in LIFTED}
         if "tag" in case:
             tag, tags = case.pop("tag"), case.get("tags", ())

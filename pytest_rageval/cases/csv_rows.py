@@ -56,7 +56,7 @@ def csv_rows(
     none. A structure that cannot be read on from (an open quote, a quote in
     the wrong place) ends the file, and the problem says so.
     """
-    with _cells_up_to(max_bytes):
+    with cells_up_to(max_bytes):
         table = _Table(lines, report, max_bytes)
         header = table.next_row()
         if header is None or not _is_separated(header, table):
@@ -135,8 +135,8 @@ class _TooLongError(Exception):
 
 
 @contextmanager
-def _cells_up_to(size: int) -> Iterator[None]:
-    """The limit of the csv module is one for the process: ours while we read, never below what others set."""
+def cells_up_to(size: int) -> Iterator[None]:
+    """Allow cells of this size. The limit of the csv module is one for the process: never below what others set."""
     before = csv.field_size_limit()
     csv.field_size_limit(max(before, size))
     try:

@@ -60,17 +60,10 @@ def cases_of_rows(
     with no_collection():
         converted = list(_converted_rows(rows, report, partner))
     of_references = partner.problems() if partner else ()
-    problems = file_problems(report, len(converted), of_references)
-    return CaseFile(
-        path, tuple([case for case, _ in converted]), problems, Counter([spelling for _, spelling in converted])
-    )
-
-
-def file_problems(report: Report, cases: int, of_references: Sequence[str] = ()) -> tuple[str, ...]:
-    """All that is wrong with a file, as complete lines; that it is empty is wrong, too."""
-    if not cases and not of_references and not len(report):
+    if not converted and not of_references and not len(report):
         report.add(1, 1, "the file holds no case")
-    return (*report.problems, *of_references)
+    cases, spellings = tuple([case for case, _ in converted]), Counter([spelling for _, spelling in converted])
+    return CaseFile(path, cases, (*report.problems, *of_references), spellings)
 
 
 def looks_like_cases(path: Path) -> bool:
