@@ -164,9 +164,10 @@ def test_commands_show_such_a_run_as_text(project: Project):
     run(project, "--rageval-run-id", "a", "--rageval-description", (TERMINAL + COMMANDS + SCRIPT).replace("\0", ""))
     records = project.records()
     for id in ("raises terminal", next(id for id in records if id.endswith(" terminal") and "raises" not in id)):
-        result = project.rageval("explain", "a", id)
-        assert result.ret == 0
-        assert harmful(result.stdout.str()) == [], id
+        for form in ("text", "json"):
+            result = project.rageval("explain", "a", id, "--format", form)
+            assert result.ret == 0
+            assert harmful(result.stdout.str()) == [], (id, form)
     for command in COMMANDS_OVER_RUNS:
         result = project.rageval(*command)
         assert "Traceback" not in result.stderr.str(), command

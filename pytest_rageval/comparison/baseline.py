@@ -146,13 +146,14 @@ def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:
     return dict(scores)
 
 
-OF_THE_MACHINE = frozenset({"begun", "hardware", "libraries"})
+OF_THE_RUN = frozenset({"begun", "project", "hardware", "libraries"})
+"""What differs between runs that came to the same: no reason to change a committed file."""
 
 
 def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], config: Mapping[str, Any]) -> None:
     """Replace the baseline. One case a line, so that a change of it can be read as a diff."""
     kept = {name: value for name, value in metrics.items() if name != "comparison"}
-    kept["config"] = {name: value for name, value in config.items() if name not in OF_THE_MACHINE}
+    kept["config"] = {name: value for name, value in config.items() if name not in OF_THE_RUN}
     head = json_text(kept, sort_keys=True)
     cases = ",\n".join(
         f"  {json_text(row.key)}: "

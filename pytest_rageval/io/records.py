@@ -73,7 +73,9 @@ class RecordReader(Generic[T]):
         try:  # as text: of JSON alone pydantic takes lists for tuples, and objects for dataclasses, and is strict
             return self._validate(to_json(value), context=context)
         except PydanticSerializationError:
-            raise Unsound(_not_held(value)) from None
+            if broken := _not_held(value):
+                raise Unsound(Findings(*broken)) from None
+            return self._read_surrogates(value, context)
         except ValidationError as error:
             is_long = error.error_count() > _MOST_ERRORS
             sound = value if is_long else mended(error, value, self._of, takes_whole_floats=self._takes_whole_floats)
@@ -82,15 +84,26 @@ class RecordReader(Generic[T]):
         except ValidationError as error:
             raise Unsound(self._findings(error, sound, context)) from None
 
+    def _read_surrogates(self, value: Json, context: Any) -> T:
+        """Read a value with half of a surrogate pair, which no JSON holds: only callers in Python can give one."""
+        try:
+            return self._adapter.validate_python(value, strict=False, context=context)
+        except ValidationError as error:
+            raise Unsound(self._in_our_words(error, value)) from None
+
     def get_ready(self) -> None:
         """Build what reads, where that was not done yet."""
-        _ = self._validate
+        _ = self._adapter
+
+    @property
+    def _validate(self) -> Callable[..., T]:
+        return self._adapter.validate_json
 
     @cached_property
-    def _validate(self) -> Callable[..., T]:
+    def _adapter(self) -> TypeAdapter[T]:
         # Named anew, since pydantic takes a configuration for no dataclass that it did not make.
         of: Any = TypeAliasType("of", self._of)
-        return TypeAdapter(of, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)).validate_json
+        return TypeAdapter(of, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
 
     def _findings(self, error: ValidationError, value: Json, context: Any) -> Findings:
         """What pydantic says of a record, in our words."""
@@ -102,7 +115,7 @@ class RecordReader(Generic[T]):
                 findings.more = error.error_count() - len(findings.kept)
                 return findings
         elif error.errors(include_url=False)[0]["type"] == "json_invalid":
-            return _not_held(value)
+            return Findings(*_not_held(value) or [Finding((), f"is nested deeper than {MAX_DEPTH} levels")])
         return self._in_our_words(error, value)
 
     def _in_our_words(self, error: ValidationError, value: Json) -> Findings:
@@ -161,11 +174,10 @@ def becomes(made: type) -> Callable[[type[T]], type[T]]:
     return mark
 
 
-def _not_held(record: Json) -> Findings:
-    """The members of a record that nest too deep even to be looked at."""
+def _not_held(record: Json) -> list[Finding]:
+    """Return the members of a record that nest too deep even to be looked at."""
     members = record.items() if isinstance(record, Mapping) else [("", record)]
-    broken = [Finding((name,), problem) for name, value in members if (problem := limits_broken(value))]
-    return Findings(*broken or [Finding((), f"is nested deeper than {MAX_DEPTH} levels")])
+    return [Finding((name,), problem) for name, value in members if (problem := limits_broken(value))]
 
 
 # ── flaws ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -57,6 +57,7 @@ def run_config(
         "dataset_hash": dataset,
         "shard": settings.shard,
         "observed": {},
+        "project": project_version(root),
         "hardware": hardware(),
         "libraries": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
     }
@@ -193,11 +194,24 @@ def dataset_version(dataset: str, files: Iterable[Path], root: Path) -> str:
     return f"content:{dataset}"
 
 
+def project_version(root: Path) -> dict[str, Any] | None:
+    """Return the commit and the branch of the tested project, and whether tracked files were changed since.
+
+    None without git or a repository; no commit before the first one, no branch where none is checked out.
+    """
+    told = _git(root, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
+    if told is None:
+        return None
+    heads = dict(line.removeprefix("# branch.").split(" ", 1) for line in told.splitlines() if line.startswith("# "))
+    commit, branch = (None if heads[name].startswith("(") else heads[name] for name in ("oid", "head"))
+    return {"commit": commit, "branch": branch, "is_changed": any(line[0] != "#" for line in told.splitlines())}
+
+
 def _git(root: Path, *arguments: str) -> str | None:
     """What git prints; None where there is no git, no repository, or it fails."""
     try:
         done = subprocess.run(  # noqa: S603 because the arguments are ours and no shell reads them
-            ["git", "-C", str(root), *arguments],  # noqa: S607 because git is where the user's PATH has it
+            ["git", "--no-optional-locks", "-C", str(root), *arguments],  # noqa: S607 because git is where the user's PATH has it
             capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):

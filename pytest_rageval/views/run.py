@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,15 @@ from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_ro
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
-from pytest_rageval.text import change, counted, denominator, duration, score_text
+from pytest_rageval.text import change, counted, denominator, duration, excerpt, score_text
 from pytest_rageval.views.parts import TONES, Block, FigureTable, Line, NameList, Section, TableRow, Tone
 
 Content = Mapping[str, Any]
 SHOWN_CATEGORIES = 12
 SLOWEST = 3
+SHOWN_ERRORS = 3
+LONGEST_ERROR = 120
+"""Characters of a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +166,18 @@ def _notes(metrics: Content, rows: Sequence[Row]) -> Iterator[tuple[str, Tone]]:
         kind = ", a heuristic without a model; its scores gate only where you wrote the gate" * judge["heuristic"]
         yield f"judge: {judge['model']}{kind}", "plain"
     yield from ((text, "plain") for text in _judging(metrics["volatile"]["cost"]))
-    errors = {row.message for row in rows if row.outcome == "error"} - {None, ""}
+    errors = equal_errors(rows)
+    for text, number in errors[:SHOWN_ERRORS]:
+        if number > 1:
+            yield f"{number} × {text}", "doubtful"
     if len(errors) > 1:
         yield f"{len(errors)} different errors: see run.log", "doubtful"
+
+
+def equal_errors(rows: Iterable[Row]) -> list[tuple[str, int]]:
+    """Return the messages of the cases with an error, each in a line, with their numbers; the most frequent first."""
+    broken = (row for row in rows if row.outcome == "error")
+    return Counter(excerpt(row.message or row.error_kind or "error", LONGEST_ERROR) for row in broken).most_common()
 
 
 def _judging(cost: Content) -> Iterator[str]:

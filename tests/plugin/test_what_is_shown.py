@@ -330,6 +330,21 @@ def test_the_overall_score_of_a_broken_run_says_what_it_is_of(project: Project):
     project.run().stdout.fnmatch_lines(["4 cases: 3 passed, 1 error · overall * of the 3 without errors"])
 
 
+def test_equal_errors_stand_once_with_their_number(project: Project):
+    project.cases([a_case(f"down-{number}") for number in range(5)] + [a_case("odd", question="Odd?")])
+    project.write(
+        "bot.py",
+        "def answer(question):\n"
+        "    raise RuntimeError('odd <b>one</b>' if question == 'Odd?' else 'index not loaded')\n",
+    )
+    project.configure('target = "bot:answer"')
+    result = project.run()
+    result.stdout.fnmatch_lines(["5 × *RuntimeError: index not loaded*", "2 different errors: see run.log"])
+    page = (project.runs[-1] / "report.html").read_text(encoding="utf-8")
+    assert "index not loaded (at bot.py:2)</a> · " in page.split('class="errors"')[1][:400]
+    assert "<b>one</b>" not in page
+
+
 def test_the_latest_run_is_the_one_begun_last_whatever_its_name(project: Project):
     project.cases(SOME[:1])
     for name in ("zebra", "apple"):

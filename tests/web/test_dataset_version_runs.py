@@ -90,9 +90,9 @@ def test_list_dashboard_run_and_comparison_say_the_same(app: WebApp, run_id: str
 
 def test_cases_that_changed_came_or_went_are_listed_and_compared_with_nothing(app: WebApp):
     shown = text_of(app.page("/compare?a=one&b=two"))
-    assert "1 case changed in between evalcases/a.jsonl::qfour" in shown
-    assert "1 case only before evalcases/a.jsonl::qgone" in shown
-    assert "1 case only in this run evalcases/a.jsonl::qnew" in shown
+    assert "Changed in between, compared with nothing: 1 case evalcases/a.jsonl::qfour" in shown
+    assert "Only before: 1 case evalcases/a.jsonl::qgone" in shown
+    assert "Only after: 1 case evalcases/a.jsonl::qnew" in shown
     new = app.page("/compare?a=one&b=two&q=changed:new")
     assert len(re.findall("data-row", new)) == 2
 

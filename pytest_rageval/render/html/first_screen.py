@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -173,11 +172,6 @@ def no_moves(page: PageRun) -> str:
     if not lost:
         return "No metric moved."
     return f"{lost} metric{'s have' if lost > 1 else ' has'} no value in this run, and had one before."
-
-
-def error_kinds(page: PageRun) -> list[tuple[str, int]]:
-    """Kinds of error with their number of cases, the most frequent first."""
-    return Counter(case.row.error_kind or "error" for case in page.cases if case.row.outcome == "error").most_common(4)
 
 
 def equal_settings(page: PageRun) -> int:

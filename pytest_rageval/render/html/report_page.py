@@ -23,6 +23,7 @@ from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
 from pytest_rageval.views.comparison import METRIC_COLUMNS, ONE_SIDED, versions_table
 from pytest_rageval.views.history import runs_table
+from pytest_rageval.views.run import SHOWN_ERRORS, equal_errors
 
 BODIES = 96
 """Cases in a block of rendered fragments: to open a case, its block is inflated, 1 MB in 1 ms. Each block holds what
@@ -102,8 +103,22 @@ def page_content(page: PageRun) -> dict[str, Any]:
 def _about(page: PageRun) -> str:
     description, ended = page.metrics.get("description"), page.metrics["volatile"].get("timestamp")
     target = page.config.get("target")
-    parts = [description, target if isinstance(target, str) else None, ended and ended[:16].replace("T", " ")]
+    parts = [
+        description,
+        target if isinstance(target, str) else None,
+        _commit(page.config.get("project")),
+        ended and ended[:16].replace("T", " "),
+    ]
     return " · ".join(str(part) for part in parts if part)
+
+
+def _commit(project: Any) -> str:
+    """Return branch and commit of the tested project in a few words: `main 1a2b3c4 with changes`."""
+    if not isinstance(project, Mapping):
+        return ""
+    branch, commit = (str(project.get(name) or "") for name in ("branch", "commit"))
+    words = [branch, commit[:7] or "before the first commit", "with changes" if project.get("is_changed") else ""]
+    return " ".join(filter(None, words))
 
 
 # ── data ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -161,7 +176,7 @@ def _first_screen(page: PageRun) -> Mapping[str, Any]:
         "no_flips": _no_flips(page, failing),
         "moves": first_screen.moves(page),
         "no_moves": first_screen.no_moves(page),
-        "errors": first_screen.error_kinds(page),
+        "errors": equal_errors(case.row for case in page.cases)[:SHOWN_ERRORS],
         "tags": sorted(
             ((tag, len(keys)) for tag, keys in (page.metrics.get("failure_tags") or {}).items()),
             key=lambda item: (-item[1], item[0]),
