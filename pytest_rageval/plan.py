@@ -19,7 +19,7 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER
 from pytest_rageval.judges.rubrics import Rubric, load_rubric
 from pytest_rageval.metrics.judged import with_rubric_metrics
-from pytest_rageval.metrics.ontology import CHECKED, load_validator
+from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, option_types
 from pytest_rageval.model import EvalCase, GoldKind
 

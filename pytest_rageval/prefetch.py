@@ -97,8 +97,12 @@ class BackgroundLoop:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The coroutine's result, waited for on the calling thread."""
-        return self.wait(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+        """The coroutine's result, waited for on the calling thread; Ctrl-C cancels it."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return self.wait(future)
+        finally:
+            future.cancel()  # of one that is done, nothing
 
     def wait(self, future: Future[T]) -> T:
         """The future's result; LoopBlockedError where nothing moves any more.

@@ -27,7 +27,7 @@ MOST_NOTE_BYTES = 4 * 2**20
 
 class NoteSection(NamedTuple):
     """A heading with all headings above it (`# Title > ## Section`; blank before the first), the text below it up to
-    the next heading, and the 1-based line that this begins at."""
+    the next heading, without blank lines around, and the 1-based line of the file that the text begins at."""
 
     heading_path: str
     text: str
@@ -91,7 +91,8 @@ def _sections(note: Path) -> tuple[NoteSection, ...] | None:
 def note_sections(text: str) -> Iterator[NoteSection]:
     """The sections of a Markdown text in their order, those without text among them; front matter is none of them."""
     for heading_path, line, lines in section_lines(text):
-        yield NoteSection(heading_path, "\n".join(lines).strip("\n"), line)
+        blank = next((number for number, written in enumerate(lines) if written.strip()), len(lines))
+        yield NoteSection(heading_path, "\n".join(lines[blank:]).rstrip(), line + blank)
 
 
 def section_lines(text: str) -> Iterator[tuple[str, int, list[str]]]:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
-from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json, exit_codes
+from pytest_rageval.cli.options import FORM_JSON, echo_json, exit_codes, run_options, settings_given
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
@@ -47,31 +48,27 @@ from pytest_rageval.views.calibration import calibration_view
 
 @click.command()
 @click.argument("labels", type=click.Path(path_type=Path))
-@click.option("--judge", "spec", metavar="SPEC", help="The judge (default: as configured).")
-@click.option("--judge-base-url", metavar="URL", help="Its server, where the spec names none (default: as configured).")
+@run_options("judge", "judge-base-url", "reports")
 @click.option("--judge-cache", metavar="MODE", help="use, refresh, off or replay (default: as configured).")
 @click.option("--rubric", default="groundedness", show_default=True, help="What was labelled, and is judged.")
 @click.option("--gate", "written", metavar="GATE", help="Where passing begins, as in 'groundedness >= 3.5' "
               "(default: as configured, else the metric's own).")  # fmt: skip
 @click.option("--run", metavar="RUN", help="The run of labels that name a case and no run.")
 @click.option("--unlabelled", metavar="RUN", help="Estimate how many answers of this run people would pass.")
-@REPORTS
 @click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
 @FORM_JSON
 @click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Write a page with charts as well.")
 @exit_codes({0: "compared", 1: "some answers could not be judged"})
 def calibrate(
     labels: Path,
-    spec: str | None,
-    judge_base_url: str | None,
     judge_cache: str | None,
     rubric: str,
     written: str | None,
     run: str | None,
     unlabelled: str | None,
-    reports: str | None,
     form: str,
     html: Path | None,
+    **options: Any,
 ) -> None:
     """Compare a judge with people's LABELS (CSV or JSONL) of the same answers.
 
@@ -79,15 +76,15 @@ def calibrate(
     (question, answer, contexts) or in a run (case_key). A judge_score beside it is taken as it is; so is the score
     in the run, unless --judge is given.
     """
-    options = {"judge": spec, "judge_base_url": judge_base_url, "judge_cache": judge_cache, "reports": reports}
-    project = find_project(options)
+    given = settings_given(options)
+    project = find_project({**given, "judge_cache": judge_cache})
     root, settings = project
     how, gate = _examination(settings, root, rubric, written)
     rows = read_labels(labels, how.rubric.scale, settings.max_line_bytes)
     open_run = partial(open_stored_run, project.reports, baseline=project.baseline_file)
     observations = observations_of(rows, open_run, run)
     more = _unlabelled(open_run, unlabelled, gate, rows, run) if unlabelled is not None else None
-    judged, asked = _judged(project, rows, observations, how, is_named=spec is not None)
+    judged, asked = _judged(project, rows, observations, how, is_named="judge" in given)
     identities = _identities(judged, asked, open_run, run)
     result = compare(judged, gate, rubric, more)
     if identities is not None and len(identities) == 1:

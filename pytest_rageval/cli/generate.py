@@ -19,10 +19,8 @@ from pytest_rageval.cli.options import JSON, STOPPED, echo_json, exit_codes, out
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.llm.chat_model import ChatModel
-from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.model_spec import chat_model
-from pytest_rageval.llm.prices import Budget
+from pytest_rageval.llm.chat_model import ChatModel, chat_model
+from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.generate import Draft, ModelDrafts, NotePassage, Sifted, questions_in, sift
 

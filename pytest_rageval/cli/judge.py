@@ -7,8 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import click
 
@@ -21,7 +20,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import is_last_run
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.judge import Judge, described_judge
-from pytest_rageval.llm.prices import Budget
+from pytest_rageval.llm.endpoint_options import Budget
 from pytest_rageval.plan import Plan
 from pytest_rageval.prepare import run_check
 from pytest_rageval.render.run_reports import write_reports
@@ -115,7 +114,7 @@ def _judge_again(
             "--metrics groundedness,correctness"
         )
     labels = shared.labels(at)
-    with Interruptible(at.run.run_id) as interruptible:
+    with interruptible(at.run.run_id) as begin_writing:
         with _judge_at_hand(plan, at, cases=at.run.finished_metrics["total_tests"]) as judge:
             if not is_named:
                 check_judge_of(at.run, judge)
@@ -127,7 +126,7 @@ def _judge_again(
 
                 def judged(lines: Lines) -> Lines:
                     yield from again.lines(lines)
-                    interruptible.begin_writing()
+                    begin_writing()
 
                 finished = rescoring.score(judged)
         _say_failures(again)
@@ -148,11 +147,19 @@ def _spot_check(at: Opened, overrides: dict[str, str], second_judge: str | None,
     second = plan_again(
         at.run, at.settings, at.root, judging=_judging(at, overrides, second_judge or overrides.get("judge"))
     )
+    folder = RunFolder(at.run.path)
     with _judge_at_hand(second, at) as judge:
         if second_judge is None and "judge" not in overrides:
             check_judge_of(at.run, judge)
-        with Interruptible(at.run.run_id) as interruptible, Progress("judged") as watch:
-            spot_check(at, first, second, judge, n, watch, interruptible.begin_writing)
+        with interruptible(at.run.run_id) as begin_writing, Progress("judged") as watch:
+            folder.claim()
+            try:
+                check = check_by_second_judge(at.run, first, second, judge, n, watch)
+                begin_writing()
+                _write(at, check, first)
+            finally:
+                folder.close()
+            _say(check)
 
 
 @contextmanager
@@ -188,61 +195,39 @@ async def _check(judge: Judge) -> None:
         await judge.aclose()
 
 
-class Interruptible:
-    """The time in which a run is judged. A signal ends it until `begin_writing`; from there on it waits for the end."""
+@contextmanager
+def interruptible(run_id: str) -> Iterator[Callable[[], None]]:
+    """Let a signal end the judging of a run, until the given function is called; from there on it waits for the end.
 
-    def __init__(self, run_id: str) -> None:
-        self._run_id = run_id
-        self._interrupts = Interrupts(self._leave_written)
+    The function is to be called before the first file of the run is replaced.
+    """
 
-    def __enter__(self) -> Self:
-        return self
-
-    def begin_writing(self) -> None:
-        """To be called before the first file of the run is replaced."""
-        self._interrupts.install()
-        self._interrupts.begin_finishing()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None or issubclass(kind, SystemExit):
-                self._interrupts.end_finishing()
-        finally:
-            self._interrupts.restore()
-        if kind is not None and issubclass(kind, KeyboardInterrupt):
-            self._leave("is as it was; what was judged is in the judge cache")
-
-    def _leave_written(self) -> NoReturn:
-        self._leave("was written by then, with what was judged")
-
-    def _leave(self, state: str) -> NoReturn:
-        click.echo(f"interrupted: run {self._run_id} {state}", err=True)
+    def leave(state: str) -> NoReturn:
+        click.echo(f"interrupted: run {run_id} {state}", err=True)
         sys.exit(STOPPED)
+
+    def begin_writing() -> None:
+        interrupts.install()
+        interrupts.begin_finishing()
+
+    interrupts = Interrupts(lambda: leave("was written by then, with what was judged"))
+    try:
+        yield begin_writing
+    except SystemExit:  # so does a command end
+        interrupts.end_finishing()
+        raise
+    except KeyboardInterrupt:
+        leave("is as it was; what was judged is in the judge cache")
+    else:
+        interrupts.end_finishing()
+    finally:
+        interrupts.restore()
 
 
 SHOWN = 50
 
 
-def spot_check(
-    at: Opened,
-    first: Plan,
-    second: Plan,
-    judge: Judge,
-    n: int | None,
-    watch: Callable[[int], None],
-    begin_writing: Callable[[], None],
-) -> None:
-    """Check the run's judge against another, say what came, and write it to metrics.json and the reports."""
-    folder = RunFolder(at.run.path)
-    folder.claim()
-    try:
-        check = check_by_second_judge(at.run, first, second, judge, n, watch)
-        begin_writing()
-        _write(at, check, first)
-    finally:
-        folder.close()
+def _say(check: SpotCheck) -> None:
     for line in _lines(check):
         click.echo(printable(line))
     if check.served:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import click
 
-from pytest_rageval.cli.options import JSON, echo_json, exit_codes
+from pytest_rageval.cli.options import JSON, echo_json, exit_codes, run_options, settings_given
 from pytest_rageval.config.project import find_project
 from pytest_rageval.judges.canaries import Verdict, canaries_for, rubrics_of
 from pytest_rageval.judges.judge import Judge, identity_of
-from pytest_rageval.llm.prices import Tariff
+from pytest_rageval.llm.endpoint_options import Tariff
 from pytest_rageval.model import Rubric
 from pytest_rageval.plan import own_rubrics
 from pytest_rageval.render.text.columns import aligned
@@ -22,8 +23,7 @@ PASSAGES = 1
 
 
 @click.command("judge-check")
-@click.option("--judge", "spec", metavar="SPEC", help="The judge (default: as configured).")
-@click.option("--judge-base-url", metavar="URL", help="Its server, where the spec names none (default: as configured).")
+@run_options("judge", "judge-base-url")
 @click.option(
     "--repeats",
     type=click.IntRange(1, 99),
@@ -33,14 +33,14 @@ PASSAGES = 1
 )
 @JSON
 @exit_codes({0: "all canaries passed", 1: "some did not", 2: "wrong usage, or the judge cannot be asked"})
-def judge_check(spec: str | None, judge_base_url: str | None, repeats: int, *, as_json: bool) -> None:
+def judge_check(repeats: int, *, as_json: bool, **options: Any) -> None:
     """Put canaries to a judge: answers known to be good or bad, some of which ask for a better score.
 
     A judge that fails them is not fit for its rubric; one that passes may still err on harder cases, which only a
     comparison with people's labels tells. A model is asked some 60 short questions. The result is kept beside the judge
     cache and stands in config.json of later runs with this judge.
     """
-    project = find_project({"judge": spec, "judge_base_url": judge_base_url})
+    project = find_project(settings_given(options))
     wordings = own_rubrics(project.settings, project.root)
     judge = configured_judge(project.settings, project.root, NO_JUDGE)
     for line in estimate_lines(judge, wordings, repeats):

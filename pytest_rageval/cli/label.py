@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -32,12 +32,10 @@ from pytest_rageval.text import printable
 
 
 class LabelOptions(NamedTuple):
-    """The options of the command."""
+    """The flags of the command."""
 
-    labelling: Labelling
     is_agreement: bool
     is_unlabelled: bool
-    case_id: str | None
     is_plain: bool
     as_json: bool
     is_web: bool
@@ -58,53 +56,41 @@ class LabelOptions(NamedTuple):
 @click.option("--plain", "is_plain", is_flag=True, help="No screen: chunks by number, one command a line.")
 @click.option("--json", "as_json", is_flag=True, help="With --agree: one JSON object, and no screen.")
 @click.option("--web", "is_web", is_flag=True, help="The same in a browser, on this machine (extra web).")
-def label(
-    path: Path,
-    targets: tuple[str, ...],
-    notes: Path | None,
-    blind: str | None,
-    case_id: str | None,
-    *,
-    is_agreement: bool,
-    is_unlabelled: bool,
-    is_plain: bool,
-    as_json: bool,
-    is_web: bool,
-) -> None:
+def label(path: Path, case_id: str | None, **options: Any) -> None:
     """Mark the chunks that hold the answer, case by case; the labels are written into CASES.
 
     Each case is asked with k = 20; the chunks of all systems and of a word search over the notes are merged in the
     order of retrieval, or shuffled with --blind. CASES may be X.drafts.jsonl: its drafts are accepted into X.jsonl one
     by one. Every case is saved when it is left; CASES.bak holds the file as it was.
     """
-    labelling = Labelling(path, targets, notes, blind)
-    options = LabelOptions(labelling, is_agreement, is_unlabelled, case_id, is_plain, as_json, is_web)
-    _check(options)
-    if is_web:
+    labelling = Labelling(path, **{name: options.pop(name) for name in ("targets", "notes", "blind")})
+    flags = LabelOptions(**options)
+    _check(labelling, flags)
+    if flags.is_web:
         from pytest_rageval.cli.web import serve_label_page  # here, because a terminal needs none of it
 
         cases_to_label(path, find_project({}))  # what is wrong with the file is said here, not on a page
-        serve_label_page(find_project({}), path, case_id, blind)
+        serve_label_page(find_project({}), path, case_id, labelling.blind)
         return
-    project = find_project({"target": targets[0]} if targets else {})
+    project = find_project({"target": labelling.targets[0]} if labelling.targets else {})
     cases = cases_to_label(path, project)
     others: dict[str, list[str]] = {}
-    if is_agreement:
-        results = _agreement(options, cases, project)
+    if flags.is_agreement:
+        results = _agreement(path, cases, project, as_json=flags.as_json)
         cases = [case for case in cases if case.id in disputed(results)]
         others = _said_by_others(results)
-        if as_json or not cases or (not is_plain and not sys.stdin.isatty()):
+        if flags.as_json or not cases or (not flags.is_plain and not sys.stdin.isatty()):
             return
     store = label_store(labelling, project)
-    if is_unlabelled:
+    if flags.is_unlabelled:
         cases = unlabelled(cases, store)
         if not cases:
             click.echo(f"{printable(str(path))}: every case is labelled")
             return
-    is_screen = _has_screen(is_plain=is_plain)
+    is_screen = _has_screen(is_plain=flags.is_plain)
     systems = project_systems(labelling, project, cases)
     with closing(pool_source(labelling, project, cases, systems)) as source:
-        session = LabelSession(cases, store, source, is_blind=blind is not None)
+        session = LabelSession(cases, store, source, is_blind=labelling.blind is not None)
         if case_id is not None:
             session.open_case(case_id)
         _run_screen(session, others) if is_screen else _run_lines(session)
@@ -119,12 +105,12 @@ def _run_screen(session: LabelSession, opinions: dict[str, list[str]]) -> None:
     click.echo(f"{session.labelled} of {len(session.cases)} in {printable(session.store.file_name)}")
 
 
-def _check(options: LabelOptions) -> None:
-    if options.labelling.is_of_drafts and (options.labelling.blind or options.is_agreement):
+def _check(labelling: Labelling, options: LabelOptions) -> None:
+    if labelling.is_of_drafts and (labelling.blind or options.is_agreement):
         raise click.UsageError("--blind and --agree are for cases, not for drafts")
-    if options.labelling.blind is not None and options.is_agreement:
+    if labelling.blind is not None and options.is_agreement:
         raise click.UsageError("--blind writes an opinion, --agree compares them; give one of the two")
-    beside_web = (*options.labelling.targets, options.labelling.notes, options.is_agreement, options.is_unlabelled)
+    beside_web = (*labelling.targets, labelling.notes, options.is_agreement, options.is_unlabelled)
     if options.is_web and (any(beside_web) or options.is_plain or options.as_json):
         raise click.UsageError("--web goes with --case and --blind alone; the page asks what the configuration names")
     if options.as_json and not options.is_agreement:
@@ -165,20 +151,16 @@ def _run_lines(session: LabelSession) -> None:
 # ── second opinions ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _agreement(options: LabelOptions, cases: Sequence[EvalCase], project: Project) -> list[LabelAgreement]:
+def _agreement(path: Path, cases: Sequence[EvalCase], project: Project, *, as_json: bool) -> list[LabelAgreement]:
     """Compare, and print what came of it."""
-    files = opinion_files(options.labelling.path)
+    files = opinion_files(path)
     if not files:
-        name = opinion_file(options.labelling.path, "NAME").name
-        raise CaseError(
-            f"{options.labelling.path}: there is no second opinion ({name}); `rageval label … --blind NAME` writes one"
-        )
+        name = opinion_file(path, "NAME").name
+        raise CaseError(f"{path}: there is no second opinion ({name}); `rageval label … --blind NAME` writes one")
     results = agreements(cases, {name: opinions(file, project.root) for name, file in files.items()})
-    if options.as_json:
+    if as_json:
         is_disputed = any(result.differences for result in results)
-        commands = (
-            [f"rageval label {shlex.quote(str(options.labelling.path))} --agree"] if is_disputed else ["rageval run"]
-        )
+        commands = [f"rageval label {shlex.quote(str(path))} --agree"] if is_disputed else ["rageval run"]
         echo_json({"agreements": [result.as_mapping() for result in results]}, commands)
         return results
     for result in results:

@@ -34,16 +34,21 @@ def output_option(about: str, *, metavar: str = "FILE", **form: Any) -> Callable
 PREFIX = "--rageval-"
 
 
-def run_options(command: F) -> F:
-    """Add every option of the plugin, without its prefix, as parameters for `settings_given`."""
-    for option in reversed(OPTIONS):
-        command = _click_option(option)(command)
-    return command
+def run_options(*names: str) -> Callable[[F], F]:
+    """Add options of the plugin, without its prefix, as parameters for `settings_given`; all of them without names."""
+
+    def add(command: F) -> F:
+        for option in reversed(OPTIONS):
+            if not names or option.name in names:
+                command = _click_option(option)(command)
+        return command
+
+    return add
 
 
 def settings_given(parameters: dict[str, Any]) -> dict[str, Any]:
     """Take the plugin's options out of a command's parameters: those given, by the setting that they stand for."""
-    given = {option.field: parameters.pop(option.dest) for option in OPTIONS}
+    given = {option.field: parameters.pop(option.dest, None) for option in OPTIONS}
     return {name: value for name, value in given.items() if value not in (None, ())}
 
 

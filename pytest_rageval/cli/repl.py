@@ -13,7 +13,7 @@ import click
 
 from pytest_rageval.cli.case_files import chosen_cases
 from pytest_rageval.cli.main import Verbs
-from pytest_rageval.cli.options import exit_codes
+from pytest_rageval.cli.options import exit_codes, run_options, settings_given
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.render.text.repl_lines import (
@@ -52,20 +52,14 @@ HELP = """\
 
 @click.command()
 @click.argument("cases", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--target", metavar="SPEC", help="System under test (default: as configured).")
-@click.option("--judge", metavar="SPEC", help="Judge of answers (default: as configured).")
-@click.option("--judge-base-url", metavar="URL", help="Server of the judge, of OpenAI's kind.")
-@click.option("--k", metavar="N", help="How many chunks count (default: as configured).")
-@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Extra parameter of every question.")
-@click.option("--timeout", metavar="SECONDS", help="For one attempt at a question (default: 120).")
-@click.option("--reports", metavar="DIR", help="Folder for runs, history and cache (default: as configured).")
+@run_options("target", "judge", "judge-base-url", "k", "param", "timeout", "reports")
 @exit_codes({1: "a line of a pipe failed"})
 def repl(cases: tuple[Path, ...], **options: Any) -> None:
     """Talk to the system: ask it anything, look at CASES (default: those of the project), judge, change parameters.
 
     Takes its lines from a pipe as well: echo 'eval 0' | rageval repl.
     """
-    given = {name: value for name, value in options.items() if value not in (None, ())}
+    given = settings_given(options)
     project = find_project(given)
     loaded, files = chosen_cases(project, cases, least=0)
     session = Session(project, given, loaded, files)

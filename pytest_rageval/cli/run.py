@@ -76,7 +76,7 @@ class WithCodesOfPytest(click.Command):
 
 @click.command(cls=WithCodesOfPytest)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@run_options
+@run_options()
 @click.option(
     "--skip-judges",
     is_flag=True,

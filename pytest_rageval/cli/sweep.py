@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pytest_rageval.cli.case_files import chosen_cases
-from pytest_rageval.cli.options import STOPPED, as_arguments, echo_json, exit_codes
+from pytest_rageval.cli.options import STOPPED, as_arguments, echo_json, exit_codes, run_options, settings_given
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -26,11 +27,9 @@ from pytest_rageval.tools.sweep.bench import Bench
 from pytest_rageval.tools.sweep.grid import FULL, INDEXING, QUICK, parse_grid
 from pytest_rageval.tools.sweep.ranking import parse_weights, sampled
 from pytest_rageval.tools.sweep.results_file import SweepFile, SweepRequest
-from pytest_rageval.tools.sweep.sweep import Probes, Sweep, run_sweep
+from pytest_rageval.tools.sweep.sweep import Probes, Sweep, Sweeping
 from pytest_rageval.views.sweep import caveats, difference_sentence, sweep_view
 
-SETTINGS = ("target", "k", "folder_mode", "params", "timeout", "concurrency", "reports")
-"""Options of a run that a sweep takes as well."""
 OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--index-param", "sample": "--sample",
                   "seed": "--seed", "is_confirmed": "--confirm", "weights": "--weights", "cases": "CASES"}  # fmt: skip
 
@@ -65,13 +64,7 @@ OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--i
 @click.option("--weights", metavar="PART=X,…", help="Of the score (default: recall=0.5,negative_accuracy=0.3,mrr=0.2).")
 @click.option("--resume", metavar="SWEEP", help="Finish a sweep that was interrupted: its id, or latest.")
 @click.option("--json", "as_json", is_flag=True, help="Write eval_results.json to standard output instead of text.")
-@click.option("--target", metavar="SPEC", help="System under test (default: as configured).")
-@click.option("--k", metavar="N", help="How many chunks count where the grid does not say (default: as configured).")
-@click.option("--folder-mode", type=click.Choice(("off", "on", "on_with_fallback")), help="Folder selection.")
-@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Extra parameter of every question.")
-@click.option("--timeout", metavar="SECONDS", help="For one attempt at a question (default: 120).")
-@click.option("--concurrency", metavar="N", help="Questions at the same time (default: 16).")
-@click.option("--reports", metavar="DIR", help="Folder for runs and sweeps (default: as configured).")
+@run_options("target", "k", "folder-mode", "param", "timeout", "concurrency", "reports")
 @exit_codes({STOPPED: "interrupted; what was asked is kept, and --resume goes on"})
 def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
     """Find the best values of retrieval parameters, on CASES (default: those of the project).
@@ -81,7 +74,7 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
     of each case shows that this is exact. The best point and the project as configured are always asked for real, and
     kept as runs. Nothing is judged.
     """
-    given = {name: value for name in SETTINGS if (value := options.pop(name)) not in (None, ())}
+    given = settings_given(options)
     project = find_project(given)
     file, request = _request(project, resume, options)
     cases, files = chosen_cases(project, [project.root / path for path in request.paths], least=2)
@@ -165,10 +158,8 @@ def _relative(path: Path, root: Path) -> str:
 def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Bench, probes: Probes) -> Sweep:
     """The sweep, its points kept as they come; Ctrl-C leaves it to be resumed."""
     try:
-        return run_sweep(
-            bench, request.weights, is_confirmed=request.is_confirmed, probes=probes,
-            keep=lambda points: file.keep(request, project, bench.cases, points, probes),
-        )  # fmt: skip
+        keep = partial(file.keep, request, project, bench.cases, probes=probes)
+        return Sweeping(bench, request.weights, keep, probes, is_confirmed=request.confirm).run()
     except KeyboardInterrupt:
         click.echo(f"interrupted; rageval sweep --resume {file.sweep_id} goes on", err=True)
         raise SystemExit(STOPPED) from None

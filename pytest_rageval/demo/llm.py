@@ -11,19 +11,19 @@ from collections.abc import Mapping, Sequence
 from pytest_rageval.demo.rerank import LlmError, ModelDraft, PromptPassage
 from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.llm.chat_model import Exchange
+from pytest_rageval.llm.chat_model import Exchange, chat_model
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.fencing import fenced_prompt, new_marker
-from pytest_rageval.llm.json_reply import (
+from pytest_rageval.llm.json_exchange import (
     QUOTES_THE_MARKER,
     UnreadableReply,
+    fenced_prompt,
+    new_marker,
     number_of,
     quotes_marker,
     stated_object,
     value_of,
 )
-from pytest_rageval.llm.model_spec import chat_model
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 

@@ -11,7 +11,6 @@ import json as json_
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from pytest_rageval.http.address import Address, address_of, checked_headers, proxy_of
@@ -32,7 +31,6 @@ EXCERPT_BYTES = 16 * 1024
 """Of a refusal's body."""
 MOST_KINDS = 64
 """Addresses of which it is kept what is sent to them, and what is masked of it."""
-NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _JSON = json_.JSONEncoder(allow_nan=False)
 
 
@@ -99,11 +97,10 @@ class SlottedClient:
         url: str,
         *,
         json: Any = None,
-        headers: Mapping[str, str] | None = None,
         before_retry: Callable[[], Awaitable[None]] | None = None,
     ) -> HttpReply:
         """Send one request, `json` as its body where given; raises HttpFailure unless a reply with 2xx comes."""
-        prepared = self._prepared(method, url, checked_headers(headers)) if headers else self._kind(method, url)
+        prepared = self._kind(method, url)
         sent, body = dict(prepared.headers), None
         if json is not None:
             sent["content-type"] = "application/json"
@@ -127,10 +124,10 @@ class SlottedClient:
         for carrier in self._carriers.values():
             await carrier.aclose()
 
-    def _prepared(self, method: str, url: str, headers: Mapping[str, str] = NO_HEADERS) -> _Prepared:
-        """What requests have in common; kept for those without headers of their own."""
+    def _prepared(self, method: str, url: str) -> _Prepared:
+        """What requests have in common."""
         address = address_of(url)
-        sent = {**address.headers, **self._headers, **headers}
+        sent = {**address.headers, **self._headers}
         proxy = self._proxy(address)
         mask = Mask([*secrets_of_headers(sent), *address.secrets, *secrets_of_url(proxy or "")])
         name = f"{method} {address.shown}" + (f" through the proxy {public_url(proxy)}" if proxy else "")
@@ -227,7 +224,7 @@ async def _beginning(incoming: Reply) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What is the same for all requests with this method, address and headers."""
+    """What is the same for all requests with this method and address."""
 
     address: Address
     headers: Mapping[str, str]

@@ -14,14 +14,12 @@ from typing import Any
 
 from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
 from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, spent
-from pytest_rageval.judges.model_judge import LONGEST_RAW, MOST_TOKENS
+from pytest_rageval.judges.model_judge import LONGEST_RAW, MOST_TOKENS, AsksModel
 from pytest_rageval.judges.requests import reference_texts
-from pytest_rageval.llm.chat_model import ChatModel, Exchange
+from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.json_reply import stated_object
-from pytest_rageval.llm.model_identity import is_pinned
-from pytest_rageval.llm.model_spec import chat_model
+from pytest_rageval.llm.json_exchange import stated_object
 from pytest_rageval.model import Json, Judgement, JudgeRequest
 from pytest_rageval.text import cut, excerpt, printable
 
@@ -82,30 +80,22 @@ def deepeval_judge(spec: JudgeSpec) -> DeepEvalJudge:
     return DeepEvalJudge(metric, chat_model(model, spec.options or EndpointOptions()))
 
 
-class DeepEvalJudge:
+class DeepEvalJudge(AsksModel):
     """One metric of DeepEval, asking a model of ours: its limits, retries and budget hold. For one event loop.
 
     A score is as far up the rubric's scale as DeepEval's between 0 and 1. DeepEval fences nothing: it can be talked
     into things that the other judges cannot.
     """
 
-    heuristic = False
-    is_local = False
-
     def __init__(self, metric: str, chat: ChatModel) -> None:
         """A SettingsError where DeepEval is not installed, or is not version 4."""
-        self._metric, self._chat = metric, chat
+        super().__init__(chat)
+        self._metric = metric
         self._deepeval = load_deepeval()
         self.model = f"deepeval/{version('deepeval')}/{metric}:{chat.model}"
         self.identity = f"deepeval/{version('deepeval')}/{metric}:{chat.identity}"
         self.rubrics = METRICS[metric]
-        self.options = chat.options
-        self.is_pinned = is_pinned(chat.model, chat.url)
-        self.sampling: Mapping[str, Json] = {**chat.sampling(chat.max_tokens or MOST_TOKENS), "steps": 1}
-
-    @property
-    def notes(self) -> list[str]:
-        return self._chat.notes
+        self.sampling = {**self.sampling, "steps": 1}
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """One judgement, of several requests to the model; whatever DeepEval raises is a JudgeError."""
@@ -126,14 +116,6 @@ class DeepEvalJudge:
         if claims == []:
             return self._judgement(request, None, "the answer makes no claim", exchanges)
         return self._judgement(request, float(score), str(metric.reason or ""), exchanges, claims or ())
-
-    async def check(self) -> str | None:
-        """Why the model cannot be asked, in one line, or None; costs nothing."""
-        return await self._chat.check()
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._chat.aclose()
 
     def _made(self, rubric: str, test_case: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
         # A metric keeps what it measured last, so each judgement has one of its own.

@@ -17,18 +17,13 @@ from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
 from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, spent
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.requests import reference_texts
-from pytest_rageval.llm.chat_protocol import below, token_count
+from pytest_rageval.llm.chat_protocol import below, read_by, token_count
 from pytest_rageval.llm.credentials import judge_key, key_header
 from pytest_rageval.llm.endpoint import Provider
-from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.model_identity import model_identity
-from pytest_rageval.llm.model_spec import model_and_url
-from pytest_rageval.llm.prices import Tariff
-from pytest_rageval.llm.providers.openai import OPENAI_KEY, OPENAI_URL
-from pytest_rageval.llm.rate_limit import estimated_tokens
-from pytest_rageval.llm.server_error import server_error
+from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff, estimated_tokens
+from pytest_rageval.llm.model_spec import model_and_url, model_identity
+from pytest_rageval.llm.openai import OPENAI_KEY, OPENAI_URL
 from pytest_rageval.model import Json, Judgement, JudgeRequest
-from pytest_rageval.text import cut
 from pytest_rageval.words import sentences
 
 SUPPORTED = 0.6
@@ -289,16 +284,9 @@ class Embedder:
                 data, latency_ms = await self._provider.ask({"model": self.model, "input": shown}, turn.again)
                 tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
                 bill.append(Paid(tokens, 0, self._provider.pay(turn, tokens, 0), round(latency_ms, 3)))
+            return read_by(lambda data: self._read(data, len(batch)), data, self._provider.where)
         except ModelFailure as failure:
             raise JudgeError(failure.kind, str(failure), status=failure.status) from None
-        if (error := server_error(data)) is not None:
-            raise JudgeError(
-                "invalid_response", f"{self._provider.where}: the reply is an error: {cut(error.message, 200)}"
-            )
-        try:
-            return self._read(data, len(batch))
-        except ValueError as wrong:
-            raise JudgeError("invalid_response", f"{self._provider.where}: {wrong}") from None
 
     def _read(self, data: Json, expected: int) -> list[Vector]:
         """One vector a text, in the order of their `index`; ValueError with what is wrong."""

@@ -16,12 +16,11 @@ from pytest_rageval.io.importing import import_object, plugged_in
 from pytest_rageval.io.masking import Mask, public_target, public_unknown
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.judge import Judge, JudgementCache, JudgeSpec
-from pytest_rageval.llm.providers import PROVIDERS
+from pytest_rageval.llm.model_spec import PROVIDERS
 from pytest_rageval.text import excerpt, printable
 
 if TYPE_CHECKING:
-    from pytest_rageval.llm.endpoint_options import EndpointOptions
-    from pytest_rageval.llm.prices import Budget
+    from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
 
 GROUP = "rageval.judges"
 """Entry points: `NAME = "package:factory"` makes the spec `NAME:REST` call `factory(REST)`."""
@@ -70,7 +69,7 @@ def judge_of_run(settings: Settings, root: Path, workers: int) -> Judge | None:
     if settings.judge in WITHOUT_REST:
         settings.resolved_judge_headers()  # wrong ones are reported with any judge
         return judge_from_spec(settings.judge)
-    from pytest_rageval.llm.prices import Budget  # here, because the usual judge has no endpoint
+    from pytest_rageval.llm.endpoint_options import Budget  # here, because the usual judge has no endpoint
 
     budget = None if settings.max_cost is None else Budget(settings.max_cost / workers)
     options = judge_endpoint(settings, share=1 / workers, budget=budget)

@@ -62,9 +62,11 @@ def terms_in(text: str) -> frozenset[str]:
     if not any(map(str.isalnum, text)):
         return frozenset()
     text = _CONTRACTED.sub(lambda match: f"{match[1] or ''} {NEGATION} ", text)
+    # Taken out, not replaced: what stands around it is paired as it is without the negation.
+    text, negations = _CHINESE_NEGATION.subn("", text)
     folded = text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     small = SMALL_WORDS.intersection(_LETTERS.findall(folded))
-    return small.union(map(_plain, content_tokens(text)))
+    return small.union(map(_plain, content_tokens(text)), (NEGATION,) * bool(negations))
 
 
 # Retrieval gives the same chunks for many questions, and several rubrics ask about the same ones.
@@ -95,7 +97,8 @@ def _plain(token: str) -> str:
 _FIGURE = re.compile(QUANTITY)
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CITATION = re.compile(r"\[\^?\d{1,3}(?:[,;\s–-]+\d{1,3})*\]|【[^】\n]{1,80}】")
-_CONTRACTED = re.compile(r"\b(can)(?:not|['’]t)\b|n['’]t\b|[不没沒]", re.IGNORECASE)
+_CONTRACTED = re.compile(r"\b(can)(?:not|['’]t)\b|n['’]t\b", re.IGNORECASE)
+_CHINESE_NEGATION = re.compile("[不没沒]")
 _NEGATION_WORDS = """
     not no never none nor neither nothing nobody nowhere without nicht kein keine keinen keinem keiner keines nie
     niemals nichts nein ohne ne pas jamais aucun aucune non nunca ningún ninguna não 안

@@ -283,28 +283,24 @@ class LabelSession:
 
     def undo(self) -> None:
         """Take the last change back, on whichever case it was made, and open that case."""
-        if not self._undo:
-            self.message = "nothing to undo"
-        elif self._undo[-1].at == self.at or self.save():
-            step = self._undo.pop()
-            self._redo.append(step)
-            self._restore(step.at, step.before, step.texts and step.texts[0])
+        self._step(self._undo, self._redo, "undo")
 
     def redo(self) -> None:
         """Make the change again that was taken back last."""
-        if not self._redo:
-            self.message = "nothing to redo"
-        elif self._redo[-1].at == self.at or self.save():
-            step = self._redo.pop()
-            self._undo.append(step)
-            self._restore(step.at, step.after, step.texts and step.texts[1])
+        self._step(self._redo, self._undo, "redo")
 
-    def _restore(self, at: int, state: CaseState, text: str | None) -> None:
-        if at != self.at:
-            self._arrive(at)
-        if text is not None:
-            self._take_text(at, text)
-        self.states[at] = state
+    def _step(self, steps: list[Step], others: list[Step], name: str) -> None:
+        """Take the last step as it is to be, and put the way back with the others."""
+        if not steps:
+            self.message = f"nothing to {name}"
+        elif steps[-1].at == self.at or self.save():
+            at, wanted, present, texts = steps.pop()
+            others.append(Step(at, present, wanted, texts and texts[::-1]))
+            if at != self.at:
+                self._arrive(at)
+            if texts is not None:
+                self._take_text(at, texts[0])
+            self.states[at] = wanted
 
     # ── going on ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -8,12 +8,9 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_rageval.cases.discovery import PRUNED
-from pytest_rageval.cases.note_folder import MOST_NOTE_BYTES, section_lines
+from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.model import Chunk
 from pytest_rageval.words import index_terms
-
-SUFFIXES = frozenset({".md", ".markdown", ".txt"})
 
 
 class NotesSearch:
@@ -37,7 +34,7 @@ class NotesSearch:
             return [sections[row] for (row,) in self._index.execute(found, (query, k))] if query else []
 
     def _read(self) -> list[Chunk]:
-        sections = [section for note in self._notes() for section in _sections(note, self.folder)]
+        sections = list(self._sections_with_text())
         self._index = sqlite3.connect(":memory:", check_same_thread=False)
         weakref.finalize(self, self._index.close)
         self._index.execute("CREATE VIRTUAL TABLE section USING fts5 (terms, tokenize = 'unicode61', content = '')")
@@ -46,26 +43,10 @@ class NotesSearch:
         self._sections = sections
         return sections
 
-    def _notes(self) -> Iterator[Path]:
-        for path in sorted(self.folder.rglob("*")):
-            steps = path.relative_to(self.folder).parts
-            is_hidden = any(step.startswith(".") or step in PRUNED for step in steps)
-            if path.suffix.lower() in SUFFIXES and not is_hidden and path.is_file():
-                yield path
-
-
-def _sections(note: Path, folder: Path) -> Iterator[Chunk]:
-    """The text below each heading, with the headings above it; sections without text are left out."""
-    try:
-        if note.stat().st_size > MOST_NOTE_BYTES:
-            return
-        text = note.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n").removeprefix("\ufeff")
-    except OSError:
-        return  # gone, or not ours to read: the search goes on without it
-    rel_path = note.relative_to(folder).as_posix()
-    for heading_path, line, lines in section_lines(text):
-        blank = next((number for number, written in enumerate(lines) if written.strip()), len(lines))
-        body = "\n".join(lines[blank:]).rstrip()
-        if body:
-            last = line + blank + body.count("\n")
-            yield Chunk(None, None, rel_path, heading_path, body, start_line=line + blank, end_line=last)
+    def _sections_with_text(self) -> Iterator[Chunk]:
+        notes = NoteFolder(self.folder)
+        for rel_path in notes.rel_paths:
+            for heading_path, text, line in notes.sections(rel_path) or ():
+                if text:
+                    last = line + text.count("\n")
+                    yield Chunk(None, None, rel_path, heading_path, text, start_line=line, end_line=last)

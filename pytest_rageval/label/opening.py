@@ -133,26 +133,25 @@ def asked_system(
     if problems := check_target(target, spec, cases, is_partial_allowed=True):
         raise SettingsError(*problems)
     mask = Mask(settings.secrets(environment))
-    return AskedSystem(name or target.name, target, PoolAsking(settings.longest_call, settings.ask_params, mask))
+    return AskedSystem(name or target.name, target, settings.longest_call, settings.ask_params, mask)
 
 
 # ── systems that are asked ────────────────────────────────────────────────────────────────────────────────────
 
 
-class PoolAsking(NamedTuple):
-    """How systems are asked: seconds that one question may take in all, what goes out with it, what is masked."""
-
-    longest_call: float
-    params: Mapping[str, Json]
-    mask: Mask
-
-
 class AskedSystem(NamedTuple):
-    """A system that gives chunks: how it is called on the screen, its target, and how that is asked."""
+    """A system that gives chunks, by its name on the screen.
+
+    longest_call  seconds that one question may take in all
+    params        what goes out with a question
+    mask          what is kept out of the chunks
+    """
 
     name: str
     target: Target
-    asking: PoolAsking
+    longest_call: float
+    params: Mapping[str, Json]
+    mask: Mask
 
 
 class PoolSource:
@@ -171,7 +170,7 @@ class PoolSource:
         `is_shuffled`: pools are in an order that says nothing about ranks.
         """
         self._systems, self._search, self._is_shuffled = systems, search, is_shuffled
-        self._loop = BackgroundLoop(max((system.asking.longest_call for system in systems), default=math.inf))
+        self._loop = BackgroundLoop(max((system.longest_call for system in systems), default=math.inf))
         self._pools: dict[str, Future[Pool]] = {}
         self._is_closed = False
         self._paths = dict.fromkeys(paths)
@@ -263,7 +262,7 @@ class PoolSource:
 
 
 async def _asked(case: EvalCase, system: AskedSystem) -> Retrieval:
-    name, target, (longest_call, params, mask) = system
+    name, target, longest_call, params, mask = system
     request = AskRequest(
         case.question, POOL_K, case.history, case.vaults, case.folders, case.contexts, params, case.key
     )

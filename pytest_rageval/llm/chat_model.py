@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import SlottedClient
-from pytest_rageval.llm.chat_protocol import ChatReply, Manner, Message, Question, Wire, after_refusal, reply_from
+from pytest_rageval.llm.chat_protocol import ChatReply, Manner, Message, Question, Wire, after_refusal, read_by
 from pytest_rageval.llm.endpoint import Connect, Provider, RequestRefused
-from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.model_identity import model_identity
-from pytest_rageval.llm.prices import Tariff
-from pytest_rageval.llm.rate_limit import RequestSlot, estimated_tokens
+from pytest_rageval.llm.endpoint_options import EndpointOptions, RequestSlot, Tariff, estimated_tokens
+from pytest_rageval.llm.model_spec import PROVIDERS, model_identity
 from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 
@@ -37,6 +37,21 @@ class Exchange:
     @property
     def tokens_out(self) -> int | None:
         return self.reply.tokens_out
+
+
+def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
+    """The model that a spec names, `KIND:REST` as the kind's provider reads it. SettingsError where it names none.
+
+    The URL in a spec comes before that of the options. A spec without a kind is a model at their URL.
+    """
+    kind, colon, rest = spec.partition(":")
+    if not colon or kind not in PROVIDERS:
+        if options.base_url is None:
+            raise SettingsError("no server; write it as openai:MODEL or openai:MODEL@URL")
+        kind, rest = "openai", spec
+    module, _, function = PROVIDERS[kind].factory.partition(":")
+    model: ChatModel = getattr(import_module(f"pytest_rageval.llm.{module}"), function)(kind, rest, options)
+    return model
 
 
 class ChatModel:
@@ -109,7 +124,7 @@ class ChatModel:
         estimate = estimated_tokens("".join(message.text for message in messages), max_tokens)
         async with self._provider.turn(estimate) as turn:
             data, latency_ms, manner = await self._asked(question, turn)
-            reply = reply_from(self._wire, data, self._provider.where)
+            reply = read_by(self._wire.read, data, self._provider.where)
             cost = self._provider.pay(turn, reply.tokens_in, reply.tokens_out)
         return Exchange(reply, cost, round(latency_ms, 3), manner.left_out)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import ModelFailure, SettingsError
@@ -132,12 +132,15 @@ class Wire(Protocol):
         ...
 
 
-def reply_from(wire: Wire, data: Json, where: str) -> ChatReply:
-    """The reply that a server's JSON holds; ModelFailure where it is an error, or none of the kind."""
+T = TypeVar("T")
+
+
+def read_by(read: Callable[[Json], T], data: Json, where: str) -> T:
+    """What a server's JSON holds; ModelFailure where it is an error, or where the reader says what is wrong with it."""
     if (error := server_error(data)) is not None:
         raise ModelFailure("invalid_response", f"{where}: the reply is an error: {error.message[:200]}")
     try:
-        return wire.read(data)
+        return read(data)
     except ValueError as wrong:
         raise ModelFailure("invalid_response", f"{where}: {wrong}") from None
 

@@ -14,9 +14,7 @@ from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm.chat_protocol import json_from_body
-from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.prices import Tariff
-from pytest_rageval.llm.rate_limit import RequestSlot, pace_of
+from pytest_rageval.llm.endpoint_options import EndpointOptions, RequestSlot, Tariff, pace_of
 from pytest_rageval.llm.server_error import refusal_in, status_in
 from pytest_rageval.model import Json
 

@@ -1,14 +1,17 @@
-"""What a model endpoint is asked with: server, limits, budget."""
+"""On what terms a model endpoint is asked: options, price and budget, and one pace for all that asks at a host."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
-from pytest_rageval.llm.credentials import KeySource, judge_key, unneeded_key
-from pytest_rageval.llm.prices import Budget
-from pytest_rageval.llm.rate_limit import Limits
+from pytest_rageval.errors import ModelFailure, SettingsError
+from pytest_rageval.http.call_limit import CallLimit
+from pytest_rageval.llm.credentials import KeySource, is_own, judge_key, unneeded_key
 from pytest_rageval.model import Json
 
 
@@ -72,3 +75,199 @@ class EndpointOptions:
         """Where the key comes from; none is needed where the headers bring one, or nothing is asked."""
         holds_key = any(name.lower() in ("authorization", "api-key", "x-api-key") for name in self.headers)
         return unneeded_key if self.is_replay or holds_key else judge_key
+
+
+# ── prices ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+PASSAGE_TOKENS = 250
+"""Tokens of a usual passage, its share of question and answer included. For estimates only."""
+REPLY_TOKENS = 250
+"""Tokens of a usual judgement: a few sentences of reasoning, claims, the score. For estimates only."""
+
+
+_PROVIDERS = {
+    "azureopenai": "azure",
+    "bedrock": "aws",
+    "gemini": "google",
+    "vertexai": "google",
+    "vertexaianthropic": "google",
+    "xai": "x-ai",
+}
+"""By any-llm's name of a provider, that of genai-prices, where they differ."""
+
+
+class Budget:
+    """US dollars that may be spent. Requests that are under way when the limit is reached are still paid."""
+
+    def __init__(self, max_usd: float) -> None:
+        self.max_usd = max_usd
+        self.spent_usd = 0.0
+
+    @property
+    def is_reached(self) -> bool:
+        return self.spent_usd >= self.max_usd
+
+    def check(self) -> None:
+        """Before each new request: a ModelFailure of kind budget where nothing is left."""
+        if self.is_reached:
+            raise ModelFailure(
+                "budget",
+                f"--rageval-max-cost: {self.spent_usd:.4g} of {self.max_usd:.4g} US dollars are spent, so nothing more "
+                "is judged; what was judged is kept in the judge cache",
+            )
+
+    def spend(self, usd: float) -> None:
+        """What a request has cost."""
+        self.spent_usd += usd
+
+    def check_price(self, tariff: Tariff) -> None:
+        """A limit cannot be kept without prices: a SettingsError where the model has none."""
+        if not tariff.is_known:
+            raise SettingsError(
+                f"--rageval-max-cost: the price of {tariff.model!r} is not known; leave the limit away, or name a "
+                "model that genai-prices knows (pip install 'pytest-rageval[prices]')"
+            )
+
+
+class Tariff(NamedTuple):
+    """The prices of one model at one provider."""
+
+    model: str
+    url: str
+
+    @property
+    def is_known(self) -> bool:
+        """Is there a price for this model there?"""
+        return self.cost(1, 1) is not None
+
+    def cost(self, tokens_in: int | None, tokens_out: int | None) -> float | None:
+        """US dollars of one request.
+
+        None, never 0, where nobody knows: the tokens are not told, genai-prices (the extra `prices`) is not installed
+        or does not know the model there, or the server is one's own, whose electricity is on another bill.
+        """
+        parts = urlsplit(self.url)
+        is_named = parts.scheme == "any-llm"
+        if tokens_in is None or tokens_out is None or (not is_named and is_own(self.url)):
+            return None
+        try:
+            from genai_prices import Usage, calc_price
+        except ModuleNotFoundError:
+            return None
+        provider = _PROVIDERS.get(parts.netloc, parts.netloc)
+        where: dict[str, Any] = {"provider_id": provider} if is_named else {"provider_api_url": self.url}
+        try:
+            usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out)
+            return float(calc_price(usage, self.model, **where).total_price)
+        except (LookupError, ValueError):  # no such provider or model; figures that contradict each other
+            return None
+
+    def estimate(self, prompts: Iterable[str], passages: int, times: int) -> float | None:
+        """US dollars of putting each of these rubrics' prompts to the model `times` over, with so many passages.
+
+        A passage is taken for PASSAGE_TOKENS, a reply for REPLY_TOKENS; None where the price is not known.
+        """
+        each = [estimated_tokens(prompt, 0) + passages * PASSAGE_TOKENS for prompt in prompts]
+        return self.cost(sum(each) * times, REPLY_TOKENS * len(each) * times)
+
+
+# ── pace ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BURST_SECONDS = 5.0
+"""So many seconds' worth of tokens may be taken at once; requests are spaced evenly."""
+KEPT_SECONDS = 15.0
+"""So many seconds' worth of tokens that were estimated too high are kept for later; a long pause saves no more up."""
+
+
+class Limits(NamedTuple):
+    """At most so many requests at the same time, and requests and tokens a minute (None: no limit).
+
+    `is_adaptive`: fewer at the same time while the server refuses some.
+    """
+
+    concurrency: int = 8
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    is_adaptive: bool = True
+
+
+def estimated_tokens(text: str, most_out: int) -> int:
+    """Tokens that a request may cost, before it is sent: UTF-8 bytes / 4, and the longest reply allowed.
+
+    Bytes, since a Korean or Chinese character is about a token, an English one a quarter.
+    """
+    return len(text.encode("utf-8", "surrogatepass")) // 4 + most_out
+
+
+class RequestSlot:
+    """One request's permission. Say what it really cost, and what was taken too much goes to the next one."""
+
+    def __init__(self, pace: Pace, tokens: int) -> None:
+        self._pace = pace
+        self.tokens = tokens
+
+    def settle(self, tokens: int) -> None:
+        """The tokens of the reply's usage, in place of the estimate."""
+        self._pace.give_back(self.tokens - tokens)
+        self.tokens = tokens
+
+    async def again(self) -> None:
+        """Permission to send the request once more; its tokens are counted again."""
+        await self._pace.take(self.tokens)
+
+
+class Pace:
+    """Limits in force; belongs to one event loop. Who comes first is served first."""
+
+    def __init__(self, limits: Limits) -> None:
+        from aiolimiter import AsyncLimiter  # here, because most runs ask no model
+
+        requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
+        self._free = CallLimit(limits.concurrency, is_adaptive=limits.is_adaptive)
+        # Spaced, not in bursts: a bucket of a minute's worth lets twice as many through in its first minute.
+        self._requests = AsyncLimiter(1, 60 / requests) if requests else None
+        self._tokens = AsyncLimiter(tokens * BURST_SECONDS / 60, BURST_SECONDS) if tokens else None
+        self._queue = asyncio.Lock()
+        self._over = 0.0
+        """Tokens that were taken and not used; below 0 those used and not taken."""
+
+    @asynccontextmanager
+    async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
+        """Wait for permission to send one request of about so many tokens."""
+        async with self._free.permit():
+            await self.take(tokens)
+            yield RequestSlot(self, tokens)
+
+    async def take(self, tokens: int) -> None:
+        """Wait until one request of so many tokens may go."""
+        if self._requests is None and self._tokens is None:
+            return
+        async with self._queue:
+            if self._tokens is not None:
+                needed = tokens - self._over
+                self._over = max(0.0, -needed)
+                # A request may be larger than the bucket: it is filled more than once.
+                while needed > 0:
+                    portion = min(needed, self._tokens.max_rate)
+                    await self._tokens.acquire(portion)
+                    needed -= portion
+            if self._requests is not None:
+                await self._requests.acquire()
+
+    def give_back(self, tokens: float) -> None:
+        """Tokens that were taken too much, or, below 0, too few."""
+        if self._tokens is not None:
+            self._over = min(self._over + tokens, self._tokens.max_rate * KEPT_SECONDS / BURST_SECONDS)
+
+
+_paces: dict[asyncio.AbstractEventLoop, dict[tuple[str, Limits], Pace]] = {}
+
+
+def pace_of(host: str, limits: Limits) -> Pace:
+    """The pace of a host in the running event loop; all with the same limits share it."""
+    loop = asyncio.get_running_loop()
+    if loop not in _paces:
+        for closed in [other for other in _paces if other.is_closed()]:
+            del _paces[closed]
+    paces = _paces.setdefault(loop, {})
+    return paces.setdefault((host, limits), Pace(limits))

@@ -1,17 +1,40 @@
-"""Specs of models, such as `openai:MODEL@URL`, `anthropic:MODEL` or `http://HOST`, and the model that each names."""
+"""Models by name: providers and specs, such as `openai:MODEL@URL`; identities, relatives, and what is pinned."""
 
 from __future__ import annotations
 
 import re
-from importlib import import_module
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.providers import PROVIDERS
 
-if TYPE_CHECKING:
-    from pytest_rageval.llm.chat_model import ChatModel
+
+class ProviderRow(NamedTuple):
+    """What is known of a provider before its module is loaded.
+
+    factory  `module:function` of this folder; function(KIND, REST, options) gives the ChatModel of a spec
+    forms    how a judge of this kind is written
+    hosts    whose owners publish dated or numbered models and leave each as it is
+    """
+
+    factory: str
+    forms: tuple[str, ...]
+    hosts: tuple[str, ...] = ()
+
+
+PROVIDERS: Mapping[str, ProviderRow] = {
+    "openai": ProviderRow(
+        "openai:openai_model",
+        ("openai:MODEL", "openai:MODEL@URL"),
+        ("api.openai.com", "api.mistral.ai", "generativelanguage.googleapis.com", "api.x.ai"),
+    ),
+    "http": ProviderRow("openai:openai_model", ("http://HOST",)),
+    "https": ProviderRow("openai:openai_model", ()),
+    "anthropic": ProviderRow("anthropic:anthropic_model", ("anthropic:MODEL",), ("api.anthropic.com",)),
+    "any-llm": ProviderRow("any_llm:any_llm_model", ("any-llm:PROVIDER/MODEL",)),
+}
+"""By the kind with which a spec begins."""
 
 _MODEL_AT_URL = re.compile(r"(?P<model>\S+?)(?:@(?P<url>https?:\S*))?")
 
@@ -24,16 +47,80 @@ def model_and_url(kind: str, spelling: str) -> tuple[str, str | None]:
     return parts["model"], parts["url"]
 
 
-def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
-    """The model that a spec names, `KIND:REST` as the kind's provider reads it. SettingsError where it names none.
+_CHAT_PATHS = re.compile(r"/(?:chat/completions|messages|chat|embeddings)$")
+_FLOATING = re.compile(r"(?:^|[-_:/.@])(?:latest|stable|current|default|auto|chatgpt)(?:$|[-_:/.@])")
+_NUMBERED = re.compile(
+    r"(?<!\d)20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])(?!\d)"  # a day: 2024-08-06, 20250514
+    r"|[-_@](?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])(?!\d)"  # month and day: gpt-4-0613, -preview-05-20
+    r"|-2\d(?:0[1-9]|1[0-2])(?!\d)"  # year and month: mistral-large-2411
+    r"|-00\d$"  # a revision: gemini-1.5-pro-002
+)
+_PROVIDERS_THAT_KEEP = frozenset(
+    {"openai", "anthropic", "mistral", "gemini", "xai", "bedrock", "vertexai", "vertexaianthropic"}
+)
+"""Providers that keep their models so, by any-llm's names."""
 
-    The URL in a spec comes before that of the options. A spec without a kind is a model at their URL.
+
+def model_identity(api: str, model: str, url: str, server_name: str | None = None) -> str:
+    """API, model and server as one name: two judges that have it in common are the same judge.
+
+    The server is the host and path of its address, without credentials and query; or the name that the user gives it,
+    so that one model behind several addresses is one judge.
     """
-    kind, colon, rest = spec.partition(":")
-    if not colon or kind not in PROVIDERS:
-        if options.base_url is None:
-            raise SettingsError("no server; write it as openai:MODEL or openai:MODEL@URL")
-        kind, rest = "openai", spec
-    module, _, function = PROVIDERS[kind].factory.partition(":")
-    model: ChatModel = getattr(import_module(f"pytest_rageval.llm.providers.{module}"), function)(kind, rest, options)
-    return model
+    parts = urlsplit(url)
+    server = server_name or parts.netloc.rpartition("@")[2].lower() + _CHAT_PATHS.sub("", parts.path)
+    return f"{api}:{model}@{server}"
+
+
+def same_model(one: str, other: str) -> bool:
+    """Whether two names mean the same model, as far as names can tell: without provider, address, date and ending."""
+    return bool(_bare(one)) and _bare(one) == _bare(other)
+
+
+_ADDRESS = re.compile(r"@https?://.*$")
+_PROVIDER = re.compile(r"^(?:openai|anthropic|ollama|deepeval|azure|bedrock|google|vertex_ai|mistral|local):")
+_ENDINGS = re.compile(r"[-_@:](?:latest|20\d\d-?\d\d-?\d\d|v\d+:\d+)$|\.gguf$")
+
+
+def _bare(model: str) -> str:
+    name = _ADDRESS.sub("", model.strip().lower())
+    name = _PROVIDER.sub("", name).rpartition("/")[2]
+    name = name.removeprefix("anthropic.").removeprefix("models/")
+    while (shorter := _ENDINGS.sub("", name)) != name:
+        name = shorter
+    return name.replace(":", "-").replace("_", "-")
+
+
+_FAMILIES = (
+    "chatgpt", "gpt", "claude", "gemini", "gemma", "llama", "qwen", "mistral", "mixtral", "ministral", "deepseek",
+    "grok", "command", "phi", "exaone", "solar", "glm", "kimi",
+)  # fmt: skip
+_RELATIVES = {"chatgpt": "gpt", "mixtral": "mistral", "ministral": "mistral"}
+_REASONERS = re.compile(r"o\d(?:-|$)")
+
+
+def model_family(model: str) -> str | None:
+    """The family of models that a name belongs to, such as `gpt` or `llama`; None where none is known."""
+    name = _bare(model)
+    if _REASONERS.match(name):
+        return "gpt"
+    family = next((family for family in _FAMILIES if re.match(rf"(?:meta-)?{family}(?![a-z])", name)), None)
+    return _RELATIVES.get(family, family) if family else None
+
+
+def is_pinned(model: str, url: str) -> bool:
+    """Whether the name means the same model for ever at this address.
+
+    Yes, where it holds a date (`gpt-4o-2024-08-06`) or a revision (`gemini-1.5-pro-002`) and the provider is known to
+    keep what it published so. No for `latest` and the like, for other names, and for every other server: whoever runs
+    it may put another model, or another quantisation, behind the same tag, file or deployment.
+    """
+    name = model.strip().lower()
+    address = urlsplit(url)
+    host = address.hostname or ""
+    is_kept = (
+        host in _PROVIDERS_THAT_KEEP
+        if address.scheme == "any-llm"
+        else any(host == keeper or host.endswith(f".{keeper}") for row in PROVIDERS.values() for keeper in row.hosts)
+    )
+    return is_kept and not _FLOATING.search(name) and _NUMBERED.search(name) is not None

@@ -14,31 +14,19 @@ from typing import NamedTuple
 from pytest_rageval.model import Json
 from pytest_rageval.text import excerpt
 
-_STATUS_OF_CODE: Mapping[str, int] = {
-    "insufficient_quota": 402,
-    "billing_hard_limit_reached": 402,
-    "billing_not_active": 402,
-    "insufficient_balance": 402,
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "model_not_found": 404,
-    "rate_limit_exceeded": 429,
-    "rate_limit_error": 429,
-    "too_many_requests": 429,
-    "resource_exhausted": 429,
-    "api_error": 500,
-    "server_error": 500,
-    "internal_error": 500,
-    "internal_server_error": 500,
-    "service_unavailable": 503,
-    "unavailable": 503,
-    "timeout_error": 504,
-    "deadline_exceeded": 504,
-    "overloaded_error": 529,
+_CODES = {
+    402: "insufficient_quota billing_hard_limit_reached billing_not_active insufficient_balance",
+    400: "invalid_request_error",
+    401: "authentication_error invalid_api_key",
+    403: "permission_error",
+    404: "not_found_error model_not_found",
+    429: "rate_limit_exceeded rate_limit_error too_many_requests resource_exhausted",
+    500: "api_error server_error internal_error internal_server_error",
+    503: "service_unavailable unavailable",
+    504: "timeout_error deadline_exceeded",
+    529: "overloaded_error",
 }
+_STATUS_OF_CODE = {code: status for status, codes in _CODES.items() for code in codes.split()}
 _SPENT = 402
 """Money is used up: waiting does not help, whatever status it comes with."""
 

@@ -301,22 +301,13 @@ def _missing(matching: Matching) -> NotApplicable:
 
 def _count_matched(matching: Matching, k: int) -> int:
     """How many golds the top k chunks match."""
-    count = 0
-    for rank, so_far in matching.fresh:
-        if rank > k:
-            break
-        count = so_far
-    return count
+    counts = [so_far for rank, so_far in matching.fresh if rank <= k]
+    return counts[-1] if counts else 0
 
 
 def _relevant(matching: Matching, k: int) -> int:
     """How many of the top k ranks bring a gold for the first time."""
-    relevant = 0
-    for rank, _ in matching.fresh:
-        if rank > k:
-            break
-        relevant += 1
-    return relevant
+    return len([rank for rank, _ in matching.fresh if rank <= k])
 
 
 def _discount(rank: int) -> float:
@@ -331,10 +322,9 @@ _DISCOUNTS = (0.0, *map(_discount, range(1, _PREPARED)))
 @lru_cache(maxsize=1024)
 def _ideal_gain(relevant: int) -> float:
     gain = 0.0
+    # One by one as above, so that the best ranking has exactly 1; sum() adds otherwise since 3.12.
     for rank in range(1, relevant + 1):
-        gain += _discount(
-            rank
-        )  # one by one as above, so that the best ranking has exactly 1; sum() adds otherwise since 3.12
+        gain += _discount(rank)
     return gain
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.builtin import builtin_metrics
-from pytest_rageval.metrics.ontology import Validator
+from pytest_rageval.metrics.ontology.claims import Validator
 from pytest_rageval.metrics.registry import Measure, Registry
 from pytest_rageval.model import (
     Anchor,

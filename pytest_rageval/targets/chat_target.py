@@ -13,11 +13,11 @@ from typing import Literal
 from pytest_rageval.errors import ModelFailure, TargetError
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.masking import public_url
-from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, Wire, misfit, reply_from
+from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, Wire, misfit, read_by
 from pytest_rageval.llm.credentials import KeySource, target_key, unneeded_key
 from pytest_rageval.llm.endpoint import Endpoint
-from pytest_rageval.llm.providers.ollama import OLLAMA_URL, OllamaWire
-from pytest_rageval.llm.providers.openai import OPENAI_URL, OpenAiWire
+from pytest_rageval.llm.ollama import OLLAMA_URL, OllamaWire
+from pytest_rageval.llm.openai import OPENAI_URL, OpenAiWire
 from pytest_rageval.model import Answer, AskRequest, Json
 from pytest_rageval.targets.native_contract import Wrong, free
 from pytest_rageval.targets.target import USUAL, Connection
@@ -59,7 +59,7 @@ class ChatTarget:
         question = Question(self._model, messages_of(request), parameters=_parameters(request))
         try:
             data, _ = await self._endpoint.ask(self._wire.body(question))
-            reply = reply_from(self._wire, data, self._endpoint.where)
+            reply = read_by(self._wire.read, data, self._endpoint.where)
         except ModelFailure as failure:
             raise TargetError(failure.kind, str(failure), status=failure.status) from None
         if reply.text is None and not _is_withheld(reply) and reply.ending != "tool_calls":

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from pytest_rageval.io.atomic import write_json
 
@@ -23,20 +25,19 @@ class KeptCalibration:
     """How far a judge agreed with people in a metric, when that was last measured.
 
     answers    labelled answers that both scored
-    agreement  share of them on the same side of the gate; with `low` and `high` of its 95 % interval, and kappa
+    agreement  share of them on the same side of the gate; with its 95 % interval, and kappa
     """
 
     metric: str
-    day: str
+    calibrated: datetime
     labels: str
     gate: str
     answers: int
     prompt_versions: tuple[str, ...]
     verdict: str
     agreement: float
-    low: float
-    high: float
-    kappa: float | None
+    interval: tuple[float, float]
+    cohens_kappa: float | None
 
 
 def keep_calibration(reports: Path, identity: str, labels: str, calibration: Calibration) -> None:
@@ -44,48 +45,34 @@ def keep_calibration(reports: Path, identity: str, labels: str, calibration: Cal
 
     They hold no texts. Without an answer that both scored, nothing is kept.
     """
-    agreement = calibration.confusion.agreement
+    agreement, kappa = calibration.confusion.agreement, calibration.confusion.kappa
     if agreement is None or agreement.interval is None:
         return
-    kappa = calibration.confusion.kappa
-    record = {
-        "calibrated": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "labels": labels, "gate": str(calibration.gate),
-        "answers": len(calibration.cases), "prompt_versions": list(calibration.prompt_versions),
-        "verdict": calibration.verdict, "agreement": agreement.value, "interval": list(agreement.interval),
-        "cohens_kappa": None if kappa is None else kappa.value,
-    }  # fmt: skip
+    kept = KeptCalibration(
+        calibration.metric, datetime.now(UTC).replace(microsecond=0), labels, str(calibration.gate),
+        len(calibration.cases), calibration.prompt_versions, calibration.verdict, agreement.value, agreement.interval,
+        None if kappa is None else kappa.value,
+    )  # fmt: skip
     path = reports / CALIBRATIONS
     content = _read(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, {**content, identity: {**_mapping(content.get(identity)), calibration.metric: record}})
+    record = asdict(kept) | {"calibrated": kept.calibrated.isoformat()}
+    write_json(path, {**content, identity: {**_mapping(content.get(identity)), kept.metric: record}})
 
 
 def kept_calibrations(reports: Path, judge: Mapping[str, Any] | None) -> tuple[KeptCalibration, ...]:
     """Those of the judge that a run's config.json names, by metric; none where it was never calibrated here."""
-    identity = judge_identity(judge)
-    records = _mapping(_read(reports / CALIBRATIONS).get(identity or ""))
-    kept = (_kept(metric, record) for metric, record in sorted(records.items()))
-    return tuple(calibration for calibration in kept if calibration is not None)
+    records = _mapping(_read(reports / CALIBRATIONS).get(judge_identity(judge) or ""))
+    try:
+        return TypeAdapter(tuple[KeptCalibration, ...]).validate_python([records[metric] for metric in sorted(records)])
+    except ValidationError:  # changed by hand into something else: it can be made again
+        return ()
 
 
 def judge_identity(judge: Mapping[str, Any] | None) -> str | None:
     """What a judge is known by, its server included, as config.json describes it; None of none, or of a fixture's."""
     identity = (judge or {}).get("identity") or (judge or {}).get("model")
     return identity if isinstance(identity, str) else None
-
-
-def _kept(metric: str, record: Any) -> KeptCalibration | None:
-    """None where the file was changed by hand into something else: it can be made again."""
-    try:
-        low, high = record["interval"]
-        kappa = record["cohens_kappa"]
-        return KeptCalibration(
-            metric, str(record["calibrated"])[:10], str(record["labels"]), str(record["gate"]), int(record["answers"]),
-            tuple(map(str, record["prompt_versions"])), str(record["verdict"]), float(record["agreement"]),
-            float(low), float(high), None if kappa is None else float(kappa),
-        )  # fmt: skip
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def _read(path: Path) -> dict[str, Any]:

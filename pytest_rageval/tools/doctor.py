@@ -37,7 +37,7 @@ from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.matching.places import match
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.ontology import load_validator
+from pytest_rageval.metrics.ontology.rates import load_validator
 from pytest_rageval.model import Answer, Chunk, EvalCase
 from pytest_rageval.plan import make_plan
 from pytest_rageval.prepare import make_target

@@ -25,7 +25,7 @@ from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.canaries import Verdict, keep_check, try_canaries
 from pytest_rageval.judges.judge import Judge, identity_of, served_model
 from pytest_rageval.judges.judge_spec import judge_endpoint
-from pytest_rageval.llm.prices import Budget
+from pytest_rageval.llm.endpoint_options import Budget
 from pytest_rageval.model import Judgement, Observation, Rubric
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Line

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pytest_rageval.cases.drafts import ENDING, draft_id
+from pytest_rageval.cases.drafts import ENDING, add_drafts, draft_id
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.config.tables import Gates
 from pytest_rageval.engine import Evaluation, Observed, Unobserved, evaluation, said_of
-from pytest_rageval.errors import JudgeError, RagevalError, SettingsError, TargetError
+from pytest_rageval.errors import JudgeError, RagevalError, SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache, project_cache
 from pytest_rageval.judges.judge import Judge, can_judge
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
+from pytest_rageval.prefetch import LoopBlockedError
 from pytest_rageval.prepare import Prepared, prepare
-from pytest_rageval.tools.sweep.bench import Asking, ask_without_trace
+from pytest_rageval.tools.sweep.bench import NOT_TUNED, Asking, ask_without_trace
 from pytest_rageval.tools.sweep.grid import FIELDS, NEVER_SWEPT, Point, parse_value
-
-T = TypeVar("T")
 
 DIMENSIONS = ("faithfulness", "citation_accuracy", "abstention_quality", "synthesis", "relevance")
 """What the composite is made of."""
-RETRIEVAL_ALONE = {"retrieval_only": True, "gates": Gates(), "gate": (), "regression": (), "tolerated": (),
-                   "enabled": None}  # fmt: skip
-"""For a look at what is retrieved: the project's gates would have the system asked for more chunks than k."""
+SETTABLE = (*FIELDS, "min_score", "chunk_max_tokens", "chunk_overlap")
+"""Parameters that completion offers."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +54,7 @@ class Session:
         self.parameters: dict[str, Json] = {}
         self._files, self._options = files, options
         self._before: dict[str, Json] = {}
-        self._last: tuple[str, Observation] | None = None
+        self._last: EvalCase | None = None
         self._judge: Judge | None = None
         self._cache: SqliteCache | None = None
         self._asking = Asking.of(self._prepared())
@@ -76,7 +70,10 @@ class Session:
     @property
     def settings(self) -> dict[str, Json]:
         """k and all that goes out with a question, as they are now."""
-        settings = self._settings(self.parameters)
+        return self._sent(self.parameters)
+
+    def _sent(self, parameters: Mapping[str, Json]) -> dict[str, Json]:
+        settings = self._settings(parameters)
         return {"k": settings.k, **settings.ask_params}
 
     def set(self, name: str, written: str) -> None:
@@ -100,14 +97,12 @@ class Session:
 
     def query(self, question: str) -> Observation:
         """What a question of one's own retrieves."""
-        observation = self._observed(EvalCase("query", question, source=Source("", 0)))
-        self._last = (question, observation)
-        return observation
+        return self.evaluated(EvalCase("query", question, source=Source("", 0)))
 
     def evaluated(self, case: EvalCase) -> Observation:
         """What a case retrieves, matched to its gold."""
-        observation = self._observed(case)
-        self._last = (case.question, observation)
+        observation = self.answered(case)
+        self._last = case
         return observation
 
     def diff(self) -> RetrievalDiff:
@@ -116,10 +111,8 @@ class Session:
             raise SettingsError("diff: nothing was asked yet; write a question first")
         if self._before == self.parameters:
             raise SettingsError("diff: no setting was changed; change one first, as in set k 10")
-        question, case = self._last[0], self._last[1].case
-        before, after = self._observed(case, self._before), self._observed(case)
-        settings = self._settings(self._before)
-        return RetrievalDiff(question, before, after, {"k": settings.k, **settings.ask_params}, self.settings)
+        before, after = self.answered(self._last, self._before), self.answered(self._last)
+        return RetrievalDiff(self._last.question, before, after, self._sent(self._before), self.settings)
 
     def save(self) -> tuple[Path, str]:
         """Keep the last question as a draft; returns the file and the draft's id."""
@@ -128,8 +121,16 @@ class Session:
         if self.project.settings.redact:
             raise SettingsError("save: redact keeps questions out of all files")
         case_file = self._files[0] if self._files else self.project.root / "evalcases" / "cases.jsonl"
-        path = _drafts_beside(case_file)
-        return path, _save_draft(path, self._last[0])
+        path = case_file.with_name(case_file.name.removesuffix(case_file.suffix) + ENDING)
+        question = self._last.question
+        new_id = draft_id(question)
+        try:
+            is_new = add_drafts(path, [{"id": new_id, "question": question, "tags": ["draft"]}])
+        except OSError as error:
+            raise SettingsError(f"{path} cannot be written: {error.strerror}") from None
+        if not is_new:
+            raise SettingsError(f"{path}: this question is there already, as {new_id}")
+        return path, new_id
 
     def case(self, reference: str) -> EvalCase:
         """The case with this id, key or position from 0 on."""
@@ -140,16 +141,19 @@ class Session:
             return named[0]
         if named:
             raise SettingsError(
-                f"{reference!r} is the id of {len(named)} cases; write one of {', '.join(_keys(named))}"
+                f"{reference!r} is the id of {len(named)} cases; write one of {', '.join(case.key for case in named)}"
             )
         last = f"; cases are numbered 0 to {len(self.cases) - 1}" if self.cases else "; there are no cases"
         raise SettingsError(
             f"there is no case {reference!r}{did_you_mean(reference, [c.id for c in self.cases], last)}"
         )
 
-    def answered(self, case: EvalCase) -> Observation:
-        """What a case comes to with its answer, before anybody judges it."""
-        return self._observed(case)
+    def answered(self, case: EvalCase, parameters: Mapping[str, Json] | None = None) -> Observation:
+        """What a case comes to with its answer, under these parameters or those that are set."""
+        observed = self._ask(self._prepared(parameters), [case])[case.key]
+        if isinstance(observed, Unobserved):
+            raise SettingsError(f"{observed.problem.kind}: {observed.problem.message}")
+        return observed
 
     def judged(self, observation: Observation) -> Observation:
         """The observation with the judgements of its answer: the five dimensions, in one call where the judge can."""
@@ -158,9 +162,13 @@ class Session:
         plan = self._prepared(is_retrieval=False, enabled=names).plan
         judging = said_of(judge, observation.case, observation.answer, plan)
         try:
-            return replace(observation, judgements=self._wait(judging))
+            return replace(observation, judgements=self._asking.loop.run(judging))
         except JudgeError as error:
             raise SettingsError(f"judge {judge.model}: {error.kind}: {plan.mask.message(str(error))}") from None
+        except (RagevalError, LoopBlockedError):
+            raise
+        except Exception as error:  # noqa: BLE001  a judge of the project's own may raise anything
+            raise SettingsError(f"{type(error).__name__}: {error}") from None
 
     def report(self) -> list[Evaluation]:
         """Every case asked now and gated as a run without a judge is."""
@@ -189,16 +197,9 @@ class Session:
         enabled: tuple[str, ...] | None = None,
     ) -> Prepared:  # fmt: skip
         settings = self._settings(self.parameters if parameters is None else parameters)
-        alone = {**RETRIEVAL_ALONE, "retrieval_only": is_retrieval, "enabled": enabled}
+        alone = {**NOT_TUNED, "retrieval_only": is_retrieval, "enabled": enabled}
         update = {"retrieval_only": True} if gated else alone
         return prepare(self.project._replace(settings=settings.model_copy(update=update)))
-
-    def _observed(self, case: EvalCase, parameters: Mapping[str, Json] | None = None) -> Observation:
-        prepared = self._prepared(parameters)
-        observed = self._ask(prepared, [case])[case.key]
-        if isinstance(observed, Unobserved):
-            raise SettingsError(f"{observed.problem.kind}: {observed.problem.message}")
-        return observed
 
     def _ask(self, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
         try:
@@ -216,54 +217,3 @@ class Session:
             self._cache = project_cache(settings, self.project.judge_cache_file)
             self._judge = CachedJudge(prepared.judge, self._cache, settings.judge_cache, prepared.mask)
         return self._judge
-
-    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        future: Future[T] = Future()
-        self._asking.loop.start([_hand_over(coroutine, future)])
-        try:
-            return self._asking.loop.wait(future)
-        except KeyboardInterrupt:
-            self._asking.loop.cancel()
-            raise
-
-
-async def _hand_over(coroutine: Coroutine[Any, Any, T], future: Future[T]) -> None:
-    try:
-        future.set_result(await coroutine)
-    except (RagevalError, JudgeError, TargetError) as error:
-        future.set_exception(error)
-    except Exception as error:  # noqa: BLE001  a judge of the project's own: unseen, it would hang whoever waits
-        future.set_exception(SettingsError(f"{type(error).__name__}: {error}"))
-
-
-def _keys(cases: Sequence[EvalCase]) -> list[str]:
-    return [case.key for case in cases]
-
-
-SETTABLE = (*FIELDS, "min_score", "chunk_max_tokens", "chunk_overlap")
-"""Parameters that completion offers."""
-
-
-def _drafts_beside(case_file: Path) -> Path:
-    """The file of the drafts that belong to a case file."""
-    return case_file.with_name(case_file.name.removesuffix(case_file.suffix) + ENDING)
-
-
-def _save_draft(path: Path, question: str) -> str:
-    """Append a question as a draft; returns its id. SettingsError where it is there already, or cannot be written."""
-    new_id = draft_id(question)
-    record = {"id": new_id, "question": question, "tags": ["draft"]}
-    try:
-        before = path.read_bytes() if path.exists() else b""
-        if json.dumps(new_id).encode() in before:
-            raise SettingsError(f"{path}: this question is there already, as {new_id}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        try:
-            os.write(descriptor, line if not before or before.endswith(b"\n") else b"\n" + line)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be written: {error.strerror}") from None
-    return new_id

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.cases.discovery import find_case_files
-from pytest_rageval.cases.note_folder import section_lines
+from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
 from pytest_rageval.config.files import case_globs, has_table
 from pytest_rageval.config.toml_text import toml_value
 from pytest_rageval.errors import SettingsError
@@ -131,8 +131,9 @@ def as_lines(cases: list[dict[str, Any]]) -> str:
 
 def _about(notes: Path) -> Iterator[dict[str, Any]]:
     number = 0
-    for path in sorted(notes.rglob("*.md"))[:LOOKED_AT]:
-        heading_path = _deepest_early(path)
+    folder = NoteFolder(notes)
+    for rel_path in [rel_path for rel_path in folder.rel_paths if rel_path.endswith(".md")][:LOOKED_AT]:
+        heading_path = _deepest_early(folder.sections(rel_path) or ())
         if not heading_path or number == FROM_NOTES:
             continue
         number += 1
@@ -141,18 +142,14 @@ def _about(notes: Path) -> Iterator[dict[str, Any]]:
         yield {
             "id": f"note-{number}",
             "question": f"What is there to know about {title}?",
-            "gold_supports": [{"rel_path": path.relative_to(notes).as_posix(), "heading_path": heading_path}],
+            "gold_supports": [{"rel_path": rel_path, "heading_path": heading_path}],
         }
 
 
-def _deepest_early(path: Path) -> str:
+def _deepest_early(sections: Iterable[NoteSection]) -> str:
     """Return the path of the last of a note's first headings before one of the same level: it has a text of its own."""
     deepest = ""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
-    for heading_path, _, _ in section_lines(text):
+    for heading_path, _, _ in sections:
         if heading_path and deepest and not heading_path.startswith(f"{deepest} > "):
             break
         deepest = heading_path or deepest

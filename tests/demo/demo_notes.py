@@ -1,12 +1,19 @@
-"""Small corpora of a test's own, and questions to the demo over its ASGI app."""
+"""Small corpora of a test's own, and questions to the demo over its ASGI app or served by a process of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+from processes import running
 
 from pytest_rageval.demo.app import AsgiApp, create_app
 
@@ -50,3 +57,16 @@ def ask(question: str, *, app: AsgiApp = SHIPPED, **parameters: Any) -> dict[str
 def chunks(answer: dict[str, Any]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = answer["debug"]["retrieved_chunks"]
     return found
+
+
+@contextmanager
+def a_server(*arguments: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """`rageval demo serve`, the line that it greets with, and its URL."""
+    main = [sys.executable, "-c", "from pytest_rageval.cli.main import main; main()", "demo", "serve", "--port", "0"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with running([*main, *arguments], **pipes, env={**os.environ, **environment}) as process:
+        assert process.stdout is not None
+        greeting = process.stdout.readline()
+        address = re.search(r"http://[^\s,]+", greeting)
+        assert address is not None
+        yield process, greeting, address[0]

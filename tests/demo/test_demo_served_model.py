@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
 import pytest
+from demo_notes import a_server
 from judge_server import JudgeServer
-from processes import PATIENCE_S, running
+from processes import PATIENCE_S
 from project import rageval
 
 DRIFT = "By how many micrometres does the imaging plane sink during a two-photon session?"
-COMMAND = [sys.executable, "-c", "from pytest_rageval.cli.main import main; main()", "demo", "serve", "--port", "0"]
 
 
 @pytest.fixture(autouse=True)
@@ -27,15 +22,6 @@ def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RAGEVAL_JUDGE_TOKEN"):
         monkeypatch.delenv(variable, raising=False)
-
-
-@contextmanager
-def a_served_demo(spec: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`rageval demo serve --llm SPEC` and the line that it greets with."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with running([*COMMAND, "--llm", spec], **pipes, env={**os.environ, **environment}) as process:
-        assert process.stdout is not None
-        yield process, process.stdout.readline()
 
 
 def refused(spec: str, environment: Mapping[str, str]) -> str:
@@ -50,10 +36,9 @@ def test_a_served_demo_asks_its_model_with_the_key_of_the_environment():
     key = "sk-of-the-environment"
     with (
         JudgeServer("It sinks [1].", key=key, models=("writer-7b",)) as model,
-        a_served_demo(model.url, RAGEVAL_JUDGE_TOKEN=key) as (process, greeting),
+        a_server("--llm", model.url, RAGEVAL_JUDGE_TOKEN=key) as (process, greeting, url),
     ):
         assert ", answers by writer-7b (Ctrl-C ends)" in greeting
-        url = re.findall(r"http://[^\s,]+", greeting)[0]
         response = httpx.post(f"{url}/api/v1/ask?debug=true", json={"question": DRIFT}, timeout=PATIENCE_S)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=PATIENCE_S)
@@ -67,10 +52,9 @@ def test_a_served_demo_asks_its_model_with_the_key_of_the_environment():
 def test_ctrl_c_ends_a_served_demo_quietly_while_its_model_thinks():
     with (
         JudgeServer("Never.") as model,
-        a_served_demo(f"openai:writer-7b@{model.url}") as (process, greeting),
+        a_server("--llm", f"openai:writer-7b@{model.url}") as (process, _, url),
     ):
         model.delay = 60
-        url = re.findall(r"http://[^\s,]+", greeting)[0]
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{url}/api/v1/ask", json={"question": DRIFT}, timeout=1)
         process.send_signal(signal.SIGINT)

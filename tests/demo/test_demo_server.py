@@ -6,37 +6,22 @@ import json
 import re
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-from processes import PATIENCE_S, running
+from demo_notes import a_server
+from processes import PATIENCE_S
 from project import rageval
 
 pytestmark = pytest.mark.child_process
-
-COMMAND = [sys.executable, "-c", "from pytest_rageval.cli.main import main; main()", "demo", "serve"]
-
-
-@contextmanager
-def a_server() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The served demo and its URL."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with running([*COMMAND, "--port", "0"], **pipes) as process:
-        assert process.stdout is not None
-        address = re.search(r"http://\S+", process.stdout.readline())
-        assert address is not None
-        yield process, address[0]
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """A server that all tests share which leave it running."""
-    with a_server() as (_, address):
+    with a_server() as (_, _, address):
         yield address
 
 
@@ -118,7 +103,7 @@ def test_a_head_request_gets_no_body(url: str):
 
 
 def test_ctrl_c_ends_it_quietly_even_with_a_client_connected():
-    with a_server() as (process, address), httpx.Client(base_url=address, timeout=PATIENCE_S) as client:
+    with a_server() as (process, _, address), httpx.Client(base_url=address, timeout=PATIENCE_S) as client:
         assert client.get("/api/v1/health").json()["index"] == "not built yet"
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=PATIENCE_S)

@@ -119,25 +119,6 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pyte
 # ── headers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("headers", "said"),
-    [
-        (b"x: 1\r\n" * 300, "the reply has more than 200 header fields, or 65,536 bytes of them"),
-        (
-            b"".join(b"x%d: 1\r\n" % n for n in range(3000)),
-            "the reply has more than 200 header fields, or 65,536 bytes of them",
-        ),
-        (b"x: " + b"y" * 70_000 + b"\r\n", "the reply has more than 200 header fields, or 65,536 bytes of them"),
-        (b"x: " + b"y" * 2_000_000 + b"\r\n", "the reply has more than 200 header fields, or 65,536 bytes of them"),
-    ],
-)
-def test_headers_are_bounded(headers: bytes, said: str):
-    with FaultServer(sends_raw(b"HTTP/1.1 200 OK\r\n" + headers + b"content-length: 0\r\n\r\n")) as server:
-        failure = failure_of(server.url)
-    assert failure.kind == "too_large"
-    assert said in str(failure)
-
-
 def test_of_several_waits_the_longest_counts():
     several = b"HTTP/1.1 429 Later\r\nretry-after: 0\r\nretry-after: 0.4\r\nretry-after: soon\r\n\r\n"
     with FaultServer(sends_raw(several), gives(YES)) as server:

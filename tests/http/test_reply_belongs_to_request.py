@@ -166,9 +166,7 @@ class Desk:
         manner, answer = MANNERS[name], f"answer-{number}"
         exchange = self.exchanges[answer] = Exchange()
         client.timeout = 0.05 if manner.expects == "time-out" else 20.0
-        asking = asyncio.create_task(
-            client.request(manner.method, f"{url}/{list(MANNERS).index(name)}/{answer}", headers={"x": "y"})
-        )
+        asking = asyncio.create_task(client.request(manner.method, f"{url}/{list(MANNERS).index(name)}/{answer}"))
         if manner.expects in ("cancelled", "time-out"):
             if manner.expects == "cancelled":
                 await reached(exchange.asked)

@@ -12,11 +12,10 @@ from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.model_judge import ModelJudge
 from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.llm.anthropic import AnthropicWire
 from pytest_rageval.llm.chat_model import ChatModel
-from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.prices import Tariff
-from pytest_rageval.llm.providers.anthropic import AnthropicWire
-from pytest_rageval.llm.providers.openai import OpenAiWire
+from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff
+from pytest_rageval.llm.openai import OpenAiWire
 from pytest_rageval.model import Judgement, JudgeRequest
 
 GOOD = {"reasoning": "all is there", "supported_claims": ["it boils"], "unsupported_claims": [], "score": 4}

@@ -14,9 +14,8 @@ from refused_judges import problem_of
 
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.judge import Judge, described_judge, identity_of
-from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.model_identity import is_pinned
-from pytest_rageval.llm.prices import Tariff
+from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff
+from pytest_rageval.llm.model_spec import is_pinned
 
 needs_any_llm = pytest.mark.skipif(importlib.util.find_spec("any_llm") is None, reason="any-llm-sdk is not installed")
 needs_none = pytest.mark.skipif(importlib.util.find_spec("any_llm") is not None, reason="any-llm-sdk is installed")

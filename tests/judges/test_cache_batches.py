@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from counting_judge import Counting, a_request
 
-from pytest_rageval.judges.cache.cache_key import KeyParts, cache_key
+from pytest_rageval.judges.cache.cache_key import KeyParts, key_parts
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.model import Judgement, JudgeRequest
@@ -38,7 +38,7 @@ def batches(tmp_path: Path) -> Iterator[Batches]:
 def test_judgements_of_one_moment_are_kept_together_before_any_of_them_is_handed_out(batches: Batches):
     async def kept(judge: CachedJudge, request: JudgeRequest) -> bool:
         await judge.judge(request)
-        return batches.get(cache_key(request, "counting/1")) is not None
+        return batches.get(key_parts(request, "counting/1").key) is not None
 
     async def judge_all() -> list[bool]:
         judge = CachedJudge(Counting(), batches)
@@ -78,5 +78,5 @@ def test_whenever_cases_are_cancelled_what_was_judged_is_kept(batches: Batches):
         judge = Noting()
         cancelled = asyncio.run(cancelled_after(turns, judge))
         endings.add((len(judge.judged), cancelled))
-        assert all(batches.get(cache_key(request, "counting/1")) for request in judge.judged), turns
+        assert all(batches.get(key_parts(request, "counting/1").key) for request in judge.judged), turns
     assert endings == {(0, 3), (3, 3), (3, 0)}, "before they were judged, before they were written, and after"

@@ -11,7 +11,7 @@ import pytest
 from counting_judge import Counting, Remembering, a_judgement, a_request, ask
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.cache.cache_key import cache_key
+from pytest_rageval.judges.cache.cache_key import key_parts
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import Judge
@@ -24,11 +24,6 @@ def cache(tmp_path) -> Iterator[SqliteCache]:
     """The one cache of this test."""
     with closing(SqliteCache(tmp_path / "cache.sqlite")) as cache:
         yield cache
-
-
-@pytest.fixture
-def cache_notes(cache) -> Callable[[], list[str]]:
-    return lambda: list(cache.notes)
 
 
 @pytest.fixture
@@ -148,7 +143,7 @@ def test_a_miss_in_replay_is_an_error_that_names_the_parts_of_the_key(a_cached, 
     assert (caught.value.kind, counting.asked) == ("cache_miss", 0)
     (problem,) = caught.value.problems
     for part in ("question 'Why is the sky ", "…'", "rubric groundedness", "model counting/1", "prompt_version 1+abc",
-                 "trial 0", "answer ", "contexts ", cache_key(request, "counting/1")[:12], "'use'"):  # fmt: skip
+                 "trial 0", "answer ", "contexts ", key_parts(request, "counting/1").key[:12], "'use'"):  # fmt: skip
         assert part in problem
     assert "\n" not in problem
     assert "\x1b" not in problem
@@ -290,7 +285,7 @@ def test_what_cannot_pass_for_a_judgement_is_an_error_and_not_kept(a_cached, sai
 
 
 def test_an_entry_of_a_foreign_cache_that_is_no_judgement_is_judged_again():
-    cache = Remembering({cache_key(a_request(), "counting/1"): "4 of 5"})
+    cache = Remembering({key_parts(a_request(), "counting/1").key: "4 of 5"})
     (said,) = ask(CachedJudge(Counting(), cache), a_request())
     assert not said.cached
     assert list(cache.values()) == [said]

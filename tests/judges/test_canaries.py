@@ -15,7 +15,7 @@ from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.model_judge import render
 from pytest_rageval.judges.plain_judge import StubJudge
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
-from pytest_rageval.llm.fencing import new_marker
+from pytest_rageval.llm.json_exchange import new_marker
 from pytest_rageval.model import Judgement, JudgeRequest
 
 

@@ -20,7 +20,7 @@ from pytest_rageval.judges.deepeval_judge import asked, strict
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.providers.openai import OpenAiWire
+from pytest_rageval.llm.openai import OpenAiWire
 from pytest_rageval.model import Judgement, JudgeRequest
 
 is_installed = find_spec("deepeval") is not None

@@ -10,13 +10,12 @@ import pytest
 from fault_server import status
 from judge_server import JudgeServer, by_words
 
-from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.embedding_judge import BATCH, STRANGERS, EmbeddingJudge
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.prices import Budget
 from pytest_rageval.model import Judgement, JudgeRequest
 
 QUICK = 0.01
@@ -239,8 +238,3 @@ def test_a_fault_is_a_typed_error(fault: Any, kind: str):
 def test_a_server_that_was_busy_is_asked_again():
     with JudgeServer(status(500), status(429), None) as server:
         assert judged(server, a_request())[0].scores["groundedness"] == pytest.approx(5.0)
-
-
-def test_a_budget_without_a_price_is_refused_before_anything():
-    with pytest.raises(SettingsError, match="the price of 'small' is not known"):
-        EmbeddingJudge("small", "http://localhost:1", EndpointOptions(budget=Budget(1.0)))

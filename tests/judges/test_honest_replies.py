@@ -10,12 +10,12 @@ import pytest
 from judge_server import JudgeServer
 from model_judges import a_judge, judged
 
-from pytest_rageval.judges.model_reply import read_reply
+from pytest_rageval.judges.model_judge import read_reply
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.llm.json_reply import UnreadableReply
-from pytest_rageval.llm.providers.anthropic import AnthropicWire
-from pytest_rageval.llm.providers.ollama import OllamaWire
-from pytest_rageval.llm.providers.openai import OpenAiWire
+from pytest_rageval.llm.anthropic import AnthropicWire
+from pytest_rageval.llm.json_exchange import UnreadableReply
+from pytest_rageval.llm.ollama import OllamaWire
+from pytest_rageval.llm.openai import OpenAiWire
 
 CORPUS = Path(__file__).parents[1] / "data" / "judge_replies" / "honest.jsonl"
 REPLIES = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]

@@ -6,7 +6,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,9 @@ import pytest
 from cache_files import A_JUDGEMENT, a_cache, a_filled, change, close_all, run, set_aside
 
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
+
+Spoil = Callable[[Path], object]
+"""Does something to a file."""
 
 
 @pytest.fixture
@@ -38,54 +41,43 @@ def _garbage(path: Path) -> None:
     path.write_bytes(b"this is no database, but somebody's notes\n" * 100)
 
 
-def _a_few_bytes(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:50])
-
-
-def _half(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def _header_only(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:4096])
-
-
 def _scribbled(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[4096:] = os.urandom(len(content) - 4096)
-    path.write_bytes(content)
+    path.write_bytes(path.read_bytes()[:4096] + os.urandom(path.stat().st_size - 4096))
 
 
-def _foreign(path: Path) -> None:
-    path.unlink()
-    change(path, "CREATE TABLE bookmarks (url TEXT)")
+def _cut(length: int) -> Spoil:
+    return lambda path: path.write_bytes(path.read_bytes()[:length])
 
 
-def _same_table_of_somebody_else(path: Path) -> None:
-    path.unlink()
-    change(path, "CREATE TABLE judgements (key TEXT, judgement TEXT)")
+def _of_others(*statements: str) -> Spoil:
+    def spoil(path: Path) -> None:
+        path.unlink()
+        for statement in statements:
+            change(path, statement)
+
+    return spoil
 
 
-def _older(path: Path) -> None:
-    path.unlink()
-    change(path, "CREATE TABLE judgements (key TEXT PRIMARY KEY, judgement TEXT NOT NULL) WITHOUT ROWID")
-    change(path, "PRAGMA application_id = 0x52414745")
-    change(path, "PRAGMA user_version = 1")
+_older = _of_others(
+    "CREATE TABLE judgements (key TEXT PRIMARY KEY, judgement TEXT NOT NULL) WITHOUT ROWID",
+    "PRAGMA application_id = 0x52414745",
+    "PRAGMA user_version = 1",
+)
+SPOILT: dict[str, Spoil] = {
+    "garbage": _garbage,
+    "a few bytes": _cut(50),
+    "a half": lambda path: _cut(path.stat().st_size // 2)(path),
+    "the header alone": _cut(4096),
+    "scribbled over": _scribbled,
+    "foreign": _of_others("CREATE TABLE bookmarks (url TEXT)"),
+    "the same table of somebody else": _of_others("CREATE TABLE judgements (key TEXT, judgement TEXT)"),
+    "older": _older,
+    "newer": lambda path: change(path, "PRAGMA user_version = 99"),
+    "without its table": lambda path: change(path, "DROP TABLE judgements"),
+}
 
 
-def _newer(path: Path) -> None:
-    change(path, "PRAGMA user_version = 99")
-
-
-def _without_table(path: Path) -> None:
-    change(path, "DROP TABLE judgements")
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [_garbage, _a_few_bytes, _half, _header_only, _scribbled, _foreign, _same_table_of_somebody_else, _older,
-     _newer, _without_table],
-)  # fmt: skip
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 def test_a_broken_or_foreign_file_is_set_aside_untouched_and_a_new_one_begun(path, spoil):
     a_filled(path)
     spoil(path)

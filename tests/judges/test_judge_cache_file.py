@@ -17,7 +17,7 @@ import pytest
 from cache_files import A_JUDGEMENT, a_cache, a_filled, change, close_all, rows, the_parts
 from processes import PATIENCE_S, rounds, running
 
-from pytest_rageval.judges.cache.cache_key import KeyParts
+from pytest_rageval.judges.cache.cache_key import PARTS
 from pytest_rageval.judges.cache.sqlite_cache import LARGEST, LOOKED_AT
 from pytest_rageval.judges.judge import JudgementCache
 from pytest_rageval.model import Judgement
@@ -113,7 +113,7 @@ def test_beside_a_judgement_stand_its_time_and_what_its_key_was_made_of(path):
     cache, parts = a_cache(path), the_parts("왜 " * 300, references=["x"])
     cache.put(parts.key, A_JUDGEMENT, parts)
     ((written, created, rubric, model),) = rows(path, "SELECT parts, created, rubric, model FROM judgements")
-    kept = KeyParts.read(json.loads(written))
+    kept = PARTS.read(json.loads(written))
     assert (kept, kept.key, kept.asked) == (parts, parts.key, ("왜 " * 300)[:200])
     assert (kept.sampling, kept.trial, kept.variables.keys()) == ({"temperature": 0}, 0, {"references"})
     assert (rubric, model) == ("groundedness", "m/1")

@@ -148,8 +148,8 @@ def test_blank_lines_crlf_and_a_byte_order_mark_do_no_harm():
         ),
         (a_line(created="2026-13-41T10:48:19Z"), "expected a time such as"),
         (a_line(created="2026-11-21T10:48:19Z\n"), "expected a time such as"),
-        (a_line(parts=[]), "parts: is not an object"),
-        (a_line(parts={}), "parts: 'answer' is missing"),
+        (a_line(parts=[]), "parts is a list, expected an object"),
+        (a_line(parts={}), "parts has no rubric (and 8 more)"),
     ],
 )
 def test_a_line_that_is_no_entry_is_refused_with_the_reason(line, problem):
@@ -159,13 +159,13 @@ def test_a_line_that_is_no_entry_is_refused_with_the_reason(line, problem):
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
-        ("rubric", None, "parts: rubric is None, expected a string"),
-        ("trial", True, "parts: trial is True, expected a whole number, 0 or more"),
-        ("trial", -1, "parts: trial is -1, expected a whole number, 0 or more"),
-        ("question", "why?", "parts: question is 'why?', expected 64 hex digits or null"),
-        ("variables", {"references": "x"}, "expected an object with 64 hex digits for each name"),
-        ("sampling", [], "parts: sampling is [], expected an object"),
-        ("asked", "x" * 201, "expected at most 200 characters, or null"),
+        ("rubric", None, "parts has no rubric"),
+        ("trial", True, "parts.trial is true, expected a whole number, 0 or more"),
+        ("trial", -1, "parts.trial is -1 (a number), expected a whole number, 0 or more"),
+        ("question", "why?", "parts.question is 'why?' (a string), expected 64 hex digits"),
+        ("variables", {"references": "x"}, "parts.variables.references is 'x' (a string), expected 64 hex digits"),
+        ("sampling", [], "parts.sampling is a list, expected an object"),
+        ("asked", "x" * 201, "expected at most 200 characters"),
         ("model", "m/2", "is not that of its parts"),
         ("prompt_version", "2", "is not that of its parts"),
         ("answer", "0" * 64, "is not that of its parts"),

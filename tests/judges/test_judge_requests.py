@@ -72,23 +72,9 @@ def test_where_the_system_returns_none_the_contexts_of_the_case_count():
     assert request.variables["contexts"] == [{"chunk_id": None, "text": "given"}]
 
 
-def test_groundedness_is_not_asked_without_any_context():
-    assert asked(a_case(), an_answer(chunks=None)) == {"correctness", "relevance", "abstention"}
-
-
 @pytest.mark.parametrize("text", [None, "", " \n\t"])
 def test_nothing_is_asked_about_an_answer_that_is_not_there(text):
     assert asked(a_case(), an_answer(text)) == set()
-
-
-@pytest.mark.parametrize("abstained", [True, False])
-def test_a_system_that_says_whether_it_abstained_is_not_classified(abstained):
-    assert "abstention" not in asked(a_case(), an_answer(abstained=abstained))
-
-
-def test_of_an_abstention_only_correctness_is_judged_and_only_if_there_was_an_answer():
-    assert asked(a_case(), an_answer(abstained=True)) == {"correctness"}
-    assert asked(a_case(answerable=False), an_answer(abstained=True)) == set()
 
 
 def test_an_unknown_rubric_is_said():

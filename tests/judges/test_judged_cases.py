@@ -17,7 +17,6 @@ from pytest_rageval.plan import make_plan
 
 CASE = EvalCase("q1", "How fast is the camera?", gold=Gold(answers=("30 Hz",)))
 CHUNKS = (Chunk("a#1", rel_path="a.md", text="The camera runs at 30 Hz."), Chunk("b#1", rel_path="b.md", text="29 Hz"))
-DIMENSIONS = ("relevance", "faithfulness", "citation_accuracy", "abstention_quality", "synthesis")
 
 
 class Replying:

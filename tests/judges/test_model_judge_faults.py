@@ -14,7 +14,7 @@ from model_judges import GOOD, KNOWN, a_judge, a_request, failure_of, judged
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.llm.prices import Budget
+from pytest_rageval.llm.endpoint_options import Budget
 
 
 @pytest.fixture(params=["openai", "anthropic"])

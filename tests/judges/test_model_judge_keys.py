@@ -15,9 +15,9 @@ from project import Project, a_case
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges.judge_spec import judge_from_spec
 from pytest_rageval.judges.model_judge import ModelJudge
+from pytest_rageval.llm.anthropic import AnthropicWire
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.providers.anthropic import AnthropicWire
-from pytest_rageval.llm.providers.openai import OpenAiWire
+from pytest_rageval.llm.openai import OpenAiWire
 
 
 @pytest.fixture(params=["openai", "anthropic"])

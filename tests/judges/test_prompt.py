@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.model_judge import render, repair_prompt
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
-from pytest_rageval.llm.fencing import LONGEST_VARIABLE, MOST_TEXTS, new_marker
+from pytest_rageval.llm.json_exchange import LONGEST_VARIABLE, MOST_TEXTS, new_marker
 from pytest_rageval.model import JudgeRequest, Rubric
 
 MARKER = "fence-0123456789abcdef"

@@ -12,9 +12,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.judges.model_reply import read_reply
+from pytest_rageval.judges.model_judge import read_reply
 from pytest_rageval.judges.rubrics import load_rubric
-from pytest_rageval.llm.json_reply import UnreadableReply
+from pytest_rageval.llm.json_exchange import UnreadableReply
 from pytest_rageval.text import printable
 
 MARKER = "fence-0123456789abcdef"

@@ -14,7 +14,7 @@ from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
 from pytest_rageval.judges.rubrics.own_rubrics import check_rubrics
 from pytest_rageval.judges.rubrics.rubric_file import read_rubric
 from pytest_rageval.judges.rubrics.rubric_lookup import _FOLDER
-from pytest_rageval.llm.fencing import MARKER
+from pytest_rageval.llm.json_exchange import MARKER
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import PLACEHOLDER, VARIABLES, JudgeRequest
 from pytest_rageval.plan import make_plan

@@ -13,5 +13,4 @@ from labelling import Desk
 def folder(tmp_path: Path) -> Iterator[Desk]:
     desk = Desk(tmp_path)
     yield desk
-    for source in desk.sources:
-        source.close()
+    desk.close()

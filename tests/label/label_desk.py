@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from pytest_rageval.cases.loading import load_file
-from pytest_rageval.io.masking import Mask
-from pytest_rageval.label.draft_store import DraftStore
+from labelling import Bot, Desk
+
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.label_store import CaseFileStore, OpinionStore
-from pytest_rageval.label.opening import AskedSystem, PoolAsking, PoolSource
-from pytest_rageval.model import Answer, AskRequest, Chunk
+from pytest_rageval.model import Chunk
 
 BOT = '''
 """Five chunks for every question."""
@@ -38,41 +33,12 @@ HOSTILE = {
 }
 
 
-class Hostile:
-    """Gives texts that would break a screen that trusts them."""
-
-    name = "hos[t]ile"
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._chunks = tuple(
-            Chunk(name, None, f"notes/[{name}].md", "# Top > ## [/] Deep", text) for name, text in texts.items()
-        )
-
-    async def ask(self, request: AskRequest) -> Answer:
-        return Answer("x", chunks=self._chunks)
-
-    async def aclose(self) -> None:
-        pass
-
-
-def write_cases(file: Path, *cases: Mapping[str, Any]) -> Path:
-    file.write_text("".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases), encoding="utf-8")
-    return file
-
-
 @contextmanager
-def a_session(file: Path, texts: Mapping[str, str], *, opinion: Path | None = None) -> Iterator[LabelSession]:
-    bot = Hostile(texts)
-    source = PoolSource(
-        [AskedSystem(bot.name, bot, PoolAsking(5, {}, Mask(())))], None, is_shuffled=opinion is not None
-    )
-    store: Any
-    if file.name.endswith(".drafts.jsonl"):
-        store = DraftStore(file, file.parent)
-    else:
-        store = OpinionStore(opinion, file.parent) if opinion else CaseFileStore(file, None)
+def a_session(file: Path, texts: Mapping[str, str], *, blind: str | None = None) -> Iterator[LabelSession]:
+    """A session whose system gives texts that would break a screen that trusts them."""
+    desk = Desk(file.parent)
+    chunks = tuple(Chunk(name, None, f"notes/[{name}].md", "# Top > ## [/] Deep", text) for name, text in texts.items())
     try:
-        session = LabelSession(load_file(file, file.parent).cases, store, source, is_blind=opinion is not None)
-        yield session
+        yield desk.session(Bot(chunks, "hos[t]ile"), blind=blind, file=file)
     finally:
-        source.close()
+        desk.close()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from label_desk import a_session, write_cases
-from labelling import Bot, Desk, a_bare, a_chunk, point, settle
+from label_desk import a_session
+from labelling import Bot, Desk, a_bare, a_chunk, point, settle, write_cases
 from processes import wait_until
 
 from pytest_rageval.label.notes_search import NotesSearch
@@ -47,12 +47,12 @@ def test_a_blind_labeller_alone_sees_the_chunks_shuffled(tmp_path: Path):
     file = write_cases(tmp_path / "cases.jsonl", {"id": "c", "question": "q"})
     texts = {name: name for name in "abcdefgh"}
 
-    def order(opinion: Path | None) -> list[str | None]:
-        with a_session(file, texts, opinion=opinion) as session:
-            return [candidate.chunk.chunk_id for candidate in settle(session).pool.candidates]
+    def order(blind: str | None) -> list[str | None]:
+        with a_session(file, texts, blind=blind) as session:
+            return [candidate.chunk.chunk_id for candidate in session.pool.candidates]
 
     assert order(None) == [*texts]
-    assert order(tmp_path / "cases.labels.anna.jsonl") != [*texts]
+    assert order("anna") != [*texts]
 
 
 def test_a_section_that_only_the_search_found_is_marked_and_one_that_a_system_had_is_not():

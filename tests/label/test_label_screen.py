@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from label_desk import HOSTILE, a_session, write_cases
+from label_desk import HOSTILE, a_session
+from labelling import write_cases
 from processes import PATIENCE_S
 from rich.cells import cell_len
 from textual import events
@@ -318,7 +319,7 @@ def test_a_blind_screen_shows_no_scores_no_category_and_no_gold(tmp_path: Path):
             assert word not in shown(app)
         await press(app, pilot, "space", "q")
 
-    play(file, story, opinion=tmp_path / "cases.labels.anna.jsonl")
+    play(file, story, blind="anna")
     assert cases(tmp_path / "cases.labels.anna.jsonl")[0].gold.supports
     assert json.loads(file.read_text()) == case
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from label_desk import BOT, write_cases
+from label_desk import BOT
+from labelling import write_cases
 from processes import Terminal
 
 from pytest_rageval.cases.loading import load_file

@@ -6,16 +6,16 @@ import pytest
 from processes import python
 
 from pytest_rageval.errors import ModelFailure, SettingsError
-from pytest_rageval.llm.prices import Budget, Tariff, cost_of
+from pytest_rageval.llm.endpoint_options import Budget, Tariff
 
 OPENAI = "https://api.openai.com/v1/chat/completions"
 ANTHROPIC = "https://api.anthropic.com/v1/messages"
 
 
 def test_a_known_model_has_its_price():
-    assert cost_of("gpt-4o-mini", OPENAI, 1_000_000, 0) == pytest.approx(0.15)
-    assert cost_of("gpt-4o-mini", OPENAI, 0, 1_000_000) == pytest.approx(0.60)
-    assert cost_of("claude-3-5-haiku-20241022", ANTHROPIC, 1_000_000, 1_000_000) == pytest.approx(0.8 + 4.0)
+    assert Tariff("gpt-4o-mini", OPENAI).cost(1_000_000, 0) == pytest.approx(0.15)
+    assert Tariff("gpt-4o-mini", OPENAI).cost(0, 1_000_000) == pytest.approx(0.60)
+    assert Tariff("claude-3-5-haiku-20241022", ANTHROPIC).cost(1_000_000, 1_000_000) == pytest.approx(0.8 + 4.0)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_known_model_has_its_price():
     ],
 )
 def test_what_nobody_knows_is_unknown_and_not_free(model: str, url: str):
-    assert cost_of(model, url, 1000, 1000) is None
+    assert Tariff(model, url).cost(1000, 1000) is None
     assert not Tariff(model, url).is_known
 
 
@@ -62,8 +62,8 @@ import sys, socket
 sys.modules["genai_prices"] = None
 def refuse(*_): raise AssertionError("a connection was tried")
 socket.socket.connect = refuse
-from pytest_rageval.llm.prices import cost_of
-print(cost_of("gpt-4o-mini", {OPENAI!r}, 1000, 1000))
+from pytest_rageval.llm.endpoint_options import Tariff
+print(Tariff("gpt-4o-mini", {OPENAI!r}).cost(1000, 1000))
 """
     ran = python("-c", script, check=True)
     assert ran.stdout == "None\n"
@@ -75,8 +75,8 @@ def test_prices_come_without_any_connection():
 import socket
 def refuse(*_): raise AssertionError("a connection was tried")
 socket.socket.connect = socket.getaddrinfo = refuse
-from pytest_rageval.llm.prices import cost_of
-print(cost_of("gpt-4o-mini", {OPENAI!r}, 1000000, 0))
+from pytest_rageval.llm.endpoint_options import Tariff
+print(Tariff("gpt-4o-mini", {OPENAI!r}).cost(1000000, 0))
 """
     ran = python("-c", script, check=True)
     assert (float(ran.stdout), ran.stderr) == (pytest.approx(0.15), "")

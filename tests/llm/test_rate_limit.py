@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.rate_limit import Limits, Pace, estimated_tokens, pace_of
+from pytest_rageval.llm.endpoint_options import EndpointOptions, Limits, Pace, estimated_tokens, pace_of
 
 T = TypeVar("T")
 

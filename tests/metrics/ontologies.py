@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest_rageval.demo
-from pytest_rageval.metrics.ontology import Claims, Fact, Validator, claims_of, fact_of, load_validator
+from pytest_rageval.metrics.ontology.claims import Claims, Fact, Validator, claims_of, fact_of
+from pytest_rageval.metrics.ontology.rates import load_validator
 from pytest_rageval.model import Edge, Trace
 
 SHOP = Path(__file__).parent.parent / "data" / "ontology"

@@ -41,11 +41,6 @@ def conflicting(
 # ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_one_reference_to_a_gold_is_a_hit():
-    assert score("attribution_hit", cited("x.md", "b.md")) == 1
-    assert score("attribution_hit", cited("x.md")) == 0
-
-
 def test_precision_is_over_references_and_recall_over_golds():
     obs = cited("a.md", "a.md", "x.md", gold=("a.md", "b.md", "c.md"))
     assert score("citation_precision", obs) == pytest.approx(2 / 3)
@@ -100,10 +95,6 @@ def test_ids_have_no_date():
 @pytest.mark.parametrize("rule", ["cite_both", "acknowledge_both"])
 def test_every_place_must_be_cited(rule):
     assert score("recency_conflict_ok", conflicting(rule, NEW, text="30.9 Hz, but 29.4 Hz on 2024-05-06.")) == 0
-
-
-def test_citing_both_is_enough_where_no_acknowledgement_is_asked_for():
-    assert score("recency_conflict_ok", conflicting("cite_both", NEW, OLD)) == 1
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def test_every_definition_can_be_taken_apart(one):
     parts = doc_parts(one)
     assert parts.definition
     assert parts.rule
+    assert f"{one.better} is better" in " ".join(one.doc.split()).lower()
     assert parts.source or one.run_level
     assert not re.search(r"Source:|Not applicable|>>>", parts.definition + parts.details + parts.rule + parts.source)
 

@@ -9,7 +9,7 @@ import pytest
 from ontologies import SHOP, claims
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.metrics.ontology import load_validator
+from pytest_rageval.metrics.ontology.rates import load_validator
 from pytest_rageval.metrics.ontology.toml_ontology import read_ontology
 
 

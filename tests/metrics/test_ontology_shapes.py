@@ -9,7 +9,8 @@ from ontologies import SHOP, claims
 from processes import python
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.metrics.ontology import Claims, Fact, Validator, Violations, load_validator
+from pytest_rageval.metrics.ontology.claims import Claims, Fact, Validator, Violations
+from pytest_rageval.metrics.ontology.rates import load_validator
 
 PREFIXES = """
 @prefix ex: <https://example.org/a#> .
@@ -155,7 +156,7 @@ def test_without_the_extra_its_name_is_said_and_toml_still_works():
     code = (
         "import sys; sys.modules['pyshacl'] = None\n"
         "from pathlib import Path\n"
-        "from pytest_rageval.metrics.ontology import load_validator\n"
+        "from pytest_rageval.metrics.ontology.rates import load_validator\n"
         f"root = Path({str(SHOP)!r})\n"
         "load_validator(['shop.toml'], root)\n"
         "try:\n    load_validator(['shop.ttl', 'shop.shacl.ttl'], root)\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ontologies import DEMO, claims, validator, verdict
 from processes import rounds
 
-from pytest_rageval.metrics.ontology import Claims, Fact, Value
+from pytest_rageval.metrics.ontology.claims import Claims, Fact, Value
 
 NONE: set[int] = set()
 FINE: set[str] = set()

@@ -29,11 +29,6 @@ def test_rates_are_over_the_cases_asked(name, value):
     assert scored(name, asked=0, failed=0, timed_out=0, blank=0) == NotApplicable("no case was asked")
 
 
-def test_indexing_coverage_becomes_two_rates():
-    assert scored("no_chunks_generated_rate", coverage=COVERAGE) == Score(0.1)
-    assert scored("chunks_skipped_due_to_context_rate", coverage=COVERAGE) == Score(0.1)
-
-
 def test_coverage_that_is_not_reported_is_no_perfect_coverage():
     for name in ("no_chunks_generated_rate", "chunks_skipped_due_to_context_rate"):
         assert isinstance(scored(name), NotApplicable)

@@ -26,14 +26,6 @@ def test_recall_any_asks_for_one_gold_in_the_top_k():
     assert [score(f"recall_any@{k}", obs) for k in (1, 2, 3, 9)] == [0, 0, 1, 1]
 
 
-def test_recall_is_another_name_of_recall_any():
-    assert score("recall@1", retrieved(["a"], ["a"])) == 1
-
-
-def test_context_recall_is_the_share_of_golds_that_came():
-    assert score("context_recall@3", retrieved(["a", "x", "b", "c"], ["a", "b", "c", "d"])) == 0.5
-
-
 def test_precision_divides_by_what_was_returned_unless_told_otherwise():
     obs = retrieved(["a", "x"], ["a"])
     assert score("precision@5", obs) == 0.5
@@ -47,22 +39,10 @@ def test_precision_counts_every_matching_chunk_of_one_gold():
     assert score("precision@3", obs) == pytest.approx(2 / 3)
 
 
-def test_mrr_looks_at_the_whole_list_unless_cut():
-    obs = retrieved(["x"] * 6 + ["a"], ["a"])
-    assert score("mrr", obs) == pytest.approx(1 / 7)
-    assert score("mrr@6", obs) == 0
-
-
 def test_ndcg_discounts_by_the_logarithm_of_the_rank():
     obs = retrieved(["x", "a", "b"], ["a", "b", "c"])
     ideal = 1 + 1 / math.log2(3) + 1 / 2
     assert score("ndcg@3", obs) == pytest.approx((1 / math.log2(3) + 1 / 2) / ideal)
-
-
-def test_map_divides_by_all_golds_whatever_the_cut_off():
-    obs = retrieved(["a", "x", "b"], ["a", "b", "c"])
-    assert score("map@1", obs) == pytest.approx(1 / 3)
-    assert score("map@3", obs) == pytest.approx((1 + 2 / 3) / 3)
 
 
 @pytest.mark.parametrize("name", ["ndcg@10", "map@10"])
@@ -158,9 +138,7 @@ def test_groups_of_anchors_say_nothing_about_ids():
     assert score("recall_all", obs) == 0
 
 
-def test_a_negative_case_wants_nothing_back():
-    assert score("negative_accuracy", retrieved([], [], category="negative")) == 1
-    assert score("negative_accuracy", retrieved(["a"], [], category="negative")) == 0
+def test_what_a_negative_case_brought_back_must_be_reported():
     assert score("negative_accuracy", retrieved(None, [], category="negative")) == NOT_REPORTED.reason
 
 
@@ -168,12 +146,6 @@ def test_only_a_case_with_an_empty_list_of_relevant_ids_is_negative():
     assert score("negative_accuracy", retrieved([], [], category="retrieval")) == NOT_NEGATIVE.reason
     absent = observe(a_case(category="negative", answerable=False), Answer(chunks=()))
     assert score("negative_accuracy", absent) == NOT_NEGATIVE.reason
-
-
-def test_specificity_wants_the_irrelevant_golds_to_stay_away():
-    obs = retrieved(["a", "b", "bad"], ["a"], gold={"irrelevant_ids": ("bad",)})
-    assert score("specificity_accuracy@2", obs) == 1
-    assert score("specificity_accuracy@3", obs) == 0
 
 
 def test_specificity_is_for_cases_with_irrelevant_golds():

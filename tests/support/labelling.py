@@ -24,7 +24,7 @@ from pytest_rageval.label.label_store import (
     opinion_file,
 )
 from pytest_rageval.label.notes_search import NotesSearch
-from pytest_rageval.label.opening import AskedSystem, PoolAsking, PoolSource
+from pytest_rageval.label.opening import AskedSystem, PoolSource
 from pytest_rageval.model import Answer, AskRequest, Chunk, EvalCase
 
 
@@ -32,10 +32,18 @@ def a_chunk(name: str, text: str | None = None, heading: str = "", **fields: Any
     return Chunk(name, None, f"notes/{name}.md", heading, text or f"text of {name}", **fields)
 
 
+def write_cases(file: Path, *cases: Mapping[str, Any]) -> Path:
+    file.write_text("".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases), encoding="utf-8")
+    return file
+
+
 class Bot:
     """Gives the chunks that it has for a question, and counts how often it is asked."""
 
-    def __init__(self, chunks: Mapping[str, tuple[Chunk, ...]] | None = None, name: str = "bot") -> None:
+    def __init__(
+        self, chunks: Mapping[str, tuple[Chunk, ...]] | tuple[Chunk, ...] | None = None, name: str = "bot"
+    ) -> None:
+        """`chunks`: those of each question, or of every question."""
         self.name = name
         self.chunks = chunks
         self.requests: list[AskRequest] = []
@@ -45,8 +53,8 @@ class Bot:
         self.requests.append(request)
         if self.chunks is None and "fail" in request.question:
             raise TargetError("connect", "nobody there, key=SECRETSECRET")
-        chunks = self.chunks if self.chunks is not None else {request.question: tuple(map(a_chunk, "abc"))}
-        return Answer("x", chunks=chunks.get(request.question, ()))
+        chunks = self.chunks if self.chunks is not None else tuple(map(a_chunk, "abc"))
+        return Answer("x", chunks=chunks if isinstance(chunks, tuple) else chunks.get(request.question, ()))
 
     async def aclose(self) -> None:
         self.is_closed = True
@@ -61,13 +69,12 @@ class Desk:
         self.sources: list[PoolSource] = []
 
     def write(self, *cases: Mapping[str, Any], name: str = "cases.jsonl") -> Path:
-        file = self.path / name
-        file.write_text("".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases), encoding="utf-8")
-        return file
+        return write_cases(self.path / name, *cases)
 
-    def source(self, *bots: Bot, search: NotesSearch | None = None) -> PoolSource:
-        asking = PoolAsking(5, {"p": 1}, Mask(["SECRETSECRET"]))
-        source = PoolSource([AskedSystem(bot.name, bot, asking) for bot in bots or (Bot(),)], search)
+    def source(self, *bots: Bot, search: NotesSearch | None = None, is_shuffled: bool = False) -> PoolSource:
+        mask = Mask(["SECRETSECRET"])
+        systems = [AskedSystem(bot.name, bot, 5, {"p": 1}, mask) for bot in bots or (Bot(),)]
+        source = PoolSource(systems, search, is_shuffled=is_shuffled)
         self.sources.append(source)
         return source
 
@@ -83,9 +90,14 @@ class Desk:
             store = OpinionStore(opinion_file(path, blind), self.path)
         else:
             store = CaseFileStore(path, search.folder if search else None)
-        session = LabelSession(cases, store, self.source(*bots, search=search), is_blind=bool(blind))
+        source = self.source(*bots, search=search, is_shuffled=bool(blind))
+        session = LabelSession(cases, store, source, is_blind=bool(blind))
         settle(session)
         return session
+
+    def close(self) -> None:
+        for source in self.sources:
+            source.close()
 
     def cases(self) -> dict[str, EvalCase]:
         loaded = load_file(self.file, self.path)
@@ -137,13 +149,12 @@ def label_project(root: Path) -> Path:
         (root / "notes" / name).write_text(text, encoding="utf-8")
     (root / "evalcases").mkdir()
     (root / "rageval.toml").write_text('notes = "notes"\n')
-    file = root / FILE
-    file.write_text("".join(json.dumps(written, ensure_ascii=False) + "\n" for written in CASES))
+    file = write_cases(root / FILE, *CASES)
     drafts = [
         a_bare("draft-1", "Is the cream vegan?", tags=["draft"]),
         a_bare("draft-2", "Who makes it?", tags=["draft"]),
     ]
-    (root / "evalcases/shop.drafts.jsonl").write_text("".join(json.dumps(draft) + "\n" for draft in drafts))
+    write_cases(root / "evalcases/shop.drafts.jsonl", *drafts)
     return file
 
 

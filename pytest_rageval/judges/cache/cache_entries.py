@@ -24,7 +24,7 @@ from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.cache_file import connect, open_alone, transaction
-from pytest_rageval.judges.cache.cache_key import KeyParts
+from pytest_rageval.judges.cache.cache_key import PARTS, KeyParts
 from pytest_rageval.judges.cache.cached_judge import unfit
 from pytest_rageval.judges.cache.sqlite_cache import LARGEST, PUT, judgement_from_json, judgement_to_json, row_of
 from pytest_rageval.model import Json, Judgement
@@ -92,9 +92,11 @@ def entries(connection: sqlite3.Connection) -> Iterator[Entry | Unreadable]:
             judgement = judgement_from_json(text)
             if (problem := unfit(judgement)) is not None:
                 raise ValueError(problem)
-            yield Entry(key, created, _parts(key, None if parts is None else json.loads(parts)), judgement)
+            yield _fitting(Entry(key, created, None if parts is None else PARTS.read(json.loads(parts)), judgement))
         except (ValueError, RecursionError) as error:
             yield Unreadable(key, excerpt(str(error)))
+        except Unsound as unsound:
+            yield Unreadable(key, excerpt(f"parts: {_first_of(unsound)}"))
 
 
 def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace: bool) -> Added:
@@ -213,7 +215,7 @@ def _entry(line: bytes) -> Entry:
         raise BadLine(f"judgement: {problem}")
     if problem := limits_broken(judgement.extra, DEEPEST):
         raise BadLine(f"judgement.extra {problem}")
-    entry = Entry(record.key, record.created, _parts(record.key, record.parts), judgement)
+    entry = _fitting(Entry(record.key, record.created, record.parts, judgement))
     try:
         row_of(*entry)
     except ValueError as error:
@@ -232,8 +234,12 @@ def _record(line: bytes) -> _Record:
     except StrictJsonError as error:
         raise BadLine(str(error)) from None
     except Unsound as unsound:
-        first, *others = unsound.findings.kept
-        raise BadLine(f"{first} ({and_more(len(others))})" if others else str(first)) from None
+        raise BadLine(_first_of(unsound)) from None
+
+
+def _first_of(unsound: Unsound) -> str:
+    first, *others = unsound.findings.kept
+    return f"{first} ({and_more(len(others))})" if others else str(first)
 
 
 def _time(value: str) -> str:
@@ -258,22 +264,17 @@ class _Record:
     ]
     created: Annotated[str, AfterValidator(_time), Expects("a time such as 2026-11-21T10:48:19Z")]
     judgement: Judgement
-    parts: Json = None
+    parts: KeyParts | None = None
 
 
 _RECORDS: RecordReader[_Record] = RecordReader(_Record)
 
 
-def _parts(key: str, value: Json) -> KeyParts | None:
-    if value is None:
-        return None
-    try:
-        parts = KeyParts.read(value)
-    except ValueError as error:
-        raise BadLine(f"parts: {error}") from None
-    if parts.key != key:
-        raise BadLine(f"key {key[:12]}… is not that of its parts, {parts.key[:12]}…; one of them was changed")
-    return parts
+def _fitting(entry: Entry) -> Entry:
+    if entry.parts is not None and entry.parts.key != entry.key:
+        own = entry.parts.key
+        raise BadLine(f"key {entry.key[:12]}… is not that of its parts, {own[:12]}…; one of them was changed")
+    return entry
 
 
 def _canonical(value: Json) -> str:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated
 
+from pydantic import Field
+
+from pytest_rageval.io.expected import Expects
+from pytest_rageval.io.records import RecordReader
 from pytest_rageval.model import NOTHING, Json, JudgeRequest
 from pytest_rageval.text import excerpt, printable
 
 LONGEST_ASKED = 200
 """Characters of a question that are kept in clear."""
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$"), Expects("64 hex digits")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +33,14 @@ class KeyParts:
     prompt_version: str
     model: str
     sampling: Mapping[str, Json]
-    trial: int
-    question: str | None
-    answer: str | None
-    contexts: str | None
-    variables: Mapping[str, str]
-    asked: str | None = field(default=None, compare=False)
+    trial: Annotated[int, Field(ge=0, lt=2**31), Expects("a whole number, 0 or more")]
+    question: Hash | None
+    answer: Hash | None
+    contexts: Hash | None
+    variables: Mapping[str, Hash]
+    asked: Annotated[str, Field(max_length=LONGEST_ASKED), Expects(f"at most {LONGEST_ASKED} characters")] | None = (
+        field(default=None, compare=False)
+    )
 
     @property
     def key(self) -> str:
@@ -44,20 +50,12 @@ class KeyParts:
         return _sha256(parts)
 
     def as_json(self) -> dict[str, Json]:
-        """The parts as JSON, by name; `read` takes them back."""
+        """The parts as JSON, by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
-    @classmethod
-    def read(cls, value: Json) -> KeyParts:
-        """The parts that `as_json` gave; anything else is a ValueError that says what is wrong with it."""
-        if not isinstance(value, dict):
-            raise ValueError("is not an object")
-        if odd := sorted(value.keys() ^ set(cls.__slots__)):
-            raise ValueError(f"{_short(odd[0])} is {'not a known key' if odd[0] in value else 'missing'}")
-        for name, (is_sound, expected) in _SOUND.items():
-            if not is_sound(value[name]):
-                raise ValueError(f"{name} is {_short(value[name])}, expected {expected}")
-        return cls(**value)
+
+PARTS: RecordReader[KeyParts] = RecordReader(KeyParts)
+"""Reads what `as_json` gave."""
 
 
 def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = NOTHING) -> KeyParts:
@@ -68,11 +66,6 @@ def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = 
         request.rubric, request.prompt_version, model, dict(sampling), request.trial, question, answer, contexts,
         {name: value or _sha256(None) for name, value in sorted(hashes.items())}, _asked(request.variables),
     )  # fmt: skip
-
-
-def cache_key(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = NOTHING) -> str:
-    """The key of a judgement of this request by this model: SHA-256, 64 hex digits."""
-    return key_parts(request, model, sampling).key
 
 
 def distance(kept: KeyParts, current: KeyParts) -> int:
@@ -119,33 +112,6 @@ def _short(value: Json) -> str:
     return f"'{one_line(value)}'" if isinstance(value, str) else one_line(value)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_hash(value: Any) -> bool:
-    return isinstance(value, str) and _HASH.fullmatch(value) is not None
-
-
-def _is_hash_or_none(value: Any) -> bool:
-    return value is None or _is_hash(value)
-
-
 # In ASCII: a lone surrogate is written as an escape, and so cannot fail to encode.
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 _COMPARED = ("rubric", "prompt_version", "model", "sampling", "trial", "question", "answer", "contexts")
-_HASH = re.compile("[0-9a-f]{64}")
-_SOUND: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "rubric": (_is_text, "a string"),
-    "prompt_version": (_is_text, "a string"),
-    "model": (_is_text, "a string"),
-    "sampling": (lambda value: isinstance(value, dict), "an object"),
-    "trial": (lambda value: type(value) is int and 0 <= value < 2**31, "a whole number, 0 or more"),
-    "question": (_is_hash_or_none, "64 hex digits or null"),
-    "answer": (_is_hash_or_none, "64 hex digits or null"),
-    "contexts": (_is_hash_or_none, "64 hex digits or null"),
-    "variables": (lambda value: isinstance(value, dict) and all(map(_is_hash, value.values())),
-                  "an object with 64 hex digits for each name"),
-    "asked": (lambda value: value is None or (isinstance(value, str) and len(value) <= LONGEST_ASKED),
-              f"at most {LONGEST_ASKED} characters, or null"),
-}  # fmt: skip

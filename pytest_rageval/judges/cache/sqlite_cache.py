@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.io.messages import spelled
+from pytest_rageval.io.messages import Unsound, spelled
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.judges.cache.cache_file import BUSY_S, connect, is_broken, is_passing, open_alone, transaction
-from pytest_rageval.judges.cache.cache_key import KeyParts, distance
+from pytest_rageval.judges.cache.cache_key import PARTS, KeyParts, distance
 from pytest_rageval.model import Judgement
 from pytest_rageval.text import excerpt
 
@@ -234,8 +234,8 @@ def _nearest_of(rows: Iterable[_Row], parts: KeyParts) -> KeyParts | None:
     """Of rows with key and parts, the parts that differ in the fewest places from these."""
     kept = []
     for key, row in rows:
-        with suppress(ValueError, RecursionError):  # somebody else's row: it is not the nearest
-            candidate = KeyParts.read(json.loads(row))
+        with suppress(ValueError, RecursionError, Unsound):  # somebody else's row: it is not the nearest
+            candidate = PARTS.read(json.loads(row))
             kept.append((distance(candidate, parts), key, candidate))
     return min(kept, key=lambda candidate: candidate[:2], default=(0, "", None))[2]
 

@@ -96,11 +96,12 @@ def _incomplete(rubric: Rubric, shown: str) -> Iterator[str]:
         yield f'{shown}: scores holds {written}, expected {rubric.name} = "FIELD": a new file is one metric of its name'
     if "answer" not in rubric.variables:
         yield f"{shown}: prompt has no {{answer}}, without which there is nothing to judge"
-    for name in sorted(rubric.variables & _OF_CLAIMS):
+    yield from _of_claims(rubric, shown)
+
+
+def _of_claims(rubric: Rubric, shown: str) -> Iterator[str]:
+    for name in sorted(rubric.variables & {"claim", "claims"}):
         yield f"{shown}: prompt has {{{name}}}, which only claim_support is given; write {{answer}}"
-
-
-_OF_CLAIMS = frozenset({"claim", "claims"})
 
 
 def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
@@ -119,5 +120,4 @@ def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
     for name in sorted(needed - ({"contexts"} if "references" in shipped.variables else set()) - own.variables):
         yield f"{shown}: prompt has no {{{name}}}, without which {shipped.name} cannot be judged"
     if "claims" not in shipped.variables:
-        for name in sorted(own.variables & _OF_CLAIMS):
-            yield f"{shown}: prompt has {{{name}}}, which only claim_support is given; write {{answer}}"
+        yield from _of_claims(own, shown)

@@ -19,7 +19,7 @@ from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.rubrics.rubric_lookup import reply_fields, rubric_of_table
-from pytest_rageval.llm.fencing import MARKER
+from pytest_rageval.llm.json_exchange import MARKER
 from pytest_rageval.model import PLACEHOLDER, VARIABLES, Json, Rubric
 
 
@@ -169,20 +169,15 @@ def _of_score(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
         yield f"{place}.type", f"{place}.type is {described.type!r}, expected {', '.join(SCORED)} for a score"
         return
     low, high = rubric.scale
+    beyond = f"beyond the scale [{low:g}, {high:g}]; change one of them"
     for bound, value in (("minimum", described.minimum), ("maximum", described.maximum)):
         if value is not None and not low <= value <= high:
-            yield (
-                f"{place}.{bound}",
-                f"{place}.{bound} is {value:g}, beyond the scale [{low:g}, {high:g}]; change one of them",
-            )
+            yield f"{place}.{bound}", f"{place}.{bound} is {value:g}, {beyond}"
     for choice in described.enum or () if described.type != "boolean" else ():
         if isinstance(choice, bool) or not isinstance(choice, int | float):
             yield f"{place}.enum", f"{place}.enum holds {choice!r}, expected numbers of the scale [{low:g}, {high:g}]"
         elif not low <= choice <= high:
-            yield (
-                f"{place}.enum",
-                f"{place}.enum holds {choice:g}, beyond the scale [{low:g}, {high:g}]; change one of them",
-            )
+            yield f"{place}.enum", f"{place}.enum holds {choice:g}, {beyond}"
 
 
 def _line_of(text: str, place: str) -> int:

@@ -242,14 +242,6 @@ def read_document(place: str, text: str) -> Document:
         raise SettingsError(*(f"{place}: {_said(flaw)}" for flaw in flaws_of(invalid, content, Document))) from None
 
 
-_KEYS = {
-    "": list(Document.model_fields),
-    "classes": list(ClassEntry.model_fields),
-    "properties": list(PropertyEntry.model_fields),
-    "rules": list(RuleEntry.model_fields),
-}
-
-
 def _parsed(place: str, text: str) -> Any:
     try:
         if place.lower().endswith(".json"):

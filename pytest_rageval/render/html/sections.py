@@ -268,11 +268,12 @@ def _agreement_rows(page: PageRun, prompts: Mapping[str, str]) -> list[JudgeRow]
 
 
 def _agreement_text(kept: KeptCalibration, prompt: str | None) -> str:
-    share = f"{kept.agreement:.2f} ({interval_text((kept.low, kept.high))}) of {counted(kept.answers, 'answer')}"
-    kappa = "" if kept.kappa is None else f", kappa {kept.kappa:.2f}"
+    share = f"{kept.agreement:.2f} ({interval_text(kept.interval)}) of {counted(kept.answers, 'answer')}"
+    kappa = "" if kept.cohens_kappa is None else f", kappa {kept.cohens_kappa:.2f}"
     other = prompt is not None and kept.prompt_versions and prompt not in kept.prompt_versions
     caution = "; the rubric was worded otherwise then" if other else ""
-    return f"{share} on the same side of {kept.gate}{kappa}: {kept.verdict} ({kept.labels}, {kept.day}){caution}"
+    when = f"{kept.labels}, {kept.calibrated:%Y-%m-%d}"
+    return f"{share} on the same side of {kept.gate}{kappa}: {kept.verdict} ({when}){caution}"
 
 
 def configuration(page: PageRun) -> list[tuple[str, str]]:

@@ -110,20 +110,6 @@ NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "e
 """Gates name cut-offs of their own, up to which the system would be asked: a point is asked for its own k alone."""
 
 
-@dataclass
-class Questions:
-    """Questions asked, and how often the index was another one than for the question before."""
-
-    calls: int = 0
-    indexings: int = 0
-    _index: object = None
-
-    def asked(self, cases: int, index: object) -> None:
-        self.calls += cases
-        if cases and index != self._index:
-            self.indexings, self._index = self.indexings + 1, index
-
-
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What came of the cases at a point: observations by key, keys of errors with what went wrong."""
@@ -150,7 +136,8 @@ class Bench:
     ) -> None:  # fmt: skip
         """`options`: those of the command, as settings; `files`: where the cases come from."""
         self.project, self.cases, self.grid = project, cases, grid
-        self.questions = Questions()
+        self.calls = self.indexings = 0
+        self._index: object = None
         self.sweep_id = sweep_id
         self._options, self._files = options, files
         self._watch, self._on_finished = watch, on_finished
@@ -216,7 +203,9 @@ class Bench:
         index = self.grid.index_of(point)
 
         def watch(asked: int) -> None:
-            self.questions.asked(asked, index)
+            self.calls += asked
+            if asked and index != self._index:
+                self.indexings, self._index = self.indexings + 1, index
             self._watch(asked)
 
         return watch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
@@ -128,41 +129,32 @@ def difference(
     Each part is a mean over cases of its own. A case's share in the difference of the scores, times the number of all
     cases, has this difference for its mean: so one interval serves for the sum of the parts.
     """
-    pairs = [(after[key], before[key]) for key in keys if key in after and key in before]
-    present = {
-        name: sum(1 for pair in pairs if getattr(pair[0], name) is not None and getattr(pair[1], name) is not None)
-        for name in PARTS
-    }
-    total = math.fsum(getattr(weights, name) for name in PARTS if present[name])
-    counted = [
-        pair for pair in pairs if any(None not in (getattr(pair[0], name), getattr(pair[1], name)) for name in PARTS)
-    ]
-    if not counted or not total:
+    changes = [_changes(after[key], before[key]) for key in keys if key in after and key in before]
+    changes = [change for change in changes if change]
+    present = Counter(name for change in changes for name in change)
+    total = math.fsum(getattr(weights, name) for name in present)
+    if not total:
         return Gain(0.0, None, None, 0)
-    n = len(counted)
-    factors = {name: n * getattr(weights, name) / total / present[name] for name in PARTS if present[name]}
-    shares = [_share(pair, factors) for pair in counted]
+    n = len(changes)
+    factors = {name: n * getattr(weights, name) / total / present[name] for name in present}
+    shares = [sum(factors[name] * change for name, change in changed.items()) for changed in changes]
     widest = max(factors.get("recall", 0.0) + factors.get("mrr", 0.0), factors.get("negative_accuracy", 0.0))
     test = paired_test(shares, widest)
     return Gain(math.fsum(shares) / n, test.interval(), test.p, n)
 
 
-def _share(pair: tuple[CaseParts, CaseParts], factors: Mapping[str, float]) -> float:
-    share = 0.0
-    for name, factor in factors.items():
-        after, before = getattr(pair[0], name), getattr(pair[1], name)
-        if after is not None and before is not None:
-            share += factor * (after - before)
-    return share
+def _changes(after: CaseParts, before: CaseParts) -> dict[str, float]:
+    """Return by how much each part that has a value at both points is higher after."""
+    values = zip(PARTS, after, before, strict=True)
+    return {name: new - old for name, new, old in values if new is not None and old is not None}
 
 
 def in_halves(keys: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The cases in two halves by a hash of their keys: the same whatever else is in the file."""
-    first = [int(hashlib.sha256(key.encode()).hexdigest(), 16) % 2 == 0 for key in keys]
-    return (
-        tuple(key for key, is_first in zip(keys, first, strict=True) if is_first),
-        tuple(key for key, is_first in zip(keys, first, strict=True) if not is_first),
-    )
+    halves: tuple[list[str], list[str]] = [], []
+    for key in keys:
+        halves[hashlib.sha256(key.encode()).digest()[-1] % 2].append(key)
+    return tuple(halves[0]), tuple(halves[1])
 
 
 def sampled(cases: Sequence[EvalCase], size: int | None, seed: int) -> list[EvalCase]:

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
@@ -33,24 +35,7 @@ class SweepRequest:
     paths: tuple[str, ...] = ()
     sample: int | None = None
     seed: int = 0
-    is_confirmed: bool = False
-
-    @classmethod
-    def of(cls, content: Mapping[str, Any]) -> SweepRequest:
-        """As `as_mapping` wrote it."""
-        return cls(
-            {name: tuple(values) for name, values in content["grid"].items()}, tuple(content["indexing"]),
-            Weights(**content["weights"]), tuple(content["paths"]), content["sample"], content["seed"],
-            content["confirm"],
-        )  # fmt: skip
-
-    def as_mapping(self) -> dict[str, Any]:
-        # The order of a table's keys is not kept, that of the parameters matters to nobody but the reader.
-        return {
-            "grid": {name: list(values) for name, values in self.grid.items()}, "indexing": list(self.indexing),
-            "weights": asdict(self.weights), "paths": list(self.paths), "sample": self.sample, "seed": self.seed,
-            "confirm": self.is_confirmed,
-        }  # fmt: skip
+    confirm: bool = False
 
     def as_grid(self) -> Grid:
         return Grid(self.grid, self.indexing)
@@ -101,10 +86,9 @@ class SweepFile:
 
     def request(self) -> SweepRequest:
         """What this sweep was begun with."""
-        content = read_json(self.path, "sweep")
         try:
-            return SweepRequest.of(content["request"])
-        except (KeyError, TypeError, AttributeError):
+            return TypeAdapter(SweepRequest).validate_python(read_json(self.path, "sweep").get("request"))
+        except ValidationError:
             raise SettingsError(f"{self.path} is not what a sweep writes; begin a new one") from None
 
     def check_same(self, project: Project, cases: Sequence[EvalCase]) -> None:
@@ -139,7 +123,7 @@ class SweepFile:
     def _content(self, request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> dict[str, Any]:
         return {
             "sweep_id": self.sweep_id,
-            "request": request.as_mapping(),
+            "request": asdict(request),
             "target": None if project.settings.target is None else public_target(project.settings.target),
             "cases": len(cases),
             "cases_digest": digest(cases),

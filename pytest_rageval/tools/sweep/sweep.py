@@ -125,28 +125,16 @@ Stage = Callable[[Sequence[ScoredPoint]], None]
 """Hears of the points that are scored so far."""
 
 
-def run_sweep(
-    bench: Bench,
-    weights: Weights,
-    *,
-    is_confirmed: bool = False,
-    keep: Stage = lambda _: None,
-    probes: Probes | None = None,
-) -> Sweep:
-    """Score every point of the bench's grid; choose on one half of the cases where the other half is to confirm.
-
-    `probes`: what probes have found already; those of this sweep are added, and `keep` is called after each.
-    """
-    return _Sweeping(bench, weights, is_confirmed, keep, {} if probes is None else probes).run()
-
-
 def _first_error(errors: Mapping[str, str]) -> str:
     key, message = next(iter(errors.items()))
     return f"all cases ended in errors, as {key}: {message}"
 
 
-class _Sweeping:
-    def __init__(self, bench: Bench, weights: Weights, is_confirmed: bool, keep: Stage, probes: Probes) -> None:
+class Sweeping:
+    """Scores every point of a bench's grid; chooses on one half of the cases where the other half is to confirm."""
+
+    def __init__(self, bench: Bench, weights: Weights, keep: Stage, probes: Probes, *, is_confirmed: bool) -> None:
+        """`probes`: what probes have found already; those of this sweep are added, and `keep` is called after each."""
         self._bench, self._weights, self._keep, self._probes = bench, weights, keep, probes
         keys = [case.key for case in bench.cases]
         self._choosing, other = in_halves(keys) if is_confirmed else (tuple(keys), tuple(keys))
@@ -181,9 +169,9 @@ class _Sweeping:
             points=ranked,
             default=default,
             confirmation=Confirmation(scores[0], scores[1], change, self._is_confirmed),
-            calls=bench.questions.calls,
+            calls=bench.calls,
             calls_of_all=len(bench.cases) * bench.project.settings.repeat * (len(self._points) + 1),
-            indexings=bench.questions.indexings,
+            indexings=bench.indexings,
             notes=tuple(self._notes),
             choosing=len(self._choosing),
             confirming=len(self._confirming),
@@ -203,18 +191,15 @@ class _Sweeping:
         others = [point for point in family.points if point is not family.widest]
         if not others:
             return
-        problem = why_not_derivable(widest.observations.values(), family.cuts)
-        if problem is not None:
+        if (problem := why_not_derivable(widest.observations.values(), family.cuts)) is not None:
             self._note(f"every point was asked: {problem}")
-            yield from (self._scored(point, self._bench.measured(point)) for point in others)
-            return
-        doubtful = self._probe(family, widest)
-        if len(doubtful) > FEW * len(self._bench.cases):
+        elif len(doubtful := self._probe(family, widest)) > FEW * len(self._bench.cases):
             self._really_asked |= {*doubtful}
-            yield from (self._scored(point, self._bench.measured(point)) for point in others)
+        else:
+            self._asked_again |= {*doubtful}
+            yield from (self._derived(point, widest, doubtful) for point in others)
             return
-        self._asked_again |= {*doubtful}
-        yield from (self._derived(point, widest, doubtful) for point in others)
+        yield from (self._scored(point, self._bench.measured(point)) for point in others)
 
     def _note_differences(self) -> None:
         total = len(self._bench.cases)

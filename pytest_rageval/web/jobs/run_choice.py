@@ -14,9 +14,8 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges.judge_spec import asks_server
-from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.model_spec import chat_model
-from pytest_rageval.llm.prices import Tariff
+from pytest_rageval.llm.chat_model import chat_model
+from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import make_plan
 from pytest_rageval.runs.judge_notes import estimate_at

@@ -17,7 +17,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
-from pytest_rageval.llm.fencing import MARKER
+from pytest_rageval.llm.json_exchange import MARKER
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.text import excerpt
 from pytest_rageval.web.versions.version_folder import KeptVersion

@@ -25,7 +25,7 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.credentials import JUDGE_TOKEN
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.providers.openai import OpenAiWire
+from pytest_rageval.llm.openai import OpenAiWire
 from pytest_rageval.llm.server_error import status_in
 from pytest_rageval.text import excerpt, printable
 
