@@ -40,7 +40,7 @@ def a_full_case(number: int) -> dict[str, Any]:
 
 def inside(cases: int, rounds: int) -> dict[str, Any]:
     """Microseconds of CPU a case by rounds; runs in a process of its own."""
-    from pytest_rageval.cases import load_file
+    from pytest_rageval.cases.loading import load_file
 
     ours, peer = [], []
     with empty_folder() as folder:

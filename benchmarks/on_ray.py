@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.prepare import prepare, run_configuration

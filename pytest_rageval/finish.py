@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases.notes.gold_places import unwinnable_line
+from pytest_rageval.cases.gold_places import unwinnable_line
 from pytest_rageval.comparison.baseline import Baseline, write_baseline
 from pytest_rageval.comparison.gates_now import GATES
 from pytest_rageval.comparison.verdict_sentence import (

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases import CaseFile
-from pytest_rageval.cases.notes.gold_places import unwinnable
-from pytest_rageval.cases.notes.note_folder import NoteFolder
+from pytest_rageval.cases.gold_places import unwinnable
+from pytest_rageval.cases.loading import CaseFile
+from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.comparison.baseline import Baseline, project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
@@ -30,8 +30,7 @@ from pytest_rageval.runs.config import run_config
 from pytest_rageval.runs.folder import check_reports, check_run_id
 from pytest_rageval.runs.run_ref import find_run
 from pytest_rageval.targets import check_target, target_from_spec
-from pytest_rageval.targets.connection import Connection
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import Connection, Target
 
 NO_TARGET = (
     'no target: say which system to ask with --target, e.g. --target demo, or target = "http://localhost:8080" in '

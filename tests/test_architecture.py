@@ -13,13 +13,14 @@ from typing import NamedTuple
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
     ("quantities",),
-    ("errors", "text", "words", "numbers", "model", "case_output"),
+    ("errors", "text", "words", "model", "case_output"),
     ("io",),
     ("config",),
     ("http",),
     ("llm",),
     ("matching", "abstention"),
-    ("cases", "targets", "judges", "metrics"),
+    ("cases",),
+    ("targets", "judges", "metrics"),
     ("gates", "stats"),
     ("plan",),
     ("engine",),

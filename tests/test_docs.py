@@ -25,7 +25,7 @@ from project import SOME, Project, a_case, rageval, run_pytest
 
 import pytest_rageval
 from pytest_rageval import metric, model
-from pytest_rageval.cases import case_schema
+from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.main import GROUP_OF
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings import ENVIRONMENT, Settings

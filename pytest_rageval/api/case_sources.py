@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases import load_file
 from pytest_rageval.cases.discovery import find_case_files
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase

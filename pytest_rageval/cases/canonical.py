@@ -52,13 +52,13 @@ def case_from_mapping(record: Mapping[str, Json]) -> EvalCase:
 
 def content_hash(case: EvalCase) -> str:
     """SHA-256, in 64 hex digits, of everything but the source: equal for equal cases, wherever they are written."""
-    return _content_hash(case_to_mapping(case))
+    return case_hashes(case).content
 
 
 def asked_hash(case: EvalCase) -> str:
     """SHA-256, in 64 hex digits, of what is asked and what is right: question, history, scope, contexts, gold,
     `answerable` and `requires_kg`. Labels leave it as it is."""
-    return _asked_hash(case_to_mapping(case))
+    return case_hashes(case).asked
 
 
 class CaseHashes(NamedTuple):
@@ -82,18 +82,6 @@ def _written(part: Json) -> str:
 
 _NOT_DECIDING = frozenset({"id", "category", "difficulty", "domain", "tags", "metadata", "source"})
 """What of a case is neither sent, nor held against an answer, but through gates that are for some cases only."""
-
-
-def _content_hash(mapping: Mapping[str, Json]) -> str:
-    return _hash({name: part for name, part in mapping.items() if name != "source"})
-
-
-def _asked_hash(mapping: Mapping[str, Json]) -> str:
-    return _hash({name: part for name, part in mapping.items() if name not in _NOT_DECIDING})
-
-
-def _hash(mapping: Mapping[str, Json]) -> str:
-    return hashlib.sha256(written_small(mapping).encode()).hexdigest()
 
 
 def written_small(mapping: Mapping[str, Json]) -> str:

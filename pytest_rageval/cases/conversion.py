@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from pytest_rageval.cases.canonical import case_to_mapping, written_small
 from pytest_rageval.cases.keys import IN_GOLD, KEYS, LIFTED, Key, Line, spelling_of
-from pytest_rageval.cases.other_names import OTHER_NAMES, QUESTION, key_hint
 from pytest_rageval.io.messages import Findings, Path, Unsound, spelled
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.model import EvalCase, Gold, Json, Source
@@ -35,7 +34,9 @@ def case_from_record(record: dict[str, Json], source: Source) -> Converted:
     for path in said.contested:
         first = spelled(said.origin(_OBJECTS[path[:-1]][str(path[-1])].part))
         findings.add(path, f"differs from {first}, which says the same thing; keep one")
-    is_asked = "question" in said.case or "question" in broken or QUESTION in map(_other_name, record)
+    is_asked = (
+        "question" in said.case or "question" in broken or QUESTION in (OTHER_NAMES.get(key.lower()) for key in record)
+    )
     said.case.setdefault("question", "?")
     case = _case(said, given, spelling, source)
     for (part, *steps), message in contradictions(case, given, broken):
@@ -45,10 +46,6 @@ def case_from_record(record: dict[str, Json], source: Source) -> Converted:
     if findings:
         raise Unsound(findings)
     return case, spelling
-
-
-def _other_name(key: str) -> str | None:
-    return OTHER_NAMES.get(key.lower())
 
 
 def _meaning(key: str) -> str:
@@ -94,9 +91,10 @@ class _Said:
 
     def __init__(self, record: Mapping[str, Json], line: Mapping[str, Any]) -> None:
         self._objects: list[tuple[Path, Mapping[str, Json], Mapping[str, Any]]] = [((), record, line)]
-        for name in "gold", "metadata":
-            if line.get(name):
-                self._objects.append(((name,), record[name], line[name]))
+        if line.get("gold"):
+            self._objects.append((("gold",), record["gold"], line["gold"]))
+        if is_lifted := not LIFTED.keys().isdisjoint(line.get("metadata") or ()):
+            self._objects.append((("metadata",), record["metadata"], line["metadata"]))
         self.case: dict[str, Any] = {}
         self.gold: dict[str, Any] = {}
         self.contested: list[Path] = []
@@ -105,7 +103,7 @@ class _Said:
         case = self.case
         if "in_gold" in case:
             del case["in_gold"]
-        if "metadata" in case and not LIFTED.keys().isdisjoint(case["metadata"]):
+        if is_lifted:
             case["metadata"] = {key: value for key, value in case["metadata"].items() if key not in LIFTED}
         if "tag" in case:
             tag, tags = case.pop("tag"), case.get("tags", ())
@@ -226,3 +224,54 @@ def _how_many(supports: int) -> str:
     if not supports:
         return "the case has no supports"
     return "the case has one support, 0" if supports == 1 else f"the case has {supports} supports, 0 to {supports - 1}"
+
+
+# ── names of other tools ────────────────────────────────────────────────────────────────────────────────────────
+
+
+QUESTION: Final = "question"
+ANSWER: Final = "gold.answer"
+CONTEXTS: Final = "contexts"
+OF_SYSTEM: Final = "of the system"
+"""What a system gave: no part of a case, but of a file of answers."""
+
+OTHER_NAMES: Mapping[str, str] = {
+    **dict.fromkeys(("input", "user_input", "prompt", "user_query", "user_question", "instruction"), QUESTION),
+    **dict.fromkeys(
+        ("ground_truth", "ground_truths", "groundtruth", "ground_truth_answer", "expected", "expected_output",
+         "expected_answer", "expected_response", "reference_output", "golden_answer", "gold_answer", "ideal"),
+        ANSWER,
+    ),
+    **dict.fromkeys(
+        ("reference_contexts", "ground_truth_context", "ground_truth_contexts", "gold_contexts", "context"), CONTEXTS
+    ),
+    **dict.fromkeys(
+        ("actual_output", "response", "output", "generated_answer", "retrieval_context", "retrieved_contexts"),
+        OF_SYSTEM,
+    ),
+}  # fmt: skip
+"""What each name is here."""
+
+CONVERT = "`rageval cases convert` reads such files"
+
+
+def key_hint(name: str) -> str:
+    """What another tool's key of a JSON line is here, as a remedy; empty where the name is nobody's."""
+    part = OTHER_NAMES.get(name.strip().lower())
+    return _hint(part) if part else ""
+
+
+def column_hint(name: str) -> str:
+    """What another tool's column is in a CSV file of cases, as a remedy; empty where the name is nobody's."""
+    part = OTHER_NAMES.get(name.strip().lower())
+    if name.strip().lower() == "answer":
+        return _hint("reference")
+    return _hint("reference" if part == ANSWER else part) if part else ""
+
+
+def _hint(part: str) -> str:
+    if part == OF_SYSTEM:
+        return (
+            "what a system gave stands in a file of answers, apart from the cases; `rageval cases convert` parts them"
+        )
+    return f"it is {part!r} here; {CONVERT}"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from pytest_rageval.cases.conversion import OTHER_NAMES, column_hint
 from pytest_rageval.cases.keys import Cell
-from pytest_rageval.cases.other_names import OTHER_NAMES, column_hint
 from pytest_rageval.io.expected import FLAG, flag_of
 from pytest_rageval.io.lines import Line
 from pytest_rageval.io.messages import Path, Report, shown_value
@@ -47,21 +47,22 @@ def own_names(header: Sequence[str]) -> list[str]:
 
 def csv_rows(
     lines: Iterator[Line], report: Report, columns: Mapping[str, Cell], needed: Sequence[Sequence[str]], max_bytes: int,
-    naming: Naming = own_names,
+    naming: Naming = own_names, others: Cell | None = None,
 ) -> Iterator[CsvRow]:  # fmt: skip
     """The records of a CSV file with a header.
 
     `columns` says how the cells of each known column are read; each member of `needed` lists names one of which must be
-    a column; `naming` what each column is called. A structure that cannot be read on from (an open quote, a quote in
+    a column; `naming` what each column is called; `others` how cells of other columns are read, None where there may be
+    none. A structure that cannot be read on from (an open quote, a quote in
     the wrong place) ends the file, and the problem says so.
     """
-    with _cells_up_to(max_bytes):
+    with cells_up_to(max_bytes):
         table = _Table(lines, report, max_bytes)
         header = table.next_row()
         if header is None or not _is_separated(header, table):
             return
         names = naming(header)
-        if not _is_header(names, table, columns, needed):
+        if not _is_header(names, table, columns, needed, may_have_others=others is not None):
             return
         while (cells := table.next_row()) is not None:
             if not table.is_sound or not any(cell and not cell.isspace() for cell in cells):
@@ -70,7 +71,7 @@ def csv_rows(
                 many = f"{len(cells)} cell{'s' * (len(cells) != 1)}, expected {len(names)} ({', '.join(names)[:200]})"
                 report.add_unread(table.start, 1, f"the row has {many}; quote cells that hold commas or line breaks")
                 continue
-            record = _record(names, cells, table, columns)
+            record = _record(names, cells, table, [columns.get(name, others) for name in names])
             if record is not None:
                 yield CsvRow(table.start, record, names, table.text)
 
@@ -134,8 +135,8 @@ class _TooLongError(Exception):
 
 
 @contextmanager
-def _cells_up_to(size: int) -> Iterator[None]:
-    """The limit of the csv module is one for the process: ours while we read, never below what others set."""
+def cells_up_to(size: int) -> Iterator[None]:
+    """Allow cells of this size. The limit of the csv module is one for the process: never below what others set."""
     before = csv.field_size_limit()
     csv.field_size_limit(max(before, size))
     try:
@@ -168,7 +169,12 @@ def _is_separated(header: Sequence[str], table: _Table) -> bool:
 
 
 def _is_header(
-    names: Sequence[str], table: _Table, columns: Mapping[str, Cell], needed: Sequence[Sequence[str]]
+    names: Sequence[str],
+    table: _Table,
+    columns: Mapping[str, Cell],
+    needed: Sequence[Sequence[str]],
+    *,
+    may_have_others: bool,
 ) -> bool:
     """True if rows can be read by this first row; else every reason is reported."""
     report, line = table.report, table.start
@@ -176,15 +182,17 @@ def _is_header(
     for position, name in enumerate(names[:200]):
         if not name:
             report.add_unread(line, 1, f"column {position + 1} of the header has no name")
-        elif name not in columns:
+        elif name not in columns and not may_have_others:
             meaning = column_hint(name)
             close = None if meaning else suggestion(name, columns, cutoff=KEY_CUTOFF)
             remedy = f"did you mean {close!r}?" if close else meaning or "the first row must name the columns"
             report.add_unread(line, 1, f"{shown_value(name)} is not a known column; {remedy}")
         elif name in names[:position]:
             report.add_unread(line, 1, f"column {shown_value(name)} stands twice in the header")
-    meant = {*names, *(suggestion(name, columns, cutoff=KEY_CUTOFF) for name in names[:200])}
-    meant |= {OTHER_NAMES.get(name.lower()) for name in names}
+    meant: set[str | None] = {*names}
+    if not may_have_others:  # else nothing says what these may have meant
+        meant |= {suggestion(name, columns, cutoff=KEY_CUTOFF) for name in names[:200]}
+        meant |= {OTHER_NAMES.get(name.lower()) for name in names}
     for choices in needed:
         if meant.isdisjoint(choices):
             report.add_unread(line, 1, f"the header has no column {' or '.join(map(repr, choices))}")
@@ -195,15 +203,14 @@ def _is_header(
 
 
 def _record(
-    names: Sequence[str], cells: Sequence[str], table: _Table, columns: Mapping[str, Cell]
+    names: Sequence[str], cells: Sequence[str], table: _Table, kinds: Sequence[Cell | None]
 ) -> dict[str, Json] | None:
     """The cells by column, empty ones left out; None if one of them cannot be read."""
     record: dict[str, Json] = {}
     is_sound = True
-    for position, (name, cell) in enumerate(zip(names, cells, strict=True)):
+    for position, (name, cell, written) in enumerate(zip(names, cells, kinds, strict=True)):
         if not cell or cell.isspace():
             continue
-        written = columns[name]
         if written == "text":
             record[name] = cell
             continue

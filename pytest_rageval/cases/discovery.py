@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -150,22 +150,15 @@ def _files(root: Path, rule: _Rule) -> Iterator[str]:
         seen.add((here.st_dev, here.st_ino))
         for entry in entries:
             name = f"{folder}/{entry.name}" if folder else entry.name
-            if _is_folder(entry):
+            if _is(entry.is_dir):
                 if not rule.prunes(entry.name):
                     (linked if entry.is_symlink() else waiting).append(name)
-            elif _is_file(entry):
+            elif _is(entry.is_file):
                 yield name
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def _is(look: Callable[[], bool]) -> bool:
     try:
-        return entry.is_dir()
+        return look()
     except OSError:  # a link that leads to itself
-        return False
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_file()
-    except OSError:
         return False

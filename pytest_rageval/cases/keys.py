@@ -116,11 +116,7 @@ class AnchorShape:
     ) = None
 
 
-Anchors = Annotated[
-    tuple[AnchorShape, ...],
-    AfterValidator(_or_none),
-    Expects("a list of {rel_path, heading_path}"),
-]
+Anchors = Annotated[tuple[AnchorShape, ...], AfterValidator(_or_none), Expects("a list of {rel_path, heading_path}")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +176,10 @@ class Key(NamedTuple):
     """One key of a case file: the field of EvalCase that it gives, or of Gold where `is_gold`, and what it may hold."""
 
     part: str
-    is_gold: bool
     of: Any
     about: str
     cell: Cell = "json"
+    is_gold: bool = False
 
 
 def _object(name: str, keys: Mapping[str, Key]) -> Any:
@@ -193,21 +189,18 @@ def _object(name: str, keys: Mapping[str, Key]) -> Any:
 
 
 def _gold(part: str, of: Any, about: str, cell: Cell = "json") -> Key:
-    return Key(part, True, of, about, cell)
+    return Key(part, of, about, cell, is_gold=True)
 
 
 LIFTED: Mapping[str, Key] = {
     "requires_kg": Key(
         "requires_kg",
-        False,
         bool,
         "Does the question need the knowledge graph? Default: true where gold holds entities or edges, else false.",
         "flag",
     ),
-    "domain": Key(
-        "domain", False, Label, "What the question is about, e.g. market, brand, product, metric, general.", "text"
-    ),
-    "difficulty": Key("difficulty", False, Label, "easy, medium, hard, or any text.", "text"),
+    "domain": Key("domain", Label, "What the question is about, e.g. market, brand, product, metric, general.", "text"),
+    "difficulty": Key("difficulty", Label, "easy, medium, hard, or any text.", "text"),
 }
 """What the layers spelling writes into `metadata`, though the case has a field for it."""
 
@@ -229,12 +222,12 @@ ANCHORS: Mapping[str, Key] = {
 
 REFERENCE: Mapping[str, Key] = {
     "reference": _gold("answers", Answer, "The right answer.", "text"),
-    "tag": Key("tag", False, Label, "One free label, added to the tags.", "text"),
+    "tag": Key("tag", Label, "One free label, added to the tags.", "text"),
 }
 """The reference spelling: a question and the answer to compare with, one row each."""
 
 IDS: Mapping[str, Key] = {
-    "query": Key("question", False, Name, "What the system is asked: another word for `question`.", "text"),
+    "query": Key("question", Name, "What the system is asked: another word for `question`.", "text"),
     "relevant_ids": _gold(
         "chunk_ids",
         Ids,
@@ -284,13 +277,10 @@ Metadata: Any = Annotated[
 ]
 
 COMMON: Mapping[str, Key] = {
-    "id": Key(
-        "id", False, Name, "Unique in its file; the last part of the test's name. Absent: a hash of the line.", "text"
-    ),
-    "question": Key("question", False, Name, "What the system is asked.", "text"),
+    "id": Key("id", Name, "Unique in its file; the last part of the test's name. Absent: a hash of the line.", "text"),
+    "question": Key("question", Name, "What the system is asked.", "text"),
     "answerable": Key(
         "answerable",
-        False,
         bool,
         "Does the corpus hold an answer? false: the system should abstain. Default: false in the categories general "
         "and negative without gold places or ids, else true.",
@@ -298,7 +288,6 @@ COMMON: Mapping[str, Key] = {
     ),
     "category": Key(
         "category",
-        False,
         Label,
         "factual, reasoning, multi_hop, recency/conflict, general, adversarial, retrieval, synthesis, specificity, "
         "negative, or any text.",
@@ -306,21 +295,18 @@ COMMON: Mapping[str, Key] = {
     ),
     "difficulty": LIFTED["difficulty"],
     "domain": LIFTED["domain"],
-    "tags": Key("tags", False, Names, "Free labels, for selecting and for breakdowns."),
-    "vaults": Key("vaults", False, tuple[str, ...], "The vaults in which the question is asked."),
-    "folders": Key("folders", False, tuple[str, ...], "The folders in which the question is asked."),
+    "tags": Key("tags", Names, "Free labels, for selecting and for breakdowns."),
+    "vaults": Key("vaults", tuple[str, ...], "The vaults in which the question is asked."),
+    "folders": Key("folders", tuple[str, ...], "The folders in which the question is asked."),
     "requires_kg": LIFTED["requires_kg"],
-    "history": Key("history", False, Turns, "Earlier turns of the conversation, oldest first."),
-    "contexts": Key(
-        "contexts", False, tuple[str, ...], "Contexts given with the case, judged where the target returns none."
-    ),
+    "history": Key("history", Turns, "Earlier turns of the conversation, oldest first."),
+    "contexts": Key("contexts", tuple[str, ...], "Contexts given with the case, judged where the target returns none."),
     "metadata": Key(
         "metadata",
-        False,
         Metadata,
         "Anything else: kept, never interpreted, but for requires_kg, domain and difficulty, which belong to the case.",
     ),
-    "gold": Key("in_gold", False, _object("InGold", IN_GOLD), "All that is known to be right."),
+    "gold": Key("in_gold", _object("InGold", IN_GOLD), "All that is known to be right."),
 }
 """Keys that every spelling shares."""
 

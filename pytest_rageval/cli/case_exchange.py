@@ -21,8 +21,7 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.model import Answer, EvalCase, Json
-from pytest_rageval.targets.answer_files import load_answers
-from pytest_rageval.targets.answers_target import AnswersTarget
+from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.trace_answers import Matched, TracedAnswer, drafts_of, match_traces, traced_answer
 from pytest_rageval.tools.trace_spans import FORMATS, read_traces

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cases import CaseFile, find_case_files, load_file
+from pytest_rageval.cases.discovery import find_case_files
+from pytest_rageval.cases.loading import CaseFile, load_file
 from pytest_rageval.config.files import case_globs
 from pytest_rageval.config.project import Project, find_root
 from pytest_rageval.errors import CaseError, SettingsError

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.cases import CaseFile, find_case_files, load_file, looks_like_cases
-from pytest_rageval.cases.discovery import case_files_of
+from pytest_rageval.cases.discovery import case_files_of, find_case_files
+from pytest_rageval.cases.loading import CaseFile, load_file, looks_like_cases
 from pytest_rageval.comparison.case_filter import filtered_keys
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import CaseError, SettingsError

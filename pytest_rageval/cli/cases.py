@@ -10,8 +10,9 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cases import CaseFile, case_schema
 from pytest_rageval.cases.drafts import ENDING, add_drafts, check_is_drafts
+from pytest_rageval.cases.loading import CaseFile
+from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.case_exchange import cases_from_traces, convert, export_cases
 from pytest_rageval.cli.case_files import PATHS, case_files, path_text, sound_cases
 from pytest_rageval.cli.options import JSON, REPORTS, echo_json, exit_codes, output_option
@@ -20,9 +21,9 @@ from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.io.json_text import json_text
-from pytest_rageval.io.line_index import record_at
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import shown
+from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model import Chunk, EvalCase, Gold
 from pytest_rageval.prepare import make_target
 from pytest_rageval.runs.reader import open_stored_run

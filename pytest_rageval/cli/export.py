@@ -18,7 +18,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import ExportSource, look_through, replacing
 from pytest_rageval.export.formats import FILES, TEXTS
 from pytest_rageval.io.atomic import write_lines
-from pytest_rageval.io.line_index import Key
+from pytest_rageval.io.sealed_lines import Key
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.text import counted, printable

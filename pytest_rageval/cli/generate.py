@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 
-from pytest_rageval.cases import find_case_files, load_file
+from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
-from pytest_rageval.cases.notes.note_folder import NoteFolder
+from pytest_rageval.cases.loading import load_file
+from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cli.options import JSON, STOPPED, echo_json, exit_codes, output_option
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError

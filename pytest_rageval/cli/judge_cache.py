@@ -25,8 +25,7 @@ from pytest_rageval.judges.cache.cache_entries import (
     prune,
     read_cache_lines,
 )
-from pytest_rageval.numbers import file_size
-from pytest_rageval.text import counted, printable
+from pytest_rageval.text import counted, file_size, printable
 
 MOST_PROBLEMS = 100
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pytest_rageval.cases import load_file
 from pytest_rageval.cases.discovery import find_case_files
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cli.options import REPORTS, exit_codes
 from pytest_rageval.cli.stored_run import end
 from pytest_rageval.comparison.baseline import project_baseline

@@ -10,11 +10,11 @@ import click
 from pytest_rageval.cli.options import REPORTS, output_option
 from pytest_rageval.comparison.baseline import open_side
 from pytest_rageval.config.project import find_project
-from pytest_rageval.numbers import file_size
 from pytest_rageval.render.html.report_file import MEGABYTE
 from pytest_rageval.render.html.report_page import BUDGET
 from pytest_rageval.render.html.report_writer import write_report
 from pytest_rageval.runs.reader import open_stored_run
+from pytest_rageval.text import file_size
 
 
 @click.command()

@@ -15,12 +15,11 @@ from pytest_rageval.cli.options import JSON, REPORTS, echo_json, exit_codes
 from pytest_rageval.comparison.baseline import read_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.numbers import NO_VALUE, denominator, file_size, score_text
 from pytest_rageval.render.text.columns import aligned, blocks, shortened
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.history import KeptRun, kept_run, kept_runs, may_go, remove
 from pytest_rageval.runs.reader import open_stored_run
-from pytest_rageval.text import counted, printable
+from pytest_rageval.text import NO_VALUE, counted, denominator, file_size, printable, score_text
 
 VERSIONS = ("dataset_version", "index_build_version", "retriever_version", "answerer_version")
 WIDEST = 80

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import click
 from pydantic import TypeAdapter
 
-from pytest_rageval.cases import case_schema
+from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.metrics import describe
 from pytest_rageval.cli.options import exit_codes_of
 from pytest_rageval.config.options import OPTIONS

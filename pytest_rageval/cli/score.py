@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
-from pytest_rageval.cases import find_case_files, load_file
+from pytest_rageval.cases.discovery import find_case_files
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cli.options import CommandOnRun, exit_codes
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.cli.stored_run import Opened, end, opened, run_argument

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.io.line_index import BUFFER, record_in
-from pytest_rageval.io.sealed_lines import DamagedLineError
+from pytest_rageval.io.sealed_lines import BUFFER, DamagedLineError, record_in
 
 Record = Mapping[str, Any]
 SHOWN_CHUNKS = 10

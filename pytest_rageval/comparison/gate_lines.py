@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_rageval.numbers import NO_VALUE, short
+from pytest_rageval.text import NO_VALUE, short
 
 UNCOMPARED = {
     "incomparable": "is not compared: this run and the baseline cannot be",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.cases import asked_hash
+from pytest_rageval.cases.canonical import asked_hash
 from pytest_rageval.comparison.baseline import Baseline
 from pytest_rageval.comparison.gates_now import gates_of
 from pytest_rageval.matching.places import gold_kind

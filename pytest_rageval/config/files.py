@@ -18,12 +18,7 @@ DEFAULT_CASES = ("evalcases/**/*.jsonl", "evalcases/**/*.csv", "*.eval.jsonl")
 
 def case_globs(root: Path) -> tuple[str, ...]:
     """The globs that say which files hold cases; the defaults where the table is silent or broken (said later)."""
-    if not has_table(root):
-        return DEFAULT_CASES
-    try:
-        globs = read_table(root)[1].get("cases", DEFAULT_CASES)
-    except SettingsError:
-        return DEFAULT_CASES
+    globs = _written(root, "cases")
     is_list = isinstance(globs, list | tuple) and all(isinstance(glob, str) for glob in globs)
     return tuple(globs) if is_list else DEFAULT_CASES
 
@@ -32,12 +27,16 @@ def reports_of(root: Path) -> str:
     """The reports folder by environment, table or default; the default where what is written is broken (said later)."""
     if written := os.environ.get("RAGEVAL_REPORTS"):
         return written
-    try:
-        table = read_table(root)[1] if has_table(root) else {}
-    except SettingsError:
-        table = {}
-    reports = table.get("reports", "reports")
+    reports = _written(root, "reports")
     return reports if isinstance(reports, str) else "reports"
+
+
+def _written(root: Path, key: str) -> Any:
+    """Return what the table says; None if it is silent or broken."""
+    try:
+        return read_table(root)[1].get(key) if has_table(root) else None
+    except SettingsError:
+        return None
 
 
 def has_table(root: Path) -> bool:

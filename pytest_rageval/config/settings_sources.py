@@ -17,9 +17,9 @@ from pytest_rageval.config.settings import ENVIRONMENT, RESERVED_PARAMS, Setting
 from pytest_rageval.config.tables import Regression, Versions
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
-from pytest_rageval.io.flaws import Flaw, flaws_of
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.messages import found, kind_in_words, shown_value, spelled
+from pytest_rageval.io.records import Flaw, flaws_of
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.text import names_of
 

@@ -13,8 +13,7 @@ from typing import Any, BinaryIO
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import json_text, spaced
-from pytest_rageval.io.line_index import Key, Place, index, record_in
-from pytest_rageval.io.sealed_lines import unsealed_text
+from pytest_rageval.io.sealed_lines import Key, Place, index, record_in, unsealed_text
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import check_observation, check_result

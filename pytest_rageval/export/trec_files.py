@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_rageval.cases.exchange.trec import run_lines, trec_id
+from pytest_rageval.cases.exchange.retrieval_sets import run_lines, trec_id
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import ExportSource
-from pytest_rageval.io.line_index import record_at
+from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model import Chunk, Observation
 from pytest_rageval.runs.reader import observation_of
 

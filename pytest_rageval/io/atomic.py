@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,27 +39,16 @@ def write_bytes(path: Path, content: bytes, mode: int = 0o644) -> None:
 
 def write_new(path: Path, content: bytes, mode: int = 0o444) -> None:
     """Write a file for good: whole or not at all, and never over another one; FileExistsError where there is one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, mode)
+    with _written(path, lambda file: file.write(content), mode) as temporary:
         try:
             os.link(temporary, path)
         except FileExistsError:
             raise
         except OSError:  # a file system without hard links
             with path.open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+                _fill(file, lambda file: file.write(content))
             path.chmod(mode)
         _sync_folder(path.parent)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -74,24 +63,30 @@ def _sync_folder(folder: Path) -> None:
 
 def _replace(path: Path, write: Callable[[IO[bytes]], object], mode: int = 0o644) -> None:
     try:
-        _replace_named(path, write, mode)
+        with _written(path, write, mode) as temporary:
+            os.replace(temporary, path)
     except OSError as error:  # of a file beside it, or of none: a person needs the name of this one
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def _replace_named(path: Path, write: Callable[[IO[bytes]], object], mode: int) -> None:
+@contextlib.contextmanager
+def _written(path: Path, write: Callable[[IO[bytes]], object], mode: int) -> Iterator[str]:
+    """Write a file beside `path`, on disk when this is entered; nothing half-written stays, not after Ctrl-C either."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
+            _fill(file, write)
         os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:  # Ctrl-C too: nothing half-written stays
+        yield temporary
+    finally:
         Path(temporary).unlink(missing_ok=True)
-        raise
+
+
+def _fill(file: IO[bytes], write: Callable[[IO[bytes]], object]) -> None:
+    write(file)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
@@ -109,3 +104,52 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise SettingsError(f"{what}: {path} holds no JSON object")
     return value
+
+
+# ── locks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class LockHeld(BlockingIOError):
+    """Another process holds the lock."""
+
+
+def take_lock(path: Path, *, is_shared: bool = False) -> int:
+    """Lock what is there; the lock is given back by closing the descriptor, or with the process.
+
+    LockHeld where another process has it; OSError where there is nothing to lock; SettingsError on a system without
+    such locks. On a file system without them nothing is locked, and nobody can tell.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        _flock(descriptor, is_shared=is_shared)
+    except BaseException:  # Ctrl-C too: nobody else knows the descriptor
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def is_locked(path: Path) -> bool:
+    """True if another process holds the lock; False where that cannot be told."""
+    try:
+        os.close(take_lock(path, is_shared=True))
+    except LockHeld:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _flock(descriptor: int, *, is_shared: bool) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        raise SettingsError(
+            "runs are locked while they are written, and this system has no such locks (module fcntl); use Linux, "
+            "macOS, or the Windows Subsystem for Linux"
+        ) from None
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise LockHeld(*error.args) from None
+    except OSError:
+        pass  # a file system without locks

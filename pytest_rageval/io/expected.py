@@ -25,47 +25,11 @@ EXTRA = "extra"
 
 
 FLAG = "true or false (or yes, no, 1, 0)"
-_YES = (
-    "true",
-    "yes",
-    "t",
-    "y",
-    "1",
-    "1.0",
-    "on",
-    "wahr",
-    "ja",
-    "vrai",
-    "oui",
-    "verdadero",
-    "sí",
-    "vero",
-    "verdadeiro",
-    "waar",
-    "예",
-    "참",
-)
-_NO = (
-    "false",
-    "no",
-    "f",
-    "n",
-    "0",
-    "0.0",
-    "off",
-    "falsch",
-    "nein",
-    "faux",
-    "non",
-    "falso",
-    "onwaar",
-    "아니오",
-    "아니요",
-    "거짓",
-)
+_YES = "true yes t y 1 1.0 on wahr ja vrai oui verdadero sí vero verdadeiro waar 예 참"
+_NO = "false no f n 0 0.0 off falsch nein faux non falso onwaar 아니오 아니요 거짓"
 """What people type into a table, and what spreadsheets make of it: they write their own words for true and false in
 the languages in which formulas have such words."""
-_FLAG_WORDS: Mapping[str, bool] = {**dict.fromkeys(_YES, True), **dict.fromkeys(_NO, False)}
+_FLAG_WORDS: Mapping[str, bool] = {**dict.fromkeys(_YES.split(), True), **dict.fromkeys(_NO.split(), False)}
 
 
 def flag_of(cell: str) -> bool | None:

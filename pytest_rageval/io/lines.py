@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from pytest_rageval.io.messages import Report
+from pytest_rageval.io.messages import MOST_OF_A_RECORD, Report, found
+from pytest_rageval.io.strict_json import Positions, StrictJsonError, parse
+from pytest_rageval.model import Json
 
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # a UTF-32 mark begins with one of them, or with a NUL
 
@@ -17,27 +19,22 @@ Line = tuple[int, str, bool]
 were not UTF-8 (the text then holds U+FFFD), or where it was too long (the text is then empty); that is reported."""
 
 
-IsTorn = Callable[[int, bytes], bool]
-"""Was a last line without an end, by its number and bytes, cut off while it was written?"""
-
-
-def read_lines(path: Path, report: Report, max_bytes: int, is_torn: IsTorn | None = None) -> Iterator[Line]:
+def read_lines(path: Path, report: Report, max_bytes: int) -> Iterator[Line]:
     """The lines of a UTF-8 file, numbered from 1, a byte order mark removed. Lines end with LF or CRLF, nothing else.
 
-    Never raises for what the file holds; a file that cannot be opened or read is reported as one problem. A last line
-    that was torn is left out.
+    Never raises for what the file holds; a file that cannot be opened or read is reported as one problem.
     """
     try:
         if not path.is_file():
             report.add_whole("is not a regular file" if path.exists() else "does not exist")
             return
         with path.open("rb") as file:
-            yield from _lines(file, report, max_bytes, is_torn)
+            yield from _lines(file, report, max_bytes)
     except OSError as error:
         report.add_whole(f"cannot be read: {error.strerror or type(error).__name__}")
 
 
-def _lines(file: BinaryIO, report: Report, max_bytes: int, is_torn: IsTorn | None) -> Iterator[Line]:
+def _lines(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[Line]:
     offset = number = 0
     while raw := file.readline(max_bytes + 2):
         number += 1
@@ -53,8 +50,6 @@ def _lines(file: BinaryIO, report: Report, max_bytes: int, is_torn: IsTorn | Non
             offset += _skip_rest(file, raw, max_bytes)
             yield number, "", False
             continue
-        if is_torn is not None and not raw.endswith(b"\n") and is_torn(number, raw):
-            return
         try:
             yield number, raw.decode(), True
         except UnicodeDecodeError as error:
@@ -72,3 +67,55 @@ def _skip_rest(file: BinaryIO, raw: bytes, step: int) -> int:
         raw = file.readline(step)
         skipped += len(raw)
     return skipped
+
+
+class JsonRow(NamedTuple):
+    """One record and the line it was written in."""
+
+    line: int
+    record: dict[str, Json]
+    text: str
+
+    def column_finder(self) -> Positions:
+        """Where its keys and values stand; slow."""
+        return Positions(self.text)
+
+
+def json_rows(lines: Iterator[Line], report: Report) -> Iterator[JsonRow]:
+    """The objects of a JSONL file; what is not one is reported and passed over."""
+    is_first = True
+    for number, line, is_sound in lines:
+        text = line.rstrip()  # a column past the end of the line would be counted on the next one
+        if not text or not is_sound:
+            continue
+        if is_first and text.lstrip() in ("{", "["):
+            report.add_unread(number, 1, "is JSON over several lines; write one object a line (JSONL)")
+            return
+        is_first = False
+        record = parse_line(number, text, report)
+        if isinstance(record, dict):
+            yield JsonRow(number, record, text)
+
+
+def parse_line(number: int, text: str, report: Report) -> dict[str, Json] | None:
+    """The object that a line holds, or None and a problem."""
+    try:
+        record = parse(text)
+    except StrictJsonError as error:
+        _report_oddities(number, error, report)
+        return None
+    if isinstance(record, dict):
+        return record
+    remedy = "; write one object a line (JSONL)" if isinstance(record, list) else ""
+    report.add_unread(number, 1, f"is {found(record)}, expected an object{remedy}")
+    return None
+
+
+def _report_oddities(number: int, error: StrictJsonError, report: Report) -> None:
+    report.unread += 1
+    wrong = "not valid JSON: " if error.kind == "syntax" else ""
+    named = error.positions.case_id if error.kind == "strictness" else None
+    for offset, message in error.oddities[:MOST_OF_A_RECORD]:
+        report.add(number, offset + 1, f"{wrong}{message}", named)
+    if (more := len(error.oddities) - MOST_OF_A_RECORD) > 0:
+        report.add(number, 1, f"{more:,} more problems of this kind in this line")

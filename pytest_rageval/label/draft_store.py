@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.case_text import JsonLines, edited_json
+from pytest_rageval.cases.case_writer import CaseWriter, ChangedMeanwhile
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.drafts import ENDING
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks, Place
-from pytest_rageval.cases.writing.case_text import JsonLines
-from pytest_rageval.cases.writing.case_writer import CaseWriter, ChangedMeanwhile
-from pytest_rageval.cases.writing.json_edit import edited_json
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.messages import Unsound

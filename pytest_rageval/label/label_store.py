@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from pytest_rageval.cases import case_to_mapping, load_file
+from pytest_rageval.cases.canonical import case_to_mapping
+from pytest_rageval.cases.case_text import CaseText, case_text
+from pytest_rageval.cases.case_writer import CaseWriter, ChangedMeanwhile
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks, Place, case_with_marks
-from pytest_rageval.cases.note_versions import note_hashes
-from pytest_rageval.cases.writing.case_text import CaseText, case_text
-from pytest_rageval.cases.writing.case_writer import CaseWriter, ChangedMeanwhile
+from pytest_rageval.cases.note_folder import note_hashes
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.model import Anchor, EvalCase, Json

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_rageval.cases.notes.note_folder import NoteFolder
+from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.model import Chunk
 from pytest_rageval.words import index_terms
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.cases import load_file
 from pytest_rageval.cases.drafts import ENDING
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.config.project import Project
 from pytest_rageval.engine import raised
 from pytest_rageval.errors import CaseError, Problems, SettingsError, TargetError

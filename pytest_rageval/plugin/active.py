@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pytest_rageval.cases import CaseFile, load_file
+from pytest_rageval.cases.loading import CaseFile, load_file
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_rageval.cases import CaseFile
+from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.items import keywords

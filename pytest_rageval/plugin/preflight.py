@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_rageval.cases import CaseFile
+from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.plugin.items import FUNCTION, fixture_definition, hands_on
 from pytest_rageval.plugin.session import FIXTURES, EvalSession
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from pytest_rageval import cases
 from pytest_rageval.cases.discovery import NO_CASES, SUFFIXES, case_files_of, is_case_file, is_of_questions
 from pytest_rageval.config.files import case_globs, has_table, reports_of
 from pytest_rageval.config.options import OPTIONS
@@ -91,7 +90,11 @@ class EvalSession:
         is_named = path in self.named_files
         if is_case_file(path, self.root, self.globs):
             return is_named or path in self.found_files or os.path.realpath(path) not in self._real_files
-        return is_named and (cases.looks_like_cases(path) or is_of_questions(path))
+        if not is_named or is_of_questions(path):
+            return is_named
+        from pytest_rageval.cases.loading import looks_like_cases  # here, because most suites have no such files
+
+        return looks_like_cases(path)
 
     def is_faulty(self, path: Path) -> bool:
         """Was this named, as a file of cases would be? If nobody collects it, its mistakes are to be shown."""

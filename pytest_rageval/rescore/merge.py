@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_rageval.cases import content_hash
+from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.comparison.baseline import Baseline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished, finish

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases import CaseFile, case_to_mapping, content_hash
+from pytest_rageval.cases.canonical import case_to_mapping, content_hash
+from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.line_index import record_at
+from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.comparable import asked_differently
 from pytest_rageval.runs.config import dataset_hash_of, dataset_version

@@ -15,8 +15,8 @@ from pytest_rageval.engine import Observed, Unobserved, evaluation
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.io.atomic import write_lines
-from pytest_rageval.io.line_index import record_at
 from pytest_rageval.io.masking import public_target
+from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.metrics.registry import Measure, is_described
 from pytest_rageval.model import NotApplicable, Observation, Problem, RunFacts, Score, Timings, Trial
 from pytest_rageval.plan import Plan, make_plan

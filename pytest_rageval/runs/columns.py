@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_lines
-from pytest_rageval.io.line_index import lines_of, whole_records
-from pytest_rageval.io.sealed_lines import DamagedLineError, sealed, unsealed
+from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of, sealed, unsealed, whole_records
 from pytest_rageval.runs.row import CaseScores, Row, SharedParts, cases_of, check_result, in_order
 
 Column = Sequence[float | None]

@@ -11,13 +11,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from pytest_rageval.cases import case_from_mapping
+from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import read_json
-from pytest_rageval.io.flaws import flaws_of
-from pytest_rageval.io.line_index import Key, Place, index, record_at, whole_records
-from pytest_rageval.io.lock import is_locked
+from pytest_rageval.io.atomic import is_locked, read_json
 from pytest_rageval.io.messages import shown_value, spelled
+from pytest_rageval.io.records import flaws_of
+from pytest_rageval.io.sealed_lines import Key, Place, index, record_at, whole_records
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching.places import observe
 from pytest_rageval.model import EvalCase, Judgement, Observation, Problem, Source, Timings

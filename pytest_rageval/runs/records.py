@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any, NamedTuple
 
-from pytest_rageval.cases import case_to_mapping
+from pytest_rageval.cases.canonical import case_to_mapping
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Evaluation, Observed
 from pytest_rageval.io.masking import public_params

@@ -19,18 +19,17 @@ from pytest_rageval.engine import Observed, Unobserved
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.atomic import write_json, write_lines
-from pytest_rageval.io.line_index import (
+from pytest_rageval.io.sealed_lines import (
     Check,
     Key,
     Place,
     ends_well,
     index,
-    line_at,
     lines_of,
     record_at,
+    sealed_line,
     whole_records,
 )
-from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
@@ -141,7 +140,7 @@ class Keeper:
             for place, record in whole_records([path], notes, check_result, is_growing=True):
                 key = record["case_key"]
                 if (key, record["trial"]) not in self.rows and case_key in (None, key):
-                    self.take(line_at(place))
+                    self.take(place.text())
             self.warnings += [note for note in notes if note not in self.warnings]
 
     def reconcile(self) -> None:
@@ -348,7 +347,7 @@ def fold_journals(folder: Path, name: str, notes: list[str], trials: int | None 
     places = index([own, *others], notes, check)
     kept = list(places) if trials is None else _complete(places, trials)
     if others or len(kept) < sum(1 for _ in lines_of(own)) or not ends_well(own):
-        write_lines(own, (line_at(places[key]) for key in kept))
+        write_lines(own, (places[key].text() for key in kept))
     for path in others:
         path.unlink(missing_ok=True)
 

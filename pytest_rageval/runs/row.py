@@ -14,8 +14,7 @@ from pydantic_core import SchemaValidator, ValidationError, core_schema
 
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.gates.verdict import over_trials
-from pytest_rageval.io.line_index import lines_of, record_in
-from pytest_rageval.io.sealed_lines import DamagedLineError, check_seal
+from pytest_rageval.io.sealed_lines import DamagedLineError, check_seal, lines_of, record_in
 
 SCHEMA = 2
 """Of the lines of results.jsonl and observations.jsonl; those of schema 1 have no checksum."""

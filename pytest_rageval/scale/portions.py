@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.cases import case_to_mapping
+from pytest_rageval.cases.canonical import case_to_mapping
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prefetch import Call
 from pytest_rageval.runs.reader import recorded_case

@@ -5,22 +5,20 @@ All that is wrong with a file is said together, each problem with `file:line:col
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
-from pytest_rageval.errors import CaseError
+from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
+from pytest_rageval.cases.keys import Cell
+from pytest_rageval.errors import CaseError, TargetError
 from pytest_rageval.io.collector import no_collection
-from pytest_rageval.io.expected import FLAG, flag_of
-from pytest_rageval.io.json_lines import JsonRow, json_rows
-from pytest_rageval.io.lines import Line, read_lines
+from pytest_rageval.io.lines import JsonRow, Line, json_rows, read_lines
 from pytest_rageval.io.messages import Report, Unsound, bad, found, shown_value
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import did_you_mean, listed
-from pytest_rageval.model import NOTHING, Answer, Json
+from pytest_rageval.model import NOTHING, Answer, AskRequest, EvalCase, Json
 from pytest_rageval.targets.native_contract import RECORD_FIELDS, read_record
 from pytest_rageval.words import fold
 
@@ -73,10 +71,14 @@ def load_answers(
     lines = read_lines(path, report, max_bytes)
     if most_rows is not None:
         lines = _while_few_broken(lines, report, most_rows)
-    rows = json_rows(lines, report) if path.suffix == ".jsonl" else _csv_rows(lines, report)
+    rows: Iterator[JsonRow] | Iterator[CsvRow] = (
+        json_rows(lines, report)
+        if path.suffix == ".jsonl"
+        else csv_rows(lines, report, _CELLS, _NEEDED, max_bytes, others="text")
+    )
     with no_collection():
-        for number, row in enumerate(rows, start=1):
-            if most_rows is not None and number > most_rows:
+        for row in rows:
+            if most_rows is not None and reading.taken >= most_rows:
                 raise _too_many(report, most_rows)
             reading.take(row)
     return reading.finished(system)
@@ -123,9 +125,11 @@ class _Reading:
         self._systems: dict[str | None, dict[str, AnswerRecord]] = {}
         self._unknown: dict[str, int] = {}
         """Keys that are not read, by the line where each stands first."""
+        self.taken = 0
 
-    def take(self, row: JsonRow) -> None:
+    def take(self, row: JsonRow | CsvRow) -> None:
         """Add one row, or report its problems."""
+        self.taken += 1
         try:
             system, record = _record(row)
         except Unsound as unsound:
@@ -171,8 +175,10 @@ class _Reading:
             yield f"{self._report.file}: kept as metadata and not read: {listed(named)}"
 
 
-def _record(row: JsonRow) -> tuple[str | None, AnswerRecord]:
+def _record(row: JsonRow | CsvRow) -> tuple[str | None, AnswerRecord]:
     """The system and the record of one line; what the fields of a record do not cover goes to `meta`."""
+    if isinstance(row, CsvRow):
+        _complete(row)
     data = row.record
     about = _ABOUT.read({name: data[name] for name in _OF_ABOUT if name in data})
     debug = data.get("debug")
@@ -204,74 +210,115 @@ def _chunks_of(contexts: Json, record: Mapping[str, Json]) -> list[Json]:
 
 # ── CSV ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_TEXT_CELLS = {"id", "question", "answer", "abstain_reason", "system", "model_name", "timestamp"}
+_CELLS: Mapping[str, Cell] = {
+    **dict.fromkeys(RECORD_FIELDS, "json"),
+    **dict.fromkeys(("answer", "abstain_reason", *_OF_ABOUT), "text"),
+    "meta": "json",
+    "abstained": "flag",
+}
+_NEEDED = (("id", "question"), ("answer", "retrieved_chunks", "contexts"))
+"""Columns that there must be: one of each."""
 
 
-def _csv_rows(lines: Iterator[Line], report: Report) -> Iterator[JsonRow]:
-    """Rows by the names of the header, empty cells left out; structured cells hold JSON."""
-    # The limit is global to the csv module; its default of 128 kB is less than the chunks of one answer may take.
-    before = csv.field_size_limit(LONGEST_LINE)
-    try:
-        yield from _cells(csv.reader((text for _, text, _ in lines), strict=True), report)
-    finally:
-        csv.field_size_limit(before)
-
-
-def _cells(rows: Any, report: Report) -> Iterator[JsonRow]:
-    header: list[str] | None = None
-    while True:
-        start = rows.line_num + 1
-        try:
-            row = next(rows, None)
-        except csv.Error as error:
-            report.add(start, 1, f"not valid CSV: {error}")
-            return
-        if row is None:
-            return
-        if not any(cell.strip() for cell in row):
-            continue
-        if header is None:
-            header = [name.strip() for name in row]
-            if problem := _header_problem(header):
-                report.add(start, 1, problem)
-                return
-        elif len(row) != len(header):
-            report.add(start, 1, f"has {len(row)} cells, the header has {len(header)}")
-        else:
-            try:
-                yield JsonRow(start, _typed(dict(zip(header, row, strict=True))), text="")
-            except Unsound as unsound:
-                report.add_findings(start, unsound.findings, None, JsonRow(start, {}, text="").column_finder().column)
-
-
-def _header_problem(header: list[str]) -> str:
-    if not {"id", "question"} & {*header} or not {"answer", "retrieved_chunks", "contexts"} & {*header}:
-        names = shown_value(",".join(header))
-        return f"the header is {names}, expected at least id (or question) and answer (or retrieved_chunks)"
-    repeated = {name for name in header if header.count(name) > 1}
-    return f"the header names {shown_value(min(repeated))} twice" if repeated else ""
-
-
-def _typed(cells: dict[str, str]) -> dict[str, Json]:
-    """The values that the cells of a row stand for."""
-    data: dict[str, Json] = {}
-    for name, cell in cells.items():
-        if name == "answer" or not cell.strip():
-            continue
-        is_one_text = name == "contexts" and not cell.lstrip().startswith("[")
-        if name == "abstained":
-            data[name] = flag_of(cell)
-            if data[name] is None:
-                raise bad(f"abstained is {shown_value(cell)}, expected {FLAG}")
-        elif is_one_text or name in _TEXT_CELLS or name not in RECORD_FIELDS | {"meta", "contexts"}:
-            data[name] = cell
-        else:
-            try:
-                data[name] = parse(cell.strip())
-            except StrictJsonError as error:
-                raise bad(f"{name}: {error}") from None
-    if "answer" in cells:
-        if not cells["answer"].strip() and not data.get("abstained"):
+def _complete(row: CsvRow) -> None:
+    """Read what a cell of a table cannot say as such: a blank answer, and a list of contexts in place of one text."""
+    record = row.record
+    if "answer" in row.columns and "answer" not in record:
+        if not record.get("abstained"):
             raise bad("answer is empty; where the system declined, say so with abstained = true")
-        data["answer"] = cells["answer"]
-    return data
+        record["answer"] = ""
+    if record.get("contexts", "").lstrip().startswith("["):
+        try:
+            record["contexts"] = parse(record["contexts"])
+        except StrictJsonError as error:
+            raise bad(f"contexts: {error}") from None
+
+
+# ── the target ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class AnswersTarget:
+    """Looks the answer of a case up by its full key (`path::id`), its id, or its question."""
+
+    is_called = False
+    """Nothing is asked, so there is nothing to time."""
+    answers_at_once = True
+
+    def __init__(self, answers: AnswersFile, name: str | None = None) -> None:
+        of_system = f"#{answers.system}" if answers.system is not None else ""
+        self.name = name or f"answers:{answers.shown}{of_system}"
+        self.notes = list(answers.notes)
+        self._answers = answers
+
+    async def ask(self, request: AskRequest) -> Answer:
+        """Return the answer to the case with this key; TargetError if the file has none, or one to another question."""
+        name = self._name(request.case_key, request.question)
+        if name is None:
+            raise TargetError("missing", f"{self._answers.shown}: no answer for {request.case_key}")
+        record = self._answers.records[name]
+        if record.question is not None and fold(record.question) != fold(request.question):
+            raise TargetError(
+                "invalid_response",
+                f"{self._answers.shown}:{record.line}: question is {shown_value(record.question)}, but the case asks "
+                f"{shown_value(request.question)}; answer that one, or leave question out",
+            )
+        return record.answer
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
+
+    def check_coverage(self, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False) -> list[str]:
+        """Return everything that does not fit between the file and all cases, one line each.
+
+        Cases without an answer (unless `is_partial_allowed`), ids and questions that no case has, those that several
+        cases have, and cases that are answered twice.
+        """
+        by_name: dict[str, list[str]] = {}
+        for case in cases:
+            for name in (case.key, case.id, asking(case.question)):
+                by_name.setdefault(name, []).append(case.key)
+        answered: dict[str, int] = {}
+        problems = []
+        for name, record in self._answers.records.items():
+            line, keys = record.line, by_name.get(name, [])
+            problem = _mismatch(name, keys, by_name)
+            if not problem and keys[0] in answered:
+                problem = f"{keys[0]} already has an answer at line {answered[keys[0]]}"
+            if problem:
+                problems.append(f"{self._answers.shown}:{line}: {problem}")
+            else:
+                answered[keys[0]] = line
+        if not is_partial_allowed:
+            missing = (case.key.removeprefix("::") for case in cases if self.of(case) is None)
+            problems += [f"{self._answers.shown}: no answer for {name}" for name in missing]
+        return problems
+
+    def of(self, case: EvalCase) -> Answer | None:
+        """Return the answer to a case, None if the file has none."""
+        name = self._name(case.key, case.question)
+        return None if name is None else self._answers.records[name].answer
+
+    def _name(self, case_key: str, question: str) -> str | None:
+        """Return what the answer to a case stands under."""
+        records = self._answers.records
+        for name in (case_key, case_key.partition("::")[2]):
+            if name in records:
+                return name
+        by_question = asking(question)
+        return by_question if by_question in records else None
+
+
+def _mismatch(name: str, keys: Sequence[str], names: Iterable[str]) -> str:
+    """Say why an answer of this name is not that of exactly one case; nothing if it is."""
+    is_question = name.startswith(ASKING)
+    shown = shown_value(name.removeprefix(ASKING))
+    if not keys and is_question:
+        return f"no case asks the question {shown}"
+    if not keys:
+        known = (other for other in names if not other.startswith(ASKING))
+        return f"no case has the id {shown}{did_you_mean(name, known)}"
+    if len({*keys}) > 1 and is_question:
+        return f"{len(keys)} cases ask the question {shown}; give it an id: {' or '.join(keys)}"
+    if len({*keys}) > 1:
+        return f"id {shown} stands in {len(keys)} case files; write {' or '.join(keys)}"
+    return ""

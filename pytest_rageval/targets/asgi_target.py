@@ -11,8 +11,8 @@ from typing import Any
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
-from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.foreign_code import must_pass, too_large
+from pytest_rageval.targets.target import USUAL, Connection
 
 Message = MutableMapping[str, Any]
 App = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]

@@ -14,7 +14,6 @@ from pytest_rageval.targets.foreign_code import call_foreign, too_large
 from pytest_rageval.targets.native_contract import (
     answer_from_record,
     answer_from_response,
-    answer_from_text,
     answer_to_response,
 )
 
@@ -64,7 +63,7 @@ class CallableTarget:
 def answer_of(result: Any, where: str) -> Answer:
     """What a function returned as an Answer, checked as strictly as a response over the network."""
     if isinstance(result, str):
-        return answer_from_text(result, where)
+        return answer_from_response({"answer": result}, where)
     if isinstance(result, dict):
         return answer_from_record(result, where)
     if isinstance(result, Answer):

@@ -19,8 +19,8 @@ from pytest_rageval.llm.endpoint import Endpoint
 from pytest_rageval.llm.ollama import OLLAMA_URL, OllamaWire
 from pytest_rageval.llm.openai import OPENAI_URL, OpenAiWire
 from pytest_rageval.model import Answer, AskRequest, Json
-from pytest_rageval.targets.connection import USUAL, Connection
-from pytest_rageval.targets.values import Wrong, free
+from pytest_rageval.targets.native_contract import Wrong, free
+from pytest_rageval.targets.target import USUAL, Connection
 
 Api = Literal["openai", "ollama"]
 

@@ -14,9 +14,9 @@ from pytest_rageval.io.masking import public_url
 from pytest_rageval.io.messages import found, shown_value
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
-from pytest_rageval.targets.connection import USUAL, Connection
 from pytest_rageval.targets.foreign_code import call_foreign, too_large
 from pytest_rageval.targets.native_contract import answer_from_body, answer_from_response, data_from_body, get_ready
+from pytest_rageval.targets.target import USUAL, Connection
 
 MOST_PAGES = 10_000
 OTHER_API = "; an API of its own is described by target.mapping, see docs/targets.md"

@@ -29,9 +29,8 @@ from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
-from pytest_rageval.targets.connection import USUAL, Connection
-from pytest_rageval.targets.native_contract import RECORD_FIELDS, answer_from_record, data_from_body
-from pytest_rageval.targets.values import Wrong
+from pytest_rageval.targets.native_contract import RECORD_FIELDS, Wrong, answer_from_record, data_from_body
+from pytest_rageval.targets.target import USUAL, Connection
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping

@@ -7,6 +7,7 @@ lone surrogates, no endless nesting. Anything else is a `TargetError` that names
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
@@ -15,10 +16,10 @@ from pytest_rageval.errors import TargetError
 from pytest_rageval.io.expected import EXTRA
 from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, found, shown_value, wrong
 from pytest_rageval.io.records import RecordReader
-from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse
+from pytest_rageval.io.strict_json import MAX_BITS, MAX_DEPTH, StrictJsonError, limits_broken, parse
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
-from pytest_rageval.targets.values import Wrong, plain_json
+from pytest_rageval.text import printable
 
 T = TypeVar("T")
 
@@ -74,11 +75,6 @@ def answer_from_response(data: Json, where: str) -> Answer:
 def answer_from_record(data: Json, where: str) -> Answer:
     """An answer record: the native response, where the fields of `debug` may also stand at the top level."""
     return _or_target_error(lambda: read_record(plain_json(data)), where)
-
-
-def answer_from_text(written: str, where: str) -> Answer:
-    """An answer of which nothing but its text is known."""
-    return answer_from_response({"answer": written}, where)
 
 
 def read_response(data: Json) -> Answer:
@@ -310,3 +306,76 @@ def _from_trace(trace: Trace) -> dict[str, Json]:
     if trace.kg_edges is not None:
         written["kg_edges"] = [edge._asdict() for edge in trace.kg_edges]
     return written
+
+
+# ── values that Python code hands over ──────────────────────────────────────────────────────────────────────────
+
+
+class Wrong(Exception):
+    """One value is not what was expected; the path grows as this passes outwards through the readers."""
+
+    def __init__(self, path: str, value: object, expected: str) -> None:
+        super().__init__(path, value, expected)
+        self.path, self.value, self.expected = path, value, expected
+
+    def inside(self, outer: str) -> Wrong:
+        """This problem, its path seen from one level further out."""
+        self.path = outer + ("" if not self.path or self.path[0] == "[" else ".") + self.path
+        return self
+
+    def __str__(self) -> str:
+        shown = "missing" if self.value is None else shown_value(self.value)
+        return f"{printable(self.path[:200]) or 'the response'} is {shown}, expected {self.expected}"
+
+
+def free(data: dict[str, Json], depth: int = 0) -> dict[str, Json]:
+    """A copy of an object of any shape, as JSON can hold it."""
+    copy = {}
+    for name, value in data.items():
+        key = name if type(name) is str and name.isascii() else _text(name)
+        try:
+            copy[key] = plain_json(value, depth + 1)
+        except Wrong as wrong:
+            raise wrong.inside(key) from None
+    return copy
+
+
+def plain_json(value: Json, depth: int = 0) -> Json:
+    """A copy of any value, as JSON can hold it: finite numbers, clean text, at most MAX_DEPTH levels."""
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, str):
+        return value if value.isascii() else _text(value)
+    if isinstance(value, int):
+        if value.bit_length() > MAX_BITS:
+            raise Wrong("", value, "a number of at most 300 digits")
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise Wrong("", value, "a finite number")
+        return value
+    if not isinstance(value, (dict, list, tuple)):
+        raise Wrong("", value, "what JSON can hold")
+    if depth >= MAX_DEPTH:
+        raise Wrong("", value, f"no more than {MAX_DEPTH} levels")
+    if isinstance(value, dict):
+        return free(value, depth)
+    copy = []
+    for position, item in enumerate(value):
+        try:
+            copy.append(plain_json(item, depth + 1))
+        except Wrong as wrong:
+            raise wrong.inside(f"[{position}]") from None
+    return copy
+
+
+def _text(value: Json) -> str:
+    """A string that UTF-8 can hold."""
+    if not isinstance(value, str):
+        raise Wrong("", value, "a string")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise Wrong("", value, "text without lone surrogates") from None
+    return value

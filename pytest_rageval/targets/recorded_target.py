@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
-from pytest_rageval.io.json_lines import JsonRow, json_rows
-from pytest_rageval.io.lines import read_lines
 from pytest_rageval.io.messages import Findings, Report, Unsound
-from pytest_rageval.io.records import RecordReader
-from pytest_rageval.io.sealed_lines import DamagedLineError, check_seal
-from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of, record_of
+from pytest_rageval.io.strict_json import Positions
 from pytest_rageval.model import Answer, AskRequest
-from pytest_rageval.targets.answer_files import LONGEST_LINE
 from pytest_rageval.targets.native_contract import read_response
 
 OBSERVATIONS = "observations.jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Whose answer a line of observations holds."""
-
-    case_key: str
-    trial: int = 0
-
-
-_PLACES: RecordReader[_Place] = RecordReader(_Place, takes_whole_floats=True)
 
 
 class RecordedTarget:
@@ -51,16 +35,8 @@ class RecordedTarget:
             raise SettingsError(f"run {run.name}: there is no {path}; {remedy}")
         report = Report(f"{run.name}/{OBSERVATIONS}")
 
-        def is_torn(number: int, line: bytes) -> bool:
-            try:
-                parse(line)
-            except StrictJsonError:
-                self.notes.append(f"{report.file}:{number}: dropped, the line was cut off while it was written")
-                return True
-            return False
-
-        for row in json_rows(read_lines(path, report, LONGEST_LINE, is_torn), report):
-            self._take(row, report)
+        for place, line in lines_of(path):
+            self._take(place.number, line, report)
         if len(report):
             raise CaseError(*report.problems)
 
@@ -79,25 +55,18 @@ class RecordedTarget:
         """True if an answer to that case is recorded."""
         return (case_key, trial) in self._answers
 
-    def _take(self, row: JsonRow, report: Report) -> None:
+    def _take(self, number: int, line: bytes, report: Report) -> None:
         """Keep one record, or report what is wrong with it."""
         try:
-            check_seal(row.text.encode())
+            record = record_of(line)
+            if record.get("answer") is not None:  # null where asking failed
+                self._answers[record["case_key"], record["trial"]] = read_response(record["answer"])
         except DamagedLineError as damage:
-            report.add_unread(row.line, 1, str(damage))
-            return
-        problems = Findings()
-        try:
-            place = _PLACES.read({name: row.record[name] for name in ("case_key", "trial") if name in row.record})
-        except Unsound as unsound:
-            problems.include((), unsound.findings)
-        if row.record.get("answer") is not None:  # null where asking failed
-            try:
-                answer = read_response(row.record["answer"])
-            except Unsound as unsound:
-                problems.include(("answer",), unsound.findings)
+            if line.endswith(b"\n"):
+                report.add(number, 1, str(damage))
             else:
-                if not problems:
-                    self._answers[place.case_key, place.trial] = answer
-        if problems:
-            report.add_findings(row.line, problems, None, row.column_finder().column)
+                self.notes.append(f"{report.file}:{number}: dropped, the line was cut off while it was written")
+        except Unsound as unsound:
+            problems = Findings()
+            problems.include(("answer",), unsound.findings)
+            report.add_findings(number, problems, None, Positions(line.decode()).column)

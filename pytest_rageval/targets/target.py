@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 from pytest_rageval.model import Answer, AskRequest
 
@@ -33,3 +35,42 @@ def is_called(target: Target) -> bool:
 def asks_at_once(target: Target) -> bool:
     """Whether it never waits, so that it may be asked where no loop runs."""
     return getattr(target, "answers_at_once", False)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The same for every target that is asked over HTTP.
+
+    timeout      seconds for one attempt; a question with its retries takes at most `timeout` × (`retries` + 1)
+    retries      further attempts where that is safe
+    concurrency  requests under way at the same time
+    max_bytes    the largest reply that is read
+    headers      sent with every question, already resolved; an `authorization` among them replaces the key
+    app          an ASGI application of this process to ask in place of the network
+    backoff      seconds before the first retry
+    environment  where the key or token for the target is looked up; None: in that of this process
+    """
+
+    timeout: float = 120.0
+    retries: int = 2
+    concurrency: int = 16
+    max_bytes: int = 16 * 2**20
+    headers: Mapping[str, str] = field(default_factory=dict)
+    app: Any = None
+    backoff: float = 0.5
+    environment: Mapping[str, str] | None = field(default=None, repr=False)
+
+    @property
+    def of_client(self) -> dict[str, Any]:
+        """The arguments of `SlottedClient` but for its headers, which each kind of target has its own way with."""
+        return {
+            "slots": self.concurrency,
+            "timeout": self.timeout,
+            "retries": self.retries,
+            "max_bytes": self.max_bytes,
+            "app": self.app,
+            "backoff": self.backoff,
+        }
+
+
+USUAL = Connection()

@@ -16,8 +16,7 @@ from pytest_rageval.io.importing import described_exception, import_object, plug
 from pytest_rageval.io.masking import public_target, public_unknown
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import EvalCase
-from pytest_rageval.targets.connection import USUAL, Connection
-from pytest_rageval.targets.target import Target
+from pytest_rageval.targets.target import USUAL, Connection, Target
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
@@ -145,7 +144,7 @@ def _asgi(spec: str, rest: str, place: _Place) -> Target | None:
 
 
 def _of_answers(spec: str, rest: str, place: _Place) -> Target | None:
-    from pytest_rageval.targets.answers_target import AnswersTarget
+    from pytest_rageval.targets.answer_files import AnswersTarget
 
     return AnswersTarget(_answers(rest, place.root, place.connection.max_bytes), spec) if rest else None
 

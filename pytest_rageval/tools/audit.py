@@ -9,10 +9,9 @@ from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_rageval.cases import content_hash
-from pytest_rageval.cases.note_versions import changed_notes
-from pytest_rageval.cases.notes.gold_places import ALL_NEEDED, cannot_be_won, lost_places
-from pytest_rageval.cases.notes.note_folder import NoteFolder
+from pytest_rageval.cases.canonical import content_hash
+from pytest_rageval.cases.gold_places import ALL_NEEDED, cannot_be_won, lost_places
+from pytest_rageval.cases.note_folder import NoteFolder, changed_notes
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.matching.places import GoldBy, match

@@ -15,10 +15,10 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
 
-from pytest_rageval.cases import find_case_files, load_file
-from pytest_rageval.cases.discovery import case_files_of
-from pytest_rageval.cases.notes.gold_places import unwinnable
-from pytest_rageval.cases.notes.note_folder import NoteFolder
+from pytest_rageval.cases.discovery import case_files_of, find_case_files
+from pytest_rageval.cases.gold_places import unwinnable
+from pytest_rageval.cases.loading import load_file
+from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.comparison.baseline import project_baseline
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.options import kind_of

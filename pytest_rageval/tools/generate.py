@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pytest_rageval.cases.notes.gold_places import lost_places
-from pytest_rageval.cases.notes.note_folder import NoteFolder, NoteSection
+from pytest_rageval.cases.gold_places import lost_places
+from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
 from pytest_rageval.errors import ModelFailure
 from pytest_rageval.io.bounded_map import at_once
-from pytest_rageval.io.json_lines import json_rows
-from pytest_rageval.io.lines import read_lines
+from pytest_rageval.io.lines import json_rows, read_lines
 from pytest_rageval.io.messages import Report
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.chat_protocol import Message

@@ -17,8 +17,8 @@ from pytest_rageval.engine import Unobserved, said_of
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.bounded_map import at_once
-from pytest_rageval.io.line_index import Key, record_at
 from pytest_rageval.io.masking import Mask
+from pytest_rageval.io.sealed_lines import Key, record_at
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge, Mode
 from pytest_rageval.judges.cache.sqlite_cache import project_cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeError, SettingsError
-from pytest_rageval.io.line_index import Place, record_at
+from pytest_rageval.io.sealed_lines import Place, record_at
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.matching.passages import contexts

@@ -14,8 +14,7 @@ from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.keys import Cell
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.expected import FLAG, Expects, flag_of, known_keys
-from pytest_rageval.io.json_lines import JsonRow, json_rows
-from pytest_rageval.io.lines import read_lines
+from pytest_rageval.io.lines import JsonRow, json_rows, read_lines
 from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, shown_value
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, parse

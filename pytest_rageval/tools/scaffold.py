@@ -12,7 +12,7 @@ from string import Template
 from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.cases.discovery import find_case_files
-from pytest_rageval.cases.notes.note_folder import NoteFolder, NoteSection
+from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
 from pytest_rageval.config.files import case_globs, has_table
 from pytest_rageval.config.toml_text import toml_value
 from pytest_rageval.errors import SettingsError

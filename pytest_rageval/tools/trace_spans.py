@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.json_lines import json_rows
-from pytest_rageval.io.lines import read_lines
+from pytest_rageval.io.lines import json_rows, read_lines
 from pytest_rageval.io.messages import Report, found
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json

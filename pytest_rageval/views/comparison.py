@@ -14,9 +14,8 @@ from pytest_rageval.comparison.layer_table import layer_gain
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS
-from pytest_rageval.numbers import NO_VALUE, change, score_text, short
 from pytest_rageval.runs.config_diff import setting_text
-from pytest_rageval.text import counted
+from pytest_rageval.text import NO_VALUE, change, counted, score_text, short
 from pytest_rageval.views.parts import (
     TONES,
     Block,

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pytest_rageval.model import Json
-from pytest_rageval.numbers import NO_VALUE, change, score_text
 from pytest_rageval.runs.config_diff import SettingChange, setting_text
 from pytest_rageval.runs.history import PastRun
-from pytest_rageval.text import counted, cut
+from pytest_rageval.text import NO_VALUE, change, counted, cut, score_text
 from pytest_rageval.views.parts import FigureTable, Line, Section, TableRow
 
 OWN_NAME = re.compile(r"\d{8}_\d{6}(_\d+)?")

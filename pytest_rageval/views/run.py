@@ -11,10 +11,9 @@ from typing import Any
 from pytest_rageval.comparison.gate_lines import gate_line, is_warning
 from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_row
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
-from pytest_rageval.numbers import change, denominator, duration, score_text
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.runs.row import Row
-from pytest_rageval.text import counted, excerpt
+from pytest_rageval.text import change, counted, denominator, duration, excerpt, score_text
 from pytest_rageval.views.parts import TONES, Block, FigureTable, Line, NameList, Section, TableRow, Tone
 
 Content = Mapping[str, Any]

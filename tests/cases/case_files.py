@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases import CaseFile, load_file
+from pytest_rageval.cases.loading import CaseFile, load_file
 from pytest_rageval.model import EvalCase
 
 

@@ -11,7 +11,7 @@ from case_files import loaded, the_case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.cases import case_from_mapping, case_to_mapping, content_hash
+from pytest_rageval.cases.canonical import case_from_mapping, case_to_mapping, content_hash
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import Anchor, Edge, EvalCase, Gold, Source, Turn
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from processes import python
 
-from pytest_rageval.cases import find_case_files, is_case_file, looks_like_cases
+from pytest_rageval.cases.discovery import find_case_files, is_case_file
+from pytest_rageval.cases.loading import looks_like_cases
 
 GLOBS = ("evalcases/**/*.jsonl", "evalcases/**/*.csv", "*.eval.jsonl")
 

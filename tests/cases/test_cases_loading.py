@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from processes import rounds
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 
 ROOM_TO_REPEAT = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=rounds(150, 40)

@@ -178,7 +178,7 @@ def test_problems_of_one_record_without_end_are_counted_not_kept(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["gone.jsonl", "folder.jsonl"])
 def test_what_is_no_file_is_a_problem_and_no_exception(tmp_path: Path, name: str):
-    from pytest_rageval.cases import load_file
+    from pytest_rageval.cases.loading import load_file
 
     (tmp_path / "folder.jsonl").mkdir()
     file = load_file(tmp_path / name, tmp_path)

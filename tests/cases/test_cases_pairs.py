@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from case_files import loaded
 
-from pytest_rageval.cases import CaseFile, find_case_files
+from pytest_rageval.cases.discovery import find_case_files
+from pytest_rageval.cases.loading import CaseFile
 
 QUESTIONS = "id,question,tag\nq1,Why?,t\nq2,How?,\n"
 REFERENCES = "id,reference\nq2,So.\nq1,Because.\n"

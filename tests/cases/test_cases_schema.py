@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from case_files import loaded
 
-from pytest_rageval.cases import case_schema
+from pytest_rageval.cases.schema import case_schema
 
 MALFORMED = Path(__file__).parent.parent / "data" / "cases" / "malformed.txt"
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from project import Project, lines_with
 
-from pytest_rageval.cases import load_file
 from pytest_rageval.cases.exchange.formats import WRITERS, Parts, read_other
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import NOWHERE, Anchor, Answer, Chunk, Edge, EvalCase, Gold, Turn
 

@@ -13,14 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.case_text import case_text, edited_json, edited_row, row_texts
+from pytest_rageval.cases.case_writer import CaseWriter, ChangedMeanwhile
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks, case_with_marks
-from pytest_rageval.cases.note_versions import changed_notes, note_hashes
-from pytest_rageval.cases.writing.case_text import case_text, edited_row, row_texts
-from pytest_rageval.cases.writing.case_writer import CaseWriter, ChangedMeanwhile
-from pytest_rageval.cases.writing.json_edit import edited_json
+from pytest_rageval.cases.note_folder import changed_notes, note_hashes
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.lock import take_lock
+from pytest_rageval.io.atomic import take_lock
 from pytest_rageval.model import Anchor, EvalCase
 
 GO = Anchor("notes/go.md", "# Go > ## 정렬")
@@ -245,7 +244,7 @@ def test_a_file_changed_meanwhile_is_left_as_it_is(file: Path):
 
 
 def test_a_folder_that_stays_locked_is_said(file: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pytest_rageval.cases.writing.case_writer.LOCK_PATIENCE_S", 0.05)
+    monkeypatch.setattr("pytest_rageval.cases.case_writer.LOCK_PATIENCE_S", 0.05)
     file.write_bytes(b"old")
     descriptor = take_lock(file.parent)
     try:

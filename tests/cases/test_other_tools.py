@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 from project import Project, lines_with
 
-from pytest_rageval.cases import load_file
 from pytest_rageval.cases.exchange.formats import read_other
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cli.cases import cases
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import EvalCase

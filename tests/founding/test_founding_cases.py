@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from project import FOUNDING, Project, copied, lines_with
 
-from pytest_rageval.cases import content_hash, load_file
+from pytest_rageval.cases.canonical import content_hash
+from pytest_rageval.cases.loading import load_file
 
 
 def chunk(rel_path: str, heading_path: str, text: str = "") -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from processes import open_files
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.lock import LockHeld, is_locked, take_lock
+from pytest_rageval.io.atomic import LockHeld, is_locked, take_lock
 
 
 def test_a_lock_is_held_by_one_until_it_is_given_back(tmp_path: Path):

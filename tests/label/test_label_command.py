@@ -15,7 +15,7 @@ import pytest
 from label_desk import BOT
 from project import Project, a_case
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cli.label import _has_screen
 
 

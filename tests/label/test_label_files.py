@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from labelling import Bot, Desk, a_bare, a_chunk, point, settle
 
-from pytest_rageval.cases import load_file
 from pytest_rageval.cases.discovery import find_case_files
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks
 from pytest_rageval.errors import CaseError
 from pytest_rageval.label.label_agreement import THE_FILE, agreements, disputed

@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from textual import events
 from textual.pilot import Pilot
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.label.label_screen import LabelScreen
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.model import Anchor, EvalCase

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labelling import Bot, Desk, a_bare, a_chunk, point, row_of, settle
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks
 from pytest_rageval.label.pools import Pool
 from pytest_rageval.model import Anchor, Answer, AskRequest, Chunk

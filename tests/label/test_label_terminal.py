@@ -12,7 +12,7 @@ from label_desk import BOT
 from labelling import write_cases
 from processes import Terminal
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 
 pytestmark = pytest.mark.child_process
 LABEL = ("-m", "pytest_rageval", "label", "cases.jsonl")

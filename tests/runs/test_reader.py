@@ -10,7 +10,7 @@ import pytest
 from stored_runs import a_result, a_run
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.lock import take_lock
+from pytest_rageval.io.atomic import take_lock
 from pytest_rageval.runs.reader import StoredRun
 
 PARTS: dict[str, tuple[str, Callable[[StoredRun], object]]] = {

@@ -10,7 +10,7 @@ import pytest
 from project import Project, a_case
 from stored_runs import stable_bytes
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.config.project import Project as Configured
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.model import EvalCase

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.cases import content_hash
+from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.model import Anchor, Edge, EvalCase, Gold, Source, Turn
 from pytest_rageval.scale import portions
 from pytest_rageval.scale.portions import Portions, portion_size, read_cases

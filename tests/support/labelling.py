@@ -13,7 +13,7 @@ from typing import Any
 from processes import PATIENCE_S
 from web_app import WebApp
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.label.draft_store import DraftStore

@@ -12,7 +12,7 @@ from fault_server import Behaviour, FaultServer
 from pytest_rageval.errors import TargetError
 from pytest_rageval.model import Answer, AskRequest
 from pytest_rageval.targets.chat_target import ChatTarget
-from pytest_rageval.targets.connection import Connection
+from pytest_rageval.targets.target import Connection
 
 T = TypeVar("T")
 Api = Literal["openai", "ollama"]

@@ -10,8 +10,7 @@ import pytest
 
 from pytest_rageval.errors import CaseError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Chunk, EvalCase, Reference, Source
-from pytest_rageval.targets.answer_files import load_answers
-from pytest_rageval.targets.answers_target import AnswersTarget
+from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
 
 CASES = [
     EvalCase(name, f"{name} in {file}?", source=Source(f"{file}.jsonl", 1))
@@ -228,14 +227,16 @@ def test_all_that_is_wrong_with_a_csv_file_is_said_at_once(tmp_path: Path):
         'q7,"x\n'
     )
     assert problems_of(write(tmp_path, content, "given.csv")) == [
-        "given.csv:4:1: answer is empty; where the system declined, say so with abstained = true",
-        "given.csv:5:1: abstained is 'maybe', expected true or false (or yes, no, 1, 0)",
-        "given.csv:6:1: latency: not valid JSON: expecting property name enclosed in double quotes at column 2",
-        "given.csv:7:1: has 2 cells, the header has 4",
+        "given.csv:4:1: case 'q2': answer is empty; where the system declined, say so with abstained = true",
+        "given.csv:5:6: case 'q3': abstained is 'maybe', expected true or false (or yes, no, 1, 0)",
+        "given.csv:6:7: case 'q4': latency is '{bad', expected JSON: expecting property name enclosed in double quotes "
+        "at line 1, column 2 of the cell",
+        "given.csv:7:1: the row has 2 cells, expected 4 (id, answer, abstained, latency); quote cells that hold commas "
+        "or line breaks",
         "given.csv:8:1: has no id, and no question to find its case by",
         "given.csv:9:1: id 'q1' already has an answer at line 2",
-        "given.csv:10:1: case 'q6': latency is a list, expected an object of numbers",
-        "given.csv:11:1: not valid CSV: unexpected end of data",
+        "given.csv:10:7: case 'q6': latency is a list, expected an object of numbers",
+        "given.csv:11:1: the row has a quote that is never closed; the rest of the file was not read",
     ]
 
 
@@ -244,10 +245,9 @@ def test_all_that_is_wrong_with_a_csv_file_is_said_at_once(tmp_path: Path):
     [
         (
             "question,reference\n",
-            "given.csv:1:1: the header is 'question,reference', expected at least id (or question) and answer "
-            "(or retrieved_chunks)",
+            "given.csv:1:1: the header has no column 'answer' or 'retrieved_chunks' or 'contexts'",
         ),
-        ("id,answer,id\nq,x,q\n", "given.csv:1:1: the header names 'id' twice"),
+        ("id,answer,id\nq,x,q\n", "given.csv:1:1: column 'id' stands twice in the header"),
         (b"id,answer\nq1,\xff\n", "given.csv:2:4: byte 0xff at offset 13 is not UTF-8; save the file as UTF-8"),
         ("id,answer\n", "given.csv: holds no answers"),
     ],

@@ -10,8 +10,8 @@ from fault_server import Behaviour, FaultServer, closed_port, gives, hangs, rese
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.model import AskRequest, Turn
-from pytest_rageval.targets.connection import Connection
 from pytest_rageval.targets.http_target import ClientTarget, HttpTarget
+from pytest_rageval.targets.target import Connection
 
 T = TypeVar("T")
 YES = {"answer": "yes", "debug": {"retrieved_chunks": [{"chunk_id": "c1", "rank": 1}]}}

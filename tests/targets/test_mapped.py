@@ -11,8 +11,8 @@ from fault_server import Behaviour, FaultServer, gives, status
 from pytest_rageval.config.tables import TargetMapping
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Edge, Turn
-from pytest_rageval.targets.connection import Connection
 from pytest_rageval.targets.mapped_target import MappedTarget, checked_mapping
+from pytest_rageval.targets.target import Connection
 
 T = TypeVar("T")
 QUESTION = AskRequest("What?", 5)

@@ -14,7 +14,7 @@ from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Chunk, Reference
 from pytest_rageval.targets.asgi_target import AsgiTarget
 from pytest_rageval.targets.callable_target import CallableTarget
-from pytest_rageval.targets.connection import Connection
+from pytest_rageval.targets.target import Connection
 
 QUESTION = AskRequest("What?", 5, case_key="a.jsonl::q1", params={"lang": "en"})
 

@@ -77,7 +77,7 @@ def test_a_damaged_file_is_said_line_by_line(tmp_path: Path):
         tmp_path,
         "{oops",
         {"schema": 2, "trial": 0},
-        {"schema": 2, "case_key": "a", "answer": {"answer": 7}},
+        {"trial": 0, "case_key": "a", "answer": {"answer": 7}},
         {"schema": 2, "case_key": "a", "trial": "x"},
         '{"schema": 2, "case_key": "a", "trial": 0}',
         sealed('{"a":1}').replace("1", "2"),
@@ -86,10 +86,10 @@ def test_a_damaged_file_is_said_line_by_line(tmp_path: Path):
         RecordedTarget(run)
     place = "20251218_063617/observations.jsonl"
     assert list(caught.value.problems) == [
-        f"{place}:1:2: not valid JSON: expecting property name enclosed in double quotes",
-        f"{place}:2:1: has no case_key",
-        f"{place}:3:53: answer.answer is 7 (a number), expected a string",
-        f"{place}:4:41: trial is 'x' (a string), expected a whole number",
+        f"{place}:1:1: has no checksum at its end",
+        f"{place}:2:1: is not a record: it names no case and trial",
+        f"{place}:3:52: answer.answer is 7 (a number), expected a string",
+        f"{place}:4:1: is not a record: it names no case and trial",
         f"{place}:5:1: has no checksum at its end",
         f"{place}:6:1: does not match its checksum",
     ]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from project import Project, a_case, a_missed_case, lines_with
 
-from pytest_rageval.cases.note_versions import note_hash
+from pytest_rageval.cases.note_folder import note_hash
 from pytest_rageval.tools.audit import likeness, near_duplicates, shingles
 
 WATER = """---

@@ -15,8 +15,8 @@ from judge_server import JudgeServer
 from processes import PATIENCE_S, wait_until
 from project import Project, a_case, lines_with
 
-from pytest_rageval.cases import load_file
-from pytest_rageval.cases.notes.note_folder import note_sections
+from pytest_rageval.cases.loading import load_file
+from pytest_rageval.cases.note_folder import note_sections
 from pytest_rageval.tools.generate import NotePassage, questions_in
 
 FAQ = """# Parcels

@@ -27,7 +27,7 @@ from web_app import (
     upload,
 )
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.web.site import WebSettings
 
 

@@ -14,7 +14,7 @@ from labelling import FILE, Labeller, label_project
 from processes import wait_until
 from web_app import WebApp, allow_code, confirm, sent_by, served, store_of, upload
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.tools.audit import findings_in_files, findings_in_notes
 from pytest_rageval.web.labelling import working_copy as working_copy_module
 from pytest_rageval.web.labelling.working_copy import WorkingCopies

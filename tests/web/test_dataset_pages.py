@@ -13,7 +13,7 @@ import pytest
 from project import FOUNDING
 from web_app import ONE, Fields, WebApp, confirm, errors_beside, imported, sent_by, served, store_of, upload
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 
 
 @pytest.fixture(scope="module")

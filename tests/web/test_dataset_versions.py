@@ -11,8 +11,8 @@ import pytest
 from hostile import PAYLOADS
 from project import FOUNDING, SOME, Project
 
-from pytest_rageval.cases import load_file
 from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import NOWHERE, EvalCase, Gold
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore

@@ -16,7 +16,7 @@ from processes import wait_until
 from project import FOUNDING
 from web_app import WebApp, an_order, ended, jobs_of, project_with_bot, served, under_way, until
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.web.jobs.job_files import Job
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore

@@ -15,7 +15,7 @@ import pytest
 from project import FOUNDING
 from web_app import WebApp, allow_code, ended, jobs_of, served, until
 
-from pytest_rageval.cases import load_file
+from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.reader import StoredRun

@@ -14,7 +14,7 @@ from processes import PATIENCE_S
 from stored_runs import a_result, a_run, an_error, at, rewrite, some_cases, store_full, updated
 
 from pytest_rageval.comparison.verdict_sentence import with_verdict
-from pytest_rageval.io.lock import take_lock
+from pytest_rageval.io.atomic import take_lock
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.web.case_list import case_rows_page
 from pytest_rageval.web.index.case_tables import open_cases

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pytest_rageval.cases.canonical import case_to_mapping
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.io.messages import Unsound
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import NOWHERE, Answer, EvalCase, Json
 
 KEPT = "rageval"
@@ -110,8 +111,7 @@ def reference_of(case: EvalCase) -> dict[str, Json]:
 def unplaced(kind: str, what: str, ids: Sequence[str]) -> Iterator[str]:
     """A line about what a format has no place for, with the first of the cases."""
     if ids:
-        more = f" and {len(ids) - 3:,} more" if len(ids) > 3 else ""
-        yield f"{kind} has no place for {what}: left out of {', '.join(ids[:3])}{more}"
+        yield f"{kind} has no place for {what}: left out of {listed(ids, 3)}"
 
 
 def _plain(case: EvalCase) -> dict[str, Json]:

@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.cases.exchange.beir import read_beir, write_beir
-from pytest_rageval.cases.exchange.case_csv import write_csv
 from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFiles
 from pytest_rageval.cases.exchange.ragtruth import RESPONSES, SOURCES, is_ragtruth, read_ragtruth
+from pytest_rageval.cases.exchange.retrieval_sets import read_beir, read_trec, write_beir, write_trec
 from pytest_rageval.cases.exchange.row_files import LONGEST, is_table
 from pytest_rageval.cases.exchange.squad import is_squad, read_squad, write_squad
-from pytest_rageval.cases.exchange.tool_cases import write_deepeval, write_promptfoo, write_ragas
+from pytest_rageval.cases.exchange.tool_cases import write_csv, write_deepeval, write_promptfoo, write_ragas
 from pytest_rageval.cases.exchange.tool_rows import read_tool_rows
-from pytest_rageval.cases.exchange.trec import read_trec, write_trec
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase, Json

@@ -14,8 +14,7 @@ from typing import Any
 
 from pytest_rageval.cases.exchange.exchange import OtherTestSet
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.json_lines import json_rows
-from pytest_rageval.io.lines import read_lines
+from pytest_rageval.io.lines import json_rows, read_lines
 from pytest_rageval.io.messages import Report, shown_value
 from pytest_rageval.model import Json
 from pytest_rageval.text import counted

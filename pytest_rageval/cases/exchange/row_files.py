@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from pytest_rageval.cases.conversion import ANSWER, CONTEXTS, OTHER_NAMES, QUESTION
+from pytest_rageval.cases.csv_rows import cells_up_to
 from pytest_rageval.cases.keys import CELLS
-from pytest_rageval.cases.other_names import ANSWER, CONTEXTS, OTHER_NAMES, QUESTION
-from pytest_rageval.io.json_lines import json_rows
-from pytest_rageval.io.lines import Line, read_lines
+from pytest_rageval.io.lines import Line, json_rows, read_lines
 from pytest_rageval.io.messages import Finding, Report, found
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
@@ -96,24 +96,23 @@ def _separator(header: str, separators: str) -> str:
 
 
 def _csv_rows(text: str, separators: str, report: RowReport) -> Iterator[tuple[int, dict[str, Json]]]:
-    before = csv.field_size_limit(LONGEST)
+    delimiter = _separator(text.partition("\n")[0], separators)
     try:
-        delimiter = _separator(text.partition("\n")[0], separators)
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-        is_deepeval = {*_OF_DEEPEVAL} <= {*(reader.fieldnames or ())}
-        for cells in reader:
-            if None in cells:
-                report.add_row(reader.line_num, [Finding((), "the row has more cells than the header; quote commas")])
-                continue
-            named = {name.strip(): cell for name, cell in cells.items() if isinstance(name, str) and name.strip()}
-            row = {name: _cell(name, cell) for name, cell in named.items() if cell and cell.strip()}
-            if is_deepeval:
-                row |= {name: cell.split("|") for name in _JOINED if isinstance(cell := row.get(name), str)}
-            yield reader.line_num, row
+        with cells_up_to(LONGEST):
+            reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+            is_deepeval = {*_OF_DEEPEVAL} <= {*(reader.fieldnames or ())}
+            for cells in reader:
+                if None in cells:
+                    wrong = "the row has more cells than the header; quote commas"
+                    report.add_row(reader.line_num, [Finding((), wrong)])
+                    continue
+                named = {name.strip(): cell for name, cell in cells.items() if isinstance(name, str) and name.strip()}
+                row = {name: _cell(name, cell) for name, cell in named.items() if cell and cell.strip()}
+                if is_deepeval:
+                    row |= {name: cell.split("|") for name in _JOINED if isinstance(cell := row.get(name), str)}
+                yield reader.line_num, row
     except csv.Error as error:
         report.add_whole(f"not valid CSV: {error}")
-    finally:
-        csv.field_size_limit(before)
 
 
 _OF_DEEPEVAL = ("input", "actual_output", "expected_output", "retrieval_context", "context", "source_file")

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.conversion import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION, case_from_record
 from pytest_rageval.cases.exchange.exchange import KEPT, OtherTestSet, with_kept_parts
 from pytest_rageval.cases.exchange.row_files import PASSAGES, SEPARATORS, RowReport, tool_file_rows
-from pytest_rageval.cases.other_names import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.messages import Finding, Unsound
 from pytest_rageval.io.strict_json import StrictJsonError, parse

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from pytest_rageval.io.lock import take_lock
+from pytest_rageval.io.atomic import take_lock
 
 APPLICATION_ID = 0x52414745
 """Marks a file as ours in its header ("RAGE")."""

@@ -256,7 +256,7 @@ def judgement_from_json(text: bytes | str) -> Judgement:
 
 
 def _problem(error: ValidationError, text: bytes | str) -> str:
-    from pytest_rageval.io.flaws import flaws_of
+    from pytest_rageval.io.records import flaws_of
 
     try:
         flaw = flaws_of(error, parse(text), Judgement)[0]

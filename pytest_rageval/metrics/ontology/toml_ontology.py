@@ -38,8 +38,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.flaws import Flaw, flaws_of
 from pytest_rageval.io.messages import shown_value, spelled
+from pytest_rageval.io.records import Flaw, flaws_of
 from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.metrics.ontology.declared import IS_A, Class, Ontology, Pattern, Property, Rule, is_variable
 from pytest_rageval.model import Edge

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pytest_rageval.numbers import short
 from pytest_rageval.render.html.environment import rendered
+from pytest_rageval.text import short
 from pytest_rageval.tools.calibrate import Calibration
 from pytest_rageval.views.calibration import ASSUMPTION, calibration_view, judged_by, suggested_limits, verdict_of
 

@@ -13,7 +13,6 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.metrics.arithmetic import arithmetic
 from pytest_rageval.metrics.registry import Registry, is_described
 from pytest_rageval.model import EvalCase, Observation
-from pytest_rageval.numbers import duration, score_text, short
 from pytest_rageval.render.html.case_parts import (
     TextPart,
     case_comparison,
@@ -28,6 +27,7 @@ from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.run_cases import CaseLines, ListedCase, read_answers, read_case_lines
 from pytest_rageval.render.html.text_diff import word_diff
 from pytest_rageval.runs.reader import observation_of, recorded_case
+from pytest_rageval.text import duration, score_text, short
 
 LONGEST_TRACE = 6_000
 OUTCOMES = {

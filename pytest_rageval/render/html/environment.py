@@ -22,8 +22,7 @@ from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from pytest_rageval.numbers import score_text, short
-from pytest_rageval.text import counted, printable
+from pytest_rageval.text import counted, printable, score_text, short
 
 FOLDED_LINES = 12
 """Lines of a text that stand unfolded."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.gate_lines import gate_line
-from pytest_rageval.numbers import NO_VALUE, change, duration, short
 from pytest_rageval.render.html.figures import IntervalFigure, Spark, interval_figure, least_span, spark
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.run_cases import ListedCase, on_one_line
 from pytest_rageval.runs.config_diff import flat_settings
+from pytest_rageval.text import NO_VALUE, change, duration, short
 from pytest_rageval.views.comparison import ComparedMetric, moved_metrics, tone_of
 from pytest_rageval.views.parts import Tone
 

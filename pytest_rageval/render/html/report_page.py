@@ -10,7 +10,7 @@ from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_rageval.cases.notes.gold_places import cannot_be_won_line
+from pytest_rageval.cases.gold_places import cannot_be_won_line
 from pytest_rageval.comparison.case_filter import all_rounded, case_file, group_of, latency_of, layers_of, tags_of
 from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.metrics.registry import LAYERS

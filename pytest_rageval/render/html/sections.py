@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from pytest_rageval.comparison.case_filter import group_of
 from pytest_rageval.comparison.layer_table import LayerCell, layer_rows
 from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
-from pytest_rageval.numbers import NO_VALUE, change, denominator, duration, score_text
 from pytest_rageval.render.html.figures import (
     Bar,
     IntervalFigure,
@@ -27,7 +26,7 @@ from pytest_rageval.render.html.run_cases import ListedCase, scales_of
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.intervals import mean_of_means_interval
-from pytest_rageval.text import counted
+from pytest_rageval.text import NO_VALUE, change, counted, denominator, duration, score_text
 from pytest_rageval.tools.calibration_record import KeptCalibration
 from pytest_rageval.views.comparison import ComparedMetric, compared_metric
 from pytest_rageval.views.parts import Tone

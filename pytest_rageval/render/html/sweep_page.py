@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.io.atomic import write_text
-from pytest_rageval.numbers import NO_VALUE, score_text
 from pytest_rageval.render.html.environment import policy, rendered, style
+from pytest_rageval.text import NO_VALUE, score_text
 from pytest_rageval.tools.sweep.grid import value_text
 from pytest_rageval.tools.sweep.sweep import ScoredPoint, Sweep
 from pytest_rageval.views.sweep import SCORES, fixed_params, score_cells

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from pytest_rageval.numbers import score_text
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import environment
 from pytest_rageval.render.html.first_screen import tiles
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.run_cases import ListedCase
 from pytest_rageval.runs.aggregate import normalised
-from pytest_rageval.text import printable
+from pytest_rageval.text import printable, score_text
 
 MOST_ROWS = 2_000
 """Cases in the table, worst first: a browser takes minutes to build one of many thousand rows."""

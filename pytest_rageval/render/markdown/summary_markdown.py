@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pytest_rageval.cases.notes.gold_places import unwinnable_line
+from pytest_rageval.cases.gold_places import unwinnable_line
 from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.comparison.layer_table import layer_rows
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.numbers import NO_VALUE, duration, score_text
 from pytest_rageval.render.markdown.markdown_text import escaped, folded, table, without_gaps
 from pytest_rageval.render.markdown.view_markdown import block_lines
 from pytest_rageval.runs.config_diff import setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.runs.reader import run_level_names
 from pytest_rageval.stats.intervals import share_interval
-from pytest_rageval.text import counted
+from pytest_rageval.text import NO_VALUE, counted, duration, score_text
 from pytest_rageval.views.comparison import gate_point, metrics_section
 from pytest_rageval.views.parts import Block, Line, NameList
 from pytest_rageval.views.run import cases_by_change, metric_figures, run_notes, trials_line

@@ -15,7 +15,6 @@ from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.arithmetic import arithmetic
 from pytest_rageval.metrics.registry import Registry, is_described
 from pytest_rageval.model import Gold, Observation
-from pytest_rageval.numbers import score_text, short
 from pytest_rageval.plan import Plan
 from pytest_rageval.render.html.case_view import CaseContext, ChunkRow, case_view, latency_words
 from pytest_rageval.render.html.page_run import compared_side
@@ -23,7 +22,7 @@ from pytest_rageval.render.html.run_cases import CaseLines, CaseTexts, ListedCas
 from pytest_rageval.render.text.columns import aligned, last_wrapped, shortened, wrapped
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import Row, cases_of
-from pytest_rageval.text import printable
+from pytest_rageval.text import printable, score_text, short
 
 TEXT = 300
 """Characters of a text that are shown."""

@@ -15,7 +15,7 @@ from pytest_rageval.config.tables import Gates
 from pytest_rageval.engine import NO_ANSWER, Observed, Unobserved
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished
-from pytest_rageval.io.line_index import record_at
+from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase, Json, Observation, Trial
 from pytest_rageval.prefetch import BackgroundLoop, Prefetcher

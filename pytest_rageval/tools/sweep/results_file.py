@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_rageval.cases import content_hash
+from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_json

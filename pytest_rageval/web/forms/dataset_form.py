@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
 
-from pytest_rageval.cases import case_to_mapping
+from pytest_rageval.cases.canonical import case_to_mapping
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import Unsound, spelled

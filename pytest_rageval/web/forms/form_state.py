@@ -12,7 +12,7 @@ from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
 from pytest_rageval.io.expected import Expects
-from pytest_rageval.io.flaws import flaws_of
+from pytest_rageval.io.records import flaws_of
 from pytest_rageval.text import names_of
 from pytest_rageval.web.rendering import FORM_TOKEN
 from pytest_rageval.web.security.session import BrowserSession

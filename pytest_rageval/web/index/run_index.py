@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.lock import is_locked
+from pytest_rageval.io.atomic import is_locked
 from pytest_rageval.judges.cache.cache_file import is_broken, transaction
 from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS
 from pytest_rageval.text import printable

@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_rageval.numbers import duration
 from pytest_rageval.render.html.figures import Spark, spark
 from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun, with_changes
+from pytest_rageval.text import duration
 from pytest_rageval.web.index.run_rows import RUN_COLUMNS, RUN_STATES, RunRow
 from pytest_rageval.web.versions.version_folder import versions_title
 

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pytest_rageval.cases.case_text import JsonLines, edited_json
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks, case_with_marks
-from pytest_rageval.cases.note_versions import NOTE_HASHES
-from pytest_rageval.cases.writing.case_text import JsonLines
-from pytest_rageval.cases.writing.json_edit import edited_json
+from pytest_rageval.cases.note_folder import NOTE_HASHES
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.atomic import read_json, write_bytes, write_json, write_lines
 from pytest_rageval.io.strict_json import parse

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from pytest_rageval.cases.drafts import ENDING, add_drafts
 from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.line_index import Check, index, record_at
 from pytest_rageval.io.masking import Mask
+from pytest_rageval.io.sealed_lines import Check, index, record_at
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.report_page import KEYS

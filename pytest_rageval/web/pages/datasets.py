@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
-from pytest_rageval.cases.exchange.case_csv import write_csv
+from pytest_rageval.cases.exchange.tool_cases import write_csv
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.export.formats import as_text
 from pytest_rageval.model import EvalCase

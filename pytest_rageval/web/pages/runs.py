@@ -9,10 +9,10 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from pytest_rageval.numbers import change, score_text
 from pytest_rageval.render.html.figures import Spark, spark
 from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun
+from pytest_rageval.text import change, score_text
 from pytest_rageval.views.history import change_words
 from pytest_rageval.web.index.run_queries import (
     RunFilter,

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pytest_rageval.numbers import short
+from pytest_rageval.text import short
 from pytest_rageval.web.security.session import BrowserSession, Seal, TokenCheck, session_of
 from pytest_rageval.web.site import MEGABYTE, WebLimits, WebSettings
 

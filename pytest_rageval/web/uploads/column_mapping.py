@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from pytest_rageval.cases.conversion import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION
 from pytest_rageval.cases.keys import CELLS
-from pytest_rageval.cases.other_names import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION
 from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import Json
 

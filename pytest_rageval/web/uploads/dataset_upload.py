@@ -9,15 +9,12 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.cases import CaseFile
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.exchange.formats import read_other
 from pytest_rageval.cases.keys import CELLS, Cell
-from pytest_rageval.cases.loading import MAX_LINE_BYTES, cases_of_rows
-from pytest_rageval.cases.paired_files import Partner
+from pytest_rageval.cases.loading import MAX_LINE_BYTES, CaseFile, Partner, cases_of_rows
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.json_lines import JsonRow, json_rows
-from pytest_rageval.io.lines import Line, read_lines
+from pytest_rageval.io.lines import JsonRow, Line, json_rows, read_lines
 from pytest_rageval.io.messages import Findings, Report, found, shown_value
 from pytest_rageval.io.messages import Path as Place
 from pytest_rageval.io.strict_json import StrictJsonError, parse

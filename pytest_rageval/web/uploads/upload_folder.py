@@ -16,8 +16,7 @@ from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.matching.passages import contexts
 from pytest_rageval.model import EvalCase, Source
-from pytest_rageval.targets.answer_files import load_answers
-from pytest_rageval.targets.answers_target import AnswersTarget
+from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
 from pytest_rageval.text import cut, printable
 from pytest_rageval.web.site import UnknownPageError, WebLimits
 from pytest_rageval.web.uploads.table_dialect import TableDialect, guessed_dialect, write_as_usual

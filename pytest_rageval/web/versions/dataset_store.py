@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_rageval.cases import case_to_mapping
+from pytest_rageval.cases.canonical import case_to_mapping
 from pytest_rageval.cases.loading import CaseFile, load_file
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.json_text import json_text

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.cases import case_to_mapping
+from pytest_rageval.cases.canonical import case_to_mapping
 from pytest_rageval.model import EvalCase
 from pytest_rageval.render.html.text_diff import DiffPiece, word_diff
 from pytest_rageval.text import counted, cut

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from pytest_rageval.cases.notes.note_folder import NoteFolder, NoteSection
+from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import suggestion
 from pytest_rageval.matching.places import headings

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.atomic import write_bytes
-from pytest_rageval.io.lock import LockHeld, take_lock
+from pytest_rageval.io.atomic import LockHeld, take_lock, write_bytes
 
 LOCK_PATIENCE_S = 2.0
 

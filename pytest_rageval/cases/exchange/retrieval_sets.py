@@ -1,0 +1,314 @@
+"""Test sets of retrieval. TREC: topics (`id<TAB>question`, or `<top>` blocks), qrels, runs. BEIR: a folder of these.
+
+Source of BEIR: its GenericDataLoader. Each line of `queries.jsonl` has `_id` and `text`; `qrels/SPLIT.tsv` is separated
+by tabs, with a header `query-id corpus-id score`, scores whole numbers, 0 for irrelevant; `corpus.jsonl` holds texts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from pytest_rageval.cases.exchange.exchange import (
+    KEPT,
+    Answers,
+    OtherTestSet,
+    ToolFiles,
+    kept_parts,
+    unplaced,
+    with_kept_parts,
+)
+from pytest_rageval.errors import CaseError
+from pytest_rageval.io.lines import json_rows, read_lines
+from pytest_rageval.io.messages import Report, shown_value
+from pytest_rageval.model import EvalCase, Json
+from pytest_rageval.text import counted
+
+LONGEST_LINE = 2**24
+"""Bytes."""
+TAG = "rageval"
+
+
+def read_trec(topics: Path, name: str, qrels: Path | None, run: Path | None) -> OtherTestSet:
+    """The topics with the gold of the qrels, and the documents of a run as answers, which are texts for no one."""
+    report = Report(name)
+    questions = _questions(topics, report)
+    grades = grades_of(qrels, qrels.as_posix(), report) if qrels is not None else {}
+    retrieved = _retrieved(run, report) if run is not None else {}
+    for what, ids in (("qrels", grades), ("run", retrieved)):
+        if missing := [query for query in ids if query not in questions]:
+            report.add_whole(f"lacks {counted(len(missing), 'topic')} that the {what} names: {missing[0]!r} first")
+    if not questions and not len(report):
+        report.add_whole("holds no topic; expected lines of 'id<TAB>question', or <top> blocks")
+    if len(report):
+        raise CaseError(*report.problems)
+    cases = [
+        {"id": plain_id(query), "question": question, **relevance_parts(_unquoted(grades.get(query, {})))}
+        for query, question in questions.items()
+    ]
+    answers: list[dict[str, Json]] = [
+        {"id": plain_id(query), "retrieved_chunks": chunks} for query, chunks in retrieved.items()
+    ]
+    return OtherTestSet(cases, answers)
+
+
+def _unquoted(judged: dict[str, float]) -> dict[str, float]:
+    return {plain_id(document): grade for document, grade in judged.items()}
+
+
+def _questions(path: Path, report: Report) -> dict[str, str]:
+    questions: dict[str, str] = {}
+    lines = list(read_lines(path, report, LONGEST_LINE))
+    if any("<top>" in line for _, line, _ in lines[:50]):
+        rows = _blocks(lines)
+    else:
+        rows = ((number, *line.rstrip("\r\n").partition("\t")[::2]) for number, line, _ in lines if line.strip())
+    for number, query, question in rows:
+        if not query.strip() or not question.strip():
+            report.add(number, 1, "is no topic; expected 'id<TAB>question'")
+        elif query in questions:
+            report.add(number, 1, f"topic {shown_value(query)} stands twice")
+        else:
+            questions[query.strip()] = question.strip()
+    return questions
+
+
+_FIELD = re.compile(r"<(num|title|desc|narr)>\s*(?:Number:|Topic:|Description:|Narrative:)?", re.IGNORECASE)
+
+
+def _blocks(lines: Sequence[tuple[int, str, bool]]) -> Iterator[tuple[int, str, str]]:
+    """Line, number and title of each `<top>` block."""
+    start, block = 0, ""
+    for number, line, _ in lines:
+        if "<top>" in line:
+            start, block = number, ""
+        block += line
+        if "</top>" in line:
+            fields = _FIELD.split(re.sub(r"</\w+>", "", block))
+            values = {
+                name.lower(): " ".join(text.split()) for name, text in zip(fields[1::2], fields[2::2], strict=False)
+            }
+            yield start, values.get("num", ""), values.get("title", "") or values.get("desc", "")
+
+
+def _retrieved(path: Path, report: Report) -> dict[str, list[dict[str, Json]]]:
+    """Chunks by query, in the order of their scores, as trec_eval ranks them."""
+    own = Report(path.as_posix())
+    scored: dict[str, list[tuple[float, str]]] = {}
+    for number, line, is_sound in read_lines(path, own, LONGEST_LINE):
+        cells = line.split()
+        if not is_sound or not cells:
+            continue
+        try:
+            query, _, document, _, score, _ = cells
+            scored.setdefault(query, []).append((float(score), document))
+        except ValueError:
+            own.add(number, 1, f"is {shown_value(line.rstrip())}, expected 'query Q0 document rank score tag'")
+    report.include(own)
+    return {
+        query: [
+            {"chunk_id": plain_id(document), "rank": rank, "score_final": score}
+            for rank, (score, document) in enumerate(sorted(entries, key=lambda entry: -entry[0]), start=1)
+        ]
+        for query, entries in scored.items()
+    }
+
+
+def write_trec(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
+    """topics.tsv, qrels.txt and, where answers are given, run.txt; white space in ids is percent-encoded."""
+    topics, qrels = [], []
+    for case in cases:
+        query = trec_id(case.id)
+        topics.append(f"{query}\t{' '.join(case.question.split())}")
+        qrels += [f"{query} 0 {trec_id(chunk_id)} {grade}" for chunk_id, grade in whole_grades(case).items()]
+    files = {"topics.tsv": topics, "qrels.txt": qrels}
+    if answers:
+        files["run.txt"] = [line for case in cases if case.id in answers for line in _run_lines(case.id, answers)]
+    notes = [
+        *unplaced("TREC", "gold places", [case.id for case in cases if case.gold.supports]),
+        *unplaced("TREC", "right answers", [case.id for case in cases if case.gold.answers or case.gold.key_facts]),
+    ]
+    return ToolFiles(files, tuple(notes))
+
+
+def _run_lines(case_id: str, answers: Answers) -> Iterator[str]:
+    names = [chunk.chunk_id or chunk.doc_id for chunk in answers[case_id].chunks or ()]
+    yield from run_lines(case_id, [name for name in dict.fromkeys(names) if name])
+
+
+def run_lines(query: str, documents: Sequence[str], tag: str = TAG) -> Iterator[str]:
+    """Lines of a run. The scores fall with the ranks, because trec_eval sorts by score and overlooks ranks."""
+    for rank, document in enumerate(documents, start=1):
+        yield f"{trec_id(query)} Q0 {trec_id(document)} {rank} {len(documents) - rank + 1} {tag}"
+
+
+def trec_id(name: str) -> str:
+    """A name without white space, which is percent-encoded, and so is the percent sign."""
+    return re.sub(r"[\s%]", lambda blank: quote(blank[0], safe=""), name)
+
+
+def plain_id(name: str) -> str:
+    """The name that `trec_id` was given; sequences that it does not write stay as they are."""
+    return re.sub(r"(?:%[0-9A-F]{2})+", lambda code: _decoded(code[0]), name)
+
+
+def _decoded(code: str) -> str:
+    text = unquote(code)
+    return text if all(character == "%" or character.isspace() for character in text) else code
+
+
+# ── judgements ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+Grades = dict[str, dict[str, float]]
+"""Grades by query, then by document."""
+_HEADER = "query-id"
+
+
+def grades_of(path: Path, name: str, report: Report) -> Grades:
+    """The judgements of a file: `query 0 document grade` (TREC), or `query document score`, with or without a header
+    (BEIR). What is wrong goes into the report, under the name of the file."""
+    own = Report(name)
+    grades: Grades = {}
+    for number, line, is_sound in read_lines(path, own, LONGEST_LINE):
+        cells = line.split("\t") if "\t" in line.strip() else line.split()
+        cells = [cell.strip() for cell in cells]
+        if not is_sound or not line.strip() or (number == 1 and cells[0].lower() in (_HEADER, "query_id", "qid")):
+            continue
+        grade = _grade(cells[-1])
+        if len(cells) not in (3, 4) or grade is None or not cells[0] or not cells[-2]:
+            own.add(number, 1, f"is {shown_value(line.rstrip())}, expected 'query 0 document grade'")
+        elif cells[-2] in grades.setdefault(cells[0], {}):
+            own.add(number, 1, f"document {shown_value(cells[-2])} is judged twice for query {shown_value(cells[0])}")
+        else:
+            grades[cells[0]][cells[-2]] = grade
+    if not grades and not len(own):
+        own.add_whole("holds no judgement")
+    report.include(own)
+    return grades
+
+
+def _grade(cell: str) -> float | None:
+    try:
+        grade = float(cell)
+    except ValueError:
+        return None
+    return grade if grade in range(-9, 1000) else None
+
+
+def relevance_parts(judged: Mapping[str, float]) -> dict[str, Json]:
+    """The gold of one query as parts of a record: ids where all are simply relevant, else grades; those below 0, which
+    TREC gives to spam, are 0."""
+    if not judged:
+        return {}
+    if set(judged.values()) == {1.0}:
+        return {"gold": {"chunk_ids": list(judged)}}
+    grades = {document: max(grade, 0.0) for document, grade in judged.items()}
+    return {"requires_kg": False, "gold": {"relevance": grades}}
+
+
+def whole_grades(case: EvalCase) -> dict[str, int]:
+    """A case's grades as whole numbers, by id of the chunk: what is relevant without a grade has 1, what must not come
+    has 0, and a grade between two numbers is the one above."""
+    gold = case.gold
+    grades = {chunk_id: -int(-grade // 1) for chunk_id, grade in (gold.relevance or {}).items()}
+    for chunk_id in gold.chunk_ids or ():
+        grades.setdefault(chunk_id, 1)
+    for chunk_id in gold.irrelevant_ids or ():
+        grades.setdefault(chunk_id, 0)
+    return grades
+
+
+# ── BEIR ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+SPLITS = ("test", "dev", "train")
+
+
+def read_beir(folder: Path, name: str, split: str | None = None) -> OtherTestSet:
+    """The queries of a folder that the split judges; `split` is the first there is of test, dev and train."""
+    qrels = _qrels_file(folder, name, split)
+    report = Report(f"{name}/queries.jsonl")
+    grades = grades_of(qrels, f"{name}/qrels/{qrels.name}", report)
+    cases = []
+    seen: set[str] = set()
+    for row in json_rows(read_lines(folder / "queries.jsonl", report, LONGEST_LINE), report):
+        query_id, text = row.record.get("_id", row.record.get("id")), row.record.get("text")
+        if not isinstance(query_id, str) or not isinstance(text, str) or not text.strip():
+            report.add(row.line, 1, "has no '_id' or no 'text'; a query of BEIR is {\"_id\": …, \"text\": …}")
+        elif query_id in seen:
+            report.add(row.line, 1, f"_id {shown_value(query_id)} stands twice")
+        elif query_id in grades or KEPT in (row.record.get("metadata") or ()):
+            # What no split judges belongs to another one, unless we wrote it: a case may have no ids.
+            seen.add(query_id)
+            cases.append(_beir_case(query_id, text, grades.get(query_id, {}), row.record.get("metadata")))
+    problems = (*report.problems, *(f"{name}: {line}" for line in _unknown(grades, seen) if not len(report)))
+    if problems:
+        raise CaseError(*problems)
+    return OtherTestSet(cases)
+
+
+def _qrels_file(folder: Path, name: str, split: str | None) -> Path:
+    for choice in (split,) if split else SPLITS:
+        if (path := folder / "qrels" / f"{choice}.tsv").is_file():
+            return path
+    there = ", ".join(sorted(path.stem for path in folder.glob("qrels/*.tsv"))) or "none"
+    wanted = f"qrels/{split}.tsv" if split else "qrels/test.tsv"
+    raise CaseError(f"{name}: {wanted} does not exist (splits there: {there}); a folder of BEIR has queries and qrels")
+
+
+def _unknown(grades: Grades, seen: Iterable[str]) -> Iterator[str]:
+    if missing := sorted(grades.keys() - set(seen)):
+        yield f"qrels judge {counted(len(missing), 'query', 'queries')} that queries.jsonl lacks: {missing[0]!r} first"
+
+
+def _beir_case(query_id: str, text: str, judged: Mapping[str, float], metadata: Json) -> dict[str, Json]:
+    record: dict[str, Json] = {"id": query_id, "question": text, **relevance_parts(judged)}
+    metadata = dict(metadata) if isinstance(metadata, dict) else {}
+    kept = metadata.pop(KEPT, None)
+    if metadata:
+        record["metadata"] = metadata
+    return with_kept_parts(record, kept)
+
+
+def write_beir(cases: Sequence[EvalCase], answers: Answers, split: str = "test") -> ToolFiles:
+    """A folder of BEIR. Its corpus holds the texts that the answers retrieved; without answers there is none."""
+    queries, qrels, unjudged = [], ["query-id\tcorpus-id\tscore"], []
+    for case in cases:
+        query_id = _one_line(case.id)
+        judged = {_one_line(chunk_id): grade for chunk_id, grade in whole_grades(case).items()}
+        kept = kept_parts(case, _beir_case(query_id, case.question, judged, None))
+        metadata = {KEPT: kept} if kept or not judged else {}
+        queries.append(json.dumps({"_id": query_id, "text": case.question, "metadata": metadata}, ensure_ascii=False))
+        qrels += [f"{query_id}\t{chunk_id}\t{grade}" for chunk_id, grade in judged.items()]
+        if not judged:
+            unjudged.append(case.id)
+    notes = []
+    if unjudged:
+        notes.append(
+            f"{counted(len(unjudged), 'case')} without ids of chunks: in queries.jsonl, not in qrels ({unjudged[0]} …)"
+        )
+    files = {"queries.jsonl": queries, f"qrels/{split}.tsv": qrels}
+    if corpus := _corpus(answers):
+        files["corpus.jsonl"] = corpus
+    else:
+        notes.append("corpus.jsonl not written: no texts are known; --answers FILE brings those that were retrieved")
+    return ToolFiles(files, tuple(notes))
+
+
+def _one_line(name: str) -> str:
+    """A name that a table of tabs and lines can hold."""
+    return " ".join(name.split())
+
+
+def _corpus(answers: Answers) -> list[str]:
+    texts = {
+        chunk.chunk_id: {"_id": chunk.chunk_id, "title": chunk.heading_path or "", "text": chunk.text}
+        for answer in answers.values()
+        for chunk in answer.chunks or ()
+        if chunk.chunk_id and chunk.text
+    }
+    return [json.dumps(document, ensure_ascii=False) for document in texts.values()]
