@@ -16,14 +16,14 @@ from project import Project, a_case
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
-    "lines": 70_000,
-    "statements": 44_500,
-    "modules": 470,
-    "folders with modules": 52,
+    "lines": 68_880,
+    "statements": 43_710,
+    "modules": 418,
+    "folders with modules": 45,
     "characters of the mean line that is not blank": 53,
-    "lines of tests": 54_500,
+    "lines of tests": 54_130,
     "modules in tests/support": 10,
-    "imports of our own modules inside functions": 57,
+    "imports of our own modules inside functions": 53,
     "private names of other packages, and patches": 19,
 }
 """Numbers only go down: whoever removes code lowers them. Planned are 54,000 lines in 400 modules."""

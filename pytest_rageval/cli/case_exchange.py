@@ -43,8 +43,14 @@ def answers() -> None:
 @answers.command("from-traces")
 @_TRACES
 @_WRITTEN_BY
-@click.option("--cases", "paths", multiple=True, type=click.Path(exists=True, path_type=Path), metavar="PATH",
-              help="Case files or folders (repeatable; default: as configured).")  # fmt: skip
+@click.option(
+    "--cases",
+    "paths",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH",
+    help="Case files or folders (repeatable; default: as configured).",
+)
 @output_option("The answers file to write (default: FILE's name with .answers.jsonl).")
 @FORCE
 @exit_codes({2: "wrong usage, or no trace belongs to a case"})
@@ -71,8 +77,13 @@ def answers_from_traces(file: Path, form: str, paths: Sequence[Path], output: Pa
 @click.command("from-traces")
 @_TRACES
 @_WRITTEN_BY
-@click.option("--feedback", type=click.Choice(["down", "up"]), default="down", show_default=True,
-              help="What people said of the answers.")  # fmt: skip
+@click.option(
+    "--feedback",
+    type=click.Choice(["down", "up"]),
+    default="down",
+    show_default=True,
+    help="What people said of the answers.",
+)
 @output_option(f"The file of drafts to add to (default: FILE's name with {ENDING}).")
 def cases_from_traces(file: Path, form: str, feedback: str, output: Path | None) -> None:
     """Draft cases from the traces in FILE whose answers people disliked: question, bad answer, what it cited, no gold.
@@ -121,10 +132,18 @@ def _list_rest(matched: Matched) -> None:
 @click.command("export")
 @PATHS
 @click.option("--to", "form", type=click.Choice([*WRITERS]), required=True, help="What to write.")
-@output_option("Folder for the files (default: this one).", metavar="DIR", default=".",
-               type=click.Path(file_okay=False, path_type=Path))  # fmt: skip
-@click.option("--answers", metavar="FILE", type=EXISTING_FILE,
-              help="Answers to put beside the cases: a file as for --rageval-target answers:FILE.")  # fmt: skip
+@output_option(
+    "Folder for the files (default: this one).",
+    metavar="DIR",
+    default=".",
+    type=click.Path(file_okay=False, path_type=Path),
+)
+@click.option(
+    "--answers",
+    metavar="FILE",
+    type=EXISTING_FILE,
+    help="Answers to put beside the cases: a file as for --rageval-target answers:FILE.",
+)
 @FORCE
 def export_cases(paths: Sequence[Path], form: str, output: Path, answers: Path | None, *, force: bool) -> None:
     """Write cases as a test set of another tool.
@@ -163,21 +182,39 @@ def _answers_by_id(path: Path, cases: Sequence[EvalCase]) -> dict[str, Answer]:
 @click.command()
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--from", "form", type=click.Choice(READERS), help="Format of PATH (default: recognised).")
-@click.option("--qrels", metavar="FILE", type=EXISTING_FILE,
-              help="Relevance judgements of TREC, for the topics in PATH.")  # fmt: skip
-@click.option("--run", metavar="FILE", type=EXISTING_FILE,
-              help="A run of TREC, for the topics in PATH: what a system retrieved.")  # fmt: skip
+@click.option(
+    "--qrels", metavar="FILE", type=EXISTING_FILE, help="Relevance judgements of TREC, for the topics in PATH."
+)
+@click.option(
+    "--run", metavar="FILE", type=EXISTING_FILE, help="A run of TREC, for the topics in PATH: what a system retrieved."
+)
 @click.option("--split", metavar="NAME", help="Split of a folder of BEIR (default: test) or RAGTruth (default: all).")
 @output_option("The case file to write (default: standard output).")
-@click.option("--answers", metavar="FILE", type=click.Path(path_type=Path),
-              help="Write what a system gave, too: a file for --rageval-target answers:FILE.")  # fmt: skip
-@click.option("--labels", metavar="FILE", type=click.Path(path_type=Path),
-              help="Write what people said of answers, too (RAGTruth): a file for `rageval calibrate`.")  # fmt: skip
+@click.option(
+    "--answers",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write what a system gave, too: a file for --rageval-target answers:FILE.",
+)
+@click.option(
+    "--labels",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write what people said of answers, too (RAGTruth): a file for `rageval calibrate`.",
+)
 @FORCE
 def convert(
-    path: Path, form: str | None, qrels: Path | None, run: Path | None, split: str | None, output: Path | None,
-    answers: Path | None, labels: Path | None, *, force: bool,
-) -> None:  # fmt: skip
+    path: Path,
+    form: str | None,
+    qrels: Path | None,
+    run: Path | None,
+    split: str | None,
+    output: Path | None,
+    answers: Path | None,
+    labels: Path | None,
+    *,
+    force: bool,
+) -> None:
     """Convert PATH to a case file: a test set of Ragas, DeepEval or promptfoo (JSON, JSONL, CSV or Parquet), of SQuAD
     or TREC, or a folder of BEIR or RAGTruth.
 

@@ -32,16 +32,30 @@ REPLIES = ".drafts.replies"
 @click.argument("docs", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @output_option("The file of drafts to add to (default: evalcases/DOCS.drafts.jsonl).")
 @click.option("--llm", metavar="SPEC", help="Ask a model, too: openai:MODEL, openai:MODEL@URL, anthropic:MODEL …")
-@click.option("--questions", "most", default=3, show_default=True, type=click.IntRange(1, 20), metavar="N",
-              help="Questions a section at most, of the model.")  # fmt: skip
-@click.option("--max-cost", metavar="USD", type=click.FloatRange(min=0, min_open=True),
-              help="US dollars after which the model is not asked any more.")  # fmt: skip
+@click.option(
+    "--questions",
+    "most",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, 20),
+    metavar="N",
+    help="Questions a section at most, of the model.",
+)
+@click.option(
+    "--max-cost",
+    metavar="USD",
+    type=click.FloatRange(min=0, min_open=True),
+    help="US dollars after which the model is not asked any more.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what asking the model would cost, and stop.")
 @JSON
-@exit_codes({
-    1: "the model stopped answering, or --max-cost is spent; what was drafted is kept, and the same command goes on",
-    STOPPED: "interrupted; what was drafted is kept, and the same command goes on",
-})  # fmt: skip
+@exit_codes(
+    {
+        1: "the model stopped answering, or --max-cost is spent;"
+        " what was drafted is kept, and the same command goes on",
+        STOPPED: "interrupted; what was drafted is kept, and the same command goes on",
+    }
+)
 def generate(
     docs: Path, output: Path | None, llm: str | None, most: int, max_cost: float | None, *, dry_run: bool, as_json: bool
 ) -> None:
@@ -131,9 +145,12 @@ def _questions(project: Project) -> list[str]:
 def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float | None) -> ModelDrafts:
     settings = project.settings
     options = EndpointOptions(
-        timeout=settings.timeout, retries=settings.retries, concurrency=settings.judge_concurrency,
-        requests_per_minute=settings.judge_requests_per_minute, tokens_per_minute=settings.judge_tokens_per_minute,
-    )  # fmt: skip
+        timeout=settings.timeout,
+        retries=settings.retries,
+        concurrency=settings.judge_concurrency,
+        requests_per_minute=settings.judge_requests_per_minute,
+        tokens_per_minute=settings.judge_tokens_per_minute,
+    )
     model = _model(spec, options)
     if max_cost is not None:
         if not model.tariff.is_known:

@@ -36,17 +36,28 @@ NEEDED = ("fastapi", "uvicorn", "python_multipart")
 @click.option("--no-token", is_flag=True, help="Ask nobody: whoever can run programs on this machine can use the app.")
 @click.option("--host-name", "host_names", metavar="NAME", multiple=True, help="A name by which browsers may call it.")
 @click.option(
-    "--proxy", "proxies", metavar="ADDRESS", multiple=True,
+    "--proxy",
+    "proxies",
+    metavar="ADDRESS",
+    multiple=True,
     help="A proxy in front, whose X-Forwarded-For and X-Forwarded-Proto count; from others they do not.",
-)  # fmt: skip
+)
 @click.option("--upload-rows", type=click.IntRange(1), help="Most rows of an uploaded file (default: 100,000).")
 @click.option("--field-characters", type=click.IntRange(1), help="Longest text of an uploaded row (default: 20,000).")
 @click.option("--open", "is_opened", is_flag=True, help="Open it in a browser.")
 def web(
-    host: str, port: int, data: Path | None, reports: str | None, token: str | None, no_token: bool,
-    host_names: tuple[str, ...], proxies: tuple[str, ...], upload_rows: int | None, field_characters: int | None,
+    host: str,
+    port: int,
+    data: Path | None,
+    reports: str | None,
+    token: str | None,
+    no_token: bool,
+    host_names: tuple[str, ...],
+    proxies: tuple[str, ...],
+    upload_rows: int | None,
+    field_characters: int | None,
     is_opened: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Serve the project of the current folder to a browser: runs, cases, comparisons, agents, datasets, new runs.
 
     Only this machine can reach it, unless --host says otherwise. Stop it with Ctrl-C; runs that it started go on.
@@ -57,9 +68,17 @@ def web(
         _warn(f"--token: other users of this machine see it in the list of processes; set {WEB_TOKEN}")
     chosen = {"upload_rows": upload_rows, "field_characters": field_characters}
     project = find_project({"reports": reports})
-    _serve(project, is_opened=is_opened, token=None if no_token else token or "", host=host, port=port,
-           host_names=host_names, proxies=proxies, data=Path.cwd() / data if data else project.root / "data",
-           limits={name: most for name, most in chosen.items() if most is not None})  # fmt: skip
+    _serve(
+        project,
+        is_opened=is_opened,
+        token=None if no_token else token or "",
+        host=host,
+        port=port,
+        host_names=host_names,
+        proxies=proxies,
+        data=Path.cwd() / data if data else project.root / "data",
+        limits={name: most for name, most in chosen.items() if most is not None},
+    )
 
 
 def serve_label_page(project: Project, file: Path, case_id: str | None, opinion: str | None) -> None:
@@ -83,9 +102,15 @@ def _check_extra() -> None:
 
 
 def _serve(
-    project: Project, *, is_opened: bool, token: str | None, data: Path, limits: Mapping[str, int] | None = None,
-    page: str = "/", **where: Any,
-) -> None:  # fmt: skip
+    project: Project,
+    *,
+    is_opened: bool,
+    token: str | None,
+    data: Path,
+    limits: Mapping[str, int] | None = None,
+    page: str = "/",
+    **where: Any,
+) -> None:
     """Serve until Ctrl-C.
 
     token  None: nobody is asked; blank: a random one is made
@@ -98,13 +123,23 @@ def _serve(
     from pytest_rageval.web.site import WebLimits, WebSettings
 
     settings = WebSettings(
-        root=project.root.resolve(), reports=project.reports.resolve(), data=data.resolve(),
-        token=new_token() if token == "" else token, env_file=project.root / ".env",
-        limits=WebLimits(**(limits or {})), **where,
-    )  # fmt: skip
+        root=project.root.resolve(),
+        reports=project.reports.resolve(),
+        data=data.resolve(),
+        token=new_token() if token == "" else token,
+        env_file=project.root / ".env",
+        limits=WebLimits(**(limits or {})),
+        **where,
+    )
     app = create_web_app(settings)
-    serve_web(app, settings, lambda line: click.echo(printable(line)), is_opened=is_opened,
-              is_token_shown=token == "", page=page)  # fmt: skip
+    serve_web(
+        app,
+        settings,
+        lambda line: click.echo(printable(line)),
+        is_opened=is_opened,
+        is_token_shown=token == "",
+        page=page,
+    )
 
 
 def _warn(what: str) -> None:

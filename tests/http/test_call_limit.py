@@ -22,8 +22,8 @@ def test_a_burst_of_refusals_halves_the_limit_once_and_what_goes_well_raises_it_
     while limit.back_off.limit == 8:
         limit.went_well()
         good += 1
-    assert (good, limit.back_off.limit) == (16, 10)
-    for _ in range(100):
+    assert (good, limit.back_off.limit) == (32, 10)
+    for _ in range(200):
         limit.went_well()
     assert (limit.back_off.limit, limit.back_off.lowest) == (16, 8)
 

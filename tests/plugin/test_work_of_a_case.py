@@ -118,7 +118,7 @@ def test_a_recorded_case_is_written_twice_read_back_for_the_report_alone_and_nev
     project.configure(LEAST)
     assert of_a_case(project, counts) == {
         # Observation and result; for all hashes its gold and its tags.
-        "written": 4,
+        "written": 3,
         "read": 2,  # the case and its answer
         "read of ours": 1,  # by report.json: where the lines stand
     }
