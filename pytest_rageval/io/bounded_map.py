@@ -31,8 +31,9 @@ def at_once(
 
     async def work_on(item: A, slots: asyncio.Semaphore) -> T:
         nonlocal done
-        async with slots:
-            result = await work(item)
+        await slots.acquire()
+        result = await work(item)
+        slots.release()  # not after an error: the item that would begin then is cancelled at once, and paid for
         done += 1
         watch(done)
         return result

@@ -77,8 +77,8 @@ def load_answers(
         else csv_rows(lines, report, _CELLS, _NEEDED, max_bytes, others="text")
     )
     with no_collection():
-        for row in rows:
-            if most_rows is not None and reading.taken >= most_rows:
+        for number, row in enumerate(rows):
+            if most_rows is not None and number >= most_rows:
                 raise _too_many(report, most_rows)
             reading.take(row)
     return reading.finished(system)
@@ -125,11 +125,9 @@ class _Reading:
         self._systems: dict[str | None, dict[str, AnswerRecord]] = {}
         self._unknown: dict[str, int] = {}
         """Keys that are not read, by the line where each stands first."""
-        self.taken = 0
 
     def take(self, row: JsonRow | CsvRow) -> None:
         """Add one row, or report its problems."""
-        self.taken += 1
         try:
             system, record = _record(row)
         except Unsound as unsound:

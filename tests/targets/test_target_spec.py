@@ -86,7 +86,7 @@ def test_every_spelling_gives_its_target(tmp_path: Path):
     (tmp_path / "given.jsonl").write_text('{"id": "q1", "answer": "uploaded"}')
     run = tmp_path / "reports" / "runs" / "20251218_063617"
     run.mkdir(parents=True)
-    line = sealed('{"schema":2,"case_key":"a::q1","answer":{"answer":"recorded"}}')
+    line = sealed('{"schema":2,"case_key":"a::q1","trial":0,"answer":{"answer":"recorded"}}')
     (run / "observations.jsonl").write_text(f"{line}\n")
     with FaultServer(gives({"answer": "http"})) as server:
         for spec, expected in [
