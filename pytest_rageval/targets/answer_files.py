@@ -71,7 +71,7 @@ def load_answers(
     lines = read_lines(path, report, max_bytes)
     if most_rows is not None:
         lines = _while_few_broken(lines, report, most_rows)
-    rows: Iterator[JsonRow] | Iterator[CsvRow] = (
+    rows: Iterator[JsonRow | CsvRow] = (
         json_rows(lines, report)
         if path.suffix == ".jsonl"
         else csv_rows(lines, report, _CELLS, _NEEDED, max_bytes, others="text")
