@@ -41,7 +41,7 @@ MASKS = tuple(
         (r"^platform .*$", "<platform>"),
         (r"^plugins: .*$", "<plugins>"),
         (r"^( *slowest calls:).*(\n +.*ms$)*", r"\1 <calls>"),
-        (r"(?<!\d)\d{8}_\d{6}(?!\d)", "<run id>"),
+        (r"(?<!\d)\d{8}_\d{6}(?:_\d+)?(?!\d)", "<run id>"),  # the second of one second has a number of its own
         (r"(\"(\w+_ms|p50|p95|p99)\": ?)\d[\d.e-]*", r"\1<duration>"),
         (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?UTC|Z|[+-]\d\d:?\d\d)?", "<time>"),
         (r"\b\d+(\.\d+)?(e-\d+)? ?(ms|µs|s|seconds?|min)\b( \(\d+:\d\d:\d\d\))?", "<duration>"),
