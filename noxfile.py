@@ -42,7 +42,7 @@ def lowest(session: nox.Session) -> None:
     session.install(*lower_bounds(), "hypothesis")
     session.install("--no-deps", "--editable", ".")
     # The settings of the tests are those of the newest pytest: an option that 8.4 does not know is no error here.
-    lenient = ("-o", "addopts=", "-W", "ignore::pytest.PytestWarning")
+    lenient = ("-o", "addopts=-m 'not torture'", "-W", "ignore::pytest.PytestWarning")
     session.run("python", "-m", "pytest", *lenient, *(session.posargs or [*REPRESENTATIVE, "-q"]))
 
 

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -41,8 +40,11 @@ def _load_everything() -> None:
     """Import all modules of the package: the first run should take no longer than the others, nor change them."""
     for module in pkgutil.walk_packages(pytest_rageval.__path__, "pytest_rageval."):
         if not module.name.endswith("__main__"):
-            with suppress(ModuleNotFoundError):  # of an extra that is not installed
+            try:
                 importlib.import_module(module.name)
+            except ModuleNotFoundError as missing:
+                if (missing.name or "").startswith("pytest_rageval"):
+                    raise  # else it is of an extra that is not installed
 
 
 def rageval(folder: Path, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:

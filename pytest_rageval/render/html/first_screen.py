@@ -19,7 +19,6 @@ TILES = 5
 PREFERRED = ("reference_match", "faithfulness", "recall_any", "context_recall", "groundedness", "correctness",
              "token_f1", "abstention_accuracy", "hits", "recall_all", "key_fact_recall", "mrr")  # fmt: skip
 SHOWN_FLIPS = 5
-SHOWN_SETTINGS = 3
 
 
 class Tile(NamedTuple):
