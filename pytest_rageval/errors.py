@@ -37,7 +37,7 @@ class Problems(list[str]):
     """What is wrong so far, so that all of it can be said together."""
 
     def attempt(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T | None:
-        """The call's value; None where it raises a SettingsError, whose problems are noted."""
+        """Return the value of the call, or note the problems of its SettingsError and return None."""
         try:
             return call(*arguments, **named)
         except SettingsError as error:
@@ -45,7 +45,7 @@ class Problems(list[str]):
             return None
 
     def raise_all(self) -> None:
-        """A SettingsError with every problem, if there is one."""
+        """Raise one SettingsError with every problem, if there is any."""
         if self:
             raise SettingsError(*self)
 
@@ -86,6 +86,6 @@ class GateFailure(AssertionError):
 
 
 def ends_the_run(error: BaseException) -> bool:
-    """True for Ctrl-C and pytest.exit(): whatever else code of the user's raises is a problem of its case alone."""
+    """Return True for Ctrl-C and pytest.exit(): any other exception of user code is an error of its case alone."""
     is_exit = type(error).__name__ == "Exit" and type(error).__module__ == "_pytest.outcomes"
     return is_exit or isinstance(error, KeyboardInterrupt)

@@ -21,7 +21,7 @@ QUANTITY = rf"(?<!\S)[{COMPARISONS}]?-?(?:[a-z]{{0,2}}[{SIGNS}])?[0-9]\S*"
 
 
 def with_plain_quantities(folded: str) -> str:
-    """The text, in lower case and NFKC, with each quantity in its one form between spaces."""
+    """Write each quantity of a text (in lower case and NFKC) in its one form between spaces."""
     if _DIGIT.search(folded) is None:
         return folded
     text = _SPACED_THOUSANDS.sub(lambda match: match[0].replace(" ", ""), _BLANKS.sub(" ", folded))
@@ -31,13 +31,13 @@ def with_plain_quantities(folded: str) -> str:
 
 
 def with_plain_powers(text: str) -> str:
-    """The text with single characters written out that NFKC would join to a figure: 10² is 10^2, 2½ is 2 1⁄2."""
+    """Write out single characters that NFKC would join to a figure: 10² becomes 10^2, 2½ becomes 2 1⁄2."""
     text = _SUPERSCRIPT.sub(lambda match: f"^{unicodedata.normalize('NFKC', match[0])}", text)
     return _FRACTION.sub(" ", text)
 
 
 def with_mega_units(text: str) -> str:
-    """The text with M for mega spelled so, before case is folded: 5 MW are not 5 mW."""
+    """Spell out M for mega before case is folded: 5 MW are not 5 mW."""
     return _MEGA.sub(r"\1mega", text) if "M" in text else text
 
 
@@ -62,7 +62,7 @@ def _plain(match: re.Match[str]) -> str:
 
 
 def _figure(match: re.Match[str]) -> str:
-    """A figure with separators: without those of thousands, with a decimal point, or in its parts."""
+    """Return a figure without separators of thousands, with a decimal point, or in its parts."""
     written = match[0]
     if _GROUPED_BY_POINTS.fullmatch(written):
         return written.replace(".", "").replace(",", ".")

@@ -18,10 +18,10 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def printable(text: str) -> str:
-    r"""The text as it may go to a terminal, a report or a file: what could steer or break them is escaped, visibly.
+    r"""Escape, visibly, what could steer or break a terminal, a report or a file.
 
     Escaped are control characters other than newline and tab (`\x1b`), lone surrogates (`\ud800`), the marks that
-    turn the direction of writing around (`\u202e`), and what a CI service would take for a command in its log: `::` at
+    reverse the direction of writing (`\u202e`), and what a CI service would take for a command in its log: `::` at
     the start of a line (`\x3a:`), `##[` and `##vso[` anywhere (`\x23#[`). The result can always be encoded as UTF-8.
     """
     has_hashes = "##" in text and _HASHES.search(text) is not None  # headings are in every page, commands in none
@@ -33,12 +33,12 @@ def printable(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """The text, or its beginning with `…` behind it: at that mark, what is left of a credential can be masked."""
+    """Shorten a text to `most` characters and mark the cut by `…`, so that the rest of a credential can be masked."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def excerpt(text: str, most: int = 200) -> str:
-    """The beginning of a text as a message quotes it: printable, on one line, with `…` where it was cut."""
+    """Return the beginning of a text as a message quotes it: printable, on one line, with `…` where it was cut."""
     line = printable(" ".join(text[: 4 * most].split()))
     return cut(line if len(text) <= 4 * most else f"{line}…", most)
 
@@ -71,7 +71,7 @@ def score_text(value: float | None) -> str:
 
 
 def change(delta: float | None) -> str:
-    """A signed difference; what rounds to nothing is `=`."""
+    """Format a signed difference; one that rounds to zero is `=`."""
     if delta is None:
         return NO_VALUE
     return "=" if abs(delta) < 0.0005 else f"{delta:+.3f}"

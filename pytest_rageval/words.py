@@ -27,12 +27,12 @@ from pytest_rageval.quantities import (
 
 @lru_cache(maxsize=16)  # several metrics compare the same answer with the same gold, one after the other
 def normalise(text: str) -> str:
-    """The form in which two answers are compared: what differs only in typing becomes equal.
+    """Return the form in which two answers are compared: differences of typing alone disappear.
 
     NFKC, case folded, punctuation of all scripts removed, English articles removed, white space collapsed: the SQuAD
-    normalisation, opened to other scripts. Beyond it, quantities keep what decides their value, in one form
+    normalisation, opened to other scripts. In addition, quantities keep what decides their value, in one form
     (see `pytest_rageval.quantities`), a hyphen between words is a space ("off-by-one" is "off by one"), a symbol of a
-    name or unit stays (C++, C#, A+, .NET, m/s, m^2), and a step that would leave nothing is not taken ("A." is "a", "%"
+    name or unit stays (C++, C#, A+, .NET, m/s, m^2), and a step that would leave nothing is skipped ("A." is "a", "%"
     stays).
     """
     bare = _PUNCTUATION.sub("", _SPACE.sub(" ", _with_plain_quantities(text)))
@@ -40,7 +40,7 @@ def normalise(text: str) -> str:
 
 
 def _with_plain_quantities(text: str) -> str:
-    """The text folded, with quantities in one form and the punctuation of other scripts as that of ASCII."""
+    """Fold the text, write quantities in one form and turn the punctuation of other scripts into ASCII."""
     if text.isascii():
         return with_plain_quantities(with_mega_units(text).lower())
     folded = _folded(with_plain_powers(with_mega_units(text)))
@@ -60,11 +60,11 @@ def squad_normalise(text: str) -> str:
 
 
 def korquad_characters(text: str) -> list[str]:
-    """The characters that the official KorQuAD script compares: those of the text in lower case, whatever their script,
-    without white space and ASCII punctuation.
+    """Return the characters that the official KorQuAD script compares.
 
-    Quotation marks, round and angle brackets part words there, which characters cannot show: they are left out alike.
-    Source: evaluate-v1.0.py of KorQuAD 1.0.
+    These are the characters of the text in lower case, of any script, without white space and ASCII punctuation. The
+    script splits words at quotation marks, round and angle brackets, which does not show in characters: they are
+    left out too. Source: evaluate-v1.0.py of KorQuAD 1.0.
     """
     return [character for character in text.lower().translate(_KORQUAD_PUNCTUATION) if not character.isspace()]
 
@@ -164,12 +164,12 @@ def _content_run() -> re.Pattern[str]:
 
 
 def tokens(text: str) -> list[str]:
-    """The normalised text as tokens: words where the script writes spaces, else single characters.
+    """Split the normalised text into tokens: words if the script writes spaces, else single characters.
 
-    Single characters (with their combining marks): Han, Hiragana, Katakana, Thai, Lao, Khmer, Burmese. Off Korean words
-    particles are cut (`서울에서` is `서울`). English articles are no tokens, as in SQuAD's F1; nor is a particle that
-    stands alone. A hyphen parts words, other punctuation joins (`don't` is one token), and what is written onto a
-    number is apart from it (`110mW` is `110`, `mw`).
+    Single characters (with their combining marks): Han, Hiragana, Katakana, Thai, Lao, Khmer, Burmese. Particles are
+    cut off Korean words (`서울에서` is `서울`). English articles are no tokens, as in SQuAD's F1; nor is a lone
+    particle. A hyphen separates words, other punctuation joins them (`don't` is one token), and a unit is separated
+    from its number (`110mW` is `110`, `mw`).
     """
     normal = normalise(text)
     if normal.isascii():
@@ -193,11 +193,11 @@ def index_terms(text: str) -> list[str]:
 
 
 def content_tokens(text: str) -> list[str]:
-    """The words that carry meaning, for comparing what two texts are about; never empty where `tokens` is not.
+    """Return the words that carry meaning, to compare the subjects of two texts; never empty unless `tokens` is.
 
     English stop words are left out (negations are not stop words), Korean particles are cut off, quantities are in one
-    form, and of dates and ranges the parts stand beside the whole. Han, Katakana and the scripts of South East Asia
-    come as pairs of characters; Hiragana, mostly grammar, is left out.
+    form, and the parts of dates and ranges stand beside the whole. Han, Katakana and the scripts of South East Asia
+    give pairs of characters; Hiragana, mostly grammar, is left out.
     """
     words: list[str] = []
     for at, part in enumerate(_ATOM.split(_with_plain_quantities(text))):
@@ -213,7 +213,7 @@ def content_tokens(text: str) -> list[str]:
 
 
 def content_words(text: str) -> float:
-    """How many tokens are no English stop words; a character of a script without spaces is half a word."""
+    """Count the tokens that are no English stop words; a character of a script without spaces is half a word."""
     runs = [match for word in tokens(text) if word not in STOP_WORDS and (match := _run().match(word))]
     return len(runs) - sum(run.lastgroup == "unspaced" for run in runs) / 2
 
@@ -231,7 +231,7 @@ def _foreign_content(folded: str) -> Iterator[str]:
 
 
 def _runs(text: str) -> Iterator[tuple[str | None, str]]:
-    """The words of a text, cut where Hangul or a script without spaces begins or ends: 'hangul', 'unspaced' or None."""
+    """Yield the words of a text, split where the script changes, each with 'hangul', 'unspaced' or None."""
     return ((match.lastgroup, match.group()) for match in _run().finditer(text))
 
 
@@ -249,10 +249,10 @@ def _without_particles(words: list[str]) -> Iterator[str]:
 
 
 def _stem(word: str, least: int = 2) -> str:
-    """A Korean word without its particles, the last one first: 서울에서는 → 서울에서 → 서울, but 가을 stays.
+    """Cut the particles off a Korean word, the last one first: 서울에서는 → 서울에서 → 서울, but 가을 stays.
 
-    A particle goes where it fits what stands before it (은 follows a closed syllable, 는 an open one) and leaves at
-    least so many syllables, one if it cannot be mistaken for the end of a word.
+    A particle is cut if it fits the syllable before it (은 follows a closed syllable, 는 an open one) and leaves at
+    least `least` syllables, or one if it cannot be mistaken for the end of a word.
     """
     for _ in range(_MOST_PARTICLES):
         length = _particle_length(word, least)
@@ -325,12 +325,12 @@ _LONE_PARTICLES = frozenset(_PARTICLES) - _words("도 만 들")
 
 
 def sentences(text: str) -> list[str]:
-    """A text's sentences in order, without surrounding white space, list markers or heading marks; blank ones dropped.
+    """Split a text into sentences, without surrounding white space, list markers or heading marks; drop blank ones.
 
-    Borders: the end of a line (so list items and table rows stand alone), CJK, Indic and Arabic full stops, and `.`,
-    `!`, `?`, `…` before white space. A point is no border inside numbers, after abbreviations and initials, or before a
-    lower-case word; nor is a quotation's end before one. Closing quotes and citations such as `[1]` stay with the
-    sentence that they follow.
+    A sentence ends at the end of a line (so list items and table rows stand alone), at CJK, Indic and Arabic full
+    stops, and at `.`, `!`, `?`, `…` before white space. A point ends none inside numbers, after abbreviations and
+    initials, or before a lower-case word; nor does the end of a quotation before one. Closing quotes and citations such
+    as `[1]` stay with the sentence that they follow.
     """
     parts: list[str] = []
     for line in text.splitlines():
@@ -371,7 +371,7 @@ def _is_border(line: str, start: int, end: re.Match[str]) -> bool:
 
 
 def has_hangul(word: str) -> bool:
-    """Is a syllable of Hangul in it?"""
+    """Return True if the word contains a syllable of Hangul."""
     return any(map(_is_hangul, word))
 
 
