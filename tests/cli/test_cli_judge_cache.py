@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -72,26 +71,6 @@ def test_stats_count_by_rubric_and_model_the_most_first():
     ]
 
 
-def test_stats_as_json():
-    a_filled("why?")
-    change("UPDATE judgements SET created = '2026-01-02T03:04:05Z'")
-    assert json.loads(judge_cache("stats", "--json").output) == {
-        "path": str(DEFAULT),
-        "bytes": DEFAULT.stat().st_size,
-        "entries": 1,
-        "groups": [
-            {
-                "rubric": "groundedness",
-                "model": "m/1",
-                "entries": 1,
-                "first": "2026-01-02T03:04:05Z",
-                "last": "2026-01-02T03:04:05Z",
-            }
-        ],
-        "next": [],
-    }
-
-
 def test_the_cache_is_the_project_s_unless_another_is_named(here):
     (here / "rageval.toml").write_text('reports = "out"')
     a_filled("why?", path=Path("out/cache/judge_cache.sqlite"))
@@ -141,18 +120,6 @@ def test_what_is_exported_and_imported_elsewhere_exports_the_same_bytes():
     assert judge_cache("export", "-").stdout_bytes == Path("a.jsonl").read_bytes()
 
 
-def test_imported_judgements_are_found_by_a_run():
-    a_filled("why?")
-    judge_cache("export", "a.jsonl")
-    judge_cache("import", "a.jsonl", "--cache", "b.sqlite")
-    request = JudgeRequest("groundedness", "1+abc", {"question": "why?", "answer": "so", "contexts": []})
-    cache = SqliteCache(Path("b.sqlite"))
-    found = cache.get(key_parts(request, "m/1").key)
-    cache.close()
-    assert found is not None
-    assert found.scores == {"groundedness": 4.0}
-
-
 def test_what_is_there_already_stays_unless_it_is_to_be_replaced():
     a_filled("why?", score=1.0)
     judge_cache("export", "old.jsonl")
@@ -180,13 +147,6 @@ def test_all_bad_lines_are_named_with_their_place_and_nothing_is_imported():
     assert "bad.jsonl:5: key " in found[2]
     assert found[3:] == ("nothing is imported",)
     assert not DEFAULT.exists()
-
-
-def test_of_very_many_bad_lines_a_hundred_are_shown():
-    Path("bad.jsonl").write_text("{\n" * 1234)
-    found = problems(judge_cache("import", "bad.jsonl"))
-    assert len(found) == 102
-    assert found[-2:] == ("and 1,134 more", "nothing is imported")
 
 
 def test_files_that_cannot_be_read_or_written_are_one_line():
@@ -249,9 +209,3 @@ def test_only_what_is_older_goes_and_all_that_is_told_must_hold():
     assert "removed 1 of 3" in judge_cache("prune", "--older-than", "30", "--model", "m/1").output
     assert "removed 1 of 2" in judge_cache("prune", "--older-than", "30").output
     assert count() == 1
-
-
-def test_a_folder_is_no_cache(here):
-    assert problems(judge_cache("stats", "--cache", here)) == (
-        f"{here}: not usable as a judge cache: unable to open database file",
-    )

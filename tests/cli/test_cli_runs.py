@@ -71,13 +71,6 @@ def test_the_list_has_a_line_a_run_with_what_is_special_about_it(monkeypatch: py
     assert total.startswith("3 runs, ")
 
 
-def test_known_failures_have_a_column_where_a_run_has_some():
-    a_run(REPORTS, "a", a_result(outcome="xfailed"), ended=at(1))
-    head, row, _ = runs("list").output.splitlines()
-    assert head.split()[4:8] == ["passed", "failed", "error", "known"]
-    assert row.split()[3:8] == ["1", "0", "0", "0", "1"]
-
-
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_list_is_no_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int):
     monkeypatch.setenv("COLUMNS", str(width))
@@ -172,10 +165,6 @@ def test_a_baseline_that_cannot_be_read_stops_a_removal_and_no_listing(three):
     assert "is not JSON" in problem
     assert left() == ["a", "b", "c"]
     assert runs("list").exit_code == 0
-
-
-def test_where_nothing_may_go_that_is_said(three):
-    assert runs("prune", "--keep", "3").output == "nothing to remove among 3 runs\n"
 
 
 @pytest.mark.child_process
