@@ -15,7 +15,6 @@ from demo_notes import SHIPPED, an_app, ask, chunks, request
 from fault_server import status
 from judge_server import JudgeServer
 from processes import python
-from project import Project
 
 from pytest_rageval.demo.answer import checked
 from pytest_rageval.demo.app import AsgiApp, create_app
@@ -166,13 +165,6 @@ def test_a_single_term_is_judged_by_whether_it_is_there():
     assert passage_relevance(("heron",), a_chunk("A heron."), alike) == 1
     assert passage_relevance(("kestrel",), a_chunk("A heron."), alike) == 0
     assert passage_relevance((), a_chunk("A heron."), alike) == 0
-
-
-@pytest.mark.parametrize("value", ["true", 1, [], {"spec": "openai:x@http://127.0.0.1:1"}])
-def test_rerank_is_a_switch_and_nothing_else(value: object):
-    response = request(SHIPPED, "POST", "/api/v1/ask", json={"question": "x", "rerank": value})
-    assert response.status_code == 400
-    assert response.json()["error"].endswith("expected true or false")
 
 
 @pytest.mark.parametrize("name", ["llm", "model", "base_url", "api_key"])
@@ -341,14 +333,3 @@ def test_a_hostile_answer_is_escaped_and_bounded():
     assert answer["answer"].startswith("\\x1b[31m\\u202e red")
     assert len(answer["answer"]) <= LONGEST_ANSWER + 20
     assert answer["debug"]["remarks"] == ["the answer is cut off where it became too long"]
-
-
-def test_the_threshold_is_a_parameter_like_the_others(project: Project):
-    project.cases([{"id": "q", "question": "What are the known timing issues?"}])
-    counts = []
-    for threshold in (0, 1):
-        parameters = ["rerank=true", "min_score=0", f"rerank_threshold={threshold}"]
-        project.run("--rageval-target", "demo", *(f"--rageval-param={parameter}" for parameter in parameters))
-        counts.append(len(project.records()["q"]["retrieved_chunks"]))
-    assert counts[0] > 0
-    assert counts[1] == 0

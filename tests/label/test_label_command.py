@@ -8,7 +8,6 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -118,14 +117,6 @@ def test_the_hash_of_the_note_is_kept_with_the_label(desk: Project, typed: Any):
     assert [*labelled.metadata["note_hashes"]] == [labelled.gold.supports[0].rel_path]
 
 
-def test_labelled_cases_run(desk: Project, typed: Any):
-    typed("1", "", "2", "", "u", "q")
-    desk.rageval("label", "cases.jsonl", "--plain")
-    desk.write("evalcases/cases.jsonl", (desk.path / "cases.jsonl").read_text())
-    assert sorted(desk.run().parseoutcomes().items())
-    assert set(desk.outcomes()) == {"c0", "c1", "c2"}
-
-
 # ── second opinions and drafts ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -203,11 +194,6 @@ def test_no_system_and_no_notes_is_said_with_the_remedy(desk: Project):
     assert (result.ret, "name one with --target" in result.stderr.str()) == (2, True)
 
 
-def test_a_folder_of_notes_that_is_gone_is_said(desk: Project):
-    desk.configure('notes = "gone"')
-    assert "notes: there is no folder" in desk.rageval("label", "cases.jsonl", "--plain").stderr.str()
-
-
 def test_notes_alone_are_enough(desk: Project, typed: Any):
     desk.configure("")
     desk.write("notes/price.md", "# Prices\nthe price of 0 is high\n")
@@ -243,41 +229,6 @@ def test_without_the_extra_there_are_numbers_by_line(
     assert _has_screen(is_plain=False) is False
     line = "the full screen needs pip install 'pytest-rageval[cli]'; numbers by line instead\n"
     assert capsys.readouterr().err == line
-
-
-class Lines:
-    """Standard input that does something before each line, and at its end."""
-
-    def __init__(self, *lines: str, before: Callable[[], object] = lambda: None, end: BaseException | None = None):
-        self._lines, self._before, self._end = [f"{line}\n" for line in lines], before, end
-
-    def isatty(self) -> bool:
-        return False
-
-    def readline(self) -> str:
-        self._before()
-        if self._end is not None and not self._lines:
-            raise self._end
-        return self._lines.pop(0) if self._lines else ""
-
-
-def test_ctrl_c_saves_what_was_marked(desk: Project, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sys, "stdin", Lines("1", end=KeyboardInterrupt()))
-    result = desk.rageval("label", "cases.jsonl", "--plain")
-    assert "stopped; what was marked is in cases.jsonl" in result.errlines
-    assert case(desk, "c0").gold.supports
-
-
-def test_a_file_changed_meanwhile_is_kept_and_said(desk: Project, monkeypatch: pytest.MonkeyPatch):
-    def change() -> None:
-        desk.cases([{"id": "theirs", "question": "q"}], "cases.jsonl")
-
-    monkeypatch.setattr(sys, "stdin", Lines("1", "", "q", before=change))
-    result = desk.rageval("label", "cases.jsonl", "--plain")
-    assert [line for line in result.outlines if "was changed by another program meanwhile" in line]
-    assert case(desk, "theirs")
-    (aside,) = desk.path.glob("cases.labels-*.jsonl")
-    assert case(desk, "c0", aside.name).gold.supports
 
 
 @pytest.mark.child_process

@@ -300,15 +300,6 @@ def test_what_others_said_stands_beside_the_text(file: Path):
     play(file, story)
 
 
-def test_keys_of_drafts_say_so_elsewhere(file: Path):
-    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
-        for key in "yne":
-            await press(app, pilot, key)
-            assert "for drafts" in app.session.message
-
-    play(file, story)
-
-
 def test_a_blind_screen_shows_no_scores_no_category_and_no_gold(tmp_path: Path):
     gold = [{"rel_path": "notes/[a].md"}, {"rel_path": "notes/gone.md"}]
     case = {"id": "a", "question": "q", "category": "factual", "gold_supports": gold}
