@@ -146,7 +146,7 @@ def test_the_turn_before_helps_a_question_that_says_little():
         (b'{"k": %s, "question": "x"}' % (b"9" * 5000), "the body holds a number that is too long"),
         (b"{}", "question is missing, expected a string"),
         (b'{"question": 7}', "question is 7, expected a string"),
-        (b'{"question": "\\ud800"}', 'question is "\\ud800", expected text without lone surrogates'),
+        (b'{"question": "\\ud800"}', 'question is "\\ud800", expected a string without lone surrogates'),
         (b'{"question": "x", "k": 0}', "k is 0, expected a whole number from 1 to 1,000"),
         (b'{"question": "x", "k": true}', "k is true, expected a whole number from 1 to 1,000"),
         (b'{"question": "x", "k": 1e999}', "k is Infinity, expected a whole number from 1 to 1,000"),

@@ -81,7 +81,9 @@ def test_the_end_of_the_input_saves_what_was_marked(desk: Project, typed: Any):
 
 def test_unanswerable_asks_once_where_there_are_golds(desk: Project, typed: Any):
     typed("1", "u", "u", "q")
-    assert "! u again clears 1 gold" in desk.rageval("label", "cases.jsonl", "--plain").outlines
+    assert (
+        "! u again clears 1 gold; anything else keeps them" in desk.rageval("label", "cases.jsonl", "--plain").outlines
+    )
     assert (case(desk, "c0").gold.supports, case(desk, "c0").answerable) == (None, False)
 
 
@@ -245,7 +247,7 @@ def test_by_lines_a_draft_is_edited_in_the_persons_editor_and_the_edit_taken_bac
     result = project.rageval("label", "evalcases/x.drafts.jsonl", "--plain")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["Q  When does wather boil?*", "Q  When does water boil?*", "Q  When does water freeze?*"]
+        ["Q  *When does wather boil?", "Q  *When does water boil?", "Q  *When does water freeze?"]
     )
     accepted = (project.path / "evalcases/x.jsonl").read_text(encoding="utf-8")
     assert "When does water boil?" in accepted
