@@ -12,6 +12,8 @@ from processes import python
 
 from pytest_rageval.cli.cases import cases
 
+pytestmark = pytest.mark.usefixtures("here")
+
 
 def a_project(root: Path, **files: str) -> None:
     (root / "evalcases").mkdir()
@@ -21,12 +23,6 @@ def a_project(root: Path, **files: str) -> None:
 
 def rageval_cases(*arguments: str | Path) -> Result:
     return CliRunner().invoke(cases, [str(one) for one in arguments])
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 SOUND = '{"id": "q1", "question": "Why?"}\n{"id": "q2", "question": "왜?", "category": "시장"}\n'

@@ -8,28 +8,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from processes import Terminal
+from project import problems
 from rich.cells import cell_len
 from stored_runs import a_result, a_run, at
 
 from pytest_rageval.cli.main import rageval
-from pytest_rageval.errors import RagevalError
+
+pytestmark = pytest.mark.usefixtures("here")
 
 REPORTS = Path("reports")
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def runs(*arguments: str) -> Result:
     return CliRunner().invoke(rageval, ["runs", *arguments])
-
-
-def problems(result: Result) -> tuple[str, ...]:
-    assert isinstance(result.exception, RagevalError), result.output
-    return result.exception.problems
 
 
 def left() -> list[str]:
@@ -135,9 +126,9 @@ def test_prune_wants_to_be_told_what_may_go(three):
 
 
 def test_off_a_terminal_prune_removes_nothing_unless_told_yes(three):
-    assert problems(runs("prune", "--keep", "1")) == (
-        "2 runs would be removed, and nobody can be asked here; say --yes, or --dry-run",
-    )
+    assert problems(runs("prune", "--keep", "1")) == [
+        "2 runs would be removed, and nobody can be asked here; say --yes, or --dry-run"
+    ]
     assert left() == ["a", "b", "c"]
 
 
