@@ -203,7 +203,7 @@ VERB_SCENARIOS = (
         "calibrate",
         folder(INPUT / "groundedness"),
         (
-            "rageval calibrate labels.jsonl --judge lexical --html page.html",
+            "rageval calibrate labels.jsonl --judge lexical -o page.html",
             "rageval calibrate labels.jsonl --judge lexical --format json --gate 'groundedness >= 2'",
         ),
         ("page.html",),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pytest_rageval.cli.options import FORM_JSON, echo_json, exit_codes, run_options, settings_given
+from pytest_rageval.cli.options import FORM_JSON, echo_json, exit_codes, output_option, run_options, settings_given
+from pytest_rageval.cli.output import echo_view, write_output
+from pytest_rageval.cli.progress import Progress
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
@@ -27,7 +27,6 @@ from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.plan import own_rubrics
 from pytest_rageval.render.html.calibration_page import calibration_page
-from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.tools.calibrate import BETTER, Calibration, Unlabelled, unlabelled_of
@@ -57,7 +56,7 @@ from pytest_rageval.views.calibration import calibration_view
 @click.option("--unlabelled", metavar="RUN", help="Estimate how many answers of this run people would pass.")
 @click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
 @FORM_JSON
-@click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Write a page with charts as well.")
+@output_option("Write an HTML page with charts as well.")
 @exit_codes({0: "compared", 1: "some answers could not be judged"})
 def calibrate(
     labels: Path,
@@ -67,7 +66,7 @@ def calibrate(
     run: str | None,
     unlabelled: str | None,
     form: str,
-    html: Path | None,
+    output: Path | None,
     **options: Any,
 ) -> None:
     """Compare a judge with people's LABELS (CSV or JSONL) of the same answers.
@@ -90,14 +89,12 @@ def calibrate(
     if identities is not None and len(identities) == 1:
         _keep(project.reports, min(identities), labels.name, result)
     show_texts = not settings.redact
-    if html is not None:
-        _write(html, calibration_page(result, labels.name, show_texts=show_texts))
+    if output is not None:
+        write_output(output, calibration_page(result, labels.name, show_texts=show_texts))
     if form == "json":
         echo_json(result.as_mapping(), ["rageval judge-check"] if result.errors else ())
     else:
-        width = shutil.get_terminal_size().columns
-        for line in view_lines(calibration_view(result, show_texts=show_texts), max(width, 40)):
-            click.echo(line.text)
+        echo_view(calibration_view(result, show_texts=show_texts))
     raise SystemExit(1 if result.errors else 0)
 
 
@@ -119,13 +116,6 @@ def _keep(reports: Path, identity: str, labels: str, result: Calibration) -> Non
         keep_calibration(reports, identity, labels, result)
     except OSError as error:
         click.echo(f"{reports}: the calibration cannot be kept: {error.strerror or error}", err=True)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SettingsError(f"--html {path}: cannot be written: {error.strerror or type(error).__name__}") from None
 
 
 # ── what is compared ──────────────────────────────────────────────────────────────────────────────────────────
@@ -183,7 +173,7 @@ def _judged(
 
     Judge only those whose score is not recorded, or all if the command line names the judge.
     """
-    judged = as_recorded(labels, {} if is_named else observations, how)
+    judged = as_recorded(labels, observations, how, is_judged_again=is_named)
     rest = [label for label in labels if label.id not in judged]
     identities: dict[str, str] = {}
     if rest:
@@ -210,21 +200,12 @@ async def _asking(
     try:
         if how.settings.judge_cache != "replay":
             await check_server(judge)
-        with _progress(len(labels)) as tell:
-            return await judge_labels(labels, cached, observations, how, tell=tell)
+        with Progress("judged", len(labels)) as watch:
+            done = itertools.count(1)
+            return await judge_labels(labels, cached, observations, how, tell=lambda: watch(next(done)))
     finally:
         await judge.aclose()
 
 
 def _tell(note: str) -> None:
     click.echo(printable(note), err=True)
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
-    """A bar on the terminal, nothing elsewhere; what is given out is called after each of `total`."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    with click.progressbar(length=total, label="judging", file=sys.stderr) as bar:
-        yield lambda: bar.update(1)

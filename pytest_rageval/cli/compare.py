@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import shlex
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,13 +12,14 @@ from typing import Any
 import click
 
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, exit_codes, output_option, wants_colour, with_next
+from pytest_rageval.cli.output import columns, styled, write_output
 from pytest_rageval.comparison.baseline import Side, open_side
 from pytest_rageval.comparison.pairing import Paired, pair
 from pytest_rageval.config.project import find_project
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.json_text import json_text
+from pytest_rageval.render.markdown.view_markdown import view_markdown
+from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.text import printable
 from pytest_rageval.views.comparison import comparison_view
 
@@ -51,13 +51,13 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
     after_name = sides[1].name if sides[1].run is not None else None
     if form == "html":
         _put(_page(sides, comparison, project.settings), output)
-    elif output is None:
-        _show(comparison, form, after_name)
     else:
-        _write(output, rendered(_content(comparison, form, after_name), form, WIDTH, is_coloured=False))
+        width = columns(WIDTH) if output is None else WIDTH
+        is_coloured = output is None and wants_colour()
+        _put(_rendered(_content(comparison, form, after_name), form, width, is_coloured=is_coloured), output)
     for problem in () if comparison.is_compared else comparison.mismatches:
-        remedy = "--ignore-invariants compares all the same"
-        click.echo(f"ERROR: not comparable: {_line(str(problem))}; {remedy}", err=True)
+        what = " ".join(printable(str(problem)).split())
+        click.echo(f"ERROR: not comparable: {what}; --ignore-invariants compares all the same", err=True)
     sys.exit(1 if comparison.verdict.is_failing and not options["exit_zero"] else 0)
 
 
@@ -70,18 +70,14 @@ def _content(comparison: Paired, form: str, after: str | None) -> Mapping[str, A
     return with_next(comparison.content, (f"rageval explain {shlex.join(name)}" for name in names))
 
 
-def rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured: bool) -> str:
-    """The comparison in one of the forms beside HTML; imports what that one needs."""
+def _rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured: bool) -> str:
+    """Return the comparison in one of the formats other than HTML."""
     if form == "json":
         return json_text(content, sort_keys=True) + "\n"
     if form == "markdown":
-        from pytest_rageval.render.markdown.view_markdown import view_markdown
-
         return view_markdown(comparison_view(content))
-    from pytest_rageval.render.text.view_text import view_lines
-
     lines = view_lines(comparison_view(content), width)
-    return "".join(_styled(line.text, line.style, is_coloured=is_coloured) + "\n" for line in lines)
+    return "".join((styled(line) if is_coloured else line.text) + "\n" for line in lines)
 
 
 def _page(sides: Sequence[Side], comparison: Paired, settings: Settings) -> str:
@@ -93,32 +89,8 @@ def _page(sides: Sequence[Side], comparison: Paired, settings: Settings) -> str:
 
 
 def _put(text: str, output: Path | None) -> None:
+    """Write to the file, or to standard output in UTF-8: the encoding of a pipe may lack a Korean name."""
     if output is not None:
-        _write(output, text)
+        write_output(output, text)
     else:
         click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
-
-
-def _show(comparison: Paired, form: str, after: str | None) -> None:
-    is_coloured = wants_colour() and form == "terminal"
-    width = shutil.get_terminal_size((WIDTH, 24)).columns
-    text = rendered(_content(comparison, form, after), form, width, is_coloured=is_coloured)
-    # Bytes, since the encoding of a pipe may not know a Korean name. What has no form in UTF-8 JSON has an escape.
-    _put(text, None)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        write_text(path, text.encode("utf-8", "backslashreplace").decode("utf-8"))
-    except OSError as error:
-        raise SettingsError(f"--output: {path} cannot be written: {error.strerror}") from None
-
-
-def _styled(text: str, style: str, *, is_coloured: bool) -> str:
-    if not is_coloured or style == "plain":
-        return text
-    return click.style(text, fg=None if style == "bold" else style, bold=style == "bold")
-
-
-def _line(text: str) -> str:
-    return " ".join(printable(text).split())

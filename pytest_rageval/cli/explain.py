@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
+from pytest_rageval.cli.output import columns
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.render.markdown.case_markdown import case_markdown
 from pytest_rageval.render.text.explain import Form, RecordedCase, explanation, recorded_case_of
@@ -54,7 +54,7 @@ def _show(project: Project, stored: StoredRun, record: Mapping[str, Any], form: 
     elif form == "markdown":
         click.echo(case_markdown(case.view), nl=False)
     else:
-        width = shutil.get_terminal_size((WIDTH, 24)).columns
+        width = columns(WIDTH)
         for line in explanation(case, stored.observation(record["case_key"]), plan, Form(width, is_full)):
             click.echo(line)
 

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from pytest_rageval.cli.options import FORCE, REPORTS, output_option
+from pytest_rageval.cli.options import FORCE, FORM_JSON, REPORTS, output_option
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import ExportSource, look_through, replacing
@@ -26,18 +26,23 @@ from pytest_rageval.text import counted, printable
 
 @click.command()
 @click.argument("run")
-@click.option("--format", "form", type=click.Choice([*TEXTS, *FILES]), required=True, help="What to write.")
+@click.option("--format", "form", type=click.Choice([*TEXTS, *FILES]), help="What to write; needed.")
+@FORM_JSON
 @output_option("Where to (default: report.FORMAT in the run's folder); `-`: stdout.")
 @FORCE
 @click.option("--full-text", is_flag=True, help="Uncut texts, from observations.jsonl.")
 @REPORTS
-def export(run: str, form: str, output: Path | None, reports: str | None, *, force: bool, full_text: bool) -> None:
+def export(
+    run: str, form: str | None, output: Path | None, reports: str | None, *, force: bool, full_text: bool
+) -> None:
     """Export RUN (an id, `latest`, `latest~1` or a folder), each case and trial once, sorted by case key.
 
     csv: a row each, with a column for each metric; json: configuration, aggregates and all records; sqlite: tables
     runs, cases, scores and chunks; parquet: as csv, with the chunks in it; trec-run and trec-qrels: what was retrieved
     and what of it is relevant, for trec_eval.
     """
+    if form is None:
+        raise click.UsageError(f"--format is missing; choose one of {', '.join([*TEXTS, *FILES])}")
     project = find_project({"reports": reports})
     stored = open_stored_run(project.reports, run, project.baseline_file)
     path = output or stored.path / f"report.{form}"

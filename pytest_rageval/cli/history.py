@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
+from pytest_rageval.cli.output import columns, echo_view
 from pytest_rageval.config.project import find_project
 from pytest_rageval.export.formats import Cell, csv_line
 from pytest_rageval.render.text.columns import shortened
-from pytest_rageval.render.text.view_text import table_width, view_lines
+from pytest_rageval.render.text.view_text import table_width
 from pytest_rageval.runs.aggregate import OUTCOMES
 from pytest_rageval.runs.history import PastRun, Skipped, by_dataset, check_metrics, read_history
-from pytest_rageval.text import printable
+from pytest_rageval.text import counted, printable
 from pytest_rageval.views.history import change_words, history_view, runs_table
 
 WATCHED = ("recall_any@k", "recall_all@k", "mrr", "scope_miss", "groundedness", "correctness", "abstention_accuracy",
            "citation_recall", "key_fact_recall", "hallucinated", "error_rate")  # fmt: skip
 """Metrics of the table where none is asked for, as far as there is room and any run has them."""
+SHOWN = 20
+"""Runs of the table unless --last says how many."""
 LINE = 500
 
 
 @click.command()
 @click.option("--metric", "metrics", multiple=True, metavar="NAME",
               help="Show this metric; repeatable. `recall_any` is that at each run's own k.")  # fmt: skip
-@click.option("--last", metavar="N", type=click.IntRange(1), help="Only the last N runs.")
+@click.option("--last", metavar="N", type=click.IntRange(1), help=f"Only the last N runs (table: {SHOWN} by default).")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 @FORM_JSON
 @REPORTS
@@ -37,7 +39,7 @@ def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str 
     folder = find_project({"reports": reports}).reports
     runs, skipped = read_history(folder)
     check_metrics(runs, metrics)
-    shown = runs if last is None else runs[-last:]
+    shown = runs[-(last or (SHOWN if form == "table" else len(runs))) :]
     for folder_name, reason in skipped:
         click.echo(shortened(printable(f"left out: {folder_name}: {reason}"), LINE), err=True)
     if form == "json":
@@ -49,12 +51,12 @@ def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str 
     elif not shown:
         click.echo(f"{printable(str(folder / 'runs'))} holds no finished runs")
     else:
-        width = shutil.get_terminal_size().columns
-        names = metrics or _fitting(shown, width)
+        names = metrics or _fitting(shown, columns())
         for number, group in enumerate(by_dataset(shown)):
             click.echo("\n" * bool(number), nl=False)
-            for shown_line in view_lines(history_view(group, names), width):
-                click.echo(shown_line.text)
+            echo_view(history_view(group, names))
+        if last is None and len(shown) < len(runs):
+            click.echo(f"\n{counted(len(runs) - len(shown), 'earlier run')}; --last {len(runs)} shows all")
 
 
 def _fitting(runs: Sequence[PastRun], width: int) -> list[str]:

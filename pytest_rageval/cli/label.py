@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 import click
 
 from pytest_rageval.cli.options import echo_json
+from pytest_rageval.cli.output import columns
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.label.label_agreement import LabelAgreement, agreements, disputed
@@ -171,7 +171,7 @@ def _agreement(path: Path, cases: Sequence[EvalCase], project: Project, *, as_js
 
 def _agreement_lines(result: LabelAgreement) -> Iterator[str]:
     yield f"{result.first} and {result.second}: {result.sentence}"
-    width = shutil.get_terminal_size().columns
+    width = columns()
     for difference in result.differences:
         line = f"  {difference.case_id}: {difference.sentence}"
         yield line if len(line) <= max(width, 100) else f"{line[: max(width, 100) - 1]}…"

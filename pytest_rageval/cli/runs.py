@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ import click
 from rich.cells import cell_len
 
 from pytest_rageval.cli.options import JSON, REPORTS, echo_json, exit_codes
+from pytest_rageval.cli.output import columns
 from pytest_rageval.comparison.baseline import read_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -47,7 +47,7 @@ def list_(reports: str | None, *, as_json: bool) -> None:
     if not runs:
         click.echo(f"{printable(str(project.reports / 'runs'))} holds no runs")
         return
-    for line in _table(runs, baseline, shutil.get_terminal_size((PIPED, 24)).columns):
+    for line in _table(runs, baseline, columns(PIPED)):
         click.echo(line)
     click.echo(f"{counted(len(runs), 'run')}, {file_size(sum(run.bytes for run in runs))}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import click
 
 from pytest_rageval.cli.options import BASELINE, REPORTS
+from pytest_rageval.cli.output import echo_view
 from pytest_rageval.comparison.baseline import Baseline, project_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
@@ -18,13 +18,11 @@ from pytest_rageval.finish import Finished
 from pytest_rageval.plan import Plan
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.run_reports import write_all_reports
-from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
 from pytest_rageval.views.run import run_view
 
 F = TypeVar("F", bound=Callable[..., object])
-COLOURS = frozenset({"green", "red", "yellow"})
 
 
 class Opened(NamedTuple):
@@ -70,10 +68,7 @@ def end(finished: Finished, plan: Plan, baseline: Path) -> NoReturn:
 
 def show(finished: Finished, plan: Plan, worded: Callable[[str], str] = str) -> int:
     """Show what a run comes to, each line as `worded` makes it, and return its exit code."""
-    width = shutil.get_terminal_size().columns
-    for line in view_lines(run_view(finished.metrics, finished.rows), width):
-        colour = line.style if line.style in COLOURS else None
-        click.secho(worded(line.text), fg=colour, bold=line.style == "bold")
+    echo_view(run_view(finished.metrics, finished.rows), worded)
     for note in finished.notes:
         click.secho(worded(printable(note)), fg="yellow")
     for test in gate_tests(finished, plan):

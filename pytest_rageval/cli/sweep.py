@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 
 from pytest_rageval.cli.case_files import chosen_cases
 from pytest_rageval.cli.options import STOPPED, as_arguments, echo_json, exit_codes, run_options, settings_given
+from pytest_rageval.cli.output import columns
 from pytest_rageval.cli.progress import Progress
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -174,7 +174,7 @@ def _next(swept: Sweep) -> Iterator[str]:
 
 
 def _text(swept: Sweep, file: SweepFile, cases: list[EvalCase], chosen: list[EvalCase]) -> str:
-    lines = [line.text for line in view_lines(sweep_view(swept), shutil.get_terminal_size().columns)]
+    lines = [line.text for line in view_lines(sweep_view(swept), columns())]
     if len(chosen) < len(cases):
         lines.append(f"on a sample of {len(chosen)} of {counted(len(cases), 'case')}")
     lines += [f"results: {file.path}", f"page:    {file.folder / SWEEP_PAGE}", ""]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -136,76 +137,64 @@ def cut_note(note: Note, budget: TokenBudget) -> Cut:
     chunks: list[NoteChunk] = []
     skipped: Counter[str] = Counter()
     seen: Counter[str] = Counter()
-    for section in sections(note):
-        fitting: list[_Sized] = []
-        for piece in section.pieces:
-            for part in _fit(piece, budget.chunk_max_tokens):
-                if part.tokens > budget.chunk_max_tokens:
-                    skipped[OVER_BUDGET] += 1
-                else:
-                    fitting.append(part)
-        chunks.extend(_chunk(note, section.heading_path, pack, seen) for pack in _packed(fitting, budget))
+    for heading_path, pieces in sections(note):
+        parts = [part for piece in pieces for part in _fit(piece, budget.chunk_max_tokens)]
+        fitting = [part for part in parts if _size(part.text) <= budget.chunk_max_tokens]
+        if len(parts) > len(fitting):
+            skipped[OVER_BUDGET] += len(parts) - len(fitting)
+        chunks.extend(_chunk(note, heading_path, pack, seen) for pack in _packed(fitting, budget))
     return Cut(tuple(chunks), dict(skipped))
 
 
-class _Sized(NamedTuple):
-    """A piece and its size; `head` is the size of its table's head, paid where a chunk begins with the piece."""
-
-    piece: Piece
-    tokens: int
-    head: int = 0
-
-
-def _fit(piece: Piece, most: int) -> Iterator[_Sized]:
-    """The piece, or parts of it that fit: cut between words, each word whole."""
-    sized = _Sized(piece, _size(piece.text), _size(piece.header))
-    if sized.head + sized.tokens <= most:
-        yield sized
+def _fit(piece: Piece, most: int) -> Iterator[Piece]:
+    """Yield the piece, or parts of it that fit: cut between words, each word whole."""
+    if _size(piece.header) + _size(piece.text) <= most:
+        yield piece
         return
-    words = [(word, _size(word)) for word in piece.text.split()]
     glue = piece.glue
     taken: list[str] = []
     tokens = 0
-    for word, size in [*words, ("", most)]:
+    for word in [*piece.text.split(), None]:
+        size = most if word is None else _size(word)
         if taken and tokens + size > most:
             text = " ".join(taken)
-            yield _Sized(Piece(text, text, piece.start_line, piece.end_line, glue), tokens)
+            yield Piece(text, text, piece.start_line, piece.end_line, glue)
             glue, taken, tokens = SAME_PARAGRAPH, [], 0
-        if word:
+        if word is not None:
             taken.append(word)
             tokens += size
 
 
-def _packed(pieces: Sequence[_Sized], budget: TokenBudget) -> Iterator[list[_Sized]]:
-    """Pieces in runs within the budget; a run begins with the last ones of the run before, as far as overlap allows."""
+def _packed(pieces: Iterable[Piece], budget: TokenBudget) -> Iterator[list[Piece]]:
+    """Yield pieces in runs within the budget; a run begins with the last of the one before, as overlap allows."""
     most = budget.chunk_max_tokens
-    pack: list[_Sized] = []
-    for sized in pieces:
-        if pack and _total(pack) + sized.tokens > most:
+    pack: list[Piece] = []
+    for piece in pieces:
+        if pack and _total([*pack, piece]) > most:
             yield pack
             tail = _tail(pack, budget.chunk_overlap)
-            pack = tail if _total([*tail, sized]) <= most else []
-        pack.append(sized)
+            pack = tail if _total([*tail, piece]) <= most else []
+        pack.append(piece)
     if pack:
         yield pack
 
 
-def _total(pack: Sequence[_Sized]) -> int:
-    return pack[0].head + sum(sized.tokens for sized in pack)
+def _total(pack: Sequence[Piece]) -> int:
+    """Return the tokens of a chunk of these pieces; one that begins with a row pays for the head of its table."""
+    return _size(pack[0].header) + sum(_size(piece.text) for piece in pack)
 
 
-def _tail(pack: Sequence[_Sized], most: int) -> list[_Sized]:
-    tail: list[_Sized] = []
-    for sized in reversed(pack):
-        most -= sized.tokens
+def _tail(pack: Sequence[Piece], most: int) -> list[Piece]:
+    tail: list[Piece] = []
+    for piece in reversed(pack):
+        most -= _size(piece.text)
         if most < 0:
             break
-        tail.insert(0, sized)
+        tail.insert(0, piece)
     return tail
 
 
-def _chunk(note: Note, heading_path: str, pack: Sequence[_Sized], seen: Counter[str]) -> NoteChunk:
-    pieces = [sized.piece for sized in pack]
+def _chunk(note: Note, heading_path: str, pieces: Sequence[Piece], seen: Counter[str]) -> NoteChunk:
     head = f"{pieces[0].header}\n" if pieces[0].header else ""
     text = head + pieces[0].text + "".join(piece.glue + piece.text for piece in pieces[1:])
     # No index and no offset: a chunk keeps its id when text is added above it. NUL stands in no path and no text.
@@ -227,6 +216,7 @@ def _chunk(note: Note, heading_path: str, pack: Sequence[_Sized], seen: Counter[
     )
 
 
+@lru_cache(maxsize=20_000)
 def _size(text: str) -> int:
     return len(index_terms(text))
 
@@ -247,15 +237,9 @@ class Piece(NamedTuple):
     header: str = ""
 
 
-class Section(NamedTuple):
-    """A heading with all headings above it (`# Title > ## Section`; empty before the first), and the text below."""
-
-    heading_path: str
-    pieces: tuple[Piece, ...]
-
-
-def sections(note: Note) -> tuple[Section, ...]:
-    """The sections of a note in order; those without text have no pieces.
+def sections(note: Note) -> list[tuple[str, list[Piece]]]:
+    """Return the sections of a note: the heading with all above it (`# Title > ## Section`, empty before the first),
+    and the text below it, if any.
 
     A `#` inside fenced code, a quotation or a list is no heading.
     """
@@ -272,7 +256,7 @@ def sections(note: Note) -> tuple[Section, ...]:
             outline.append((" > ".join(heading for _, heading in trail), []))
         elif (cut := _BLOCKS.get(token.type)) is not None:
             outline[-1][1].extend(cut(note, tokens, position))
-    return tuple(Section(heading_path, tuple(pieces)) for heading_path, pieces in outline)
+    return outline
 
 
 def _source(note: Note, start: int, end: int) -> list[str]:
@@ -322,34 +306,20 @@ def _items(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece
 
 def _rows(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]:
     """A table: its rows, each said with the names of its columns."""
-    inside = list(_inside(tokens, position))
     start = (tokens[position].map or (0, 0))[0]
     header = "\n".join(note.lines[start : start + 2])
-    columns: list[str] = []
-    glue = PARAGRAPH
-    for at, token in enumerate(inside):
-        if token.type != "tr_open" or token.map is None:
-            continue
-        cells = _cells(inside, at)
-        if not columns:
-            columns = cells
-            continue
-        text = "; ".join(
-            f"{name}: {cell}" if name else cell for name, cell in zip(columns, cells, strict=False) if cell
-        )
-        line = note.first_line + token.map[0]
-        yield Piece(note.lines[token.map[0]], text, line, line, glue, header)
-        glue = LINE
-
-
-def _cells(inside: Sequence[Token], at: int) -> list[str]:
-    row: list[str] = []
-    for token in inside[at + 1 :]:
-        if token.type == "tr_close":
-            break
-        if token.type == "inline":
-            row.append(" ".join(token.content.split()))
-    return row
+    rows: list[tuple[int, list[str]]] = []
+    for token in _inside(tokens, position):
+        if token.type == "tr_open" and token.map is not None:
+            rows.append((token.map[0], []))
+        elif token.type == "inline":
+            rows[-1][1].append(" ".join(token.content.split()))
+    (_, columns), *below = rows
+    for number, (at, cells) in enumerate(below):
+        named = zip(columns, cells, strict=False)
+        text = "; ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell)
+        line = note.first_line + at
+        yield Piece(note.lines[at], text, line, line, LINE if number else PARAGRAPH, header)
 
 
 def _code(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_rageval.demo.chunking import TokenBudget
 
@@ -101,20 +101,38 @@ def _refuse_constant(name: str) -> float:
     raise BadRequest(f"the body holds {name}, which is not JSON")
 
 
-def _checked(body: Mapping[str, Any], checks: Mapping[str, _Check]) -> dict[str, Any]:
+def _checked(body: Mapping[str, Any], kinds: Mapping[str, _Kind]) -> dict[str, Any]:
     problems: list[str] = []
     values: dict[str, Any] = {}
     for name, value in body.items():
-        if name not in checks:
-            problems.append(f"unknown parameter {_shown(name)}; known are {', '.join(checks)}")
+        if name not in kinds:
+            problems.append(f"unknown parameter {_shown(name)}; known are {', '.join(kinds)}")
         elif value is not None:
             try:
-                values[name] = checks[name](value)
-            except _Unfit as unfit:
-                problems.append(f"{name}{unfit.where} is {_shown(unfit.value)}, expected {unfit.expected}")
+                values[name] = _read(value, kinds[name], name)
+            except ValueError as unfit:
+                problems.append(str(unfit))
     if problems:
         raise BadRequest(*problems)
     return values
+
+
+def _read(value: Any, kind: _Kind, where: str) -> Any:
+    """Return the value as its kind converts it; lists and objects become tuples. Raise ValueError if it is unfit."""
+    if isinstance(kind, list):
+        _check(isinstance(value, list), value, where, "a list")
+        return tuple(_read(each, kind[0], f"{where}[{at}]") for at, each in enumerate(value))
+    if isinstance(kind, dict):
+        is_whole = isinstance(value, dict) and kind.keys() <= value.keys()
+        _check(is_whole, value, where, f"an object with {' and '.join(kind)}")
+        return tuple(_read(value[name], kind[name], f"{where}.{name}") for name in kind)
+    _check(kind.is_fit(value), value, where, kind.expected)
+    return kind.convert(value)
+
+
+def _check(is_fit: bool, value: Any, where: str, expected: str) -> None:
+    if not is_fit:
+        raise ValueError(f"{where} is {_shown(value)}, expected {expected}")
 
 
 def _shown(value: object) -> str:
@@ -123,78 +141,47 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-# ── the checks ────────────────────────────────────────────────────────────────────────────────────────────────
-
-_Check = Callable[[Any], Any]
+# ── kinds of values ───────────────────────────────────────────────────────────────────────────────────────────
 
 
+class _Scalar(NamedTuple):
+    """What is expected of a value, whether it is that, and what it becomes."""
+
+    expected: str
+    is_fit: Callable[[Any], bool]
+    convert: Callable[[Any], Any]
+
+
+_Kind = _Scalar | list[Any] | dict[str, Any]
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-class _Unfit(Exception):
-    def __init__(self, value: object, expected: str, where: str = "") -> None:
-        super().__init__(expected)
-        self.value, self.expected, self.where = value, expected, where
-
-
-def _one(expected: str, is_fit: Callable[[Any], bool], convert: _Check = lambda value: value) -> _Check:
-    """Return a check of one value, which it converts."""
-
-    def check(value: Any) -> Any:
-        if not is_fit(value):
-            raise _Unfit(value, expected)
-        return convert(value)
-
-    return check
-
-
-def _whole(least: int, most: int) -> _Check:
-    return _one(
-        f"a whole number from {least} to {most:,}",
-        lambda value: _is_number(value) and least <= value <= most and float(value).is_integer(),
-        int,
-    )
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _text(value: Any, where: str = "") -> str:
-    if not isinstance(value, str):
-        raise _Unfit(value, "a string", where)
-    if _SURROGATE.search(value):
-        raise _Unfit(value, "text without lone surrogates", where)
-    return value
+def _whole(least: int, most: int) -> _Scalar:
+    return _Scalar(
+        f"a whole number from {least} to {most:,}",
+        lambda value: _is_number(value) and least <= value <= most and float(value).is_integer(),
+        int,
+    )
 
 
-_list = _one("a list", lambda value: isinstance(value, list))
-_share = _one("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1, float)
+def _folder(path: str) -> str:
+    """Return a folder without the slashes at its ends; `.` and `/` name the root."""
+    return "" if path in (".", "./") else path.strip("/").removeprefix("./")
 
 
-def _names(value: Any) -> tuple[str, ...]:
-    return tuple(_text(name, f"[{at}]") for at, name in enumerate(_list(value)))
-
-
-def _folders(value: Any) -> tuple[str, ...]:
-    """Return folder paths without the slashes at their ends; `.` and `/` name the root."""
-    return tuple("" if name in (".", "./") else name.strip("/").removeprefix("./") for name in _names(value))
-
-
-def _history(value: Any) -> tuple[tuple[str, str], ...]:
-    turns: list[tuple[str, str]] = []
-    for at, turn in enumerate(_list(value)):
-        if not isinstance(turn, dict) or not {"role", "text"} <= turn.keys():
-            raise _Unfit(turn, "an object with role and text", f"[{at}]")
-        turns.append((_text(turn["role"], f"[{at}].role"), _text(turn["text"], f"[{at}].text")))
-    return tuple(turns)
-
-
+_TEXT = _Scalar(
+    "a string without lone surrogates", lambda value: isinstance(value, str) and not _SURROGATE.search(value), str
+)
+_SHARE = _Scalar("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1, float)
 _INDEX = {"chunk_max_tokens": _whole(16, 4000), "chunk_overlap": _whole(0, 2000)}
-_ASK = {
-    "question": _text, "k": _whole(1, 1000), "min_score": _share,
-    "folder_mode": _one(f"one of {', '.join(FOLDER_MODES)}", lambda value: value in FOLDER_MODES),
-    "vaults": _names, "folders": _folders, "history": _history,
-    "rerank": _one("true or false", lambda value: isinstance(value, bool)),
-    "rerank_threshold": _share, "rerank_vector_weight": _share, "rerank_lexical_weight": _share, **_INDEX,
+_ASK: Mapping[str, _Kind] = {
+    "question": _TEXT, "k": _whole(1, 1000), "min_score": _SHARE,
+    "folder_mode": _Scalar(f"one of {', '.join(FOLDER_MODES)}", lambda value: value in FOLDER_MODES, str),
+    "vaults": [_TEXT], "folders": [_TEXT._replace(convert=_folder)], "history": [{"role": _TEXT, "text": _TEXT}],
+    "rerank": _Scalar("true or false", lambda value: isinstance(value, bool), bool),
+    "rerank_threshold": _SHARE, "rerank_vector_weight": _SHARE, "rerank_lexical_weight": _SHARE, **_INDEX,
 }  # fmt: skip

@@ -13,10 +13,9 @@ from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks, Place
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.strict_json import StrictJsonError, parse
-from pytest_rageval.label.label_store import aside_file, hashes_of
+from pytest_rageval.label.label_store import Aside, hashes_of
 from pytest_rageval.model import EvalCase
 
 Decision = Literal["accepted", "dropped"]
@@ -38,9 +37,7 @@ class DraftStore:
         self._lines_before = self._cases.content
         self._changed: dict[int, str] = {}
         self._decisions: dict[int, Decision] = {}
-        self._aside: Path | None = None
-        self._kept: dict[int, str] = {}
-        """By line what found no place in a file that another program changed."""
+        self._aside = Aside(path)
         self._accepted: dict[int, tuple[str, str]] = {}
         """By line in the file of drafts: id and text, in the order in which they were accepted."""
 
@@ -87,10 +84,8 @@ class DraftStore:
         try:
             write()
         except ChangedMeanwhile as error:
-            self._aside = self._aside or aside_file(self._drafts.path)
-            self._kept[case.source.line] = self._changed[case.source.line].rstrip("\r")
-            write_lines(self._aside, self._kept.values())
-            return f"{error}; this draft is in {self._aside.name}"
+            line = case.source.line
+            return f"{error}; this draft is in {self._aside.put(line, self._changed[line].rstrip(chr(13)))}"
         return ""
 
     def text_of(self, case: EvalCase, marks: Marks) -> str:

@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.screen_text import clean
-from pytest_rageval.text import counted, printable
+from pytest_rageval.label.screen_text import case_title, clean, golds_text, question_text
+from pytest_rageval.text import printable
 
 HELP = """\
   1 3        chunks 1 and 3 are golds, or no more      x 4    irrelevant, or no more
@@ -34,14 +34,13 @@ class LabelLines:
     def __init__(self, session: LabelSession, write: Callable[[str], object]) -> None:
         self.session = session
         self._write = write
-        self._is_asked_to_clear = False
         self._verbs: dict[str, Callable[[str], object]] = {
-            "": self._golds,
+            "": lambda rest: self._each(rest, session.toggle_gold),
             "x": lambda rest: self._each(rest, session.toggle_irrelevant),
             "g": self._group,
             "v": self._snippet,
-            "a": lambda _: session.set_answerable(is_answerable=True),
-            "u": self._unanswerable,
+            "a": lambda _: session.set_answerable(),
+            "u": lambda _: session.ask_to_clear(),
             "w": self._find,
             "/": self._ask,
             "show": self._show,
@@ -72,7 +71,7 @@ class LabelLines:
         session = self.session
         at, session.message = session.at, ""
         if line != "u":
-            self._is_asked_to_clear = False
+            session.asks_to_clear = False
         try:
             if not line:
                 session.go(1)
@@ -101,10 +100,8 @@ class LabelLines:
         session = self.session
         if (future := session.waits_for) is not None:
             future.result()
-        case = session.case
-        category = f" [{clean(case.category)}]" if case.category and not session.is_blind else ""
-        self._write(f"\n{clean(case.id)} · {session.at + 1} of {len(session.cases)} · {session.labelled} labelled")
-        self._write(f"Q  {clean(case.question)}{category}")
+        self._write(f"\n{case_title(session).strip()}")
+        self._write(question_text(session).strip())
         self._show_chunks(0)
         self._write(self._marked())
 
@@ -122,17 +119,7 @@ class LabelLines:
             self._write(f"! {printable(problem)}")
 
     def _marked(self) -> str:
-        view, marks = self.session.view(), self.session.marks
-        golds = [f"{at + 1}" for at, here in enumerate(view.golds) if here]
-        irrelevant = [f"{at + 1}" for at, here in enumerate(view.irrelevant) if here]
-        groups = f" groups {', '.join(map(_numbers, self._groups()))}" if marks.groups else ""
-        says = "answerable" if marks.answerable else "unanswerable"
-        return f"  {says} · golds {' '.join(golds) or '–'}{groups} · irrelevant {' '.join(irrelevant) or '–'}"
-
-    def _groups(self) -> Iterator[list[int]]:
-        view = self.session.view()
-        for group in self.session.marks.groups:
-            yield [at + 1 for at, golds in enumerate(view.golds) if golds & set(group)]
+        return f" {'answerable ·' if self.session.marks.answerable else ''}{golds_text(self.session)}"
 
     def _show(self, rest: str) -> None:
         for row in self._rows(rest):
@@ -155,9 +142,6 @@ class LabelLines:
             self.session.row, self.session.range_start = row, None
             action()
 
-    def _golds(self, rest: str) -> None:
-        self._each(rest, self.session.toggle_gold)
-
     def _group(self, rest: str) -> None:
         group, _, numbers = rest.partition(" ")
         if not group.isdecimal() or not 1 <= int(group) <= 9:
@@ -175,14 +159,6 @@ class LabelLines:
             raise _NoChunkError(f"chunk {parts[1]} has lines 1 to {len(lines)}")
         self.session.row, self.session.range_start = row, None
         self.session.add_snippet("\n".join(lines[first - 1 : last]))
-
-    def _unanswerable(self, _rest: str) -> None:
-        if self.session.marks.golds and not self._is_asked_to_clear:
-            self._is_asked_to_clear = True
-            self.session.message = f"u again clears {counted(len(self.session.marks.golds), 'gold')}"
-        else:
-            self._is_asked_to_clear = False
-            self.session.set_answerable(is_answerable=False)
 
     def _find(self, rest: str) -> None:
         if self.session.find(rest):
@@ -207,10 +183,6 @@ class _NoChunkError(Exception):
 def _lines(text: str | None) -> Iterator[str]:
     for line in (text or "").split("\n"):
         yield printable(line.replace("\t", "    "))
-
-
-def _numbers(numbers: Iterable[int]) -> str:
-    return "{" + ",".join(map(str, numbers)) + "}"
 
 
 # ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -118,7 +118,7 @@ class LabelScreen(App[None]):
         self.opinions = opinions or {}
         self.scroll_row = 0
         self.snippet_lines: tuple[int, int] | None = None
-        self._asks_to_clear = self._hides_scores = self._is_told_of_unsaved = False
+        self._hides_scores = self._is_told_of_unsaved = False
         self._typing: str | None = None
         self._words = ""
         self._keys: dict[str, Callable[[], object]] = {
@@ -135,8 +135,8 @@ class LabelScreen(App[None]):
             "x": session.toggle_irrelevant,
             "g": session.next_group,
             "v": self._begin_snippet,
-            "a": lambda: session.set_answerable(is_answerable=True),
-            "u": self._unanswerable,
+            "a": session.set_answerable,
+            "u": session.ask_to_clear,
             "s": session.skip,
             "t": session.next_unlabelled,
             "z": session.undo,
@@ -230,8 +230,6 @@ class LabelScreen(App[None]):
             return f" {self._typing}: "
         if self.snippet_lines is not None:
             return " snippet: ↑↓ to the last line, ⏎ takes it, esc leaves it"
-        if self._asks_to_clear:
-            return f" u again clears {counted(len(self.session.marks.golds), 'gold')}; esc keeps them"
         return f" {texts.clean(self.session.message)}"
 
     def _draw_chunks(self) -> None:
@@ -291,7 +289,7 @@ class LabelScreen(App[None]):
         if key != "q":
             self._is_told_of_unsaved = False
         if key != "u":
-            self._asks_to_clear = False
+            self.session.asks_to_clear = False
         self.session.message = ""
         if key == "escape":
             self.session.range_start, self._words = None, ""
@@ -351,11 +349,6 @@ class LabelScreen(App[None]):
     def _toggle_scores(self) -> None:
         self._hides_scores = not self._hides_scores
         self.session.message = "scores are hidden" if self._hides_scores else "scores are shown"
-
-    def _unanswerable(self) -> None:
-        self._asks_to_clear = bool(self.session.marks.golds) and not self._asks_to_clear
-        if not self._asks_to_clear:
-            self.session.set_answerable(is_answerable=False)
 
     @contextmanager
     def _suspended(self) -> Iterator[None]:

@@ -43,6 +43,7 @@ class LabelSession:
 
     message  what the person should know now, if anything
     row      the candidate that is pointed at; with `range_start`, all between the two are meant
+    asks_to_clear  whether the next `ask_to_clear` clears the golds; a face resets it after any other key
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class LabelSession:
         self._redo: list[Step] = []
         self._shown: tuple[object, Pool] | None = None
         self.message = ""
+        self.asks_to_clear = False
         self.row, self.group = 0, 1
         self.range_start: int | None = None
         self.at = next((at for at in range(len(cases)) if not self.is_labelled(at)), 0)
@@ -209,12 +211,17 @@ class LabelSession:
             golds = [marks.golds.index(place)]
         self._change(marks.with_snippet(golds[0], snippet.strip()))
 
-    def set_answerable(self, *, is_answerable: bool) -> None:
+    def set_answerable(self, *, is_answerable: bool = True) -> None:
         """Say whether the notes hold an answer; if they do not, there are no golds."""
-        if is_answerable:
-            self._change(replace(self.marks, answerable=True))
+        self._change(replace(self.marks, answerable=True) if is_answerable else self.marks.unanswerable())
+
+    def ask_to_clear(self) -> None:
+        """Say that the notes hold no answer; if that clears golds, only at the second call in a row."""
+        self.asks_to_clear = bool(self.marks.golds) and not self.asks_to_clear
+        if self.asks_to_clear:
+            self.message = f"u again clears {counted(len(self.marks.golds), 'gold')}; anything else keeps them"
         else:
-            self._change(self.marks.unanswerable())
+            self.set_answerable(is_answerable=False)
 
     @property
     def candidate(self) -> Candidate | None:

@@ -44,35 +44,46 @@ class CaseFileStore:
         self.text: CaseText = case_text(self._writer.content, path.name)
         self._notes = notes
         self._changed: dict[int, str] = {}
-        self._unwritten: dict[int, dict[str, Json]] = {}
-        self._aside: Path | None = None
+        self._aside = Aside(path)
 
     @property
     def file_name(self) -> str:
-        return (self._aside or self._writer.path).name
+        return (self._aside.path or self._writer.path).name
 
     def marks_of(self, case: EvalCase) -> Marks:
         return Marks.of(case)
 
     def save(self, case: EvalCase, marks: Marks, pool: Sequence[Place]) -> str:  # noqa: ARG002 because others need it
         line, hashes = case.source.line, hashes_of(marks, self._notes)
-        if self._aside is not None:
-            return self._save_aside(case, marks, hashes)
         changed = {**self._changed, line: self.text.line_with(case, marks, hashes)}
-        try:
-            self._writer.write(self.text.composed(changed))
-        except ChangedMeanwhile as error:
-            self._aside = aside_file(self._writer.path)
-            self._save_aside(case, marks, hashes)
-            return f"{error}; this label and all that follow are in {self._aside.name}"
-        self._changed = changed
-        return ""
+        if self._aside.path is None:
+            try:
+                self._writer.write(self.text.composed(changed))
+            except ChangedMeanwhile as error:
+                name = self._aside.put(line, self._record(case, marks, hashes))
+                return f"{error}; this label and all that follow are in {name}"
+            self._changed = changed
+            return ""
+        return f"saved in {self._aside.put(line, self._record(case, marks, hashes))}"
 
-    def _save_aside(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> str:
-        assert self._aside is not None
-        self._unwritten[case.source.line] = self.text.record_with(case, marks, hashes)
-        write_lines(self._aside, (json.dumps(record, ensure_ascii=False) for record in self._unwritten.values()))
-        return f"saved in {self._aside.name}"
+    def _record(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> str:
+        return json.dumps(self.text.record_with(case, marks, hashes), ensure_ascii=False)
+
+
+class Aside:
+    """The lines that have no place in a file that another program changed: a file of their own beside it."""
+
+    def __init__(self, beside: Path) -> None:
+        self.path: Path | None = None
+        self._beside = beside
+        self._lines: dict[int, str] = {}
+
+    def put(self, line: int, text: str) -> str:
+        """Keep the text of this line; return the name of the file."""
+        self.path = self.path or aside_file(self._beside)
+        self._lines[line] = text
+        write_lines(self.path, self._lines.values())
+        return self.path.name
 
 
 def hashes_of(marks: Marks, notes: Path | None) -> dict[str, str]:

@@ -83,14 +83,7 @@ def label_store(labelling: Labelling, project: Project) -> LabelStore:
 
 def notes_folder(labelling: Labelling, project: Project) -> Path | None:
     """The folder of notes that is named or configured."""
-    if labelling.notes is not None:
-        return labelling.notes
-    if project.settings.notes is not None:
-        folder = project.root / project.settings.notes
-        if not folder.is_dir():
-            raise SettingsError(f"notes: there is no folder {folder}")
-        return folder
-    return None
+    return labelling.notes or project.notes
 
 
 def pool_source(
@@ -100,9 +93,8 @@ def pool_source(
     notes = notes_folder(labelling, project)
     if not systems and notes is None:
         raise SettingsError("no system to ask: name one with --target, e.g. --target demo, or a folder with --notes")
-    anchors = (anchor for case in cases for anchor in (case.gold.supports or ()))
     search = NotesSearch(notes) if notes is not None else None
-    paths = (anchor.rel_path for anchor in anchors)
+    paths = (anchor.rel_path for case in cases for anchor in case.gold.supports or ())
     return PoolSource(systems, search, paths, is_shuffled=labelling.blind is not None)
 
 
@@ -238,24 +230,24 @@ class PoolSource:
         asked = [_asked(case, system) for system in self._systems]
         if self._search is not None:
             asked.append(self._searched(case, self._search))
-        if self._search is None:
-            return merged(case, await asyncio.gather(*asked), is_shuffled=self._is_shuffled)
         self._first_case = self._first_case or case.key
         try:
             retrievals = await asyncio.gather(*asked)
-            named = (
-                chunk.rel_path for retrieval in retrievals if not retrieval.is_search for chunk in retrieval.chunks
-            )
-            self._paths.update(
-                dict.fromkeys(itertools.islice(filter(None, named), max(0, MOST_PATHS - len(self._paths))))
-            )
+            self._remember_paths(retrievals)
         finally:
             if case.key == self._first_case:
                 self._has_first.set()
+        if self._search is None:
+            return merged(case, retrievals, is_shuffled=self._is_shuffled)
         # A system that gives nothing for a case shall not change how its notes are named.
         await self._has_first.wait()
         prefix = path_prefix(self._search.folder, self._paths)
         return merged(case, retrievals, prefix, is_shuffled=self._is_shuffled)
+
+    def _remember_paths(self, retrievals: Iterable[Retrieval]) -> None:
+        chunks = (chunk for retrieval in retrievals if not retrieval.is_search for chunk in retrieval.chunks)
+        paths = filter(None, (chunk.rel_path for chunk in chunks))
+        self._paths |= dict.fromkeys(itertools.islice(paths, max(0, MOST_PATHS - len(self._paths))))
 
     async def _searched(self, case: EvalCase, search: NotesSearch) -> Retrieval:
         return Retrieval(SEARCH, tuple(await asyncio.to_thread(search.find, case.question, POOL_K)), is_search=True)

@@ -235,7 +235,7 @@ def calibrate(
 
 
 def _case(judged: JudgedLabel, score: float, gate: Gate) -> Case:
-    passes = judged.label.passes
+    passes = judged.label.human_pass
     if passes is None:
         assert judged.human is not None  # every label has one of the two
         passes = gate.holds(judged.human)

@@ -8,12 +8,12 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pytest_rageval.cases.discovery import case_files_of, find_case_files
 from pytest_rageval.cases.gold_places import unwinnable
@@ -35,10 +35,9 @@ from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.endpoint import body_of
-from pytest_rageval.matching.places import match
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.ontology.rates import load_validator
-from pytest_rageval.model import Answer, Chunk, EvalCase
+from pytest_rageval.model import Chunk, EvalCase
 from pytest_rageval.plan import make_plan
 from pytest_rageval.prepare import make_target
 from pytest_rageval.runs.folder import check_reports
@@ -46,6 +45,7 @@ from pytest_rageval.targets import check_target
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
+from pytest_rageval.tools.audit import findings_in_index
 
 Mark = Literal["ok", "warning", "problem"]
 MARKS: dict[Mark, str] = {"ok": "✔", "warning": "!", "problem": "✘"}
@@ -68,22 +68,19 @@ class Diagnosis:
 fine, doubt, wrong = (partial(Diagnosis, mark) for mark in MARKS)
 
 
-class Check(NamedTuple):
-    """One subject and what looks at it: a function that costs nothing and asks no question of system or judge."""
-
-    subject: str
-    look: Callable[[Project], Iterable[Diagnosis]]
+Check = Callable[[Project], Iterable[Diagnosis]]
+"""Looks at one subject; it costs nothing and asks no question of system or judge."""
 
 
 def diagnoses(
-    checks: Iterable[Check], project: Project, seconds: float = ALL_CHECKS_S
+    checks: Mapping[str, Check], project: Project, seconds: float = ALL_CHECKS_S
 ) -> Iterator[tuple[str, Diagnosis]]:
     """Diagnoses by subject, in the order of the checks, which run at the same time.
 
     A check that is not done in time is a warning of its own, and is left behind.
     """
     deadline = time.monotonic() + seconds
-    started = [(check.subject, _begun(check, project)) for check in checks]
+    started = [(subject, _begun(subject, check, project)) for subject, check in checks.items()]
     for subject, done in started:
         try:
             result = done.get(timeout=max(deadline - time.monotonic(), 0.01))
@@ -92,19 +89,19 @@ def diagnoses(
         yield from ((subject, finding) for finding in result)
 
 
-def _begun(check: Check, project: Project) -> queue.SimpleQueue[list[Diagnosis]]:
+def _begun(subject: str, check: Check, project: Project) -> queue.SimpleQueue[list[Diagnosis]]:
     """Where the findings will be. The thread is one that the program does not wait for."""
     done: queue.SimpleQueue[list[Diagnosis]] = queue.SimpleQueue()
 
     def look() -> None:
         try:
-            done.put(list(check.look(project)))
+            done.put(list(check(project)))
         except RagevalError as error:
             done.put([wrong(problem) for problem in error.problems])
         except Exception as error:  # noqa: BLE001  one check that breaks must not hide what the others found
             done.put([wrong(f"the check itself failed: {type(error).__name__}: {error}", "report it")])
 
-    threading.Thread(target=look, name=f"doctor {check.subject}", daemon=True).start()
+    threading.Thread(target=look, name=f"doctor {subject}", daemon=True).start()
     return done
 
 
@@ -166,19 +163,11 @@ async def _index(target: Target, project: Project, cases: Sequence[EvalCase]) ->
 
 
 def _gold_in_index(project: Project, chunks: Sequence[Chunk], cases: Sequence[EvalCase]) -> Iterator[Diagnosis]:
-    """Golds that no chunk of the index matches: their cases cannot be won, whatever the system does."""
-    whole_index = Answer("", chunks=tuple(chunks))
-    lost = []
-    labelled = 0
-    for case in cases:
-        matching = match(case, whole_index, project.settings.gold_by)
-        if matching.kind == "none":
-            continue
-        labelled += 1
-        hits = {gold for golds in matching.hits or () for gold in golds}
-        groups = case.gold.support_groups if matching.kind == "anchors" else ()
-        if not any(hits >= {*group} for group in groups or [[gold] for gold in range(matching.golds)]):
-            lost.append(case.key)
+    """Name the cases that cannot be won, whatever the system does: no chunk of the index matches their gold."""
+    findings = findings_in_index(cases, chunks, project.settings.gold_by)
+    lost = list(dict.fromkeys(finding.case.key for finding in findings if finding.is_unwinnable))
+    golds = [case.gold for case in cases]
+    labelled = sum(bool(gold.supports or gold.chunk_ids or gold.relevance) for gold in golds)
     cases_labelled = counted(labelled, "labelled case")
     if lost:
         what = f"{len(lost)} of {cases_labelled} cannot be won: no indexed chunk matches the gold of {listed(lost)}"
@@ -357,17 +346,17 @@ def look_at_cache(project: Project) -> Iterator[Diagnosis]:
     yield fine(counted(number, "judgement"))
 
 
-CHECKS = (
-    Check("configuration", look_at_configuration),
-    Check("cases", look_at_cases),
-    Check("labels", look_at_labels),
-    Check("target", look_at_target),
-    Check("judge", look_at_judge),
-    Check("cache", look_at_cache),
-    Check("ontology", look_at_ontology),
-    Check("reports", look_at_reports),
-    Check("extras", look_at_extras),
-)
+CHECKS: Mapping[str, Check] = {
+    "configuration": look_at_configuration,
+    "cases": look_at_cases,
+    "labels": look_at_labels,
+    "target": look_at_target,
+    "judge": look_at_judge,
+    "cache": look_at_cache,
+    "ontology": look_at_ontology,
+    "reports": look_at_reports,
+    "extras": look_at_extras,
+}
 """In the order in which they are shown; a further check is one function and one line here."""
 
 

@@ -101,10 +101,7 @@ def keep_result(
 
 async def _verdicts(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) -> list[Verdict]:
     try:
-        # Judges that ask a server can say beforehand, at no cost, why it cannot be asked.
-        check = getattr(judge, "check", None)
-        if check is not None and (problem := await check()) is not None:
-            raise SettingsError(problem)
+        await check_server(judge)
         return await try_canaries(judge, wordings, repeats)
     finally:
         await judge.aclose()

@@ -120,17 +120,22 @@ def _observation(label: Label, run: StoredRun, places: Mapping[str, Place]) -> R
 # ── judging ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def as_recorded(labels: Iterable[Label], found: Mapping[str, Recorded], how: Examination) -> dict[str, JudgedLabel]:
-    """By id, the labels whose judge's score is known already: written beside them, or in the run that they name."""
+def as_recorded(
+    labels: Iterable[Label], found: Mapping[str, Recorded], how: Examination, *, is_judged_again: bool
+) -> dict[str, JudgedLabel]:
+    """Return, by id, the labels whose result is known: the score beside them, or what their run recorded.
+
+    is_judged_again  scores of runs do not count; their errors do
+    """
     known: dict[str, JudgedLabel] = {}
     for label in labels:
-        there = found.get(label.id)
+        there, human = found.get(label.id), how.on_scale(label.human_score)
         if label.judge_score is not None:
-            scores = how.on_scale(label.score), how.on_scale(label.judge_score)
-            known[label.id] = JudgedLabel(label, *scores, question=label.question or "", answer=label.answer or "")
+            score = how.on_scale(label.judge_score)
+            known[label.id] = JudgedLabel(label, human, score, question=label.question or "", answer=label.answer or "")
         elif isinstance(there, JudgedLabel):
-            known[label.id] = replace(there, human=how.on_scale(label.score))
-        elif there is not None:
+            known[label.id] = replace(there, human=human)
+        elif there is not None and not is_judged_again:
             known[label.id] = _scored(label, there, how)
     return known
 
@@ -143,9 +148,9 @@ async def judge_labels(
     *,
     tell: Callable[[], None] = lambda: None,
 ) -> dict[str, JudgedLabel]:
-    """By id, each label with what the judge says of its answer; `tell` is called after each.
+    """Return, by id, each label with what the judge says of its answer; call `tell` after each.
 
-    As many at once as the settings let judges work. What goes wrong with one is said of that one.
+    As many at once as the settings let judges work. An error belongs to its label alone.
     """
     judged: dict[str, JudgedLabel] = {}
     waiting = iter(labels)
@@ -153,11 +158,8 @@ async def judge_labels(
     async def work() -> None:
         for label in waiting:
             there = found.get(label.id)
-            judged[label.id] = (
-                replace(there, human=how.on_scale(label.score))
-                if isinstance(there, JudgedLabel)
-                else await _judged(label, there or _observed(label), judge, how)
-            )
+            observation = there if isinstance(there, Observation) else _observed(label)
+            judged[label.id] = await _judged(label, observation, judge, how)
             tell()
 
     await asyncio.gather(*(work() for _ in range(how.settings.judge_concurrency)))
@@ -202,4 +204,4 @@ def _scored(label: Label, obs: Observation, how: Examination) -> JudgedLabel:
 
 
 def _about(label: Label, obs: Observation, how: Examination) -> JudgedLabel:
-    return JudgedLabel(label, how.on_scale(label.score), question=obs.case.question, answer=obs.answer.text or "")
+    return JudgedLabel(label, how.on_scale(label.human_score), question=obs.case.question, answer=obs.answer.text or "")

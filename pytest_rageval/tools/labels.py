@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -23,28 +23,76 @@ from pytest_rageval.model import Json, Source
 MOST_LABELS = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
-    """What one person said of one answer, and where it is written.
+def _number(value: Json) -> Json:
+    """A text that is a number, as in a CSV cell, is one."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
-    passes       pass or fail, if said outright
-    score        on the rubric's scale, if given
-    judge_score  what a judge scored, on the same scale, where it was recorded with the label
-    case_key     the case of a stored run whose answer this is about, and `run` which run, if named
+
+def _within(score: float, info: ValidationInfo) -> float:
+    low, high = cast("tuple[float, float]", info.context)
+    if low <= score <= high:
+        return score
+    raise ValueError(f"is {score:g}, outside the rubric's scale {low:g} to {high:g}")
+
+
+def _flag(value: Json) -> Json:
+    flag = flag_of(str(value)) if isinstance(value, int | str) else None
+    return value if flag is None else flag
+
+
+def _texts(value: Json) -> Json:
+    """A text is a list of texts written as JSON, or else one passage."""
+    if isinstance(value, list):
+        return tuple(value)
+    if not isinstance(value, str):
+        return value
+    with suppress(StrictJsonError):  # a passage may begin with a bracket: [1] …
+        written = parse(value) if value.lstrip().startswith("[") else None
+        if isinstance(written, list) and all(isinstance(text, str) for text in written):
+            return tuple(written)
+    return (value,)
+
+
+_Score = Annotated[float, BeforeValidator(_number), AfterValidator(_within)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelLine:
+    """A label as it is written.
+
+    human_pass   pass or fail, if said outright
+    human_score  on the rubric's scale, if given
+    judge_score  a judge's score on the same scale, if it was recorded with the label
+    case_key     the case of a stored run whose answer is labelled, and `run` which run, if named
     question, answer, contexts
-                 what is to be judged; None and empty where it stands in a run, or is judged already
+                 what is to be judged; None and empty if it stands in a run, or is judged already
     """
+
+    id: Name | None = None
+    question: str | None = None
+    answer: str | None = None
+    contexts: Annotated[tuple[str, ...], BeforeValidator(_texts), Expects("a list of texts")] = ()
+    human_score: _Score | None = None
+    human_pass: Annotated[bool, BeforeValidator(_flag), Expects(FLAG)] | None = None
+    judge_score: _Score | None = None
+    run: Name | None = None
+    case_key: Name | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Label(LabelLine):
+    """What one person said of one answer, and where it is written."""
 
     id: str
     source: Source
-    passes: bool | None = None
-    score: float | None = None
-    judge_score: float | None = None
-    run: str | None = None
-    case_key: str | None = None
-    question: str | None = None
-    answer: str | None = None
-    contexts: tuple[str, ...] = ()
+
+
+_LINES = RecordReader[LabelLine](LabelLine)
+_LABELS = ("human_score", "human_pass")
+_COLUMNS: Mapping[str, Cell] = dict.fromkeys(known_keys(LabelLine), "text")
 
 
 def read_labels(path: Path, scale: tuple[float, float], max_line_bytes: int) -> tuple[Label, ...]:
@@ -88,18 +136,9 @@ def _label(row: JsonRow | CsvRow, path: Path, scale: tuple[float, float], report
     if findings:
         report.add_findings(row.line, findings, named, row.column_finder().column)
         return None
-    return Label(
-        id=line.id or (f"{line.run} {line.case_key}" if line.run else str(line.case_key)),
-        source=Source(str(path), row.line),
-        passes=line.human_pass,
-        score=line.human_score,
-        judge_score=line.judge_score,
-        run=line.run,
-        case_key=line.case_key,
-        question=line.question,
-        answer=line.answer,
-        contexts=line.contexts,
-    )
+    written = {field.name: getattr(line, field.name) for field in fields(line)}
+    label_id = line.id or (f"{line.run} {line.case_key}" if line.run else str(line.case_key))
+    return Label(**{**written, "id": label_id}, source=Source(str(path), row.line))
 
 
 def _lacking(record: Mapping[str, Json]) -> list[str]:
@@ -119,62 +158,3 @@ def _lacking(record: Mapping[str, Json]) -> list[str]:
     elif "judge_score" not in record and not {"question", "answer"} <= record.keys():
         problems.append("question and answer are both needed to be judged; or give judge_score")
     return problems
-
-
-# ── one line ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _number(value: Json) -> Json:
-    """A text that is a number, as in a CSV cell, is one."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
-
-
-def _within(score: float, info: ValidationInfo) -> float:
-    low, high = cast("tuple[float, float]", info.context)
-    if low <= score <= high:
-        return score
-    raise ValueError(f"is {score:g}, outside the rubric's scale {low:g} to {high:g}")
-
-
-def _flag(value: Json) -> Json:
-    flag = flag_of(str(value)) if isinstance(value, int | str) else None
-    return value if flag is None else flag
-
-
-def _texts(value: Json) -> Json:
-    """A text is a list of texts written as JSON, or else one passage."""
-    if isinstance(value, list):
-        return tuple(value)
-    if not isinstance(value, str):
-        return value
-    with suppress(StrictJsonError):  # a passage may begin with a bracket: [1] …
-        written = parse(value) if value.lstrip().startswith("[") else None
-        if isinstance(written, list) and all(isinstance(text, str) for text in written):
-            return tuple(written)
-    return (value,)
-
-
-_Score = Annotated[float, BeforeValidator(_number), AfterValidator(_within)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A label as it is written."""
-
-    id: Name | None = None
-    question: str | None = None
-    answer: str | None = None
-    contexts: Annotated[tuple[str, ...], BeforeValidator(_texts), Expects("a list of texts")] = ()
-    human_score: _Score | None = None
-    human_pass: Annotated[bool, BeforeValidator(_flag), Expects(FLAG)] | None = None
-    judge_score: _Score | None = None
-    run: Name | None = None
-    case_key: Name | None = None
-
-
-_LINES = RecordReader[_Line](_Line)
-_LABELS = ("human_score", "human_pass")
-_COLUMNS: Mapping[str, Cell] = dict.fromkeys(known_keys(_Line), "text")

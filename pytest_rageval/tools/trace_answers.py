@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -36,12 +36,14 @@ INNER_QUESTION = ("question", "query", "user_query", "user_input", "input", "pro
 """Keys of an object that stands for a question: `{"question": "…"}`; the surer ones first."""
 INNER_ANSWER = ("answer", "response", "output", "result", "completion", "text", "content")
 
-DOCUMENT_ID = ("id", "chunk_id", "document_id", "doc_id", "_id")
-DOCUMENT_TEXT = ("content", "text", "page_content", "document", "chunk")
+DOCUMENT_PARTS = {
+    "chunk_id": ("id", "chunk_id", "document_id", "doc_id", "_id"),
+    "text": ("content", "text", "page_content", "document", "chunk"),
+    "rel_path": ("rel_path", "path", "source", "file_path", "file", "url"),
+    "heading_path": ("heading_path", "heading", "section", "title"),
+}
+"""By key of an answer file, the names of a document's parts, in itself and in its metadata."""
 DOCUMENT_SCORE = ("score", "relevance_score", "similarity", "_score")
-DOCUMENT_PATH = ("rel_path", "path", "source", "file_path", "file", "url")
-DOCUMENT_HEADING = ("heading_path", "heading", "section", "title")
-"""Names of a document's parts, in itself and in its metadata."""
 
 FEEDBACK_NAME = ("feedback", "thumb", "rating", "user", "like", "helpful")
 """Words in the name of a score that say that a person gave it."""
@@ -66,7 +68,7 @@ class TracedAnswer:
     case_id: str | None
     questions: tuple[str, ...]
     answer: str | None
-    chunks: tuple[dict[str, Json], ...] | None
+    chunks: list[dict[str, Json]] | None
     model: str | None
     latency_ms: float | None
     feedback: Feedback | None
@@ -77,12 +79,11 @@ class TracedAnswer:
 
     def record(self, case_id: str) -> dict[str, Json]:
         """The line of an answers file for the case with this id."""
-        latency = None if self.latency_ms is None else {"total_ms": round(self.latency_ms, 3)}
         members: dict[str, Json] = {
             "id": case_id,
             "answer": self.answer,
-            "retrieved_chunks": None if self.chunks is None else list(self.chunks),
-            "latency": latency,
+            "retrieved_chunks": self.chunks,
+            "latency": None if self.latency_ms is None else {"total_ms": round(self.latency_ms, 3)},
             "model_name": self.model,
             "meta": {"trace_id": self.trace_id},
         }
@@ -110,11 +111,10 @@ def _is_retrieval(span: Span) -> bool:
 
 
 def _latency(trace: TracedRequest) -> float | None:
-    """Milliseconds of the root; where it does not tell its end, from the first start to the last end."""
+    """Return milliseconds of the root, or from the first start to the last end if the root lacks one of its times."""
     root = trace.root
-    starts = [span.start for span in trace.spans if span.start is not None]
-    ends = [span.end for span in trace.spans if span.end is not None]
-    start, end = root.start or min(starts, default=None), root.end or max(ends, default=None)
+    start = root.start or min((span.start for span in trace.spans if span.start is not None), default=None)
+    end = root.end or max((span.end for span in trace.spans if span.end is not None), default=None)
     return None if start is None or end is None or end < start else (end - start) * 1000
 
 
@@ -195,22 +195,22 @@ def _said(value: Json, roles: Sequence[str], keys: Sequence[str], lists: Sequenc
 
 
 def _role(message: Json) -> str:
-    parts = _message_parts(message)
+    parts = _unwrapped(message)
     return str(parts.get("role") or parts.get("type") or "").lower()
 
 
-def _message_parts(message: Json) -> Mapping[str, Any]:
-    """A message without what is written around it: `{"message": {…}}`, or names such as `message.role`."""
-    if not isinstance(message, dict):
+def _unwrapped(value: Json) -> dict[str, Any]:
+    """Return a message or document without its wrapper: `{"message": {…}}`, or names such as `document.id`."""
+    if not isinstance(value, dict):
         return {}
-    inner = message.get("message")
-    parts = inner if isinstance(inner, dict) else message
-    return {name.removeprefix("message."): value for name, value in parts.items()}
+    parts = {name.removeprefix("message.").removeprefix("document."): part for name, part in value.items()}
+    inner = parts.get("message", parts.get("document"))
+    return {**parts, **inner} if isinstance(inner, dict) else parts
 
 
 def _content(message: Json) -> str | None:
     """The text of a message: `content` as text or as parts, or the parts of OpenTelemetry's messages."""
-    parts = _message_parts(message)
+    parts = _unwrapped(message)
     content = parts.get("content", parts.get("parts"))
     if isinstance(content, list):
         texts = [part.get("content", part.get("text")) if isinstance(part, dict) else part for part in content]
@@ -221,26 +221,27 @@ def _content(message: Json) -> str | None:
 # ── documents ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _documents(trace: TracedRequest) -> tuple[dict[str, Json], ...] | None:
-    """The documents of the surest name that any span has, each once, best first as they were listed."""
+def _documents(trace: TracedRequest) -> list[dict[str, Json]] | None:
+    """Return the documents of the surest name that any span has, each once, as they were listed; None without any."""
     for alias in DOCUMENTS:
         listed = [value for span in trace.spans if isinstance(value := _value(span, alias), list)]
-        if chunks := tuple(_chunks([document for value in listed for document in value])):
+        if chunks := _chunks(document for value in listed for document in value):
             return chunks
         if listed and not any(listed):
-            return ()
+            return []
     for span in trace.spans:
-        if _is_retrieval(span) and (listed := list(_outputs(span))) and not listed[0]:
-            return ()
-        if (_is_retrieval(span) or RETRIEVAL_WORD in span.name.lower()) and (
-            chunks := next((chunks for value in _outputs(span) if (chunks := tuple(_chunks(value)))), ())
-        ):
-            return chunks
+        is_retrieval, outputs = _is_retrieval(span), list(_outputs(span))
+        if is_retrieval and outputs and not outputs[0]:
+            return []
+        if is_retrieval or RETRIEVAL_WORD in span.name.lower():
+            for chunks in map(_chunks, outputs):
+                if chunks:
+                    return chunks
     return None
 
 
 def _outputs(span: Span) -> Iterator[list[Json]]:
-    """Lists of documents that a retriever gave as its output."""
+    """Yield the lists of documents that a retriever gave as its output."""
     for alias in ANSWER:
         value = _value(span, alias)
         if isinstance(value, dict):
@@ -249,39 +250,27 @@ def _outputs(span: Span) -> Iterator[list[Json]]:
             yield value
 
 
-def _chunks(documents: Sequence[Json]) -> Iterator[dict[str, Json]]:
-    seen = set()
-    rank = 0
-    for document in documents:
-        chunk = _chunk(document if isinstance(document, dict) else {"text": document})
-        identity = (chunk.get("chunk_id"), chunk.get("text"))
-        if chunk and identity not in seen:
-            seen.add(identity)
-            rank += 1
-            yield {**chunk, "rank": rank}
+def _chunks(documents: Iterable[Json]) -> list[dict[str, Json]]:
+    """Return documents as chunks of an answers file, each once."""
+    chunks: dict[Any, dict[str, Json]] = {}
+    for chunk in map(_chunk, documents):
+        chunks.setdefault((chunk.get("chunk_id"), chunk.get("text")), chunk)
+    return [{**chunk, "rank": rank} for rank, chunk in enumerate(filter(None, chunks.values()), start=1)]
 
 
-def _chunk(document: Mapping[str, Any]) -> dict[str, Json]:
-    """A document under the names of an answer record; its metadata may hold path and heading."""
-    document = {name.removeprefix("document."): value for name, value in document.items()}
-    if isinstance(document.get("document"), dict):
-        document = {**document, **document["document"]}
+def _chunk(written: Json) -> dict[str, Json]:
+    """Return a document under the names of an answers file; its metadata may hold path and heading."""
+    document = _unwrapped(written) if isinstance(written, dict) else {"text": written}
     metadata = _parsed(document.get("metadata"))
     both = [document, metadata] if isinstance(metadata, dict) else [document]
-    texts = {
-        "chunk_id": DOCUMENT_ID,
-        "text": DOCUMENT_TEXT,
-        "rel_path": DOCUMENT_PATH,
-        "heading_path": DOCUMENT_HEADING,
-    }
-    chunk: dict[str, Json] = {}
-    for part, aliases in texts.items():
+
+    def first(aliases: Sequence[str], kinds: type | tuple[type, ...]) -> Any:
         values = (record.get(alias) for record in both for alias in aliases)
-        text = next((value for value in values if isinstance(value, (str, int)) and str(value)), None)
-        if text is not None:
-            chunk[part] = str(text)
-    scores = (record.get(alias) for record in both for alias in DOCUMENT_SCORE)
-    score = next((value for value in scores if isinstance(value, (int, float)) and not isinstance(value, bool)), None)
+        return next((v for v in values if isinstance(v, kinds) and not isinstance(v, bool) and v != ""), None)
+
+    parts = {part: first(aliases, (str, int)) for part, aliases in DOCUMENT_PARTS.items()}
+    chunk: dict[str, Json] = {part: str(text) for part, text in parts.items() if text is not None}
+    score = first(DOCUMENT_SCORE, (int, float))
     return chunk if score is None else {**chunk, "score_final": float(score)}
 
 

@@ -56,14 +56,6 @@ def test_columns_stand_below_each_other_whatever_runs_are_called():
     assert words(names)[1:3] == ["ended", "(UTC)"]
 
 
-def test_known_failures_have_a_column_where_a_run_has_some():
-    a_run(REPORTS, "20260301_010000", a_result(outcome="xfailed"), a_result("q2"), ended=at(1))
-    a_run(REPORTS, "20260301_020000", a_result(), a_result("q2"), ended=at(2))
-    _, names, first, second, *_ = history("--metric", "mrr").output.splitlines()
-    assert words(names) == ["run", "passed", "failed", "error", "known", "overall", "mrr"]
-    assert (words(first)[1:5], words(second)[1:5]) == (["1", "0", "0", "1"], ["2", "0", "0", "0"])
-
-
 def test_three_complete_runs_and_more_are_drawn():
     for hour, recall in enumerate([0.5, 0.0, 1.0, 1.0], start=1):
         a_run(REPORTS, f"20260301_0{hour}0000", a_result(recall=recall), ended=at(hour))
@@ -111,6 +103,25 @@ def test_only_the_last_runs_with_changes_against_the_one_before_them():
         a_run(REPORTS, f"r{number}", ended=at(number), k=4 + number)
     (run,) = json.loads(history("--last", "1", "--json").output)["runs"]
     assert (run["run_id"], run["changes"]) == ("r3", [{"name": "k", "before": 6, "after": 7}])
+
+
+def test_the_table_has_the_last_twenty_runs_unless_more_are_asked_for():
+    for number in range(22):
+        a_run(REPORTS, f"r{number:02}", ended=f"2026-03-01T01:00:{number:02}+00:00")
+    lines = history("--metric", "mrr").output.splitlines()
+    assert next(words(line)[0] for line in lines if line.startswith("r") and line[1].isdigit()) == "r02"
+    assert lines[-1] == "2 earlier runs; --last 22 shows all"
+    assert "r00" in history("--metric", "mrr", "--last", "22").output
+    assert len(json.loads(history("--json").output)["runs"]) == 22
+
+
+def test_a_long_note_is_broken_between_words(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    a_run(REPORTS, "a", ended=at(1))
+    a_run(REPORTS, "b", ended=at(2), k=7, params={f"parameter_{number}": number for number in range(5)})
+    lines = history("--metric", "mrr").output.splitlines()
+    assert [line for line in lines if cell_len(line) > 60] == []
+    assert "params.parameter_4" in " ".join(lines)
 
 
 def test_json_has_what_a_chart_is_drawn_from():

@@ -126,7 +126,3 @@ def test_a_judge_that_cannot_be_asked_is_a_problem_in_one_line(arguments: list[s
     assert isinstance(result.exception, SettingsError)
     assert problem in str(result.exception)
     assert "\n" not in str(result.exception)
-
-
-def test_the_command_stands_in_the_list_of_commands():
-    assert "judge-check " in CliRunner().invoke(rageval, ["--help"]).output

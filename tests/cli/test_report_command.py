@@ -128,13 +128,6 @@ def test_a_report_that_cannot_be_written_is_a_line_and_no_more(project: Project,
     result.stdout.fnmatch_lines(["report: not written: ValueError: a fault of ours; `rageval report * tries again"])
 
 
-def test_nothing_is_shown_of_a_redacted_run(project: Project):
-    project.cases([a_missed_case("one", question="What is the boiling point of secretwater?")])
-    project.run("--rageval-redact")
-    assert "secretwater" not in page_of(project.runs[-1])
-    assert project.rageval("report", "latest", "--full").ret == 0
-
-
 def test_a_bad_answer_becomes_a_draft_once(project: Project):
     project.cases([a_missed_case("one", question="What is the boiling point of milk?"), a_case("two")])
     project.run("--rageval-run-id", "now")

@@ -111,13 +111,6 @@ def test_known_failures_and_skipped_cases_end_as_in_pytest(project: Project):
     assert records_of(own) == records_of(by_pytest)
 
 
-def test_repeats_are_recorded_by_trial(project: Project):
-    project.cases(SOME)
-    assert project.rageval("run", "--repeat", "2").ret == 0
-    assert project.metrics()["repeats"]["trials"] == 2
-    assert len((project.runs[-1] / "results.jsonl").read_text(encoding="utf-8").splitlines()) == 2 * len(SOME)
-
-
 def test_a_dry_run_asks_nothing_and_writes_nothing(project: Project):
     project.cases(SOME)
     result = project.rageval("run", "--dry-run")
@@ -250,9 +243,3 @@ def test_a_page_of_too_many_cases_is_left_out_and_can_be_written_all_the_same(
     assert (project.runs[-1] / "summary.md").is_file()
     assert project.rageval("report", "b").ret == 0
     assert (project.runs[-1] / "report.html").is_file()
-
-
-def test_the_description_is_kept(project: Project):
-    project.cases(SOME)
-    assert project.rageval("run", "--description", "smaller chunks").ret == 0
-    assert project.metrics()["description"] == "smaller chunks"

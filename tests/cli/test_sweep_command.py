@@ -110,11 +110,6 @@ def test_without_scores_every_threshold_is_asked(project: Project, mode: str):
     assert {point["how"] for point in bot.results["points"]} == {"measured", "derived"}
 
 
-def test_without_chunks_nothing_can_be_ranked(project: Project):
-    output = ScoredBot(project, "no chunks").sweep(*GRID, code=2)
-    assert "sweep: no point has a score: retrieval is measured where a case has gold or is unanswerable" in output
-
-
 def test_another_index_is_needed_only_where_its_parameters_change(project: Project):
     bot = ScoredBot(project)
     bot.sweep(*GRID, "--grid", "chunk_max_tokens=400,200")

@@ -73,11 +73,6 @@ def test_an_abstention_says_why(tmp_path: Path, question: str, reason: str):
     assert answer["references"] == []
 
 
-def test_an_abstention_speaks_the_language_of_the_question():
-    assert ask("안녕, 너는 누구니?")["answer"].startswith("노트에서")
-    assert ask("Who are you?")["answer"].startswith("The notes")
-
-
 def test_a_table_is_answered_with_the_names_of_its_columns():
     answer = ask("What was the yield of session 20241016_M304_rig3_orient?")
     assert "Session: 20241016_M304_rig3_orient; Animal: M304;" in answer["answer"]

@@ -34,11 +34,6 @@ def test_underlined_headings_count_and_hashes_in_code_or_quotations_do_not():
     assert "# no heading\nls" in found[0].text
 
 
-def test_headings_without_text_give_no_chunk():
-    assert cut("# A\n\n## B\n\n### C\n") == ()
-    assert cut("") == ()
-
-
 def test_a_front_matter_is_no_text_and_lines_count_from_the_top_of_the_file(tmp_path: Path):
     write_notes(tmp_path, {"v/f/a.md": "---\ndoc_id: t01\ndate: 2024-03-04\n---\n# A\n\nFirst.\nSecond.\n"})
     (note,) = read_notes(tmp_path)

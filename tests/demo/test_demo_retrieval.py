@@ -92,12 +92,6 @@ def test_a_wrong_choice_of_folder_misses_in_mode_on_and_is_made_good_by_the_fall
     assert answer["debug"]["folder_selection"]["fallback"] is True
 
 
-def test_mode_off_searches_everything_and_says_so(tmp_path: Path):
-    app = an_app(tmp_path, {"v/imaging/a.md": "# Plane\n\nText."})
-    selection = ask("imaging plane", app=app, folder_mode="off")["debug"]["folder_selection"]
-    assert (selection["mode"], selection["folders"], selection["fallback"]) == ("off", [], False)
-
-
 def test_coverage_counts_what_was_left_out_and_why(tmp_path: Path):
     write_notes(
         tmp_path,
@@ -132,12 +126,6 @@ def test_coverage_counts_what_was_left_out_and_why(tmp_path: Path):
         "chunker_version": "headings-1",
         "parameters": {"chunk_max_tokens": 200, "chunk_overlap": 0},
     }
-
-
-def test_an_empty_corpus_answers_nothing(tmp_path: Path):
-    answer = ask("Which heron?", app=create_app(tmp_path))
-    assert answer["abstained"] is True
-    assert answer["debug"]["indexing_coverage"]["chunk_token_stats"] == {}
 
 
 def test_the_shipped_corpus_has_its_thirty_laboratory_notes_and_the_awkward_kinds():

@@ -8,7 +8,6 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -82,7 +81,9 @@ def test_the_end_of_the_input_saves_what_was_marked(desk: Project, typed: Any):
 
 def test_unanswerable_asks_once_where_there_are_golds(desk: Project, typed: Any):
     typed("1", "u", "u", "q")
-    assert "! u again clears 1 gold" in desk.rageval("label", "cases.jsonl", "--plain").outlines
+    assert (
+        "! u again clears 1 gold; anything else keeps them" in desk.rageval("label", "cases.jsonl", "--plain").outlines
+    )
     assert (case(desk, "c0").gold.supports, case(desk, "c0").answerable) == (None, False)
 
 
@@ -116,14 +117,6 @@ def test_the_hash_of_the_note_is_kept_with_the_label(desk: Project, typed: Any):
     desk.rageval("label", "cases.jsonl", "--plain", "--notes", "notes")
     labelled = case(desk, "c0")
     assert [*labelled.metadata["note_hashes"]] == [labelled.gold.supports[0].rel_path]
-
-
-def test_labelled_cases_run(desk: Project, typed: Any):
-    typed("1", "", "2", "", "u", "q")
-    desk.rageval("label", "cases.jsonl", "--plain")
-    desk.write("evalcases/cases.jsonl", (desk.path / "cases.jsonl").read_text())
-    assert sorted(desk.run().parseoutcomes().items())
-    assert set(desk.outcomes()) == {"c0", "c1", "c2"}
 
 
 # ── second opinions and drafts ────────────────────────────────────────────────────────────────────────────────
@@ -203,11 +196,6 @@ def test_no_system_and_no_notes_is_said_with_the_remedy(desk: Project):
     assert (result.ret, "name one with --target" in result.stderr.str()) == (2, True)
 
 
-def test_a_folder_of_notes_that_is_gone_is_said(desk: Project):
-    desk.configure('notes = "gone"')
-    assert "notes: there is no folder" in desk.rageval("label", "cases.jsonl", "--plain").stderr.str()
-
-
 def test_notes_alone_are_enough(desk: Project, typed: Any):
     desk.configure("")
     desk.write("notes/price.md", "# Prices\nthe price of 0 is high\n")
@@ -245,41 +233,6 @@ def test_without_the_extra_there_are_numbers_by_line(
     assert capsys.readouterr().err == line
 
 
-class Lines:
-    """Standard input that does something before each line, and at its end."""
-
-    def __init__(self, *lines: str, before: Callable[[], object] = lambda: None, end: BaseException | None = None):
-        self._lines, self._before, self._end = [f"{line}\n" for line in lines], before, end
-
-    def isatty(self) -> bool:
-        return False
-
-    def readline(self) -> str:
-        self._before()
-        if self._end is not None and not self._lines:
-            raise self._end
-        return self._lines.pop(0) if self._lines else ""
-
-
-def test_ctrl_c_saves_what_was_marked(desk: Project, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sys, "stdin", Lines("1", end=KeyboardInterrupt()))
-    result = desk.rageval("label", "cases.jsonl", "--plain")
-    assert "stopped; what was marked is in cases.jsonl" in result.errlines
-    assert case(desk, "c0").gold.supports
-
-
-def test_a_file_changed_meanwhile_is_kept_and_said(desk: Project, monkeypatch: pytest.MonkeyPatch):
-    def change() -> None:
-        desk.cases([{"id": "theirs", "question": "q"}], "cases.jsonl")
-
-    monkeypatch.setattr(sys, "stdin", Lines("1", "", "q", before=change))
-    result = desk.rageval("label", "cases.jsonl", "--plain")
-    assert [line for line in result.outlines if "was changed by another program meanwhile" in line]
-    assert case(desk, "theirs")
-    (aside,) = desk.path.glob("cases.labels-*.jsonl")
-    assert case(desk, "c0", aside.name).gold.supports
-
-
 @pytest.mark.child_process
 def test_by_lines_a_draft_is_edited_in_the_persons_editor_and_the_edit_taken_back(
     project: Project, monkeypatch: pytest.MonkeyPatch
@@ -294,7 +247,7 @@ def test_by_lines_a_draft_is_edited_in_the_persons_editor_and_the_edit_taken_bac
     result = project.rageval("label", "evalcases/x.drafts.jsonl", "--plain")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["Q  When does wather boil?*", "Q  When does water boil?*", "Q  When does water freeze?*"]
+        ["Q  *When does wather boil?", "Q  *When does water boil?", "Q  *When does water freeze?"]
     )
     accepted = (project.path / "evalcases/x.jsonl").read_text(encoding="utf-8")
     assert "When does water boil?" in accepted

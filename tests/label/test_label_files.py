@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from labelling import Bot, Desk, a_bare, a_chunk, point, settle
+from labelling import Desk, a_bare, point, settle
 
 from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks
 from pytest_rageval.errors import CaseError
-from pytest_rageval.label.label_agreement import THE_FILE, agreements, disputed
 from pytest_rageval.label.label_store import (
     opinion_file,
-    opinion_files,
-    opinions,
 )
 from pytest_rageval.model import Anchor
 
@@ -57,38 +54,6 @@ def test_a_second_opinion_begins_empty_goes_into_a_file_of_its_own_and_is_resume
     for name in ("", "../x", "a b"):
         with pytest.raises(CaseError, match="a name is needed"):
             opinion_file(folder.file, name)
-
-
-def test_agreement_counts_places_that_both_judged(folder: Desk):
-    folder.write(*(a_bare(f"c{at}", f"q{at}") for at in range(3)))
-    chunks = {f"q{at}": tuple(map(a_chunk, "abcd")) for at in range(3)}
-    for name, golds in {"anna": ("a", "a", "u"), "ben": ("a", "b", "u")}.items():
-        session = folder.session(Bot(chunks), blind=name)
-        for gold in golds:
-            if gold == "u":
-                session.set_answerable(is_answerable=False)
-            else:
-                point(session, gold).toggle_gold()
-            session.go(1)
-            settle(session)
-    files = opinion_files(folder.file)
-    assert [*files] == ["anna", "ben"]
-    cases = load_file(folder.file, folder.path).cases
-    results = agreements(cases, {name: opinions(file, folder.path) for name, file in files.items()})
-    assert [(result.first, result.second, result.cases) for result in results] == [
-        (THE_FILE, "anna", 0), (THE_FILE, "ben", 0), ("anna", "ben", 3),
-    ]  # fmt: skip
-    both = results[-1]
-    assert both.decisions.n == 12
-    assert both.decisions.agreement is not None
-    assert both.decisions.agreement.value == pytest.approx(10 / 12)
-    assert both.decisions.kappa is not None
-    # Golds 2 and 2 of 12, one in common: (10/12 - 104/144) / (1 - 104/144).
-    assert both.decisions.kappa.value == pytest.approx(0.4)
-    assert sorted((d.case_id, str(d.place), d.gold_of) for d in both.differences) == [
-        ("c1", "notes/a.md", "anna"), ("c1", "notes/b.md", "ben"),
-    ]  # fmt: skip
-    assert disputed(results) == {"c1"}
 
 
 # ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────────

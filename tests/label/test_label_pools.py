@@ -141,7 +141,3 @@ def test_threads_that_search_at_once_find_what_one_alone_finds(tmp_path: Path):
     with ThreadPoolExecutor(8) as threads:
         results = list(threads.map(lambda _: shared.find("price of cream", 20), range(8)))
     assert all(result == alone for result in results)
-
-
-def test_a_search_in_an_empty_folder_finds_nothing(tmp_path: Path):
-    assert NotesSearch(tmp_path).find("anything", 5) == []

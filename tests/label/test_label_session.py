@@ -152,17 +152,6 @@ def test_a_session_resumes_at_the_first_case_without_a_label_and_t_finds_the_nex
     assert session.message == "no other case is left to be labelled"
 
 
-def test_skipping_leaves_the_case_as_it_was(folder: Desk):
-    folder.write(a_bare("one"), a_bare("two"))
-    before = folder.file.read_bytes()
-    session = folder.session()
-    session.toggle_gold()
-    session.skip()
-    assert (session.case.id, folder.file.read_bytes()) == ("two", before)
-    session.undo()
-    assert len(session.marks.golds) == 1
-
-
 def test_words_are_found_in_texts_and_more_can_be_asked(folder: Desk):
     folder.write(a_bare("one"))
     session = folder.session(Bot({"q": (a_chunk("a"), a_chunk("b", "Hidden  Treasure")), "more": (a_chunk("new"),)}))
@@ -173,17 +162,6 @@ def test_words_are_found_in_texts_and_more_can_be_asked(folder: Desk):
     assert session.message == "1 more chunk"
     point(session, "new").toggle_gold()
     assert session.marks.golds == (Anchor("notes/new.md"),)
-
-
-def test_what_the_spelling_has_no_room_for_stays_on_screen_with_the_reason(folder: Desk):
-    file = folder.path / "cases.csv"
-    file.write_text("question,reference\nWhy?,x\nHow?,y\n")
-    session = folder.session(Bot({"Why?": (a_chunk("a"),)}), file=file)
-    session.toggle_gold()
-    session.go(1)
-    assert session.at == 0
-    assert "the header lacks the column gold_supports" in session.message
-    assert not session.is_saved
 
 
 def test_a_target_that_blocks_its_loop_does_not_keep_anybody_from_quitting(

@@ -38,7 +38,7 @@ def problems(path: Path) -> list[str]:
 def test_a_label_stands_beside_its_answer(tmp_path: Path):
     (one,) = read(written(tmp_path, a_label("a", human_score=4, human_pass=None)))
     assert (one.id, one.question, one.answer, one.contexts) == ("a", "Q?", "A.", ("C.",))
-    assert (one.score, one.passes, one.source.line) == (4.0, None, 1)
+    assert (one.human_score, one.human_pass, one.source.line) == (4.0, None, 1)
 
 
 def test_a_label_names_a_case_of_a_run(tmp_path: Path):
@@ -49,8 +49,8 @@ def test_a_label_names_a_case_of_a_run(tmp_path: Path):
             {"case_key": "a.jsonl::x", "human_pass": False},
         )
     )
-    assert (first.run, first.case_key, first.score) == ("r1", "a.jsonl::x", 2.0)
-    assert (second.run, second.case_key, second.passes) == (None, "a.jsonl::x", False)
+    assert (first.run, first.case_key, first.human_score) == ("r1", "a.jsonl::x", 2.0)
+    assert (second.run, second.case_key, second.human_pass) == (None, "a.jsonl::x", False)
 
 
 def test_a_judges_score_needs_no_answer(tmp_path: Path):
@@ -63,7 +63,7 @@ def test_a_judges_score_needs_no_answer(tmp_path: Path):
     [("true", True), ("FALSE", False), ("1", True), ("0", False), ("Yes", True), ("no ", False), (1, True), (0, False)],
 )
 def test_pass_or_fail_has_many_spellings(tmp_path: Path, word: object, passes: bool):
-    assert read(written(tmp_path, a_label("a", human_pass=word)))[0].passes is passes
+    assert read(written(tmp_path, a_label("a", human_pass=word)))[0].human_pass is passes
 
 
 def test_a_table_holds_contexts_as_json_or_as_one_text(tmp_path: Path):
@@ -76,13 +76,13 @@ def test_a_table_holds_contexts_as_json_or_as_one_text(tmp_path: Path):
     ]  # fmt: skip
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     first, second, third = read(path)
-    assert (first.contexts, first.score, first.passes) == (("one", "two"), 3.5, True)
-    assert (second.contexts, second.score, second.passes) == (
+    assert (first.contexts, first.human_score, first.human_pass) == (("one", "two"), 3.5, True)
+    assert (second.contexts, second.human_score, second.human_pass) == (
         ("[1] a passage that begins with a bracket",),
         None,
         False,
     )
-    assert (third.contexts, third.score, third.passes) == ((), 1.0, None)
+    assert (third.contexts, third.human_score, third.human_pass) == ((), 1.0, None)
 
 
 def test_everything_that_is_wrong_is_said_with_its_place(tmp_path: Path):

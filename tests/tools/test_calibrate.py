@@ -34,7 +34,7 @@ def judged(
     why_not: str = "",
     error: str | None = None,
 ) -> JudgedLabel:
-    label = Label(id, Source("l.jsonl", 1), passes)
+    label = Label(id=id, source=Source("l.jsonl", 1), human_pass=passes)
     return JudgedLabel(label, score=score, model=model, why_not=why_not or None, error=error)
 
 
@@ -48,9 +48,9 @@ def real() -> Calibration:
     records = [json.loads(line) for line in LABELLED.read_text(encoding="utf-8").splitlines()][::5]
     labels = [
         Label(
-            one["id"],
-            Source("labelled.jsonl", number),
-            passes=not int(one["hallucinated"]),
+            id=one["id"],
+            source=Source("labelled.jsonl", number),
+            human_pass=not int(one["hallucinated"]),
             question=one["question"],
             answer=one["answer"],
             contexts=tuple(one["contexts"]),
@@ -80,36 +80,11 @@ def test_every_real_label_is_in_the_figures_or_counted_apart(real: Calibration):
     assert real.errors == {}
 
 
-def test_the_whole_comparison_is_strict_json(real: Calibration):
-    assert json.loads(json.dumps(real.as_mapping(), allow_nan=False))["n_labelled"] == real.labelled
-
-
-def test_what_has_no_score_is_in_no_figure():
-    found = compare(
-        judged("a", True, 5.0),
-        judged("b", False, 1.0),
-        judged("c", False, None, why_not="the system abstained"),
-        judged("d", False, None, why_not="no reply", error="timeout"),
-    )
-    assert found.labelled == 4
-    assert (found.confusion.tp, found.confusion.tn, found.confusion.n) == (1, 1, 2)
-    assert found.human_rate is not None
-    assert found.human_rate.value == 0.5
-    assert (found.unscored, found.errors) == ({"the system abstained": 1}, {"timeout": 1})
-
-
 def test_nothing_but_errors_gives_no_figure_and_no_crash():
     found = compare(judged("a", True, None, why_not="no reply", error="timeout"))
     assert found.as_mapping()["agreement"] is None
     assert found.verdict == "agreement cannot be told"
     assert (found.auroc, found.spearman, found.human_rate, found.curve) == (None, None, None, ())
-
-
-def test_disagreements_come_with_the_widest_apart_first():
-    found = compare(
-        judged("near", False, 3.6), judged("far", False, 5.0), judged("agreed", True, 5.0), judged("low", True, 0.5)
-    )
-    assert [case.id for case in found.disagreements] == ["low", "far", "near"]
 
 
 def test_scores_by_several_judges_are_not_passed_off_as_one():
@@ -118,13 +93,6 @@ def test_scores_by_several_judges_are_not_passed_off_as_one():
         note.startswith("several judges are mixed here") and note.endswith("m/1, m/2, scores that came with the labels")
         for note in found.notes
     )
-
-
-def test_a_run_of_another_judge_is_not_corrected_in_silence():
-    run = Unlabelled("r1", (1.0, 0.0, 1.0), models=frozenset({"m/2"}))
-    found = compare(judged("a", True, 5.0), judged("b", False, 1.0), unlabelled=run)
-    assert "run r1 was judged by m/2, whose errors are not those measured here" in found.notes
-    assert found.corrected_rate is not None
 
 
 def test_a_run_without_scores_gives_no_rate():

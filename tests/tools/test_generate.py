@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,14 +201,6 @@ def test_bad_input_gets_one_line(noted: Project, arguments: tuple[str, ...], lin
     assert result.ret == 2
     assert lines_with(result, line)
     assert not lines_with(result, "Traceback")
-
-
-def test_a_file_of_drafts_that_cannot_be_read_is_left_as_it_is(noted: Project):
-    path = noted.write("evalcases/notes.drafts.jsonl", '{"id": "x"\n')
-    result = noted.rageval("generate", "notes")
-    assert result.ret == 2
-    assert lines_with(result, "notes.drafts.jsonl:1:")
-    assert Path(path).read_text() == '{"id": "x"\n'
 
 
 def test_a_budget_ends_it_and_the_same_command_goes_on(project: Project, monkeypatch: pytest.MonkeyPatch):

@@ -6,7 +6,6 @@ import tomllib
 
 import pytest
 
-from pytest_rageval.errors import SettingsError
 from pytest_rageval.tools.sweep.grid import FULL, QUICK, Grid, Point, parse_grid
 
 
@@ -48,13 +47,3 @@ def test_a_threshold_that_is_no_number_is_no_cut():
 def test_the_lines_to_paste_are_toml(params: dict[str, object]):
     table = tomllib.loads(Point(params).toml())["tool"]["rageval"]
     assert table.pop("params", {}) | table == params
-
-
-def test_a_parameter_that_takes_its_default_back_is_left_out_of_the_lines():
-    assert Point({"style": None, "k": 7}).toml() == "[tool.rageval]\nk = 7"
-
-
-def test_all_problems_of_a_grid_are_said_at_once():
-    with pytest.raises(SettingsError) as error:
-        parse_grid(["k", "history=a", "b="])
-    assert len(error.value.problems) == 3

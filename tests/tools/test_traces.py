@@ -137,13 +137,6 @@ def test_spans_of_opentelemetry_become_an_answer_with_chunks_model_and_latency(p
     }]  # fmt: skip
 
 
-def test_documents_may_be_structured(project: Project):
-    project.cases([a_case("boil")])
-    documents = [{"id": "c1", "score": 0.95}, {"id": "c1", "score": 0.95}]
-    answers(project, otlp(*otlp_trace("t1", BOILING, RIGHT, documents)), "otlp")
-    assert records(project)[0]["retrieved_chunks"] == [{"chunk_id": "c1", "score_final": 0.95, "rank": 1}]
-
-
 def test_spans_of_phoenix_one_a_line_become_an_answer(project: Project):
     project.cases([a_case("boil")])
     lines = "\n".join(json.dumps(span) for span in phoenix_spans("t1", BOILING, RIGHT))
@@ -380,9 +373,3 @@ def test_no_run_asks_a_draft(project: Project):
     project.configure('target = "bot:answer"\ncases = ["**/*.jsonl"]')
     project.run()
     assert [*project.records()] == ["boil"]
-
-
-def test_drafts_go_into_a_file_of_drafts_alone(project: Project):
-    result = drafts(project, json.dumps([langfuse_trace("t1", BOILING, "x", 0)]), "langfuse", "-o", "evalcases/a.jsonl")
-    assert result.ret == 2
-    assert lines_with(result, "drafts stand in a file whose name ends with .drafts.jsonl")

@@ -159,8 +159,14 @@ def _figures(table: FigureTable, rows: Sequence[TableRow], width: int) -> Iterat
     widest = max(map(cell_len, lines))
     for row, text, word in zip(rows, lines, words, strict=True):
         yield from _with_words(text + " " * (widest - cell_len(text)), word, STYLES[row.tone], width)
-        if row.note:
-            yield StyledLine(f"    {_on_one_line(row.note)}")
+        yield from _note(row, width)
+
+
+def _note(row: TableRow, width: int) -> Iterator[StyledLine]:
+    """Yield the note of a row below it, broken between words."""
+    if row.note:
+        lines = wrapped(_on_one_line(row.note), max(width - 4, LEAST))
+        yield from (StyledLine(f"    {line}") for line in lines)
 
 
 def table_width(table: FigureTable) -> int:
@@ -199,5 +205,5 @@ def _in_blocks(rows: Sequence[TableRow], cells: Sequence[Sequence[str]], width: 
         yield from [StyledLine("")] * bool(number)
         for row, text in zip(rows, aligned(block), strict=True):
             yield StyledLine(text, STYLES[row.tone])
-            if row.note and not number:
-                yield StyledLine(f"    {_on_one_line(row.note)}")
+            if not number:
+                yield from _note(row, width)

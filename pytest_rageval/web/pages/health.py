@@ -55,7 +55,7 @@ def health_lines(site: Site) -> list[HealthLine]:
         project = site.project()
     except RagevalError as error:
         return [_line("configuration", Diagnosis("problem", problem)) for problem in error.problems]
-    checks = [check for check in CHECKS if check.subject != TARGET]
+    checks = {subject: check for subject, check in CHECKS.items() if subject != TARGET}
     return [_line(subject, diagnosis) for subject, diagnosis in diagnoses(checks, project)]
 
 
