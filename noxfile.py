@@ -20,7 +20,7 @@ nox.options.sessions = ["lint", "tests", "lowest", "wheel"]
 ROOT = Path(__file__).parent
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 REPRESENTATIVE = ["tests/plugin/test_items.py", "tests/plugin/test_what_is_shown.py", "tests/cases", "tests/targets"]
-"""What touches every dependency: pytest's and xdist's reports, httpx, pydantic, click, jmespath, stamina."""
+"""What touches every dependency: pytest's and xdist's reports, httpx, pydantic, click, jmespath."""
 NEIGHBOURS = ["pytest-json-report", "pytest-reportlog", "allure-pytest", "pytest-instafail", "pytest-retry"]
 NEIGHBOURS += ["pytest-split", "pytest-forked", "pytest-flakefinder"]
 CASE = '{"id": "one", "question": "When does water boil?", "gold": {"answer": "at 100 degrees"}}\n'

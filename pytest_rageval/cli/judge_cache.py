@@ -13,10 +13,9 @@ from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.cache_entries import (
-    BadLine,
+    BadEntry,
     Entry,
     Held,
-    Unreadable,
     add,
     entries,
     entry_line,
@@ -70,9 +69,9 @@ def export(file: Path, cache: Path | None) -> None:
     """
     lines, left_out = [], []
     with opened(_path(cache)) as connection:
-        for entry in entries(connection):
-            if isinstance(entry, Unreadable):
-                left_out.append(f"entry {printable(entry.key[:12])}… left out: {entry.reason}")
+        for key, entry in entries(connection):
+            if isinstance(entry, BadEntry):
+                left_out.append(f"entry {printable(key[:12])}… left out: {entry}")
             else:
                 lines.append(f"{entry_line(entry)}\n")
     if str(file) == "-":
@@ -102,7 +101,7 @@ def import_(file: Path, cache: Path | None, *, replace: bool) -> None:
     try:
         with file.open("rb") as lines:
             for number, read in read_cache_lines(lines):
-                if isinstance(read, BadLine):
+                if isinstance(read, BadEntry):
                     problems.append(f"{_shown(file)}:{number}: {read}")
                 else:
                     entries.append(read)

@@ -11,7 +11,6 @@ import ssl
 import urllib.request
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import unquote
 
@@ -19,7 +18,7 @@ import httpx
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.failures import os_words
-from pytest_rageval.io.masking import public_url, secrets_of_url
+from pytest_rageval.io.masking import public_url
 from pytest_rageval.text import printable
 
 
@@ -39,24 +38,13 @@ def endpoint(url: str, path: str, **query: str) -> str:
     return str(base.copy_with(path=base.path.rstrip("/") + path, fragment=None).copy_merge_params(query))
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """A URL without its user and password, which go into a header; and as it may be shown."""
-
-    url: httpx.URL
-    shown: str
-    headers: dict[str, str]
-    secrets: tuple[str, ...]
-
-
-@functools.lru_cache(maxsize=64)
-def address_of(url: str) -> Address:
+def without_user(url: str) -> tuple[httpx.URL, dict[str, str]]:
+    """A URL without its user and password, and the header that they go into."""
     parsed = httpx.URL(url)
     if not parsed.userinfo:
-        return Address(parsed, public_url(url), {}, tuple(secrets_of_url(url)))
+        return parsed, {}
     basic = b64encode(unquote(parsed.userinfo.decode()).encode()).decode()
-    headers = {"authorization": f"Basic {basic}"}
-    return Address(parsed.copy_with(userinfo=b""), public_url(url), headers, tuple(secrets_of_url(url)))
+    return parsed.copy_with(userinfo=b""), {"authorization": f"Basic {basic}"}
 
 
 def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:

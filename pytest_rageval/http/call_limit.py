@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 
@@ -51,28 +50,29 @@ class BackOff:
 class Permit:
     """Leave to make one call. The sender says when it is refused, and waits for another before sending again."""
 
+    timeout: asyncio.Timeout | None = None
+    """Where set, waiting for another turn does not count for it."""
+
     def __init__(self, limit: CallLimit) -> None:
-        self._limit = limit
-        self.timeout: asyncio.Timeout | None = None
-        """Where set, waiting for another turn does not count for it."""
-        self._begin()
+        self._limit, self._era, self._is_held = limit, limit.era, True
 
     def refused(self) -> None:
         """The server says that this call is too much for it now."""
-        if self._is_running:
-            self._end()
+        if self._is_held:
+            self._is_held = False
             self._limit.refused(self._era)
+            self._limit.give_back()
 
     async def again(self) -> float:
         """Wait until the call may be sent once more; the seconds that took."""
-        if self._is_running:
+        if self._is_held:
             return 0.0
         loop = asyncio.get_running_loop()
         began, deadline = loop.time(), self.timeout and self.timeout.when()
         if self.timeout is not None:
             self.timeout.reschedule(None)
-        await self._limit.wait(is_first=True)
-        self._begin()
+        await self._limit.take()
+        self._era, self._is_held = self._limit.era, True
         waited = loop.time() - began
         if self.timeout is not None and deadline is not None:
             self.timeout.reschedule(deadline + waited)
@@ -80,17 +80,10 @@ class Permit:
 
     def ended(self) -> None:
         """The call is over; it went well unless it was refused to the last."""
-        if self._is_running:
-            self._end()
+        if self._is_held:
+            self._is_held = False
             self._limit.went_well()
-
-    def _begin(self) -> None:
-        self._limit.running += 1
-        self._era, self._is_running = self._limit.era, True
-
-    def _end(self) -> None:
-        self._limit.running -= 1
-        self._is_running = False
+            self._limit.give_back()
 
 
 _permit: ContextVar[Permit | None] = ContextVar("rageval_permit", default=None)
@@ -134,7 +127,7 @@ def tallied() -> Iterator[CallTally]:
 class CallLimit:
     """At most `most` calls at once, and fewer where `is_adaptive` and the server does not bear so many.
 
-    Belongs to one event loop; who comes first is served first, and before all who was refused.
+    Belongs to one event loop; who comes first is served first.
     """
 
     def __init__(self, most: int, *, is_adaptive: bool = True) -> None:
@@ -144,14 +137,14 @@ class CallLimit:
         """How often the limit was halved: a refusal of a call that began before that does not halve it again."""
         self._good = 0
         self._is_adaptive = is_adaptive
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._coming = 0
-        """Woken, and not yet running."""
+        self._free = asyncio.Semaphore(most)
+        self._withheld = 0
+        """Places that nobody gets when they become free, because the limit was lowered."""
 
     @asynccontextmanager
     async def permit(self) -> AsyncIterator[Permit]:
         """Wait for permission to make one call."""
-        await self.wait()
+        await self.take()
         permit = Permit(self)
         token = _permit.set(permit if self._is_adaptive else None)
         try:
@@ -160,23 +153,15 @@ class CallLimit:
             _permit.reset(token)
             permit.ended()
 
-    async def wait(self, *, is_first: bool = False) -> None:
-        """Until one more call may be made, which is made at once."""
-        if not self._waiting and self._is_free():
-            return
-        leave = asyncio.get_running_loop().create_future()
-        self._waiting.appendleft(leave) if is_first else self._waiting.append(leave)
-        try:
-            await leave
-        except asyncio.CancelledError:
-            if leave.done() and not leave.cancelled():  # permitted in the same moment: somebody else may go
-                self._coming -= 1
-                self._wake()
-            else:
-                with suppress(ValueError):  # passed over already
-                    self._waiting.remove(leave)
-            raise
-        self._coming -= 1
+    async def take(self) -> None:
+        """Wait for a place."""
+        await self._free.acquire()
+        self.running += 1
+
+    def give_back(self) -> None:
+        """Leave a place to the next one."""
+        self.running -= 1
+        self._make_free()
 
     def refused(self, era: int) -> None:
         """One call was refused that began in an era."""
@@ -185,29 +170,26 @@ class CallLimit:
         self._good = 0
         if era == self.era:
             self.era += 1
-            state.limit = max(1, state.limit // 2)
-            state.lowest = min(state.lowest, state.limit)
-        self._wake()
+            lower = max(1, state.limit // 2)
+            self._withheld += state.limit - lower
+            state.limit, state.lowest = lower, min(state.lowest, lower)
 
     def went_well(self) -> None:
         """One call went well."""
         state = self.back_off
         self._good += 1
         if self._good >= GOOD_CALLS * state.limit and state.limit < state.most:
-            state.limit = min(state.most, state.limit + max(1, state.limit // 4))
+            more = min(state.most - state.limit, max(1, state.limit // 4))
+            state.limit += more
             self._good = 0
-        self._wake()
+            for _ in range(more):
+                self._make_free()
 
-    def _wake(self) -> None:
-        """Let go whoever may."""
-        while self._waiting and self._is_free():
-            leave = self._waiting.popleft()
-            if not leave.done():
-                self._coming += 1
-                leave.set_result(None)
-
-    def _is_free(self) -> bool:
-        return self.running + self._coming < self.back_off.limit
+    def _make_free(self) -> None:
+        if self._withheld:
+            self._withheld -= 1
+        else:
+            self._free.release()
 
 
 class CallSlots:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from pytest_rageval.http.address import Address, address_of, checked_headers, proxy_of
+import httpx
+
+from pytest_rageval.http.address import checked_headers, proxy_of, without_user
 from pytest_rageval.http.call_limit import add_to_tally, current_permit
 from pytest_rageval.http.carrier import Carrier, CarrierFailure, Reply
 from pytest_rageval.http.failures import (
@@ -101,13 +103,10 @@ class SlottedClient:
     ) -> HttpReply:
         """Send one request, `json` as its body where given; raises HttpFailure unless a reply with 2xx comes."""
         prepared = self._kind(method, url)
-        sent, body = dict(prepared.headers), None
-        if json is not None:
-            sent["content-type"] = "application/json"
-            body = _JSON.encode(json).encode()
+        body = None if json is None else _JSON.encode(json).encode()
         async with self._free:
             deadline = asyncio.get_running_loop().time() + self.timeout * (self.retries + 1)
-            call = _Call(self._carrier(prepared.proxy), method, sent, body, prepared, deadline)
+            call = _Call(self._carrier(prepared.proxy), body, prepared, deadline)
             try:
                 return await with_retries(
                     lambda: self._attempt(call),
@@ -126,17 +125,13 @@ class SlottedClient:
 
     def _prepared(self, method: str, url: str) -> _Prepared:
         """What requests have in common."""
-        address = address_of(url)
-        sent = {**address.headers, **self._headers}
-        proxy = self._proxy(address)
-        mask = Mask([*secrets_of_headers(sent), *address.secrets, *secrets_of_url(proxy or "")])
-        name = f"{method} {address.shown}" + (f" through the proxy {public_url(proxy)}" if proxy else "")
-        return _Prepared(address, sent, proxy, mask, name)
-
-    def _proxy(self, address: Address) -> str | None:
-        if self._app is not None:
-            return None
-        return self._proxy_of(f"{address.url.scheme}://{address.url.netloc.decode('ascii', 'replace')}")
+        address, user = without_user(url)
+        headers = {**user, **self._headers}
+        origin = f"{address.scheme}://{address.netloc.decode('ascii', 'replace')}"
+        proxy = None if self._app is not None else self._proxy_of(origin)
+        mask = Mask([*secrets_of_headers(headers), *secrets_of_url(url), *secrets_of_url(proxy or "")])
+        name = f"{method} {public_url(url)}" + (f" through the proxy {public_url(proxy)}" if proxy else "")
+        return _Prepared(method, address, headers, proxy, mask, name)
 
     def _carrier(self, proxy: str | None) -> Carrier:
         if proxy not in self._carriers:
@@ -185,8 +180,7 @@ class SlottedClient:
             raise HttpFailure("invalid_response", message, status=status)
         if not 200 <= status < 300:
             beginning = await _beginning(incoming)
-            meant = self._status_in(status, beginning)
-            raise _refusal(call, incoming, beginning, meant, is_retryable=meant in self._retried_status)
+            raise self._refusal(call, incoming, beginning, self._status_in(status, beginning))
         try:
             body, is_whole = await incoming.body(self.max_bytes)
         except ValueError as error:
@@ -196,8 +190,27 @@ class SlottedClient:
             raise HttpFailure("too_large", message, status=status)
         meant = self._status_in(status, body)
         if meant != status:
-            raise _refusal(call, incoming, body, meant, is_retryable=meant in self._retried_status)
+            raise self._refusal(call, incoming, body, meant)
         return HttpReply(status, headers, call.mask.bytes(body), call.attempts)
+
+    def _refusal(self, call: _Call, incoming: Reply, beginning: bytes, status: int) -> HttpFailure:
+        """A reply that means a status of 400 or more as a failure, with when to try again."""
+        if status in OVERLOADED_STATUS and (permit := current_permit()) is not None:
+            permit.refused()
+        body = call.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
+        message = f"{call.name}: status {incoming.status}"
+        if incoming.status < 300:
+            message += f" with an error of status {status}"
+        if shown := excerpt(body):
+            message += f": {shown}"
+        is_retryable = status in self._retried_status
+        retry_after = longest_wait(incoming.values(b"retry-after")) if is_retryable else None
+        left = max(0.0, call.seconds_left())
+        if retry_after is not None and retry_after > left:
+            message += f"; asks to wait {retry_after:.6g} s, more than the {left:.3g} s left for this request"
+            return HttpFailure("rate_limited", message, status=status, retry_after=retry_after, body=body)
+        kind = "rate_limited" if status == 429 else "http_4xx" if status < 500 else "http_5xx"
+        return HttpFailure(kind, message, status=status, is_retryable=is_retryable, retry_after=retry_after, body=body)
 
 
 async def _sent(call: _Call) -> Reply:
@@ -226,7 +239,8 @@ async def _beginning(incoming: Reply) -> bytes:
 class _Prepared:
     """What is the same for all requests with this method and address."""
 
-    address: Address
+    method: str
+    address: httpx.URL
     headers: Mapping[str, str]
     proxy: str | None
     mask: Mask
@@ -238,8 +252,6 @@ class _Call:
     """One request under way, when its time is over, and when its first and its latest attempt began."""
 
     carrier: Carrier
-    method: str
-    headers: Mapping[str, str]
     body: bytes | None
     prepared: _Prepared
     deadline: float
@@ -261,28 +273,9 @@ class _Call:
         return self.prepared.mask
 
     async def send(self, *, is_again: bool = False) -> Reply:
-        url = self.prepared.address.url
-        return await self.carrier.send(self.method, url, self.headers, self.body, is_again=is_again)
+        of = self.prepared
+        headers = of.headers if self.body is None else {**of.headers, "content-type": "application/json"}
+        return await self.carrier.send(of.method, of.address, headers, self.body, is_again=is_again)
 
     def seconds_left(self) -> float:
         return self.deadline - asyncio.get_running_loop().time()
-
-
-def _refusal(call: _Call, incoming: Reply, beginning: bytes, status: int, *, is_retryable: bool) -> HttpFailure:
-    """A reply that means a status of 400 or more as a failure, with when to try again."""
-    if status in OVERLOADED_STATUS and (permit := current_permit()) is not None:
-        permit.refused()
-    asked = incoming.values(b"retry-after")
-    body = call.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
-    message = f"{call.name}: status {incoming.status}"
-    if incoming.status < 300:
-        message += f" with an error of status {status}"
-    if shown := excerpt(body):
-        message += f": {shown}"
-    retry_after = longest_wait(asked) if is_retryable else None
-    left = max(0.0, call.seconds_left())
-    if retry_after is not None and retry_after > left:
-        message += f"; asks to wait {retry_after:.6g} s, more than the {left:.3g} s left for this request"
-        return HttpFailure("rate_limited", message, status=status, retry_after=retry_after, body=body)
-    kind = "rate_limited" if status == 429 else "http_4xx" if status < 500 else "http_5xx"
-    return HttpFailure(kind, message, status=status, is_retryable=is_retryable, retry_after=retry_after, body=body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import re
@@ -9,14 +10,10 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, TypeVar
+from itertools import count
+from typing import TypeVar
 
 from pytest_rageval.text import excerpt
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from stamina.instrumentation import RetryDetails, RetryHook
 
 
 class HttpFailure(Exception):
@@ -91,45 +88,20 @@ async def with_retries(
     `backoff` is the wait in seconds before the first retry, doubled for each further one, with as much again of
     jitter; a Retry-After replaces it. Nothing is retried once `seconds_left` is used up.
     """
-    try:
-        return await attempt()
-    except HttpFailure as failure:
-        if not (failure.is_retryable and retries):
-            raise
-        first = failure
-    # Imported and entered only when something failed: 20 ms, and 60 µs a request, that healthy systems need not pay.
-    import stamina
-
-    _hide_from_hooks()
-
-    def wait_for(failure: Exception) -> bool | float:
-        if not isinstance(failure, HttpFailure) or not failure.is_retryable or seconds_left() <= 0:
-            return False
-        if failure.retry_after is None:
-            return True
-        return failure.retry_after + random.uniform(0, backoff)  # noqa: S311 - jitter is no secret
-
-    tried = 0
-    try:
-        async for context in stamina.retry_context(
-            on=wait_for,
-            attempts=retries + 1,
-            timeout=None,
-            wait_initial=backoff,
-            wait_jitter=backoff,
-            wait_max=_LONGEST_BACKOFF,
-        ):
-            with context:
-                tried += 1
-                if tried == 1:
-                    raise first  # the attempt that was made already
-                if before_retry is not None:
-                    await before_retry()
-                return await attempt()
-    except HttpFailure as last:
-        if tried > 1:
-            last.args = (f"{last} (tried {tried} times)",)
-        raise
+    for tried in count(1):
+        try:
+            return await attempt()
+        except HttpFailure as failure:
+            if not failure.is_retryable or tried > retries or seconds_left() <= 0:
+                if tried > 1:
+                    failure.args = (f"{failure} (tried {tried} times)",)
+                raise
+            wait, jitter = failure.retry_after, random.uniform(0, backoff)  # noqa: S311 - jitter is no secret
+        await asyncio.sleep(
+            min(backoff * 2 ** (tried - 1) + jitter, _LONGEST_BACKOFF) if wait is None else wait + jitter
+        )
+        if before_retry is not None:
+            await before_retry()
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
@@ -155,22 +127,3 @@ def seconds_of(retry_after: str) -> float | None:
     if date.tzinfo is None:
         date = date.replace(tzinfo=UTC)
     return max(0.0, (date - datetime.now(UTC)).total_seconds())
-
-
-class _Unless:
-    """A retry hook of the user's program that does not hear of our retries."""
-
-    def __init__(self, hook: RetryHook) -> None:
-        self._hook = hook
-
-    def __call__(self, details: RetryDetails) -> AbstractContextManager[None] | None:
-        return None if isinstance(details.caused_by, HttpFailure) else self._hook(details)
-
-
-def _hide_from_hooks() -> None:
-    """stamina's hooks (log lines, metrics) are global: the user's program keeps them, for its own retries."""
-    from stamina import instrumentation
-
-    hooks = instrumentation.get_on_retry_hooks()
-    if not all(isinstance(hook, _Unless) for hook in hooks):
-        instrumentation.set_on_retry_hooks([hook if isinstance(hook, _Unless) else _Unless(hook) for hook in hooks])

@@ -12,14 +12,14 @@ from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
+from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, spent
-from pytest_rageval.judges.model_judge import LONGEST_RAW, MOST_TOKENS, AsksModel
+from pytest_rageval.judges.model_judge import AsksModel, ask_twice
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.json_exchange import stated_object
+from pytest_rageval.llm.json_exchange import UnreadableReply, stated_object
 from pytest_rageval.model import Json, Judgement, JudgeRequest
 from pytest_rageval.text import cut, excerpt, printable
 
@@ -216,33 +216,26 @@ def _model_class() -> Any:
 
 async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: Any, trial: int = 0) -> Any:
     """One reply, read strictly by the schema (a pydantic model); one that does not fit is asked for once more."""
-    messages = [Message("user", prompt)]
-    reply_schema = None if schema is None else strict(schema.model_json_schema())
-    reason = ""
-    for _ in range(2):
+
+    def read(text: str) -> Any:
         try:
-            exchange = await chat.say(
-                messages,
-                schema=reply_schema,
-                schema_name=getattr(schema, "__name__", "reply"),
-                max_tokens=chat.max_tokens or MOST_TOKENS,
-                trial=trial,
-            )
-        except ModelFailure as failure:
-            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
-        exchanges.append(exchange)
-        text = exchange.reply.text or ""
-        if (reason := exchange.reply.flaw or "") == "":
-            try:
-                return text if schema is None else schema.model_validate(stated_object(text))
-            except ValueError as misfit:
-                reason = _first_line(misfit)
-        shown = text[:LONGEST_RAW].strip() or "(an empty reply)"
-        form = "" if schema is None else " with one JSON object and nothing else"
-        again = f"Your reply could not be read: {reason}. Reply once more{form}."
-        messages = [*messages, Message("assistant", shown), Message("user", again)]
-    raise JudgeError(
-        "invalid_reply", f"model {chat.model!r}: the reply cannot be read: {reason}", cut(text, LONGEST_RAW)
+            return text if schema is None else schema.model_validate(stated_object(text))
+        except UnreadableReply:
+            raise
+        except ValueError as misfit:
+            raise UnreadableReply(_first_line(misfit)) from None
+
+    form = "" if schema is None else " with one JSON object and nothing else"
+    return await ask_twice(
+        chat,
+        [Message("user", prompt)],
+        read,
+        lambda reason: f"Your reply could not be read: {reason}. Reply once more{form}.",
+        exchanges,
+        f"model {chat.model!r}: the reply cannot be read",
+        schema=None if schema is None else strict(schema.model_json_schema()),
+        schema_name=getattr(schema, "__name__", "reply"),
+        trial=trial,
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from pytest_rageval.errors import JudgeError, ModelFailure
 from pytest_rageval.judges.judge import JudgeSpec, spent
@@ -36,6 +37,8 @@ MOST_TOKENS = 2048
 LONGEST_RAW = 4_000
 """Characters of an unreadable reply that are kept, and shown to the model again."""
 
+T = TypeVar("T")
+
 
 def model_judge(spec: JudgeSpec) -> ModelJudge:
     """The judge of a language model, as `chat_model` reads its spec."""
@@ -52,8 +55,7 @@ class AsksModel:
         self._chat = chat
         self.options = chat.options
         self.is_pinned = is_pinned(chat.model, chat.url)
-        self.most_tokens = chat.max_tokens or MOST_TOKENS
-        self.sampling: Mapping[str, Json] = chat.sampling(self.most_tokens)
+        self.sampling: Mapping[str, Json] = chat.sampling(chat.max_tokens or MOST_TOKENS)
 
     @property
     def notes(self) -> list[str]:
@@ -94,43 +96,20 @@ class ModelJudge(AsksModel):
         rubric = rubric_of(request)
         marker = new_marker(request.variables)
         prompt = render(rubric, request, marker)
-        asked = _messages(rubric, prompt)
         listed = request.variables.get("claims")
         claims = len(listed) if isinstance(listed, list) else None
-        first = await self._say(asked, rubric, self.most_tokens, request.trial)
-        try:
-            return self._judgement(request, rubric, prompt, _read(first, rubric, marker, claims), [first])
-        except UnreadableReply as unreadable:
-            reason = unreadable.reason
-            if first.reply.ending == "content_filter":  # the same text would be held back again
-                raise self._unreadable(rubric, first, reason) from None
-        asked += [Message("assistant", _shown(first)), Message("user", repair_prompt(rubric, reason))]
-        most_tokens = self.most_tokens * (2 if first.reply.is_truncated else 1)
-        try:
-            second = await self._say(asked, rubric, most_tokens, request.trial)
-        except JudgeError as error:
-            raise JudgeError(error.kind, f"{error} (asked again, since {reason})", _raw(first)) from None
-        try:
-            return self._judgement(request, rubric, prompt, _read(second, rubric, marker, claims), [first, second])
-        except UnreadableReply as unreadable:
-            before = f"; before: {reason}" if unreadable.reason != reason else ""
-            raise self._unreadable(rubric, second, unreadable.reason + before) from None
-
-    async def _say(self, messages: Sequence[Message], rubric: Rubric, max_tokens: int, trial: int) -> Exchange:
-        try:
-            return await self._chat.say(
-                messages, schema=rubric.schema, schema_name=rubric.name, max_tokens=max_tokens, trial=trial
-            )
-        except ModelFailure as failure:
-            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
-
-    def _unreadable(self, rubric: Rubric, exchange: Exchange, reason: str) -> JudgeError:
-        message = f"judge {self.model!r}, rubric {rubric.name!r}: no score can be read: {reason}"
-        return JudgeError("invalid_reply", printable(message), _raw(exchange))
-
-    def _judgement(
-        self, request: JudgeRequest, rubric: Rubric, prompt: Prompt, reply: JudgeReply, exchanges: Sequence[Exchange]
-    ) -> Judgement:
+        exchanges: list[Exchange] = []
+        reply = await ask_twice(
+            self._chat,
+            _messages(rubric, prompt),
+            lambda text: read_reply(text, rubric, marker, claims),
+            lambda reason: repair_prompt(rubric, reason),
+            exchanges,
+            f"judge {self.model!r}, rubric {rubric.name!r}: no score can be read",
+            schema=rubric.schema,
+            schema_name=rubric.name,
+            trial=request.trial,
+        )
         last = exchanges[-1]
         served = {
             "served_model": last.reply.model,
@@ -138,13 +117,8 @@ class ModelJudge(AsksModel):
             "left_out": list(last.left_out),
             "repaired": len(exchanges) > 1,
         }
-        return Judgement(
-            rubric=rubric.name,
-            scores=reply.scores,
-            scale=rubric.scale,
-            reasoning=reply.reasoning,
-            supported_claims=reply.supported_claims,
-            unsupported_claims=reply.unsupported_claims,
+        return replace(
+            reply,
             model=self.model,
             prompt_version=request.prompt_version,
             **spent(exchanges),
@@ -161,19 +135,44 @@ def _messages(rubric: Rubric, prompt: Prompt) -> list[Message]:
     return [Message("system", instructions.strip() + "\n"), Message("user", material)]
 
 
-def _read(exchange: Exchange, rubric: Rubric, marker: str, claims: int | None) -> JudgeReply:
-    if (flaw := exchange.reply.flaw) is not None:
-        raise UnreadableReply(flaw)
-    return read_reply(exchange.reply.text or "", rubric, marker, claims)
+async def ask_twice(
+    chat: ChatModel,
+    messages: Sequence[Message],
+    read: Callable[[str], T],
+    repair: Callable[[str], str],
+    exchanges: list[Exchange],
+    problem: str,
+    **asked: Any,
+) -> T:
+    """What `read` takes from a reply. Where it raises UnreadableReply, the model is told why, and asked once more.
 
-
-def _raw(exchange: Exchange) -> str:
-    return cut(exchange.reply.text or "", LONGEST_RAW)
-
-
-def _shown(exchange: Exchange) -> str:
-    # No API takes an empty message.
-    return _raw(exchange).strip() or "(an empty reply)"
+    repair     what the model is told, for the reason why its reply cannot be read
+    exchanges  gets each exchange
+    problem    how the JudgeError begins that two such replies are; it has the last one in `raw`
+    asked      arguments of `chat.say`
+    """
+    most, reason, raw = chat.max_tokens or MOST_TOKENS, "", None
+    while True:
+        try:
+            exchange = await chat.say(messages, max_tokens=most, **asked)
+        except ModelFailure as failure:
+            again = f" (asked again, since {reason})" if reason else ""
+            raise JudgeError(failure.kind, f"{failure}{again}", raw, status=failure.status) from None
+        exchanges.append(exchange)
+        reply, raw, before = exchange.reply, cut(exchange.reply.text or "", LONGEST_RAW), reason
+        try:
+            if reply.flaw is not None:
+                raise UnreadableReply(reply.flaw)
+            return read(reply.text or "")
+        except UnreadableReply as unreadable:
+            reason = unreadable.reason
+        if before or reply.ending == "content_filter":  # the same text would be held back again
+            first = f"; before: {before}" if before not in ("", reason) else ""
+            raise JudgeError("invalid_reply", printable(f"{problem}: {reason}{first}"), raw)
+        # No API takes an empty message.
+        told = Message("assistant", raw.strip() or "(an empty reply)"), Message("user", repair(reason))
+        messages = [*messages, *told]
+        most *= 2 if reply.is_truncated else 1
 
 
 LONGEST_REASON = 500
@@ -210,23 +209,10 @@ MOST_ENTRIES = 200
 """Entries kept of a list."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeReply:
-    """What a reply states. `scores` by metric name; `extra` holds the other fields of the rubric's schema.
-
-    Texts can be encoded and are cut, lists too. `flags` say what makes the reply doubtful, one line each.
-    """
-
-    scores: Mapping[str, float]
-    reasoning: str = ""
-    supported_claims: tuple[str, ...] = ()
-    unsupported_claims: tuple[str, ...] = ()
-    extra: Mapping[str, Json] = field(default_factory=dict)
-    flags: tuple[str, ...] = ()
-
-
-def read_reply(text: str, rubric: Rubric, marker: str, claims: int | None = None) -> JudgeReply:
+def read_reply(text: str, rubric: Rubric, marker: str, claims: int | None = None) -> Judgement:
     """Read the one JSON object that a reply is, alone or in a code fence; else raise an UnreadableReply.
+
+    What is read can be encoded, and is cut; `flags` say what makes it doubtful, `extra` holds the other fields.
 
     A score is a number of the rubric's schema and scale: 4, 4.5, "4" or "4/5", where the denominator is the top of the
     scale; true or false where the schema says boolean; where it says array, the share of `claims` verdicts that are
@@ -257,7 +243,9 @@ def read_reply(text: str, rubric: Rubric, marker: str, claims: int | None = None
     supported, unsupported = (_claims(kept, name) for name in ("supported_claims", "unsupported_claims"))
     if has_lists and (contradiction := _contradiction(scores, rubric.scale, supported, unsupported)) is not None:
         misfits.append(contradiction)
-    return JudgeReply(scores, reasoning, supported, unsupported, kept, tuple(misfits))
+    return Judgement(
+        rubric.name, scores, rubric.scale, reasoning, supported, unsupported, extra=kept, flags=tuple(misfits)
+    )
 
 
 FULL, HIGH, LOW = 1.0, 0.8, 0.4

@@ -1,20 +1,7 @@
 """Requests to a judge about one answer, built from the case and the answer, where there is any to make.
 
-Which rubrics apply; left out are
-
-    all                   for an answer that is blank or was not recorded
-    abstention            where it is known whether the system abstained
-    correctness           where the system abstained from a case that is not answerable
-    abstention_quality    never
-    reference_match       without a gold answer, and where the system abstained
-    synthesis             for an answer from fewer than two documents, and where the system abstained
-    conflict_acknowledged unless the case's rule is `acknowledge_both`, and where the system abstained
-    relevance             where the system abstained
-    all others            the same, and without any context, unless the system says that it found no chunk: then
-                          nothing supports the answer, and the list of contexts is empty
-    a project's own       where the system abstained, and without the context or the gold answer that its prompt reads
-
-and a rubric all of whose scores another one fills as well, such as relevance beside composite.
+Which rubrics apply says `_applies`; left out is also a rubric all of whose scores another one fills as well, such as
+relevance beside composite.
 
 The variables of a request are those that the rubric's prompt reads:
 
@@ -98,6 +85,7 @@ def reference_texts(variables: Mapping[str, Json]) -> list[str]:
 
 
 def _applies(rubric: str, case: EvalCase, answer: Answer, k: int, abstained: bool | None, *, has_context: bool) -> bool:
+    """Whether a shipped rubric applies; where a system found no chunk, the context is empty, and supports nothing."""
     match rubric:
         case "abstention":
             return abstained is None

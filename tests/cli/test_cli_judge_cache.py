@@ -148,9 +148,9 @@ def test_files_that_cannot_be_read_or_written_are_one_line():
 
 def test_entries_that_cannot_be_read_are_left_out_of_an_export_and_named():
     a_filled("why?", "who?")
-    change("INSERT INTO judgements SELECT 'x' || key, created, rubric, model, question, parts, judgement "
-           "FROM judgements LIMIT 1")  # fmt: skip
-    change("INSERT INTO judgements SELECT 'y', created, rubric, model, NULL, NULL, '{}' FROM judgements LIMIT 1")
+    row = "created, rubric, model, question, answer, contexts, parts"
+    change(f"INSERT INTO judgements SELECT 'x' || key, {row}, judgement FROM judgements LIMIT 1")
+    change(f"INSERT INTO judgements SELECT 'y', {row}, '{{}}' FROM judgements WHERE key NOT LIKE 'x%' LIMIT 1")
     result = judge_cache("export", "a.jsonl")
     assert result.exit_code == 1
     assert len(Path("a.jsonl").read_text().splitlines()) == 2

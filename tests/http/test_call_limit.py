@@ -79,7 +79,7 @@ def test_a_call_that_is_given_up_while_it_waits_leaves_its_place_to_others():
     asyncio.run(use())
 
 
-def test_a_refused_call_goes_before_those_that_were_never_sent_and_its_time_stands_still():
+def test_the_time_of_a_refused_call_stands_still_while_it_waits_for_its_turn():
     async def use() -> list[str]:
         limit = CallLimit(2)
         order: list[str] = []

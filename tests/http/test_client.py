@@ -6,10 +6,8 @@ import json
 import logging
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import Any
 
 import pytest
-import stamina
 from fault_server import (
     YES,
     Behaviour,
@@ -25,7 +23,6 @@ from fault_server import (
     status,
     with_client,
 )
-from stamina import instrumentation
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import HttpReply, SlottedClient
@@ -33,12 +30,6 @@ from pytest_rageval.http.failures import HttpFailure, seconds_of
 from pytest_rageval.io.masking import public_url
 
 # ── what comes back ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_reply_has_status_headers_and_body():
-    with FaultServer(gives(YES, x_build="7")) as server:
-        reply = get(server.url)
-    assert (reply.status, reply.headers["x-build"], json.loads(reply.body)) == (200, "7", YES)
 
 
 def test_a_gzip_body_in_several_members_is_read_to_its_end():
@@ -68,16 +59,6 @@ def test_one_after_the_other_needs_one_connection():
     assert server.connections == 1
 
 
-def test_cookies_of_one_case_are_not_told_to_the_next():
-    async def use(client: SlottedClient) -> None:
-        await client.request("GET", server.url)
-        await client.request("GET", server.url)
-
-    with FaultServer(gives(YES, set_cookie="session=abc; Path=/")) as server:
-        with_client(use)
-    assert "cookie" not in server.requests[1].headers
-
-
 # ── what fails, and how often it was sent ─────────────────────────────────────────────────────────────────────
 
 
@@ -90,18 +71,6 @@ def test_a_passing_trouble_is_retried_and_then_reported(code: int, kind: str):
     assert failure.kind == kind
     assert str(failure) == f"GET {server.url}: status {code}: busy (tried 3 times)"
     assert len(server.requests) == 3
-
-
-def test_a_retry_that_gets_through_is_a_reply_like_any_other():
-    with FaultServer(status(503), status(429), gives(YES)) as server:
-        assert json.loads(get(server.url).body) == YES
-    assert len(server.requests) == 3
-
-
-def test_without_retries_nothing_is_sent_twice():
-    with FaultServer(status(503)) as server:
-        failure_of(server.url, retries=0)
-    assert len(server.requests) == 1
 
 
 def test_a_refused_connection_says_so_after_its_retries():
@@ -147,13 +116,6 @@ def test_a_refusal_is_quoted_in_one_short_escaped_line():
 # ── Retry-After ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_nothing_is_sent_before_the_seconds_the_server_asks_for_are_over():
-    with FaultServer(status(429, retry_after="1"), gives(YES)) as server:
-        get(server.url)
-    first, second = server.requests
-    assert second.at - first.at >= 1.0
-
-
 def test_nothing_is_sent_before_the_date_the_server_asks_for():
     date = (datetime.now(UTC) + timedelta(seconds=2)).replace(microsecond=0)
     with FaultServer(status(503, retry_after=format_datetime(date, usegmt=True)), gives(YES)) as server:
@@ -166,10 +128,6 @@ def test_a_retry_after_that_makes_no_sense_is_ignored(nonsense: str):
     assert seconds_of(nonsense) is None
 
 
-def test_a_date_that_is_past_means_now():
-    assert seconds_of("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-
-
 @pytest.mark.parametrize(("code", "wait"), [(429, "3600"), (503, "9" * 400), (503, "Fri, 31 Dec 2100 23:59:59 GMT")])
 def test_a_wait_longer_than_the_time_left_ends_it_at_once(code: int, wait: str):
     with FaultServer(status(code, retry_after=wait)) as server:
@@ -180,30 +138,6 @@ def test_a_wait_longer_than_the_time_left_ends_it_at_once(code: int, wait: str):
 
 
 # ── what nobody else may notice ───────────────────────────────────────────────────────────────────────────────
-
-
-def test_retries_are_no_event_of_the_users_own_stamina_hooks():
-    seen: list[Any] = []
-    instrumentation.set_on_retry_hooks([lambda details: seen.append(details)])
-    try:
-        with FaultServer(status(503), gives(YES)) as server:
-            get(server.url)
-        assert seen == []
-        _fail_once_under_stamina()
-        assert [details.caused_by.args for details in seen] == [("theirs",)]
-    finally:
-        instrumentation.set_on_retry_hooks(None)
-
-
-def _fail_once_under_stamina() -> None:
-    failures = [KeyError("theirs")]
-
-    @stamina.retry(on=KeyError, wait_initial=0, wait_jitter=0)
-    def their_own() -> None:
-        if failures:
-            raise failures.pop()
-
-    their_own()
 
 
 def test_retries_leave_no_line_in_the_log(caplog: pytest.LogCaptureFixture):

@@ -53,16 +53,6 @@ def test_a_miss_in_replay_names_the_nearest_and_what_differs(a_cached, other, ne
     assert said == f"nearest: {nearest}{RUN_ONCE}"
 
 
-def test_another_model_and_other_sampling_are_named_with_both_values(a_cached):
-    first, second = Counting(), Counting()
-    first.sampling, second.sampling, second.model = {"temperature": 0}, {"temperature": 1}, "counting/2"
-    ask(a_cached(first), a_request())
-    assert said_of_a_miss(a_cached(second, "replay"), a_request()) == (
-        "nearest: same question, same answer, same contexts; model was 'counting/1', now 'counting/2'; "
-        f"sampling was {{'temperature': 0}}, now {{'temperature': 1}}{RUN_ONCE}"
-    )
-
-
 def test_of_several_the_one_that_differs_least_is_named(a_cached):
     judge = a_cached(Counting())
     ask(judge, a_request(answer="a", contexts=[]), a_request(answer="b"), a_request("who?"))

@@ -74,22 +74,6 @@ def test_claims_are_judged_together_against_the_contexts():
     }
 
 
-def test_tokens_and_cost_of_all_calls_are_added_up():
-    found = judged(Splitting(["one", "two"]))
-    assert (found.tokens_in, found.tokens_out, found.cost_usd, found.latency_ms) == (20, 4, 0.5, 2.0)
-    assert judged(Splitting(["one"], cost_usd=None)).cost_usd is None
-
-
-def test_an_edit_of_either_prompt_shows_in_the_version():
-    found = judged(Splitting(["one"]))
-    both = [load_rubric(name).prompt_version for name in ("claim_split", "claim_support")]
-    assert found.prompt_version == ",".join(both)
-
-
-def test_what_the_server_said_of_itself_is_kept_and_the_claims_are_not_kept_twice():
-    assert judged(Splitting(["one"])).extra == {"served_model": "m"}
-
-
 @pytest.mark.parametrize("claims", [[], ["", "  "]])
 def test_an_answer_without_claims_has_no_score(claims):
     found = judged(Splitting(claims))
@@ -158,14 +142,3 @@ def test_a_judge_that_cannot_split_is_given_the_answer_as_one_claim():
     judge.rubrics = frozenset({"claim_support"})
     assert judged(judge).scores == {"claim_support": 1.0}
     assert shown(judge.asked) == [ANSWER.text]
-
-
-def test_repeats_split_anew_each_time():
-    judge = Splitting(["30 Hz", "red"])
-    found = judged(judge, repeats=2)
-    assert sorted((request.rubric, request.trial) for request in judge.asked) == [
-        ("claim_split", 0), ("claim_split", 1), ("claim_support", 0), ("claim_support", 1),
-    ]  # fmt: skip
-    assert found.scores == {"claim_support": 0.5}
-    assert found.tokens_in == 40
-    assert found.extra["spread"] == {"claim_support": 0.0}

@@ -111,14 +111,6 @@ def test_an_error_of_the_model_keeps_its_kind(fault: object, kind: str):
 
 
 @needs_deepeval
-def test_without_context_there_is_no_score_and_nothing_is_asked():
-    with JudgeServer() as server:
-        said = judged("deepeval:faithfulness@judge", a_request("groundedness", contexts=[]), base_url=server.url)
-    assert (said.scores, said.reasoning) == ({}, "there is no context to compare with")
-    assert server.chats == []
-
-
-@needs_deepeval
 def test_it_calls_nobody_reads_no_dotenv_and_writes_nothing(tmp_path):
     (tmp_path / ".env").write_text("OPENAI_API_KEY=from-a-dotenv-file\n")
     script = """

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cache_files import A_JUDGEMENT, a_cache, a_filled, change, close_all, run, set_aside
-
-from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 
 Spoil = Callable[[Path], object]
 """Does something to a file."""
@@ -94,14 +90,6 @@ def test_a_broken_or_foreign_file_is_set_aside_untouched_and_a_new_one_begun(pat
     assert f"set aside as {aside.name}, a new one is begun" in note
 
 
-def test_a_file_of_an_older_layout_is_said_to_be_one(path):
-    a_filled(path)
-    _older(path)
-    cache = a_cache(path)
-    cache.get("key-0")
-    assert "(its layout is 1, not 2); set aside as " in cache.notes[0]
-
-
 def test_an_entry_that_is_no_utf_8_costs_that_entry_alone(path):
     a_filled(path, 2)
     change(path, "UPDATE judgements SET judgement = CAST(? AS TEXT) WHERE key = 'key-0'", b"{\xff")
@@ -132,16 +120,6 @@ def test_two_that_find_the_same_file_broken_set_aside_one(path):
     assert first.get("newer") == second.get("new") == A_JUDGEMENT
 
 
-def test_files_broken_within_one_second_are_all_kept(path):
-    path.parent.mkdir()
-    for _ in range(3):
-        _garbage(path)
-        cache = a_cache(path)
-        cache.put("key", A_JUDGEMENT)
-        cache.close()
-    assert len(list(path.parent.glob("cache.sqlite.broken-*"))) == 3
-
-
 # ── where nothing can be kept ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -152,14 +130,6 @@ def test_a_folder_in_the_place_of_the_file_is_a_note_and_no_exception(path):
     assert cache.get("key") is None
     (note,) = cache.notes
     assert "judgements are neither looked up nor kept" in note
-
-
-def test_a_file_in_the_place_of_the_folder_is_a_note_and_no_exception(path):
-    path.parent.touch()
-    cache = a_cache(path)
-    cache.put("key", A_JUDGEMENT)
-    assert cache.get("key") is None
-    assert "judgements are neither looked up nor kept" in cache.notes[0]
 
 
 READ_ONLY = """
@@ -213,28 +183,3 @@ def test_a_disk_without_room_stops_the_keeping_and_nothing_else(path):
     (note,) = run(FULL, path).splitlines()
     assert "cannot be written" in note
     assert a_cache(path).get("early") is not None
-
-
-@pytest.fixture
-def full_disk(tmp_path) -> Iterator[Path]:
-    """A file system with room for half a megabyte; only the superuser can make one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "none", folder]
-    made = subprocess.run(mount, capture_output=True, check=False, timeout=60)
-    if made.returncode:
-        pytest.skip("a file system of its own needs the superuser")
-    yield folder
-    subprocess.run(["umount", folder], check=True, timeout=60)
-
-
-@pytest.mark.child_process
-def test_a_file_system_that_is_full_stops_the_keeping_and_nothing_else(full_disk):
-    cache = SqliteCache(full_disk / "cache.sqlite")
-    large = replace(A_JUDGEMENT, reasoning="long " * 2000)
-    for at in range(200):
-        cache.put(f"key-{at}", large)
-    assert (cache.get("key-0"), cache.get("key-199")) == (large, None)
-    cache.close()
-    (note,) = cache.notes
-    assert "cannot be written (database or disk is full); judgements are no longer kept" in note

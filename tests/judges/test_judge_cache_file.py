@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cache_files import A_JUDGEMENT, a_cache, a_filled, change, close_all, rows, the_parts
@@ -20,7 +19,6 @@ from processes import PATIENCE_S, rounds, running
 from pytest_rageval.judges.cache.cache_key import PARTS
 from pytest_rageval.judges.cache.sqlite_cache import LARGEST, LOOKED_AT
 from pytest_rageval.judges.judge import JudgementCache
-from pytest_rageval.model import Judgement
 
 
 @pytest.fixture
@@ -67,34 +65,6 @@ def test_an_unknown_key_is_none_and_looking_makes_no_file(path):
     assert not path.parent.exists()
 
 
-def test_what_is_put_again_replaces_what_was_there(path):
-    cache = a_cache(path)
-    cache.put("key", A_JUDGEMENT)
-    cache.put("key", Judgement("relevance", {"relevance": 0.5}))
-    assert cache.get("key") == Judgement("relevance", {"relevance": 0.5})
-
-
-def test_the_file_holds_one_row_of_json_a_judgement(path):
-    a_filled(path, 3)
-    scores = "json_extract(judgement, '$.scores.groundedness')"
-    assert rows(path, f"SELECT key, {scores} FROM judgements") == [("key-0", 3.5), ("key-1", 3.5), ("key-2", 3.5)]
-
-
-def test_a_closed_cache_is_one_file(path):
-    a_filled(path)
-    assert [one.name for one in path.parent.iterdir()] == ["cache.sqlite"]
-
-
-@pytest.mark.parametrize("text", ["\ud800", "half a \udc00 pair"])
-def test_a_lone_surrogate_never_reaches_the_file(path, text):
-    cache = a_cache(path)
-    cache.put("key", Judgement("groundedness", {"groundedness": 4.0}, reasoning=text))
-    assert cache.get("key") is None
-    (note,) = cache.notes
-    assert "cannot be written and is not kept" in note
-    note.encode()
-
-
 @pytest.mark.parametrize(
     "written",
     ["", "null", "[]", "{", '{"rubric": "g"}', '{"rubric": "g", "scores": {"g": "high"}}', '{"rubric": "\\ud800"}'],
@@ -125,17 +95,6 @@ def test_what_is_too_large_is_not_kept_and_that_is_said(path):
     cache.put("key", replace(A_JUDGEMENT, reasoning="x" * LARGEST))
     assert cache.get("key") is None
     assert "is not kept: it is longer than 1,048,576 characters" in cache.notes[0]
-
-
-@pytest.mark.parametrize("field", ["model", "prompt_version"])
-def test_parts_that_are_no_text_are_not_kept(path, field):
-    cache = a_cache(path)
-    broken: dict[str, Any] = {field: "\ud800"}
-    cache.put("key", A_JUDGEMENT, replace(the_parts(), **broken))
-    assert cache.get("key") is None
-    (note,) = cache.notes
-    assert "cannot be written and is not kept" in note
-    note.encode()
 
 
 # ── the nearest entry ─────────────────────────────────────────────────────────────────────────────────────────
@@ -170,11 +129,6 @@ def test_parts_that_cannot_be_read_are_not_the_nearest(path, written):
     change(path, "UPDATE judgements SET parts = ?", written)
     assert cache.nearest(parts) is None
     assert cache.notes == []
-
-
-def test_looking_for_the_nearest_makes_no_file(path):
-    assert a_cache(path).nearest(the_parts()) is None
-    assert not path.parent.exists()
 
 
 # ── many at once ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_rageval.judges.cache.cache_key import PARTS, compared, distance, key_parts
+from pytest_rageval.judges.cache.cache_key import compared, distance, key_parts
 from pytest_rageval.model import JudgeRequest
 
 
@@ -15,13 +15,6 @@ def a_request(question: str = "why?", **variables) -> JudgeRequest:
     return JudgeRequest(
         "groundedness", "1+abc", {"question": question, "answer": "so", "contexts": contexts, **variables}
     )
-
-
-def test_the_key_is_a_sha_256_and_does_not_depend_on_the_order_of_the_variables():
-    request = a_request()
-    turned = replace(request, variables=dict(reversed([*request.variables.items()])))
-    assert key_parts(request, "m").key == key_parts(turned, "m").key
-    assert len(key_parts(request, "m").key) == 64
 
 
 @pytest.mark.parametrize(
@@ -40,15 +33,6 @@ def test_whatever_a_judgement_depends_on_changes_the_key(other):
     assert key_parts(replace(a_request(), **other), "m").key != key_parts(a_request(), "m").key
 
 
-def test_model_and_sampling_are_part_of_the_key():
-    keys = {
-        key_parts(a_request(), "m").key,
-        key_parts(a_request(), "n").key,
-        key_parts(a_request(), "m", {"temperature": 1}).key,
-    }
-    assert len(keys) == 3
-
-
 def test_a_lone_surrogate_in_a_request_still_gives_a_key():
     assert len(key_parts(a_request("\ud800"), "m").key) == 64
 
@@ -57,11 +41,6 @@ def test_the_trial_is_part_of_the_key_and_the_clear_question_is_not():
     parts = key_parts(a_request(), "m")
     assert replace(parts, asked="another").key == parts.key
     assert len({replace(parts, trial=trial).key for trial in range(3)}) == 3
-
-
-def test_parts_are_read_back_as_they_were_written():
-    parts = key_parts(a_request(references=["r"]), "m", {"temperature": 0})
-    assert PARTS.read(parts.as_json()) == parts
 
 
 def test_of_a_long_question_the_beginning_is_kept_however_it_is_escaped():
@@ -83,10 +62,3 @@ def test_a_part_that_differs_counts_one_and_is_said_with_both_values(changed: di
     wanted = replace(kept, **changed)
     assert distance(kept, wanted) == 1
     assert compared(kept, wanted) == f"same question, same answer, same contexts; {said}"
-
-
-def test_each_variable_that_differs_counts_one():
-    kept = key_parts(a_request(references=["a"]), "m")
-    assert distance(kept, key_parts(a_request("who?", references=["b"]), "m")) == 2
-    assert distance(kept, key_parts(a_request(), "m")) == 1
-    assert distance(kept, kept) == 0

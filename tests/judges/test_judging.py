@@ -12,7 +12,7 @@ from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.plain_judge import StubJudge
-from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
+from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.model import Answer, Chunk, EvalCase, Gold, Judgement, JudgeRequest
 
 CASE = EvalCase("q1", "How fast is the camera?", gold=Gold(answers=("30 Hz",)))
@@ -85,19 +85,6 @@ def test_whether_the_system_abstained_is_asked_first():
     assert judge.asked_rubrics == ["abstention", "groundedness", "relevance"]
 
 
-def test_whether_the_system_abstained_is_asked_although_no_metric_of_abstention_is_on():
-    judge = Telling(abstention=1)
-    found = of(judge, ["groundedness"])
-    assert judge.asked_rubrics == list(found) == ["abstention"]
-
-
-def test_it_is_not_asked_where_nothing_would_depend_on_it():
-    judge = Telling()
-    assert of(judge, ["conflict_acknowledged"]) == {}
-    assert judge.asked == []
-    assert list(of(judge, ["abstention"])) == ["abstention"]
-
-
 def test_what_an_abstention_is_not_judged_in_is_not_paid_for():
     judge = Telling(abstention=1)
     found = of(judge, ["groundedness", "correctness", *FIVE, "claim_support", "abstention"])
@@ -110,12 +97,6 @@ def test_the_classifier_is_not_asked_where_the_response_says_it(abstained, rest)
     judge = Telling(abstention=not abstained)
     of(judge, ["groundedness", "abstention"], abstained=abstained)
     assert judge.asked_rubrics == rest
-
-
-def test_nothing_is_asked_about_a_blank_answer():
-    judge = Telling()
-    assert of(judge, rubric_names(), text=" ") == {}
-    assert judge.asked == []
 
 
 def test_a_judge_is_not_asked_what_it_does_not_have():
@@ -145,24 +126,6 @@ def test_phrases_of_the_project_tell_an_abstention_too(judge):
     answer, phrases = "Ask the front desk, dear guest.", ["Ask the  FRONT desk"]
     assert of(judge, ["groundedness"], text=answer)["abstention"].scores == {"abstained": 0.0}
     assert of(judge, ["groundedness"], text=answer, phrases=phrases)["abstention"].scores == {"abstained": 1.0}
-
-
-def test_a_judge_without_the_composite_is_asked_for_its_dimensions_one_by_one():
-    judge = Telling(["relevance", "faithfulness"])
-    assert list(of(judge, [*FIVE, "composite"])) == ["relevance", "faithfulness", "abstention"]
-
-
-def test_the_wordings_of_the_project_reach_the_judge():
-    seen: list[JudgeRequest] = []
-
-    def judgement(request: JudgeRequest) -> Judgement:
-        seen.append(request)
-        return a_judgement(request, 1)
-
-    judge = Telling(relevance=judgement)
-    own = load_rubric("relevance")
-    of_an_answer(judge, ["relevance"], wordings={"relevance": own})
-    assert seen[0].wording is own
 
 
 def test_what_follows_the_classifier_is_asked_at_the_same_time():
@@ -198,18 +161,6 @@ def test_a_classifier_that_fails_ends_the_judging():
     assert judge.asked_rubrics == ["abstention"]
 
 
-def test_the_lexical_judge_goes_through_it():
-    found = of(LexicalJudge(), ["groundedness", "correctness", "composite", "abstention"])
-    assert list(found) == ["groundedness", "correctness", "abstention"]
-    assert found["groundedness"].scores["groundedness"] > 4
-
-
-def test_a_stub_scores_the_composite_too():
-    found = of(StubJudge(0.5), ["composite", "abstention", "conflict_acknowledged"])
-    assert found["composite"].scores == dict.fromkeys(FIVE, 0.5)
-    assert list(found) == ["composite", "abstention"]
-
-
 # ── repeats ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -231,12 +182,6 @@ def test_of_repeated_judgements_the_median_counts_and_the_spread_is_told():
     assert found.extra == {"repeats": {"groundedness": [5, 1, 4]}, "spread": {"groundedness": 4}}
 
 
-def test_between_two_medians_lies_their_mean():
-    assert of_an_answer(Telling(groundedness=by_trial(5, 2)), ["groundedness"], repeats=2)["groundedness"].scores == {
-        "groundedness": 3.5
-    }
-
-
 def test_every_repeat_is_a_trial_of_its_own_so_that_the_cache_keeps_each():
     judge = Telling()
     of_an_answer(judge, ["relevance"], repeats=3, trial=2)
@@ -244,11 +189,6 @@ def test_every_repeat_is_a_trial_of_its_own_so_that_the_cache_keeps_each():
     judge = Telling()
     of_an_answer(judge, ["relevance"], trial=2)
     assert judge.asked == [("relevance", 2)]
-
-
-def test_the_cost_of_repeats_is_added_up():
-    found = of_an_answer(Telling(), ["relevance"], repeats=3)["relevance"]
-    assert (found.tokens_in, found.tokens_out, found.cost_usd, found.latency_ms) == (30, 3, 1.5, 6.0)
 
 
 def test_a_cost_that_is_not_known_of_every_repeat_is_not_known():
@@ -287,13 +227,6 @@ def test_a_heuristic_is_asked_once_since_it_says_the_same_every_time():
     found = of_an_answer(judge, ["relevance"], repeats=5)
     assert judge.asked == [("relevance", 0)]
     assert found["relevance"].extra == {}
-
-
-def test_the_classifier_is_repeated_too():
-    judge = Telling(abstention=by_trial(1, 0, 1))
-    found = of(judge, ["groundedness", "abstention"], repeats=3)
-    assert judge.asked_rubrics == ["abstention"] * 3
-    assert found["abstention"].scores == {"abstained": 1.0}
 
 
 def test_each_score_of_one_rubric_has_its_own_median():

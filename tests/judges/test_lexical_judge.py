@@ -46,10 +46,6 @@ def test_it_is_a_judge_and_says_that_it_is_a_heuristic():
     assert (said.tokens_in, said.tokens_out, said.cost_usd, said.scale) == (0, 0, 0.0, (0.0, 5.0))
 
 
-def test_it_says_the_same_twice():
-    assert judged("groundedness", "VBO has 7 errors.", CONTEXT) == judged("groundedness", "VBO has 7 errors.", CONTEXT)
-
-
 # ── groundedness ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -62,30 +58,6 @@ def test_a_word_that_is_everywhere_in_the_contexts_weighs_less_than_one_said_onc
     context = "VBO has a camera. VBO has a laser. VBO has a wheel. VBO was built by Ines."
     common, rare = "VBO stood unused.", "Ines stood unused."
     assert groundedness(common, context) < groundedness(rare, context)
-
-
-def test_longer_claims_weigh_more_than_short_ones():
-    told = "Ines corrected the join keys of all recorded sessions in the archive"
-    context = f"{told}."
-    assert groundedness(f"{told}. Otto slept.", context) > groundedness(
-        f"{told}. Otto slept late and drank tea.", context
-    )
-
-
-def test_what_one_sentence_holds_counts_more_than_words_from_everywhere():
-    context = "Ines corrected the join keys. Otto built the camera."
-    assert groundedness("Ines built the join camera.", context) < groundedness("Ines corrected the join keys.", context)
-
-
-def test_small_words_count_by_half():
-    context = "Jazz is a music of New Orleans."
-    content = groundedness("Jazz is loud music.", context)
-    small = groundedness("Jazz is its music.", context)
-    assert content < small < 5
-
-
-def test_an_answer_about_something_else_is_not():
-    assert groundedness("Octopuses have blue blood.") == 0.0
 
 
 def test_sentences_are_sorted_into_supported_and_unsupported_claims():
@@ -108,20 +80,6 @@ def test_a_number_that_the_context_does_not_have_weighs_more_than_a_word():
 @pytest.mark.parametrize("written", ["1200", "1,200", "1200.0", "１２００"])
 def test_a_number_is_found_in_another_spelling(written):
     assert groundedness(f"The archive holds {written} sessions.") == 5.0
-
-
-def test_a_number_in_words_bears_out_digits():
-    assert groundedness("Three cameras run.", "Here 3 cameras run.") == 5.0
-    assert groundedness("3 cameras run.", "Here three cameras run.") == 5.0
-
-
-def test_a_negation_elsewhere_in_a_long_sentence_is_none():
-    context = "The camera runs at 30 Hz in the dark room, which is not heated in winter and has no window to the yard."
-    assert groundedness("The camera runs at 30 Hz.", context) == 5.0
-
-
-def test_a_claim_may_rest_on_several_contexts():
-    assert groundedness("VBO was corrected by Ines.", "VBO is a data set.", "It was corrected by Ines.") > 4.5
 
 
 @pytest.mark.parametrize(
@@ -156,11 +114,6 @@ def test_an_answer_from_no_passage_at_all_is_unsupported(rubric, claim):
     assert judged(rubric, claim).scores == {rubric: 0.0}
 
 
-@pytest.mark.parametrize("context", ["", "…"])
-def test_a_context_without_words_supports_nothing(context):
-    assert groundedness("VBO was recorded at 30 Hz.", context) == 0.0
-
-
 def test_it_does_not_see_what_is_said_wrongly_in_the_words_of_the_context():
     context = "Ines built the camera. Otto did not sell the laser in 2021."
     assert groundedness("Otto built the camera. Ines did sell the laser in 2021.", context) > 4
@@ -169,12 +122,6 @@ def test_it_does_not_see_what_is_said_wrongly_in_the_words_of_the_context():
 @pytest.mark.parametrize("answer", [":", "…", "Yes.", "I could not find that in the notes.", ""])
 def test_an_answer_without_a_claim_has_no_score(answer):
     assert judged("groundedness", answer, CONTEXT).scores == {}
-
-
-def test_what_is_said_beside_a_refusal_is_still_checked():
-    said = judged("groundedness", "I don't know the price. VBO was recorded at 30 Hz.", CONTEXT)
-    assert said.supported_claims == ("VBO was recorded at 30 Hz.",)
-    assert said.unsupported_claims == ()
 
 
 def test_an_instruction_in_the_answer_is_an_unsupported_claim():
@@ -205,14 +152,6 @@ def test_of_several_reference_answers_the_best_one_counts():
     assert correctness("Recorded at 30 Hz.", references=["in the cellar", "30 Hz"]) == 5.0
 
 
-def test_key_facts_and_reference_weigh_the_same():
-    assert correctness("30 Hz", references=["30 Hz"], key_facts=["March"]) == 2.5
-
-
-def test_a_wrong_figure_makes_the_answer_wrong():
-    assert correctness("It runs at 60 Hz.", references=["It runs at 30 Hz."]) <= 2.5
-
-
 @pytest.mark.parametrize(("answer", "expected"), [("No.", 5.0), ("Yes.", 0.0), ("Yes, it does.", 0.0)])
 def test_a_reference_of_one_small_word_is_compared_all_the_same(answer, expected):
     assert correctness(answer, references=["No"]) == expected
@@ -238,10 +177,6 @@ def test_relevance_is_the_share_of_question_words_that_the_answer_takes_up():
     assert judged("relevance", "Octopuses have blue blood.", question=question).scores == {"relevance": 0.0}
 
 
-def test_a_question_without_words_gives_no_relevance():
-    assert judged("relevance", "It is 30 Hz.", question="???").scores == {}
-
-
 def test_abstention_is_1_or_0_with_a_confidence():
     declined, answered = judged("abstention", "I don't know."), judged("abstention", "It is 30 Hz.")
     assert (declined.scores, answered.scores) == ({"abstained": 1.0}, {"abstained": 0.0})
@@ -257,22 +192,10 @@ def test_a_rubric_that_words_cannot_answer_is_an_error():
 # ── the same on other scales ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_faithfulness_is_groundedness_on_its_own_scale():
-    answer = "VBO was recorded at 30 Hz. Octopuses have blue blood."
-    said = judged("faithfulness", answer, CONTEXT)
-    assert said.scale == (0.0, 1.0)
-    assert said.scores["faithfulness"] == pytest.approx(groundedness(answer) / 5, abs=1e-4)
-
-
 def test_reference_match_is_correctness_against_the_references():
     said = judged("reference_match", "It runs at 30 Hz.", references=["in the cellar", "at 30 Hz"])
     assert said.scores == {"reference_match": 1.0}
     assert judged("reference_match", "It runs at 30 Hz.", references=[]).scores == {}
-
-
-def test_a_prompt_of_ones_own_that_reads_one_reference_is_answered_as_well():
-    assert judged("reference_match", "It runs at 30 Hz.", reference="at 30 Hz").scores == {"reference_match": 1.0}
-    assert judged("reference_match", "It runs at 30 Hz.", reference="").scores == {}
 
 
 def test_claim_support_is_the_share_of_sentences_that_are_supported():

@@ -38,13 +38,6 @@ def test_a_reply_becomes_a_judgement_with_what_it_took(kind: str):
     assert said.flags == ()
 
 
-def test_the_build_that_the_server_reports_is_kept():
-    with JudgeServer(GOOD) as server:
-        (said,) = judged(a_judge(server))
-    assert said.extra["served_model"] == "judge-1-2026-01-01"
-    assert said.extra["system_fingerprint"] == "fp_1"
-
-
 def test_openai_is_asked_for_the_schema_at_temperature_0_with_a_seed():
     with JudgeServer(GOOD) as server:
         judged(a_judge(server))
@@ -200,39 +193,10 @@ def test_what_is_no_whole_reply_is_named_and_never_scored(reply: Any, named: str
     assert len(server.chats) == times
 
 
-@pytest.mark.parametrize(("reason", "named"), [("refusal", "the model refuses: ''"), ("max_tokens", "it was cut off")])
-def test_endings_of_anthropic_are_named_too(reason: str, named: str):
-    tool = {"type": "tool_use", "id": "1", "name": "groundedness", "input": GOOD}
-    reply = {"content": [] if reason == "refusal" else [tool], "stop_reason": reason}
-    with JudgeServer(status(200, json.dumps(reply).encode())) as server:
-        assert named in str(failure_of(a_judge(server, "anthropic")))
-
-
-def test_an_error_inside_a_choice_is_an_error():
-    choice = {"message": {"content": json.dumps(GOOD)}, "finish_reason": "error", "error": {"message": "upstream died"}}
-    with JudgeServer(status(200, json.dumps({"choices": [choice]}).encode())) as server:
-        failure = failure_of(a_judge(server))
-    assert (failure.kind, len(server.chats)) == ("invalid_response", 1)
-    assert "the reply is an error: upstream died" in str(failure)
-
-
 def test_each_trial_of_a_request_has_a_seed_of_its_own():
     with JudgeServer(GOOD) as server:
         judged(a_judge(server, concurrency=1), *(replace(a_request(), trial=trial) for trial in range(3)))
     assert sorted(request.json["seed"] for request in server.chats) == [1, 2, 3]
-
-
-def test_a_reply_that_quotes_the_marker_is_flagged():
-    class Quoting(JudgeServer):
-        async def _route(self, connection: Any) -> None:
-            prompt = connection.request.json["messages"][1]["content"]
-            marker = prompt[prompt.index("fence-") :][:22]
-            self.replies = (GOOD | {"reasoning": f"the fence is {marker}"},)
-            await super()._route(connection)
-
-    with Quoting() as server:
-        (said,) = judged(a_judge(server))
-    assert said.flags == ("quotes the marker",)
 
 
 # ── one repair ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -258,14 +222,6 @@ def test_two_unreadable_replies_are_an_error_with_the_last_one_kept_and_never_a_
     assert failure.kind == "invalid_reply"
     assert failure.raw == (reply if isinstance(reply, str) else json.dumps(reply))
     assert len(server.chats) == 2
-
-
-def test_a_long_unreadable_reply_is_kept_and_sent_back_in_part():
-    with JudgeServer("x" * 50_000) as server:
-        failure = failure_of(a_judge(server))
-    assert failure.raw is not None
-    assert len(failure.raw) == 4000
-    assert len(server.chats[1].json["messages"][2]["content"]) == 4000
 
 
 def test_a_truncated_reply_is_not_read_and_the_next_one_may_be_longer(kind: str):
@@ -320,13 +276,6 @@ def test_a_server_that_refuses_nearly_everything_is_still_asked_and_it_is_noted(
     assert said[0].extra["left_out"] == ["temperature", "seed", "schema"]
     assert len(judge.notes) == 3
     assert "does not take a temperature" in judge.notes[0]
-
-
-def test_anthropic_models_without_tools_are_asked_in_plain_words():
-    with JudgeServer(json.dumps(GOOD), refuses={name: REFUSALS[name] for name in ("tools", "temperature")}) as server:
-        (said,) = judged(a_judge(server, "anthropic"))
-    assert said.scores == {"groundedness": 4.0}
-    assert set(server.chats[-1].json) == {"model", "system", "messages", "max_tokens"}
 
 
 def test_any_other_refusal_is_an_error_at_once():

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fault_server import closed_port, drips, hangs, resets, status, truncates
+from fault_server import closed_port, hangs, resets, status
 from judge_server import JudgeServer
 from model_judges import GOOD, KNOWN, a_judge, a_request, failure_of, judged
 
@@ -43,40 +43,20 @@ def test_what_may_pass_is_tried_again(kind: str, fault: Any):
     assert len(server.chats) == 2
 
 
-def test_a_request_that_times_out_is_tried_again():
-    with JudgeServer(hangs, GOOD) as server:
-        (said,) = judged(a_judge(server, timeout=2))
-    assert said.scores == {"groundedness": 4.0}
-
-
-def test_nothing_is_sent_earlier_than_the_server_asks():
-    with JudgeServer(status(429, retry_after="1"), GOOD) as server:
-        judged(a_judge(server))
-    first, second = server.chats
-    assert second.at - first.at >= 1.0
-
-
 @pytest.mark.parametrize(
     ("fault", "kind_of_error", "times"),
     [
-        (status(500), "http_5xx", 2),
         (status(429), "rate_limited", 2),
         (hangs, "timeout", 2),
-        (drips, "timeout", 2),
         (resets, "reset", 2),
-        (truncates, "reset", 2),
         (status(401), "http_4xx", 1),
         (status(429, b'{"error": {"type": "insufficient_quota", "message": "pay"}}'), "http_4xx", 1),
         (status(200, b'{"error": {"code": 503, "message": "busy"}}'), "http_5xx", 2),
-        (status(200, b'{"error": {"code": 401, "message": "who?"}}'), "http_4xx", 1),
-        (status(404), "http_4xx", 1),
         (status(302, location="http://elsewhere.example/"), "invalid_response", 1),
         (status(200, b""), "empty", 1),
-        (status(200, b"<html>"), "invalid_json", 1),
         (status(200, b"[" * 100_000), "invalid_json", 1),
         (status(200, b'{"x": NaN}'), "invalid_json", 1),
         (status(200, b"null"), "invalid_response", 1),
-        (status(200, b"[]"), "invalid_response", 1),
         (status(200, b'{"choices": []}'), "invalid_response", 1),
         (status(200, b'{"choices": [{"message": {"content": 4}}]}'), "invalid_response", 1),
         (status(200, b'{"choices": [null], "content": [null]}'), "invalid_response", 1),
@@ -90,22 +70,12 @@ def test_a_fault_that_stays_is_a_typed_error(kind: str, fault: Any, kind_of_erro
     assert len(server.chats) == times
 
 
-def test_a_server_that_is_not_there_is_a_typed_error():
-    failure = failure_of(a_judge(f"http://127.0.0.1:{closed_port()}", retries=0))
-    assert failure.kind == "connect"
-
-
 @pytest.mark.parametrize("usage", [{"prompt_tokens": -1}, {"prompt_tokens": "9"}, {"prompt_tokens": True}, [], 7, None])
 def test_a_usage_that_is_no_number_of_tokens_is_unknown(usage: object):
     body = {"choices": [{"message": {"content": json.dumps(GOOD)}}], "usage": usage}
     with JudgeServer(status(200, json.dumps(body).encode())) as server:
         (said,) = judged(a_judge(server))
     assert (said.tokens_in, said.tokens_out) == (None, None)
-
-
-def test_terminal_escapes_in_what_a_server_says_do_not_reach_the_message():
-    with JudgeServer(status(200, b'{"error": "\\u001b[31mred\\n::error::"}')) as server:
-        assert "\x1b" not in str(failure_of(a_judge(server)))
 
 
 # ── before anything is judged ─────────────────────────────────────────────────────────────────────────────────
@@ -116,11 +86,6 @@ def test_a_judge_that_can_be_asked_has_no_problem_and_nothing_is_paid(kind: str)
         assert asyncio.run(a_judge(server, kind).check()) is None
     assert server.chats == []
     assert [request.path for request in server.requests] == ["/v1/models"]
-
-
-def test_a_server_that_does_not_list_its_models_is_there_all_the_same():
-    with JudgeServer() as server:
-        assert asyncio.run(a_judge(f"{server.url}/elsewhere/v2/").check()) is None
 
 
 def test_a_judge_that_cannot_be_reached_says_why_in_one_line(kind: str):

@@ -145,14 +145,6 @@ def test_an_identity_names_api_model_and_server_or_the_servers_own_name():
     assert named == ["openai:judge@ours"] * 2
 
 
-def test_a_key_among_the_headers_replaces_that_of_the_environment(no_keys: Callable[[str, str], None]):
-    no_keys("OPENAI_API_KEY", "sk-a-real-key")
-    with JudgeServer(GOOD) as server:
-        judged(from_spec(f"openai:judge@{server.url}", headers={"Authorization": "Bearer mine"}))
-    assert server.chats[0].headers["authorization"] == "Bearer mine"
-    assert "sk-a-real-key" not in str(server.chats[0].headers)
-
-
 @pytest.mark.parametrize("path", ["", "/openai/deployments/my%20judge", "/"])
 def test_a_deployment_of_azure_is_asked_at_its_own_address_with_its_own_header(
     no_keys: Callable[[str, str], None], path: str

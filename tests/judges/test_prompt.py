@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -123,24 +122,6 @@ def test_any_text_is_inside_its_fence_what_it_was(text: str):
     assert prompt.encode().decode() == prompt
 
 
-def test_every_line_of_a_fence_is_a_bracket_or_one_entry():
-    body = fences(shown("correctness", references=["a\nb", "c\u2028d"]))["reference answers"]
-    assert body.splitlines() == ["[", '"a\\nb",', '"c\\u2028d"', "]"]
-
-
-def test_no_angle_bracket_and_no_ampersand_of_the_material_is_shown_as_one():
-    body = fences(shown("groundedness", answer="</answer> &lt;"))["answer"]
-    assert body == '"\\u003c/answer\\u003e \\u0026lt;"'
-
-
-def test_text_of_any_script_is_shown_as_it_is():
-    assert fences(shown("groundedness", answer="초당 30프레임 🎥"))["answer"] == '"초당 30프레임 🎥"'
-
-
-def test_lists_that_are_empty_are_shown_as_empty_lists():
-    assert fences(shown("correctness", references=[], key_facts=[]))["key facts"] == "[]"
-
-
 def test_braces_that_are_no_placeholder_of_ours_stay():
     rubric = Rubric("own", "1", "1+x", (0, 5), {}, 'Reply {"score": 4} or {x} {Answer} {} on {answer} in {marker}', {})
     text = render(rubric, JudgeRequest("own", "1+x", {"answer": "{question}"}), MARKER).text
@@ -159,13 +140,6 @@ def test_a_request_without_a_variable_that_the_prompt_reads_is_an_error():
 # ── its size ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 NOTE = "\n(cut here because of its length: there is more, which is not shown)"
-
-
-def test_a_text_of_the_most_length_is_shown_whole():
-    rubric = load_rubric("groundedness")
-    prompt = render(rubric, a_request(rubric, answer="x" * LONGEST_VARIABLE), MARKER)
-    assert prompt.flags == ()
-    assert fences(prompt.text)["answer"] == f'"{"x" * LONGEST_VARIABLE}"'
 
 
 def test_a_longer_text_is_cut_with_a_note_and_a_flag():
@@ -193,12 +167,6 @@ def test_a_list_without_end_is_cut():
 # ── the marker ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_markers_are_drawn_anew_each_time():
-    drawn = {new_marker(MATERIAL) for _ in range(1000)}
-    assert len(drawn) == 1000
-    assert all(re.fullmatch(r"fence-[0-9a-f]{16}", marker) for marker in drawn)
-
-
 def test_a_marker_occurs_in_no_variable(monkeypatch: pytest.MonkeyPatch):
     draws = iter(["0123456789abcdef", "0123456789abcdef", "fedcba9876543210"])
     monkeypatch.setattr("secrets.token_hex", lambda size: next(draws))
@@ -215,13 +183,6 @@ def test_the_repair_names_what_was_wrong_and_every_field_that_is_asked_for():
         'fence, no text around it. Its fields: "reasoning" (text), "supported_claims" (a list), "unsupported_claims" '
         '(a list), "score" (a number from 0 to 5).'
     )
-
-
-def test_the_repair_names_allowed_values():
-    schema = {"properties": {"score": {"type": "number", "enum": [0, 0.5, 1]}}}
-    own = replace(load_rubric("relevance"), schema=schema)
-    assert '"score" (one of 0, 0.5, 1)' in repair_prompt(own, "it is empty")
-    assert '"abstained" (true or false)' in repair_prompt(load_rubric("abstention"), "it is empty")
 
 
 def test_the_repair_quotes_a_bounded_single_line():

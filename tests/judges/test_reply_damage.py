@@ -119,7 +119,3 @@ def test_any_text_is_read_or_unreadable_and_the_reason_can_be_shown(pieces: list
             shown = " ".join(reply.flags)
             json.dumps([reply.scores, reply.reasoning, dict(reply.extra)], ensure_ascii=False, allow_nan=False).encode()
         assert printable(shown) == shown
-
-
-def test_every_reply_that_is_damaged_is_read_while_it_is_whole():
-    assert all(score_of(text) == score for text, score in replies())

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
+from pytest_rageval.judges.rubrics import load_rubric, rubric_of
 from pytest_rageval.judges.rubrics.own_rubrics import check_rubrics
 from pytest_rageval.judges.rubrics.rubric_file import read_rubric
 from pytest_rageval.judges.rubrics.rubric_lookup import _FOLDER
@@ -47,10 +47,6 @@ def problems(folder: Path) -> list[str]:
 
 
 # ── shipped ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_shipped_rubrics_are_found():
-    assert rubric_names() == SHIPPED
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -114,15 +110,6 @@ def test_task_scale_and_form_come_before_the_material_and_are_the_same_in_every_
     assert rubric.prompt.rstrip().endswith(">")
 
 
-def test_the_classifier_of_abstention_reasons_before_it_decides():
-    schema = load_rubric("abstention").schema
-    assert list(schema["properties"]) == schema["required"] == ["reasoning", "abstained", "confidence"]
-
-
-def test_citations_beside_the_text_are_shown_to_the_judge_of_groundedness():
-    assert "citations" in load_rubric("groundedness").variables
-
-
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_reply_holds_every_score_within_the_scale(name):
     rubric = load_rubric(name)
@@ -145,15 +132,6 @@ def test_a_rubric_that_is_copied_into_a_project_is_sound(name, tmp_path):
     assert check_rubrics(a_folder(tmp_path, **{name: shipped_text(name)})) == {name: load_rubric(name)}
 
 
-def test_the_two_main_rubrics_go_from_0_to_5():
-    assert load_rubric("groundedness").scale == load_rubric("correctness").scale == (0.0, 5.0)
-
-
-def test_the_composite_scores_five_dimensions_in_one_reply():
-    assert set(load_rubric("composite").scores) == set(FIVE)
-    assert all(set(load_rubric(name).scores) == {name} for name in FIVE)
-
-
 def test_an_unknown_rubric_names_the_nearest_one():
     with pytest.raises(SettingsError, match=r"unknown rubric 'groundednes'; did you mean 'groundedness'\?"):
         load_rubric("groundednes")
@@ -170,17 +148,6 @@ def test_a_file_of_the_project_replaces_the_rubric_of_its_name(tmp_path):
     assert "a kind examiner" in own.prompt
     assert rubric_of(JudgeRequest("groundedness", own.prompt_version, {}, wording=own)) is own
     assert rubric_of(JudgeRequest("groundedness", "1+abc", {})) == load_rubric("groundedness")
-
-
-def test_an_edited_prompt_has_another_version_although_its_author_kept_the_number(tmp_path):
-    own = check_rubrics(a_folder(tmp_path, groundedness=shipped_text() + "\n"))["groundedness"]
-    assert own.version == load_rubric("groundedness").version
-    assert own.prompt_version != load_rubric("groundedness").prompt_version
-
-
-def test_a_rubric_of_the_project_may_have_another_scale(tmp_path):
-    text = shipped_text().replace("scale = [0, 5]", "scale = [1, 5]").replace("minimum = 0", "minimum = 1")
-    assert check_rubrics(a_folder(tmp_path, groundedness=text))["groundedness"].scale == (1.0, 5.0)
 
 
 def test_a_plan_holds_the_wording_of_each_rubric_that_is_asked(tmp_path):
@@ -218,7 +185,6 @@ NUMBER = 'type = "number"'
         ('version = "2"', "version = 1", "version", 'version is 1 (a number), expected a short text, as in "1"'),
         ('version = "2"\n', "", "#", "has no version"),
         ("[0, 5]", "5", "scale", "scale is 5 (a number), expected lowest and highest score, as in [0, 5]"),
-        ("[0, 5]", "[5, 0]", "scale", "scale is [5, 0], expected lowest and highest score, as in [0, 5]"),
         ("[0, 5]", "[0, nan]", "scale", "scale[1] is nan (a number), expected a finite number"),
         ("scale", "scal", "scal", "scal is not a known key; did you mean 'scale'?"),
         ("{answer}", "{answr}", "{answr}", "prompt has an unknown placeholder {answr}; did you mean 'answer'?"),
@@ -226,23 +192,16 @@ NUMBER = 'type = "number"'
         ('= "score"', "= 3", "groundedness =", "scores.groundedness is 3 (a number), expected a string"),
         ('= "score"', '= "skore"', "groundedness =", "scores.groundedness is 'skore', no field of the schema"),
         ('", "score"]', '"]', "required", "schema.required lacks 'score', which holds the score of groundedness"),
-        ("required =", "required = 1 #", "required", "schema.required is 1 (a number), expected a list of"),
         ('"object"', '"array"', "type", "schema.type is 'array' (a string), expected \"object\""),
         (NUMBER, 'type = "string" #', 'type = "string" #', f"{SCORE}.type is 'string', expected boolean, integer"),
         (NUMBER, 'type = "int"', 'type = "int"', f"{SCORE}.type is 'int' (a string), expected one of string, boolean"),
         ("maximum = 5", "maximum = 10", "maximum", f"{SCORE}.maximum is 10, beyond the scale [0, 5]"),
-        ("maximum = 5", "maximum = true", "maximum", f"{SCORE}.maximum is true, expected a number"),
-        ("maximum = 5", "enum = 5", "enum", f"{SCORE}.enum is 5 (a number), expected a list of values"),
         ("{ type", "1 #", "items", f"{CLAIMS}.items is 1 (a number), expected a table, as in {{ type ="),
         ("maximum", "max = 2024-01-01 #", "[schema]", "schema cannot be written as JSON: Object of type date"),
-        ("[0, 5]", "[0]", "scale", "scale is [0], expected lowest and highest score, as in [0, 5]"),
         ("[0, 5]", '[0, "5"]', "scale", "scale[1] is '5' (a string), expected a number"),
-        ("maximum = 5", "enum = []", "enum", f"{SCORE}.enum is empty, expected a list of values"),
         ('", "score"]', '", "skore"]', "required", "schema.required names 'skore', no field of the reply"),
         ("maximum = 5", "enum = [1, 7]", "enum", f"{SCORE}.enum holds 7, beyond the scale [0, 5]; change one of them"),
-        ("maximum = 5", 'enum = ["a"]', "enum", f"{SCORE}.enum holds 'a', expected numbers of the scale [0, 5]"),
         ("[0, 5]", "[0, 5]\nstep = 0", "step", "step is 0, expected a number above 0, as in 1 for whole points"),
-        ("[schema", "[shema", "[shema]", "shema is not a known key; did you mean 'schema'?"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_rubric_is_said_with_its_line(old, new, at, problem, tmp_path):

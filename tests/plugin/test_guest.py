@@ -7,7 +7,7 @@ import sys
 import pytest
 from project import Project, lines_with
 
-HEAVY = ("pydantic", "httpx", "rich", "click", "stamina", "sqlite3", "asyncio", "anyio", "pytest_rageval.model")
+HEAVY = ("pydantic", "httpx", "rich", "click", "sqlite3", "asyncio", "anyio", "pytest_rageval.model")
 
 
 @pytest.fixture

@@ -31,20 +31,45 @@ from pytest_rageval.model import Json, Judgement
 from pytest_rageval.text import excerpt, printable
 
 
-class Entry(NamedTuple):
-    """One judgement of a cache. `created` is UTC, as 2026-11-21T10:48:19Z; `parts` is None where they are not known."""
+def _time(value: str) -> str:
+    message = f"is {found(value)}, expected a time such as 2026-11-21T10:48:19Z"
+    if not _TIME.fullmatch(value):
+        raise ValueError(message)
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(message) from None
+    return value
 
-    key: str
-    created: str
-    parts: KeyParts | None
+
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+LONGEST_KEY = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One judgement of a cache. `created` is UTC; `parts` is None where they are not known."""
+
+    key: Annotated[
+        str,
+        Field(min_length=1, max_length=LONGEST_KEY),
+        Expects(f"a string of 1 to {LONGEST_KEY} characters"),
+    ]
+    created: Annotated[str, AfterValidator(_time), Expects("a time such as 2026-11-21T10:48:19Z")]
     judgement: Judgement
+    parts: KeyParts | None = None
+
+    @property
+    def row(self) -> tuple[str | None, ...]:
+        """The columns of its row; a ValueError where they cannot be kept."""
+        return row_of(self.key, self.created, self.parts, self.judgement)
 
 
-class Unreadable(NamedTuple):
-    """An entry that is no judgement of ours, and why."""
+_ENTRIES: RecordReader[Entry] = RecordReader(Entry)
 
-    key: str
-    reason: str
+
+class BadEntry(ValueError):
+    """Why a line or a row is no judgement of a cache: value and remedy, without the place."""
 
 
 class Held(NamedTuple):
@@ -85,18 +110,16 @@ def held(connection: sqlite3.Connection) -> list[Held]:
     return [Held(*row) for row in connection.execute(_HELD, _EVERYTHING)]
 
 
-def entries(connection: sqlite3.Connection) -> Iterator[Entry | Unreadable]:
-    """All that is there at this moment, in the order of the keys."""
+def entries(connection: sqlite3.Connection) -> Iterator[tuple[str, Entry | BadEntry]]:
+    """Key and entry of all that is there at this moment, or what is wrong with it, in the order of the keys."""
     for key, created, parts, text in connection.execute(_ALL):
         try:
-            judgement = judgement_from_json(text)
-            if (problem := unfit(judgement)) is not None:
-                raise ValueError(problem)
-            yield _fitting(Entry(key, created, None if parts is None else PARTS.read(json.loads(parts)), judgement))
-        except (ValueError, RecursionError) as error:
-            yield Unreadable(key, excerpt(str(error)))
+            read = None if parts is None else PARTS.read(json.loads(parts))
+            yield key, _checked(Entry(key, created, judgement_from_json(text), read))
         except Unsound as unsound:
-            yield Unreadable(key, excerpt(f"parts: {_first_of(unsound)}"))
+            yield key, BadEntry(excerpt(f"parts: {_first_of(unsound)}"))
+        except (ValueError, RecursionError) as error:
+            yield key, BadEntry(excerpt(str(error)))
 
 
 def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace: bool) -> Added:
@@ -108,7 +131,7 @@ def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace
             if is_there and not replace:
                 kept += 1
                 continue
-            connection.execute(PUT, row_of(*entry))
+            connection.execute(PUT, entry.row)
             replaced += is_there
             added += not is_there
     return Added(added, replaced, kept)
@@ -160,14 +183,9 @@ _ALL = "SELECT key, created, CAST(parts AS BLOB), CAST(judgement AS BLOB) FROM j
 LONGEST_LINE = 8 * LARGEST
 """Bytes: a character of an entry takes up to six where it is escaped, and blanks stand between members."""
 
-LONGEST_KEY = 128
 DEEPEST = 150
 """Levels of what a judgement holds beside its fields: the reader of the cache goes no deeper than 200."""
 KEYS = ("key", "created", "parts", "judgement")
-
-
-class BadLine(ValueError):
-    """Why a line is no judgement of a cache: value and remedy, without the place."""
 
 
 def entry_line(entry: Entry) -> str:
@@ -178,20 +196,20 @@ def entry_line(entry: Entry) -> str:
     return f"{{{', '.join(members)}}}"
 
 
-def read_cache_lines(file: BinaryIO) -> Iterator[tuple[int, Entry | BadLine]]:
+def read_cache_lines(file: BinaryIO) -> Iterator[tuple[int, Entry | BadEntry]]:
     """Line number and entry of each line that is not blank, or what is wrong with it; a key may stand once."""
     lines: dict[str, int] = {}
     for number, line in _bounded_lines(file):
         try:
             if line is None:
-                raise BadLine(f"longer than {LONGEST_LINE:,} bytes")
+                raise BadEntry(f"longer than {LONGEST_LINE:,} bytes")
             if not line.strip():
                 continue
             entry = _entry(line)
             if (first := lines.setdefault(entry.key, number)) != number:
-                raise BadLine(f"key {entry.key[:12]}… stands in line {first} already; keep one of them")
+                raise BadEntry(f"key {entry.key[:12]}… stands in line {first} already; keep one of them")
             yield number, entry
-        except BadLine as problem:
+        except BadEntry as problem:
             yield number, problem
 
 
@@ -209,32 +227,34 @@ def _bounded_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 
 
 def _entry(line: bytes) -> Entry:
-    record = _record(line)
-    judgement = record.judgement
-    if (problem := unfit(judgement)) is not None:
-        raise BadLine(f"judgement: {problem}")
-    if problem := limits_broken(judgement.extra, DEEPEST):
-        raise BadLine(f"judgement.extra {problem}")
-    entry = _fitting(Entry(record.key, record.created, record.parts, judgement))
-    try:
-        row_of(*entry)
-    except ValueError as error:
-        raise BadLine(f"cannot be kept: {error}") from None
-    return entry
-
-
-def _record(line: bytes) -> _Record:
     try:
         value = parse(line.rstrip(b"\r\n"))
         if isinstance(value, dict) and "parts" not in value:
-            raise BadLine("has no parts; write null where the key was not made of any")
+            raise BadEntry("has no parts; write null where the key was not made of any")
         if isinstance(value, dict) and isinstance(value.get("judgement"), dict) and "cached" in value["judgement"]:
-            raise BadLine("judgement.cached is not a known key; whether it was cached is a fact of one run")
-        return _RECORDS.read(value)
+            raise BadEntry("judgement.cached is not a known key; whether it was cached is a fact of one run")
+        entry = _checked(_ENTRIES.read(value), "judgement: ")
     except StrictJsonError as error:
-        raise BadLine(str(error)) from None
+        raise BadEntry(str(error)) from None
     except Unsound as unsound:
-        raise BadLine(_first_of(unsound)) from None
+        raise BadEntry(_first_of(unsound)) from None
+    if problem := limits_broken(entry.judgement.extra, DEEPEST):
+        raise BadEntry(f"judgement.extra {problem}")
+    try:
+        _ = entry.row
+    except ValueError as error:
+        raise BadEntry(f"cannot be kept: {error}") from None
+    return entry
+
+
+def _checked(entry: Entry, label: str = "") -> Entry:
+    """The entry, if its judgement can pass for one and its key is that of its parts."""
+    if (problem := unfit(entry.judgement)) is not None:
+        raise BadEntry(f"{label}{problem}")
+    if entry.parts is not None and entry.parts.key != entry.key:
+        own = entry.parts.key
+        raise BadEntry(f"key {entry.key[:12]}… is not that of its parts, {own[:12]}…; one of them was changed")
+    return entry
 
 
 def _first_of(unsound: Unsound) -> str:
@@ -242,46 +262,10 @@ def _first_of(unsound: Unsound) -> str:
     return f"{first} ({and_more(len(others))})" if others else str(first)
 
 
-def _time(value: str) -> str:
-    message = f"is {found(value)}, expected a time such as 2026-11-21T10:48:19Z"
-    if not _TIME.fullmatch(value):
-        raise ValueError(message)
-    try:
-        datetime.fromisoformat(value)
-    except ValueError:
-        raise ValueError(message) from None
-    return value
-
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """What a line holds."""
-
-    key: Annotated[
-        str,
-        Field(min_length=1, max_length=LONGEST_KEY),
-        Expects(f"a string of 1 to {LONGEST_KEY} characters"),
-    ]
-    created: Annotated[str, AfterValidator(_time), Expects("a time such as 2026-11-21T10:48:19Z")]
-    judgement: Judgement
-    parts: KeyParts | None = None
-
-
-_RECORDS: RecordReader[_Record] = RecordReader(_Record)
-
-
-def _fitting(entry: Entry) -> Entry:
-    if entry.parts is not None and entry.parts.key != entry.key:
-        own = entry.parts.key
-        raise BadLine(f"key {entry.key[:12]}… is not that of its parts, {own[:12]}…; one of them was changed")
-    return entry
-
-
 def _canonical(value: Json) -> str:
     written = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
     return _STEERING.sub(lambda mark: f"\\u{ord(mark[0]):04x}", written)
 
 
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _STEERING = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Those of `printable` that JSON leaves as they are; in JSON they can stand in strings only."""

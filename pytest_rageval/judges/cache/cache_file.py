@@ -16,13 +16,13 @@ from pytest_rageval.io.atomic import take_lock
 APPLICATION_ID = 0x52414745
 """Marks a file as ours in its header ("RAGE")."""
 
-LAYOUT = 2
-"""Raised when a row's meaning changes; a file of another layout is not ours. 2: keys are hashes of stored parts."""
+LAYOUT = 3
+"""Raised when a row's meaning changes; a file of another layout is not ours."""
 
 OPENING_S = 10.0
 BUSY_S = 5.0
 
-_COLUMNS = "key, created, rubric, model, question, parts, judgement"
+COLUMNS = "key, created, rubric, model, question, answer, contexts, parts, judgement"
 
 
 class Foreign(sqlite3.DatabaseError):
@@ -105,14 +105,13 @@ def _prepare(connection: sqlite3.Connection) -> None:
     elif layout != LAYOUT:
         raise Foreign(f"its layout is {layout}, not {LAYOUT}")
     try:
-        connection.execute(f"SELECT {_COLUMNS} FROM judgements LIMIT 0")  # noqa: S608  our own names
+        connection.execute(f"SELECT {COLUMNS} FROM judgements LIMIT 0")  # noqa: S608  our own names
     except sqlite3.OperationalError as error:
         if name_of(error) != "SQLITE_ERROR":
             raise
         raise Foreign(str(error)) from error
     # A power cut may cost the last judgements, a crash none.
     connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA temp_store = MEMORY")  # a full disk must not keep the nearest entry from being found
 
 
 @contextmanager
@@ -125,7 +124,7 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-# Where the parts are not known (put by somebody else's code), `question` and `parts` are NULL.
+# Where the parts are not known (put by somebody else's code), they and the hashes of them are NULL.
 _SCHEMA = f"""
     BEGIN IMMEDIATE;
     CREATE TABLE IF NOT EXISTS judgements (
@@ -134,10 +133,14 @@ _SCHEMA = f"""
         rubric TEXT NOT NULL,
         model TEXT NOT NULL,
         question TEXT,
+        answer TEXT,
+        contexts TEXT,
         parts TEXT,
         judgement TEXT NOT NULL
     );
     CREATE INDEX IF NOT EXISTS by_question ON judgements (rubric, question);
+    CREATE INDEX IF NOT EXISTS by_answer ON judgements (rubric, answer);
+    CREATE INDEX IF NOT EXISTS by_contexts ON judgements (rubric, contexts);
     PRAGMA application_id = {APPLICATION_ID};
     PRAGMA user_version = {LAYOUT};
     COMMIT;

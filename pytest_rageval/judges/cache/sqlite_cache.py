@@ -12,21 +12,27 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pydantic_core import to_json
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.io.messages import Unsound, spelled
-from pytest_rageval.io.strict_json import StrictJsonError, parse
-from pytest_rageval.judges.cache.cache_file import BUSY_S, connect, is_broken, is_passing, open_alone, transaction
+from pytest_rageval.io.messages import Unsound
+from pytest_rageval.io.records import RecordReader
+from pytest_rageval.io.strict_json import parse
+from pytest_rageval.judges.cache.cache_file import (
+    BUSY_S,
+    COLUMNS,
+    connect,
+    is_broken,
+    is_passing,
+    open_alone,
+    transaction,
+)
 from pytest_rageval.judges.cache.cache_key import PARTS, KeyParts, distance
 from pytest_rageval.model import Judgement
 from pytest_rageval.text import excerpt
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter, ValidationError
-
 
 LARGEST = 1 << 20
 """Characters of a judgement and its parts as JSON; what is larger is not kept."""
@@ -36,30 +42,14 @@ LOOKED_AT = 50
 """Entries with an equal part that are compared, at most, to find the nearest."""
 
 _GET = "SELECT CAST(judgement AS BLOB) FROM judgements WHERE key = ?"
-PUT = (
-    "INSERT OR REPLACE INTO judgements (key, created, rubric, model, question, parts, judgement) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-_PARTS_TABLE = (
-    "CREATE TEMP TABLE IF NOT EXISTS hashes (id INTEGER PRIMARY KEY, rubric, answer, contexts, question)",
-    *(
-        f"CREATE INDEX IF NOT EXISTS temp.by_{part} ON hashes (rubric, {part})"
-        for part in ("answer", "contexts", "question")
-    ),
-    # A row that is written or replaced gets a higher number than all before it: what is new is added.
-    "INSERT INTO hashes SELECT rowid, rubric, json_extract(parts, '$.answer'), json_extract(parts, '$.contexts'), "
-    "question FROM judgements WHERE rowid > (SELECT coalesce(max(id), 0) FROM hashes) "
-    "AND json_valid(CAST(parts AS TEXT))",
-)
-"""An index over what keys were made of, of this connection alone: made at the first miss that wants its neighbour."""
+PUT = f"INSERT OR REPLACE INTO judgements ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  our own words
+_KEPT = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND "
 _EQUAL = {
-    part: "SELECT key, CAST(parts AS BLOB) FROM hashes JOIN judgements ON judgements.rowid = hashes.id "  # noqa: S608  our own words
-    f"WHERE hashes.rubric = ? AND hashes.{part} = ? ORDER BY hashes.contexts IS ? DESC, hashes.question IS ? DESC, key "
-    "LIMIT ?"
+    part: f"{_KEPT}{part} = ? ORDER BY contexts IS ? DESC, question IS ? DESC, key LIMIT ?"
     for part in ("answer", "contexts", "question")
 }
+_SAME_RUBRIC = f"{_KEPT}parts IS NOT NULL LIMIT ?"
 _Row = tuple[Any, ...]
-_SAME_RUBRIC = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND question IS NOT NULL LIMIT ?"
 
 
 class SqliteCache:
@@ -113,8 +103,6 @@ class SqliteCache:
 
         Of several, those that differ in the fewest places; where nothing is the same, any of the rubric.
         """
-        for statement in _PARTS_TABLE:
-            self._read(statement)
         for part, statement in _EQUAL.items():
             if (value := getattr(parts, part)) is not None:
                 rows = self._read(statement, parts.rubric, value, parts.contexts, parts.question, LOOKED_AT)
@@ -217,7 +205,8 @@ def row_of(key: str, created: str, parts: KeyParts | None, judgement: Judgement)
     if len(written) + len(described or "") > LARGEST:
         raise ValueError(f"it is longer than {LARGEST:,} characters")
     of = judgement if parts is None else parts
-    return key, created, of.rubric, of.model, parts.question if parts else None, described, written
+    hashes = (parts.question, parts.answer, parts.contexts) if parts else (None, None, None)
+    return key, created, of.rubric, of.model, *hashes, described, written
 
 
 def _written(connection: sqlite3.Connection, rows: Sequence[_Row]) -> list[_Row]:
@@ -242,36 +231,18 @@ def _nearest_of(rows: Iterable[_Row], parts: KeyParts) -> KeyParts | None:
 
 def judgement_to_json(judgement: Judgement) -> str:
     """A ValueError where it holds what no JSON text can, such as half of a surrogate pair."""
-    return _adapter().dump_json(judgement, exclude={"cached"}, warnings="error").decode()
+    return to_json(judgement, exclude={"cached"}).decode()
+
+
+_JUDGEMENTS: RecordReader[Judgement] = RecordReader(Judgement, takes_whole_floats=True)
 
 
 def judgement_from_json(text: bytes | str) -> Judgement:
     """A ValueError says in one line where it is no judgement."""
-    from pydantic import ValidationError
-
     try:
-        return _adapter().validate_json(text)
-    except ValidationError as error:
-        raise ValueError(_problem(error, text)) from None
-
-
-def _problem(error: ValidationError, text: bytes | str) -> str:
-    from pytest_rageval.io.records import flaws_of
-
-    try:
-        flaw = flaws_of(error, parse(text), Judgement)[0]
-    except StrictJsonError:
-        return "is no JSON"
-    problem = "is missing" if flaw.is_missing else "is not a known key" if flaw.is_unknown else flaw.message
-    return excerpt(f"{spelled(flaw.path)} {problem}".lstrip())
-
-
-@cache
-def _adapter() -> TypeAdapter[Judgement]:
-    # Built at the first judgement, not at import: it takes milliseconds that a run without any should not pay.
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Judgement)
+        return _JUDGEMENTS.read(parse(text))
+    except Unsound as unsound:
+        raise ValueError(excerpt(str(unsound.findings.kept[0]))) from None
 
 
 def project_cache(settings: Settings, file: Path) -> SqliteCache | None:
