@@ -20,14 +20,11 @@ from web_app import WebApp, errors_beside, imported, indexed, problems_on, send,
 from pytest_rageval.cases.loading import MAX_LINE_BYTES
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
-from pytest_rageval.web.case_list import CaseList, CaseQuery
-from pytest_rageval.web.index.case_tables import open_cases
-from pytest_rageval.web.index.run_index import RunIndex, drop_cases
 from pytest_rageval.web.jobs.job_files import log_tail
 from pytest_rageval.web.labelling.working_copy import WorkingCopies
 from pytest_rageval.web.rendering import asset_addresses
 from pytest_rageval.web.security.session import FAILURES, LoginFailures, network_of
-from pytest_rageval.web.site import Site, WebLimits, WebSettings
+from pytest_rageval.web.site import WebLimits, WebSettings
 from pytest_rageval.web.uploads import dataset_upload
 from pytest_rageval.web.uploads.table_dialect import TableDialect, guessed_dialect, write_as_usual
 from pytest_rageval.web.uploads.upload_folder import KEPT_AT_LEAST_S, read_answers_upload
@@ -167,19 +164,6 @@ def test_a_run_whose_folder_has_an_odd_name_has_its_page(tmp_path: Path, name: s
         assert app.get(f"{address}/export.json").status_code == 200
         case = app.page(address).partition("data-row><td>")[2].partition('href="')[2].partition('"')[0]
         assert "At 100 degrees." in app.page(case.replace("&amp;", "&"))
-
-
-def test_tables_that_are_replaced_between_two_looks_are_looked_at_again(tmp_path: Path):
-    run = a_run(tmp_path / "reports", "going", a_result("a"), is_finished=False)
-    with served(tmp_path) as app:
-        indexed(app)
-        site: Site = Site(app.settings, None)  # type: ignore[arg-type]  # no page is asked
-        index = RunIndex(app.settings.data / "rageval.sqlite", site.runs, app.settings.data / "jobs")
-        stored = site.stored_run(run.name)
-        cases = CaseList(index, stored, site.project())
-        number = open_cases(index, stored, site.project().baseline_file).number
-        index.read(lambda connection: drop_cases(connection, number))
-        assert len(cases.page(CaseQuery()).rows) == 1
 
 
 # ── links ─────────────────────────────────────────────────────────────────────────────────────────────────────
