@@ -1,4 +1,4 @@
-"""What does the index of the web app cost? 2,000 run folders, and a run of 100,000 cases; made-up ones.
+"""What do the lists of the web app cost? 2,000 run folders, and a run of 100,000 cases; made-up ones.
 
     python benchmarks/web_index.py
 
@@ -20,24 +20,24 @@ from harness import Figure, Row, Scale, empty_folder, measure_inside
 
 T = TypeVar("T")
 FOLDERS, CASES = 2_000, 100_000
-GOALS = {"first scan": 20, "scan again": 0.2, "dashboard": 0.2, "first open": 5, "open again": 0.3, "slowest page": 0.3}
+GOALS = {"first list": 5, "later list": 0.1, "first open": 3, "slowest page": 0.3}
 """Seconds."""
 QUERIES = (("", ""), ("outcome:failed", ""), ("token_f1<0.5", "-mrr"), ('"winter goods"', ""), ("zzzz", ""),
            ("-outcome:failed mrr>0.2 category:factual", "latency"), ("tag:L5_wrong_answer", "id"))  # fmt: skip
 
 
 def rows(scale: Scale) -> Iterator[Row]:
-    """Scans and pages, as the index alone takes them: without HTTP, templates and a browser."""
+    """Lists and pages, without HTTP, templates and a browser."""
     tenth = 10 if scale.is_quick else 1
     values = measure_inside("web_index", folders=FOLDERS // tenth, cases=CASES // tenth)
     for name, value in values.items():
         figure = Figure(value, value)
-        yield Row(f"web index: {name}", "s", figure, goal=GOALS.get(name))
+        yield Row(f"web lists: {name}", "s", figure, goal=GOALS.get(name))
 
 
 def inside(folders: int, cases: int) -> dict[str, float]:
     with empty_folder() as folder:
-        figures = scanned(folder, folders)
+        figures = listed(folder, folders)
     with empty_folder() as folder:
         return figures | opened(folder, cases)
 
@@ -77,23 +77,21 @@ def a_metric(number: int) -> dict[str, Any]:
             "ci": [0.1, 0.9], "n_scored": 94, "n_expected": 135, "n_error": 0, "n_not_applicable": 41}  # fmt: skip
 
 
-def scanned(folder: Path, count: int) -> dict[str, float]:
-    import sqlite3
+def listed(folder: Path, count: int) -> dict[str, float]:
+    from pytest_rageval.web.run_folders import RunFolders
+    from pytest_rageval.web.run_lines import RunFilter, latest_of_series, lines_of_runs, run_cards, run_choices
 
-    from pytest_rageval.web.index.run_index import RunIndex
-    from pytest_rageval.web.index.run_queries import RunFilter, latest_of_series, lines_of_runs, run_cards, run_list
+    folders = RunFolders(store_folders(folder, count), folder / "data" / "jobs")
 
-    index = RunIndex(folder / "data" / "rageval.sqlite", store_folders(folder, count), folder / "data" / "jobs")
-    first, progress = timed(lambda: index.refresh(600))
-    assert progress.is_done
+    def dashboard() -> int:
+        progress = folders.refresh(600)
+        assert progress.is_done
+        rows = folders.rows()
+        run_choices(rows)
+        run_cards(rows, latest_of_series(rows, 6))
+        return len(lines_of_runs(rows, RunFilter().of(rows)[:50]))
 
-    def dashboard(connection: sqlite3.Connection) -> int:
-        run_cards(connection, latest_of_series(connection, 6))
-        return len(lines_of_runs(connection, run_list(connection, RunFilter(), size=50).runs))
-
-    again, _ = timed(lambda: index.refresh(600))
-    shown, _ = timed(lambda: (index.refresh(600), index.read(dashboard)))
-    return {"first scan": first, "scan again": again, "dashboard": shown}
+    return {"first list": timed(dashboard)[0], "later list": timed(dashboard)[0]}
 
 
 # ── many cases ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -103,27 +101,26 @@ def opened(folder: Path, cases: int) -> dict[str, float]:
     from report_page import store_runs
 
     from pytest_rageval.runs.reader import StoredRun
-    from pytest_rageval.web.case_list import case_rows_page
-    from pytest_rageval.web.index.case_tables import open_cases
-    from pytest_rageval.web.index.run_index import RunIndex
+    from pytest_rageval.web.case_list import CaseQuery
+    from pytest_rageval.web.opened_runs import OpenedRuns
+    from pytest_rageval.web.run_folders import RunFolders
+    from pytest_rageval.web.site import Site, WebLimits, WebSettings
 
-    store_runs(folder, cases)
-    compare_with_before(folder / "runs" / "now")
-    index = RunIndex(folder / "data" / "rageval.sqlite", folder / "runs", folder / "data" / "jobs")
-    index.refresh(60)
-    read, _ = timed(lambda: sum(1 for _ in StoredRun(folder / "runs" / "now").records()))
-    first, table = timed(lambda: open_cases(index, StoredRun(folder / "runs" / "now"), folder / "baseline.json"))
-    again, _ = timed(lambda: open_cases(index, StoredRun(folder / "runs" / "now"), folder / "baseline.json"))
+    store_runs(folder / "reports", cases)
+    compare_with_before(folder / "reports" / "runs" / "now")
+    limits = WebLimits(patience_seconds=600)
+    site = Site(WebSettings(root=folder, reports=folder / "reports", data=folder / "data", limits=limits), None)  # type: ignore[arg-type]
+    runs = OpenedRuns(site, RunFolders(site.runs, folder / "data" / "jobs"))
+    read, _ = timed(lambda: sum(1 for _ in StoredRun(site.runs / "now").records()))
+    first, opened = timed(lambda: runs.open("now"))
     pages = []
     for query, sort in QUERIES:
         for number in (1, 500):
-            seconds, _ = timed(
-                lambda q=query, s=sort, n=number: index.read(  # type: ignore[misc]
-                    lambda connection: case_rows_page(connection, table, q, s, page=n)
-                )
-            )
+            seconds, found = timed(lambda q=query, s=sort, n=number: opened.cases.page(CaseQuery(q, s, n)))  # type: ignore[misc]
+            assert not found.problem
             pages.append(seconds)
-    return {"records read once": read, "first open": first, "open again": again, "slowest page": max(pages)}
+    return {"records read once": read, "first open": first, "first page": pages[0], "first filter": pages[2],
+            "slowest page": max(pages[3:])}  # fmt: skip
 
 
 def compare_with_before(run: Path) -> None:
@@ -133,7 +130,7 @@ def compare_with_before(run: Path) -> None:
     lines = (json.loads(line) for line in (run / "results.jsonl").open(encoding="utf-8"))
     failed = [record["case_key"] for record in lines if record["outcome"] == "failed"]
     names = dict.fromkeys(("flipped_to_pass", "only_before", "only_after", "unmeasured", "problems"), ())
-    comparison = {"baseline_run_id": "before", "flipped_to_fail": failed, "metrics": {}, **names}
+    comparison = {"baseline_run_id": "before", "flipped_to_fail": failed, "metrics": {}, "compared": True, **names}
     path.write_text(json.dumps(metrics | {"comparison": comparison}), encoding="utf-8")
 
 

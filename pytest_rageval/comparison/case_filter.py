@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.filter_language import (
@@ -35,40 +35,81 @@ _WHOLE = (0, 1)
 
 
 class FilteredCase(NamedTuple):
-    """What a filter asks of one case: its row, what became of it, the layers of its failed gates, its texts."""
+    """What a filter asks of one case: its row, what became of it, the layers of its failed gates, its texts.
+
+    falls, drop, level  the metrics in which it fell, the largest fall and the mean score, where they are known
+    """
 
     row: Row
     change: str
     layers: tuple[str, ...]
     text: str
+    falls: Collection[str] = ()
+    drop: float | None = None
+    level: float | None = None
 
     def values(self, word: str) -> tuple[str, ...]:
         """What the case has for one of the words that are compared as a whole."""
-        if word == "outcome":
-            return (self.row.outcome,)
-        if word == "changed":
-            return (self.change,)
-        if word == "file":
-            return (printable(case_file(self.row.key)),)
-        if word == "layer":
-            return self.layers
-        return tuple(map(printable, tags_of(self.row) if word == "tag" else (group_of(self.row, word),)))
+        return tuple(map(printable, self.raw_values(word)))
+
+    def raw_values(self, word: str) -> tuple[str, ...]:
+        """Return the same with the control characters that they hold."""
+        match word:
+            case "outcome":
+                return (self.row.outcome,)
+            case "changed":
+                return (self.change,)
+            case "file":
+                return (case_file(self.row.key),)
+            case "layer":
+                return self.layers
+            case "tag":
+                return tuple(tags_of(self.row))
+            case _:
+                return (group_of(self.row, word),)
 
     def number(self, name: str) -> float | None:
-        """A score, or the milliseconds that the answer took, as a filter compares them."""
-        return latency_of(self.row) if name == LATENCY else rounded(self.row.scores.get(name))
+        """A score, the milliseconds that the answer took, a fall or a level, as a filter compares them."""
+        match name:
+            case "latency":
+                return latency_of(self.row)
+            case "drop" if self.drop is not None:
+                return rounded(self.drop)
+            case "level" if self.level is not None:
+                return rounded(self.level)
+            case _:
+                return rounded(self.row.scores.get(name))
 
 
 def filtered_keys(run: StoredRun, expression: str, option: str) -> frozenset[str]:
     """Keys of the cases of a finished run that meet all terms; a SettingsError names the `option` and the term."""
     cases = list(_cases(run))
+    vocabulary = vocabulary_of(run.run_id, cases, run.finished_metrics.get("comparison") is not None)
     try:
-        conditions = read_filter(expression, _vocabulary(run, cases))
+        conditions = read_filter(expression, vocabulary)
         if not conditions:
             raise FilterError("no term, expected some as in outcome:failed or recall_any<1")
     except FilterError as error:
         raise SettingsError(f"{option}: {expression!r}: {error}") from None
-    return frozenset(case.row.key for case in cases if all(_meets(case, each) for each in conditions))
+    return frozenset(case.row.key for case in cases if all(meets(case, each) for each in conditions))
+
+
+def vocabulary_of(
+    run_id: str, cases: Sequence[FilteredCase], is_compared: bool, numbers: Collection[str] = (LATENCY,),
+    fallen: Collection[str] | None = None,
+) -> FilterVocabulary:  # fmt: skip
+    """What the words of a filter mean in these cases."""
+    values = {
+        word: set(map(printable, {value for case in cases for value in case.raw_values(word)}))
+        for word in ("outcome", "changed", *GROUPS, "file", "layer")
+    }
+    metrics = set().union(*(case.row.scores for case in cases))
+    return FilterVocabulary(run_id, values, metrics, numbers, fallen, is_compared=is_compared)
+
+
+def meets(case: FilteredCase, asked: Filter) -> bool:
+    """Check whether a case meets a term."""
+    return _holds(case, asked.condition) != asked.is_negated
 
 
 # ── what is asked of a case ───────────────────────────────────────────────────────────────────────────────────
@@ -164,20 +205,6 @@ def _cases(run: StoredRun) -> Iterator[FilteredCase]:
         yield FilteredCase(row, changes.get(row.key, UNCHANGED), layers_of(row, layer_of), text)
 
 
-def _vocabulary(run: StoredRun, cases: list[FilteredCase]) -> FilterVocabulary:
-    words = ("outcome", "changed", *GROUPS, "file", "layer")
-    return FilterVocabulary(
-        run.run_id,
-        {word: {value for case in cases for value in case.values(word)} for word in words},
-        {name for case in cases for name in case.row.scores},
-        is_compared=run.finished_metrics.get("comparison") is not None,
-    )
-
-
-def _meets(case: FilteredCase, asked: Filter) -> bool:
-    return _holds(case, asked.condition) != asked.is_negated
-
-
 def _holds(case: FilteredCase, condition: Condition) -> bool:
     match condition:
         case HasText(text):
@@ -187,7 +214,7 @@ def _holds(case: FilteredCase, condition: Condition) -> bool:
         case IsOneOf(word, values):
             return not values.isdisjoint(case.values(word))
         case HasFallen(metric):
-            raise AssertionError(f"the vocabulary knows no falls, and {metric} is one")
+            return metric in case.falls
         case _:
             number = case.number(condition.name)
             return number is not None and COMPARISONS[condition.sign](number, condition.limit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -19,7 +18,7 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.forms.form_state import submitted
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.labelling.label_desk import LabelDesk
-from pytest_rageval.web.opened_runs import OpenedRuns, StillReadingError, open_run_index
+from pytest_rageval.web.opened_runs import OpenedRuns, StillReadingError
 from pytest_rageval.web.pages import (
     agents,
     case,
@@ -39,6 +38,7 @@ from pytest_rageval.web.pages import (
 )
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.rendering import router as assets
+from pytest_rageval.web.run_folders import RunFolders
 from pytest_rageval.web.security.guard import Guard
 from pytest_rageval.web.security.session import TokenCheck, open_seal
 from pytest_rageval.web.site import Site, UnknownPageError, WebSettings, check_reach
@@ -69,8 +69,8 @@ def create_web_app(settings: WebSettings) -> FastAPI:
         dependencies=[Depends(submitted)], **NO_TELEMETRY,
     )  # fmt: skip
     app.state.site = site = Site(settings, seal)
-    app.state.run_index = index = open_run_index(site)
-    app.state.opened_runs = OpenedRuns(site, index)
+    app.state.run_folders = folders = RunFolders(site.runs, settings.data / "jobs")
+    app.state.opened_runs = OpenedRuns(site, folders)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
     app.state.label_desk = LabelDesk(settings.data, settings.env_file)
     app.state.tokens = tokens = TokenCheck(settings.token)
@@ -88,8 +88,7 @@ def add_error_pages(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _of_address)
     app.add_exception_handler(RagevalError, _of_rageval)
     app.add_exception_handler(StillReadingError, _of_reading)
-    for kind in (OSError, sqlite3.Error):
-        app.add_exception_handler(kind, _of_disk)
+    app.add_exception_handler(OSError, _of_disk)
     app.add_exception_handler(Exception, _of_bug)
 
 

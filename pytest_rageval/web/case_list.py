@@ -2,222 +2,30 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.filter_language import (
-    DROP,
-    LATENCY,
-    LEVEL,
-    Condition,
-    Filter,
-    FilterError,
-    HasFallen,
-    HasId,
-    HasText,
-    IsOneOf,
-    read_filter,
+from pytest_rageval.comparison.baseline import Side
+from pytest_rageval.comparison.case_filter import (
+    FilteredCase,
+    decided_changes,
+    layers_of,
+    meets,
+    searched_text,
+    vocabulary_of,
+    why_text,
 )
-from pytest_rageval.config.project import Project
+from pytest_rageval.comparison.filter_language import DROP, LATENCY, LEVEL, FilterError, FilterVocabulary, read_filter
 from pytest_rageval.render.html.page_run import PageRun
+from pytest_rageval.render.html.run_cases import Flips, FullTexts, ListedCase, listed_cases
 from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
-from pytest_rageval.web.index.case_rows import CASE_COLUMNS, SEPARATOR
-from pytest_rageval.web.index.case_tables import IndexedCases, open_cases, open_compared_cases
-from pytest_rageval.web.index.run_index import RunIndex
 
 LONGEST, MOST_TERMS = 4_000, 100
-"""Characters and terms of a filter: SQLite nests conditions no deeper than 1,000."""
-_COLUMNS = {"outcome": "outcome", "changed": "change", "category": "category", "difficulty": "difficulty",
-            "domain": "domain", "file": "file"}  # fmt: skip
-_LISTS = {"tag": "tags", "layer": "layers"}
-_NUMBERS = {LATENCY: "latency", DROP: "fall", LEVEL: "level"}
-
-
-class CaseRow(NamedTuple):
-    """A case of a list. `number` is its place among all cases, the worst first; `fall`, negative, that of `fallen`."""
-
-    number: int
-    key: str
-    id: str
-    file: str
-    outcome: str
-    change: str
-    category: str
-    difficulty: str
-    domain: str
-    tags: tuple[str, ...]
-    layers: tuple[str, ...]
-    falls: tuple[str, ...]
-    latency: int | None
-    fall: float
-    level: float
-    fallen: str | None
-    question: str
-    answer: str
-    why: str
-    place: str
-    trials: int
-    scores: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class CaseRowsPage:
-    """A page of the cases that a filter leaves: `left` of `total`."""
-
-    rows: Sequence[CaseRow]
-    left: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """Where a case stands among those that a filter leaves, from 1, and the keys beside it; None at the ends.
-
-    `position` is None of a case that the filter leaves out.
-    """
-
-    position: int | None
-    left: int
-    previous: str | None
-    next: str | None
-
-
-class _Where(NamedTuple):
-    sql: str
-    values: tuple[Any, ...]
-    needs_texts: bool
-
-
-def case_rows_page(
-    connection: sqlite3.Connection,
-    table: IndexedCases,
-    query: str = "",
-    sort: str = "",
-    *,
-    size: int = 50,
-    page: int = 1,
-) -> CaseRowsPage:
-    """One page of a run's cases; FilterError where filter or order mean nothing in it."""
-    where, order = _where(query, table), order_of(sort, table)
-    source = _source(table, where)
-    (left,) = connection.execute(f"SELECT count(*) FROM {source} WHERE {where.sql}", where.values).fetchone()  # noqa: S608
-    # Numbers first: only the rows of the page are taken out of their table.
-    numbers = f"SELECT c.number FROM {source} WHERE {where.sql} ORDER BY {order} LIMIT ? OFFSET ?"  # noqa: S608
-    limits = (size, min(size * (max(page, 1) - 1), 2**62))
-    rows = connection.execute(
-        f"SELECT * FROM {table.name} AS c WHERE c.number IN ({numbers}) ORDER BY {order}",  # noqa: S608
-        (*where.values, *limits),
-    )
-    return CaseRowsPage([_row(row, table) for row in rows], left, table.cases)
-
-
-def case_keys(connection: sqlite3.Connection, table: IndexedCases, query: str = "", sort: str = "") -> list[str]:
-    """Keys of the cases that a filter leaves, in order; FilterError as with `case_rows_page`."""
-    where, order = _where(query, table), order_of(sort, table)
-    source = _source(table, where)
-    rows = connection.execute(f"SELECT c.key FROM {source} WHERE {where.sql} ORDER BY {order}", where.values)  # noqa: S608
-    return [key for (key,) in rows]
-
-
-def neighbours(
-    connection: sqlite3.Connection, table: IndexedCases, key: str, query: str = "", sort: str = ""
-) -> Neighbours:  # fmt: skip
-    """The cases before and after one in a filter's order; FilterError as with `case_rows_page`."""
-    keys = case_keys(connection, table, query, sort)
-    if key not in keys:
-        return Neighbours(None, len(keys), None, None)
-    place = keys.index(key)
-    return Neighbours(
-        place + 1, len(keys), keys[place - 1] if place else None, keys[place + 1] if place + 1 < len(keys) else None
-    )
-
-
-# ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _row(row: Sequence[Any], table: IndexedCases) -> CaseRow:
-    facts = dict(zip(CASE_COLUMNS, row, strict=False))
-    scores = zip(table.metrics, row[len(CASE_COLUMNS) :], strict=True)
-    lists = {name: tuple(filter(None, facts[name].split(SEPARATOR))) for name in ("tags", "layers", "falls")}
-    return CaseRow(**facts | lists, scores={name: score for name, score in scores if score is not None})
-
-
-def _source(table: IndexedCases, where: _Where) -> str:
-    return f"{table.name} AS c" + (f" JOIN {table.texts} AS t ON t.number = c.number" if where.needs_texts else "")
-
-
-# ── conditions ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _where(query: str, table: IndexedCases) -> _Where:
-    if len(query) > LONGEST:
-        raise FilterError(f"the filter is longer than {LONGEST:,} characters")
-    filters = read_filter(query, table.vocabulary)
-    if len(filters) > MOST_TERMS:
-        raise FilterError(f"the filter has {len(filters)} terms, more than {MOST_TERMS}")
-    parts = [_filter(each, table) for each in filters]
-    sql = " AND ".join(sql for sql, _ in parts) or "1"
-    values = tuple(value for _, bound in parts for value in bound)
-    return _Where(sql, values, any(isinstance(each.condition, HasText) for each in filters))
-
-
-def _filter(asked: Filter, table: IndexedCases) -> tuple[str, tuple[Any, ...]]:
-    sql, values = _condition(asked.condition, table)
-    if not all(map(_is_storable, values)):  # half a character: no text that is kept has it
-        sql, values = "0", ()
-    return (f"NOT ({sql})" if asked.is_negated else f"({sql})"), values
-
-
-def _condition(condition: Condition, table: IndexedCases) -> tuple[str, tuple[Any, ...]]:
-    match condition:
-        case HasText(text):
-            return "instr(t.text, ?) > 0", (text,)
-        case HasId(text):
-            return "instr(c.id, ?) > 0", (text,)
-        case HasFallen(metric):
-            return "instr(c.falls, ?) > 0", (_within(metric),)
-        case IsOneOf(word, values) if word in _LISTS:
-            either = " OR ".join([f"instr(c.{_LISTS[word]}, ?) > 0"] * len(values))
-            return either, tuple(map(_within, sorted(values)))
-        case IsOneOf(word, values):
-            return f"c.{_COLUMNS[word]} IN ({', '.join('?' * len(values))})", tuple(sorted(values))
-        case _:
-            return f"coalesce(c.{_column(condition.name, table)} {condition.sign} ?, 0)", (condition.limit,)
-
-
-def _column(name: str, table: IndexedCases) -> str:
-    return _NUMBERS[name] if name in _NUMBERS else table.column(name)
-
-
-def _within(word: str) -> str:
-    return f"{SEPARATOR}{word}{SEPARATOR}"
-
-
-def _is_storable(value: Any) -> bool:
-    try:
-        return not isinstance(value, str) or bool(value.encode() or True)
-    except UnicodeEncodeError:
-        return False
-
-
-def order_of(sort: str, table: IndexedCases) -> str:
-    """The ORDER BY of `latency`, `-latency`, `id` or a metric; the worst first where none is named."""
-    name, way = sort.removeprefix("-"), "DESC" if sort.startswith("-") else "ASC"
-    if not sort:
-        return "c.number"
-    if name == "id":
-        return f"c.id {way}, c.number"
-    known = name if name in _NUMBERS else table.vocabulary.metric(name)
-    if known is None:
-        raise FilterError(f"{name!r} is nothing to sort by; there are id, {', '.join([*_NUMBERS, *table.metrics])}")
-    column = _column(known, table)
-    return f"c.{column} IS NULL, c.{column} {way}, c.number"
-
-
-T = TypeVar("T")
+"""Characters and terms of a filter: each term looks at each case."""
 ROWS = 50
 """Cases on a page of the list."""
 
@@ -235,7 +43,7 @@ class CasePage:
     """A page of the list: `left` cases meet the filter. `problem`: what filter or order mean nothing; then no rows."""
 
     query: CaseQuery
-    rows: Sequence[CaseRow]
+    rows: Sequence[ListedCase]
     left: int
     total: int
     metrics: Sequence[str]
@@ -251,55 +59,157 @@ class CasePage:
         return (self.query.page - 1) * ROWS + 1
 
 
-class CaseList:
-    """The cases of one run, finished or not; SettingsError where a file of the run is damaged.
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Where a case stands among those that a filter leaves, from 1, and the keys beside it; None at the ends.
 
-    against  the page on which it is compared with a run that was chosen
+    `position` is None of a case that the filter leaves out.
     """
 
-    def __init__(self, index: RunIndex, run: StoredRun, project: Project, against: PageRun | None = None) -> None:
-        self._index = index
-        before = against.before if against is not None else None
-        if against is None or before is None:
-            self._opened: Callable[[], IndexedCases] = lambda: open_cases(index, run, project.baseline_file)
-        else:
-            self._opened = lambda: open_compared_cases(index, against, before.name)
-        self._table = self._opened()
+    position: int | None
+    left: int
+    previous: str | None
+    next: str | None
 
-    def _ask(self, question: Callable[[sqlite3.Connection, IndexedCases], T]) -> T:
-        """What the tables of the cases answer. Those of a run that goes on are replaced now and then: then the next."""
-        try:
-            return self._index.read(lambda connection: question(connection, self._table))
-        except sqlite3.OperationalError as error:
-            if "no such table" not in str(error):
-                raise
-            self._table = self._opened()
-            return self._index.read(lambda connection: question(connection, self._table))
+
+@dataclass(frozen=True)
+class CaseList:
+    """The cases of one run, finished or not, the worst first.
+
+    full_texts   questions and answers; without one, words are looked for in what the rows show
+    falls        by a case's number in the list the metrics in which it fell
+    layer_of     by metric
+    is_compared  changes and falls are known
+    """
+
+    run_id: str
+    cases: Sequence[ListedCase]
+    full_texts: FullTexts
+    layer_of: Mapping[str, str]
+    falls: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    is_compared: bool = False
 
     def page(self, query: CaseQuery) -> CasePage:
         """The cases that an address asks for; of a page beyond the last one, the last."""
         try:
-            found = self._ask(
-                lambda connection, table: case_rows_page(
-                    connection, table, query.q, query.sort, page=query.page, size=ROWS
-                )
-            )  # fmt: skip
+            found = self.found(query.q, query.sort)
         except FilterError as error:
-            table = self._table
-            return CasePage(query._replace(page=1), (), 0, table.cases, table.metrics, str(error))
-        last = max(1, -(-found.left // ROWS))
-        if query.page > last:
-            return self.page(query._replace(page=last))
-        return CasePage(query, found.rows, found.left, found.total, self._table.metrics)
-
-    def key_of(self, shown: str) -> str:
-        """The key of a case as an address holds it, which has no control characters; as it stands where none is so."""
-        keys = self._ask(case_keys)
-        return shown if shown in keys else next((key for key in keys if printable(key) == shown), shown)
+            return CasePage(query._replace(page=1), (), 0, len(self.cases), self.metrics, str(error))
+        number = max(1, min(query.page, -(-len(found) // ROWS)))
+        rows = found[ROWS * (number - 1) : ROWS * number]
+        return CasePage(query._replace(page=number), rows, len(found), len(self.cases), self.metrics)
 
     def neighbours(self, key: str, query: CaseQuery) -> Neighbours:
         """The cases before and after one; none where the filter means nothing any more: the list says what is wrong."""
         try:
-            return self._ask(lambda connection, table: neighbours(connection, table, key, query.q, query.sort))
+            keys = [case.key for case in self.found(query.q, query.sort)]
         except FilterError:
             return Neighbours(None, 0, None, None)
+        if key not in keys:
+            return Neighbours(None, len(keys), None, None)
+        place = keys.index(key)
+        before, after = keys[place - 1 : place], keys[place + 1 : place + 2]
+        return Neighbours(place + 1, len(keys), *(next(iter(beside), None) for beside in (before, after)))
+
+    def key_of(self, shown: str) -> str:
+        """The key of a case as an address holds it, without control characters; `shown` itself where none is so."""
+        keys = [case.key for case in self.cases]
+        return shown if shown in keys else next((key for key in keys if printable(key) == shown), shown)
+
+    def found(self, query: str = "", sort: str = "") -> Sequence[ListedCase]:
+        """The cases that a filter leaves, in order; FilterError where filter or order mean nothing in this run."""
+        return self._sorted(self._left(query), sort)
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """Those of which a case has a score."""
+        return sorted(set().union(*(case.row.scores for case in self.cases)))
+
+    def _left(self, query: str) -> Sequence[int]:
+        """The numbers of the cases that meet a filter."""
+        if len(query) > LONGEST:
+            raise FilterError(f"the filter is longer than {LONGEST:,} characters")
+        filters = read_filter(query, self._vocabulary) if query else []
+        if len(filters) > MOST_TERMS:
+            raise FilterError(f"the filter has {len(filters)} terms, more than {MOST_TERMS}")
+        left: Sequence[int] = range(len(self.cases))
+        for asked in filters:
+            left = [number for number in left if meets(self._filtered[number], asked)]
+        return left
+
+    def _sorted(self, left: Sequence[int], sort: str) -> Sequence[ListedCase]:
+        """In the order of `latency`, `-latency`, `id` or a metric, those without it last; else the worst first."""
+        if not sort:
+            return [self.cases[number] for number in left]
+        name, is_turned = sort.removeprefix("-"), sort.startswith("-")
+        if name == "id":
+            return sorted((self.cases[number] for number in left), key=_shown_id, reverse=is_turned)
+        known = name if name in _NUMBERS else self._vocabulary.metric(name)
+        if known is None:
+            there = ", ".join([*_NUMBERS, *self.metrics])
+            raise FilterError(f"{name!r} is nothing to sort by; there are id, {there}")
+        values = {number: self._filtered[number].number(known) for number in left}
+        measured = {number: value for number, value in values.items() if value is not None}
+        order = sorted(measured, key=measured.__getitem__, reverse=is_turned)
+        return [self.cases[number] for number in (*order, *(number for number in left if number not in measured))]
+
+    @cached_property
+    def _filtered(self) -> Sequence[FilteredCase]:
+        return [self._filtered_case(number, case) for number, case in enumerate(self.cases)]
+
+    def _filtered_case(self, number: int, case: ListedCase) -> FilteredCase:
+        question, answer = self.full_texts.get(case.key) or (case.texts.question, case.texts.answer)
+        text = searched_text((case.id, question, answer, why_text(case.row), case.texts.place))
+        layers = layers_of(case.row, self.layer_of)
+        return FilteredCase(case.row, case.change, layers, text, self.falls.get(number, ()), case.drop, case.level)
+
+    @cached_property
+    def _vocabulary(self) -> FilterVocabulary:
+        return vocabulary_of(
+            self.run_id,
+            self._filtered,
+            self.is_compared,
+            _NUMBERS,
+            {*(name for fell in self.falls.values() for name in fell)},
+        )
+
+
+_NUMBERS = (LATENCY, DROP, LEVEL)
+
+
+def _shown_id(case: ListedCase) -> str:
+    return printable(case.id)
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def cases_of_page(page: PageRun, full_texts: FullTexts) -> CaseList:
+    """The cases of a page that was read already; where the other run is gone, with what was decided at the end."""
+    metrics, cases, is_compared = page.metrics, page.cases, page.compared is not None
+    decided = metrics.get("comparison")
+    if page.before is None and decided and decided["compared"]:
+        changes, is_compared = decided_changes(metrics), True
+        changed = (case._replace(change=changes.get(case.key, case.change)) for case in cases)
+        cases = sorted(changed, key=lambda case: case.severity)
+    layers = {name: metric["layer"] for name, metric in metrics["metrics"].items()}
+    return CaseList(printable(page.run_id), cases, full_texts, layers, _falls(page.falls), is_compared)
+
+
+def _falls(falls: Mapping[str, Iterable[Any]]) -> dict[int, list[str]]:
+    by_case: dict[int, list[str]] = {}
+    for metric, fallen in falls.items():
+        for fall in fallen:
+            by_case.setdefault(fall.number, []).append(metric)
+    return by_case
+
+
+def recorded_cases(run: StoredRun) -> CaseList:
+    """Cases of a run without aggregates, as far as they are recorded: compared with none."""
+    registry, full_texts = registry_of(run), FullTexts()
+    names = (str(name) for name in run.config.get("metrics", ()))
+    metrics = {name: registry[bare] for name in names if (bare := name.partition("@")[0]) in registry}
+    scales = {name: {"scale": metric.scale, "better": metric.better} for name, metric in metrics.items()}
+    side = Side(run.run_id, {"metrics": scales, "volatile": {}}, None, run.config, run)
+    cases = listed_cases(side, Flips(), None, {}, full_texts)
+    return CaseList(printable(run.run_id), cases, full_texts, {name: metric.layer for name, metric in metrics.items()})

@@ -20,9 +20,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from pytest_rageval.render.html.environment import asset, environment
 from pytest_rageval.text import counted, printable
-from pytest_rageval.web.index.run_queries import made_from
-from pytest_rageval.web.index.run_rows import RunRow
 from pytest_rageval.web.jobs.job_files import Job
+from pytest_rageval.web.run_lines import made_from
+from pytest_rageval.web.run_rows import RunRow
 from pytest_rageval.web.security.guard import HEADERS, KEPT_BY_NOBODY
 from pytest_rageval.web.security.session import BrowserSession
 from pytest_rageval.web.versions.version_folder import Kind, version_name, versions_title

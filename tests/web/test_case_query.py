@@ -1,10 +1,9 @@
-"""Filters of cases: the index, the command and the page's script find the same cases, whatever is written."""
+"""Filters of cases: the list in the browser, the command and the page's script find the same cases."""
 
 from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,17 +16,16 @@ from hypothesis import strategies as st
 from stored_runs import a_plan, a_row, compared, store
 
 from pytest_rageval.comparison.case_filter import filtered_keys
-from pytest_rageval.comparison.filter_language import FilterError, read_terms
+from pytest_rageval.comparison.filter_language import FilterError
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.html.page_run import compared_side, read_page, side_of
 from pytest_rageval.render.html.report_page import report_html
+from pytest_rageval.render.html.run_cases import FullTexts
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
-from pytest_rageval.web.case_list import CaseRowsPage, case_keys, case_rows_page, neighbours
-from pytest_rageval.web.index.case_tables import IndexedCases, open_cases
-from pytest_rageval.web.index.run_index import RunIndex
+from pytest_rageval.web.case_list import ROWS, CaseList, CaseQuery, cases_of_page
 
 PLAN = a_plan("recall_any", "mrr", "token_f1", "groundedness")
 CATEGORIES = ("factual", "multi hop", "with,comma", "x' OR 1=1 --", '"quoted" \\', "%_", "분류", "\x1b[31mred")
@@ -111,7 +109,6 @@ EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "filter_examples.jso
 """Filters with the numbers of the cases that they find, or with the error: of every engine."""
 NAMELESS = 'no file\'s id\\ "7"'
 """The key of case 7."""
-ON_THE_PAGE_ALONE = ("fell", "drop", "level")
 ASK = """async ([query, sort]) => {
   const count = document.getElementById('count'), error = document.getElementById('filter-error');
   count.textContent = error.textContent = '…';
@@ -177,13 +174,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
 
 
 @pytest.fixture(scope="module")
-def index(run: StoredRun, tmp_path_factory: pytest.TempPathFactory) -> RunIndex:
-    return RunIndex(tmp_path_factory.mktemp("data") / "rageval.sqlite", run.path.parent, run.path / "jobs")
-
-
-@pytest.fixture(scope="module")
-def table(index: RunIndex, run: StoredRun) -> IndexedCases:
-    return open_cases(index, run, run.path.parent.parent / "baseline.json")
+def listed(run: StoredRun) -> CaseList:
+    reports, full_texts = run.path.parent.parent, FullTexts()
+    before = compared_side(run, reports, reports / "baseline.json")
+    return cases_of_page(read_page(side_of(run), before, Settings(ignore_invariants=True), full_texts), full_texts)
 
 
 @pytest.fixture(scope="module")
@@ -196,9 +190,9 @@ def page(chromium: Chromium, run: StoredRun) -> Iterator[OpenPage]:
         yield opened
 
 
-def by_index(index: RunIndex, table: IndexedCases, query: str, sort: str = "") -> Any:
+def by_list(listed: CaseList, query: str, sort: str = "") -> Any:
     try:
-        return index.read(lambda connection: case_keys(connection, table, query, sort))
+        return [case.key for case in listed.found(query, sort)]
     except FilterError:
         return UNKNOWN
 
@@ -235,14 +229,12 @@ def test_the_command_finds_what_the_table_of_examples_says(run: StoredRun, examp
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_the_index_finds_what_the_table_of_examples_says(
-    index: RunIndex, table: IndexedCases, example: dict[str, Any]
-):  # fmt: skip
+def test_the_list_finds_what_the_table_of_examples_says(listed: CaseList, example: dict[str, Any]):
     if "error" in example:
         with pytest.raises(FilterError, match=re.escape(example["error"])):
-            index.read(lambda connection: case_keys(connection, table, example["filter"]))
+            listed.found(example["filter"])
     else:
-        assert {*by_index(index, table, example["filter"])} == {*names(example["finds"])}
+        assert {*by_list(listed, example["filter"])} == {*names(example["finds"])}
 
 
 @pytest.mark.browser
@@ -256,64 +248,49 @@ def test_the_page_finds_what_the_table_of_examples_says(page: OpenPage):
             assert sorted(found) == sorted(map(printable, names(asked["finds"]))), asked["filter"]
 
 
-@SLOW
-@given(query=FILTERS)
-def test_the_index_finds_what_the_command_finds(index: RunIndex, table: IndexedCases, run: StoredRun, query: str):
-    terms = list(read_terms(query))
-    if terms and not any(term.word in ON_THE_PAGE_ALONE for term in terms):
-        keys = by_index(index, table, query)
-        assert (keys if keys is UNKNOWN else frozenset(keys)) == by_command(run, query)
-
-
 @pytest.mark.browser
 @SLOW
 @given(query=FILTERS, sort=SORTS)
 @example(query="fell:mrr level<0.9 drop<=-0.1", sort="mrr")
 @example(query="changed:unmeasured,worse", sort="id")
 @example(query="latency>105", sort="-latency")
-def test_the_index_finds_what_the_page_finds_in_the_same_order(
-    index: RunIndex, table: IndexedCases, page: OpenPage, query: str, sort: str
+def test_the_list_finds_what_the_page_finds_in_the_same_order(
+    listed: CaseList, page: OpenPage, query: str, sort: str
 ):  # fmt: skip
-    keys = by_index(index, table, query, sort)
+    keys = by_list(listed, query, sort)
     assert (keys if keys is UNKNOWN else list(map(printable, keys))) == by_script(page, query, sort)
 
 
-def test_every_case_is_on_one_page(index: RunIndex, table: IndexedCases):
-    def pages(connection: sqlite3.Connection) -> list[CaseRowsPage]:
-        return [case_rows_page(connection, table, size=7, page=number) for number in range(1, 6)]
-
-    shown = index.read(pages)
-    assert [row.number for page in shown for row in page.rows] == list(range(CASES))
-    assert {page.left for page in shown} == {CASES}
-    assert not index.read(lambda connection: case_rows_page(connection, table, size=7, page=2**63)).rows
+def test_every_case_is_on_one_page(listed: CaseList):
+    many = replace(listed, cases=[*listed.cases] * 4)
+    pages = [many.page(CaseQuery(page=number)) for number in (1, 2, 3, 2**63)]
+    assert [len(page.rows) for page in pages] == [ROWS, ROWS, 4 * CASES - 2 * ROWS, 4 * CASES - 2 * ROWS]
+    assert [case for page in pages[:3] for case in page.rows] == many.cases
 
 
-def test_next_and_previous_follow_the_filter(index: RunIndex, table: IndexedCases):
-    keys = by_index(index, table, "outcome:failed", "-id")
-    beside = index.read(lambda connection: neighbours(connection, table, keys[1], "outcome:failed", "-id"))
+def test_next_and_previous_follow_the_filter(listed: CaseList):
+    keys = by_list(listed, "outcome:failed", "-id")
+    beside = listed.neighbours(keys[1], CaseQuery("outcome:failed", "-id"))
     assert (beside.position, beside.left, beside.previous, beside.next) == (2, len(keys), keys[0], keys[2])
-    outside = by_index(index, table, "outcome:passed")[0]
-    assert index.read(lambda connection: neighbours(connection, table, outside, "outcome:failed")).position is None
+    outside = by_list(listed, "outcome:passed")[0]
+    assert listed.neighbours(outside, CaseQuery("outcome:failed")).position is None
+    assert listed.neighbours(keys[0], CaseQuery("outcome:failed", "-id")).previous is None
 
 
 @pytest.mark.parametrize(
-    ("query", "problem"),
+    ("query", "sort", "problem"),
     [
-        ("x " * 3_000, "the filter is longer than 4,000 characters"),
-        ("a " * 101, "the filter has 101 terms, more than 100"),
-        ("colour:red", "'colour' is nothing to filter by"),
+        ("x " * 3_000, "", "the filter is longer than 4,000 characters"),
+        ("a " * 101, "", "the filter has 101 terms, more than 100"),
+        ("colour:red", "", "'colour' is nothing to filter by"),
+        ("", "number; DROP", "'number; DROP' is nothing to sort by; there are id, latency, drop, level, mrr"),
     ],
 )
-def test_a_filter_that_means_nothing_is_said(index: RunIndex, table: IndexedCases, query: str, problem: str):
-    with pytest.raises(FilterError, match=problem):
-        index.read(lambda connection: case_rows_page(connection, table, query))
+def test_a_filter_or_an_order_that_means_nothing_is_said(listed: CaseList, query: str, sort: str, problem: str):
+    page = listed.page(CaseQuery(query, sort))
+    assert (page.problem.startswith(problem), page.left, page.total) == (True, 0, CASES)
 
 
-def test_an_order_that_means_nothing_is_said(index: RunIndex, table: IndexedCases):
-    with pytest.raises(FilterError, match="'number; DROP TABLE runs' is nothing to sort by"):
-        index.read(lambda connection: case_rows_page(connection, table, "", "number; DROP TABLE runs"))
-
-
-def test_half_a_character_finds_nothing(index: RunIndex, table: IndexedCases):
-    assert by_index(index, table, "\ud800") == []
-    assert len(by_index(index, table, "-\ud800")) == CASES
+def test_half_a_character_finds_nothing(listed: CaseList):
+    assert by_list(listed, "\ud800") == []
+    assert len(by_list(listed, "-\ud800")) == CASES

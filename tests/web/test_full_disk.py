@@ -76,10 +76,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    """All files of the project that hold what somebody made; an index is made anew."""
+    """All files of the project."""
     files = (path for folder in ("data", "evalcases", "reports") for path in (root / folder).rglob("*"))
-    return {str(path.relative_to(root)): path.read_bytes() for path in files
-            if path.is_file() and not path.name.startswith("rageval.sqlite")}  # fmt: skip
+    return {str(path.relative_to(root)): path.read_bytes() for path in files if path.is_file()}  # fmt: skip
 
 
 def forms(app: WebApp) -> Iterator[Sent]:

@@ -147,19 +147,6 @@ def test_a_file_that_changes_while_it_is_written_is_left_alone_and_the_label_kep
     assert paths_of(stored(aside)["price"])
 
 
-def test_a_second_opinion_sees_no_labels_and_has_a_file_of_its_own(app: WebApp, file: Path):
-    person = Labeller(app, f"/label/cases?file={FILE}&case=place")
-    person.point("brand.md")
-    person.press("gold")
-    other = Labeller(app, f"/label/cases?file={FILE}&opinion=anna&case=place")
-    assert "factual" not in other.page
-    assert 'class="gold' not in other.page
-    other.press("unanswerable")
-    assert stored(file.with_name("shop.labels.anna.jsonl"))["place"]["answerable"] is False
-    assert paths_of(stored(file)["place"]) == ["brand.md"]
-    assert app.get(f"/label/cases?file={FILE}&opinion=../x").status_code == 409
-
-
 def test_drafts_are_edited_accepted_and_dropped(app: WebApp, file: Path):
     drafts = file.with_name("shop.drafts.jsonl")
     person = Labeller(app, "/label/cases?file=evalcases/shop.drafts.jsonl")

@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from html import unescape
-from pathlib import Path
 
 import pytest
 from stored_runs import some_cases, store_full, store_project
@@ -168,18 +167,3 @@ def test_history_shows_each_metric_in_time_with_its_table(app: WebApp):
     assert alone.count('<svg class="timeline"') == 1
     assert app.page("/history?dataset=nothing").count('<svg class="timeline"') == 0
     assert max(map(len, (html, alone))) < MOST_BYTES
-
-
-def test_a_damaged_index_is_said_once_and_costs_nothing(tmp_path: Path):
-    store_project(tmp_path)
-    with served(tmp_path) as app:
-        indexed(app)
-        before = rows_of(app.page("/runs"))
-        path = app.settings.data / "rageval.sqlite"
-        for part in path.parent.glob("rageval.sqlite-*"):
-            part.unlink()
-        path.write_bytes(b"no database" * 500)
-        first = app.page("/runs")
-        assert rows_of(first) == before
-        assert "set aside as rageval.sqlite.broken-" in text_of(first)
-        assert "set aside" not in text_of(app.page("/runs"))

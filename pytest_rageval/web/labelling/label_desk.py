@@ -7,6 +7,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -51,12 +52,16 @@ class SystemOption(NamedTuple):
 
 
 def offered_systems(site: Site, versions: Iterable[AgentVersion]) -> list[SystemOption]:
-    """What can be chosen, of the agent versions the one that was saved last first; the project's target, if its
-    configuration names one and can be read."""
+    """What can be chosen; the project's target, if its configuration names one and can be read."""
     try:
         target = site.project().settings.target
     except SettingsError:
         target = None
+    return _options(target, versions)
+
+
+def _options(target: str | None, versions: Iterable[AgentVersion]) -> list[SystemOption]:
+    """Of the agent versions the one that was saved last first, then the project's target and the demo."""
     asked = [version for version in versions if version.agent.target is not None]
     asked.sort(key=lambda version: version.created, reverse=True)
     options = [SystemOption(str(VersionChoice(version.slug, version.number)), version.title) for version in asked]
@@ -111,8 +116,6 @@ def _agent_project(choice: VersionChoice, project: Project, agents: AgentStore) 
 
 MOST_OPEN = 6
 """Sessions that are kept; the one that was used longest ago is closed for another."""
-MOST_AT_ONCE = 16
-"""Sessions that are opened at the same time."""
 
 
 class Where(NamedTuple):
@@ -120,7 +123,6 @@ class Where(NamedTuple):
 
     file      path of the case file within the project; blank where a dataset's working copy is labelled
     dataset   slug of that dataset
-    opinion   name of whose second opinion it is, or blank
     case      id; blank: the first that is not labelled
     row       of the chunk pointed at
     start     with a range, the row where it begins
@@ -129,7 +131,6 @@ class Where(NamedTuple):
 
     file: str = ""
     dataset: str = ""
-    opinion: str = ""
     case: str = ""
     row: int = 0
     start: int | None = None
@@ -141,14 +142,14 @@ class Where(NamedTuple):
 
     def at_case(self, case: str | None) -> Where:
         """Another case of the file."""
-        return Where(self.file, self.dataset, self.opinion, case or "")
+        return Where(self.file, self.dataset, case or "")
 
     @property
     def address(self) -> str:
         group = None if self.group == 1 else self.group
         return path_to(
-            "label", "cases", file=self.file, dataset=self.dataset, opinion=self.opinion, case=self.case,
-            row=self.row or None, start=self.start, group=group,
+            "label", "cases", file=self.file, dataset=self.dataset, case=self.case, row=self.row or None,
+            start=self.start, group=group,
         )  # fmt: skip
 
 
@@ -178,7 +179,7 @@ class OpenLabelling:
         store = label_store(labelling, project)
         self._source = pool_source(labelling, project, cases, systems_for(cases))
         try:
-            self.session = LabelSession(cases, store, self._source, is_blind=labelling.blind is not None)
+            self.session = LabelSession(cases, store, self._source)
         except CaseError:
             self._source.close()
             raise
@@ -220,15 +221,15 @@ class OpenLabelling:
         session.message = session.message or message  # what becomes of the file matters more
         self._stamp = _stamp(self._path)
 
-    @property
-    def is_of_another_file(self) -> bool:
-        """Has another program changed the file since we read or wrote it, and is nothing of ours waiting?"""
-        return self.session.is_saved and not self.is_aside and _stamp(self._path) != self._stamp
+    def is_outdated(self, keys_stamp: tuple[int, int]) -> bool:
+        """Has another program changed the file or the keys since we used them, and is nothing of ours waiting?"""
+        is_other_file = not self.is_aside and _stamp(self._path) != self._stamp
+        return self.session.is_saved and (is_other_file or self.keys_stamp != keys_stamp)
 
     @property
     def is_aside(self) -> bool:
         """Do labels go into another file, because this one was changed?"""
-        return not self.session.is_blind and self.session.store.file_name != self._path.name
+        return self.session.store.file_name != self._path.name
 
     def close(self) -> None:
         """Ask nobody any more: what is on other pages of this session cannot be marked through it."""
@@ -236,91 +237,92 @@ class OpenLabelling:
         self._source.close()
 
 
+@dataclass
+class _Place:
+    """A session, or the place of one that is being opened."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    labelling: OpenLabelling | None = None
+
+    def close(self) -> None:
+        """Close the session once nobody opens or uses it."""
+        with self.lock:
+            if self.labelling is not None:
+                with self.labelling.lock:
+                    self.labelling.close()
+
+
 class LabelDesk:
-    """The open sessions of a server."""
+    """The open sessions of a server, by file and dataset."""
 
     def __init__(self, data: Path, env_file: Path | None = None) -> None:
         """`env_file`: holds keys for the systems that are asked, beside the environment."""
         self.copies = WorkingCopies(data)
-        self._data, self._env_file = data, env_file
+        self._agents, self._env_file = AgentStore(data), env_file
         self._lock = threading.Lock()
-        self._turns = [threading.Lock() for _ in range(MOST_AT_ONCE)]
-        """A session is opened once, while sessions of other files are opened and used."""
-        self._open: dict[_Key, OpenLabelling] = {}
+        self._places: dict[_Key, _Place] = {}
+        self.chosen: dict[str, Sequence[str]] = {}
+        """By dataset who gives the chunks; the system that is offered first where nobody chose."""
 
     def open(self, project: Project, where: Where) -> OpenLabelling:
-        """The session of a file, begun anew where another program has changed the file; a RagevalError where it cannot
-        be opened."""
-        if where.dataset:
-            self.copies.sound(where.dataset)
-        key = _key(where)
-        with self._turn(key):
-            labelling = self._taken(key)
-            if labelling is not None and (labelling.is_of_another_file or self._has_other_keys(labelling)):
-                labelling.close()
-                labelling = None
-            if labelling is None:
-                keys_stamp = self._keys_stamp
-                labelling = self._opened(project, where)
-                labelling.keys_stamp = keys_stamp
-            self._put_back(key, labelling)
-            return labelling
+        """The session of a file, begun anew where another program has changed the file or the keys; a RagevalError
+        where it cannot be opened."""
+        key = where.file, where.dataset
+        while True:
+            place = self._place(key)
+            with place.lock:  # it is opened once, while others are opened and used
+                if self._places.get(key) is not place:
+                    continue  # closed meanwhile
+                keys_stamp = (0, 0) if self._env_file is None else _stamp(self._env_file)
+                if place.labelling is not None and place.labelling.is_outdated(keys_stamp):
+                    place.labelling.close()
+                    place.labelling = None
+                if place.labelling is None:
+                    place.labelling = self._opened(project, where)
+                    place.labelling.keys_stamp = keys_stamp
+                return place.labelling
 
     def begin_anew(self, where: Where) -> None:
         """Forget a session, with its undo: the file is read again."""
-        key = _key(where)
-        with self._turn(key):
-            labelling = self._taken(key)
-            if labelling is not None:
-                with labelling.lock:
-                    labelling.close()
+        self._close(lambda key: key == (where.file, where.dataset))
 
     def close_dataset(self, slug: str) -> None:
-        """Close the sessions of a dataset's working copy; what is being marked is written before."""
-        self._close(lambda key: key.dataset == slug)
+        """Close the session of a dataset's working copy; what is being marked is written before."""
+        self._close(lambda key: key[1] == slug)
 
     def close(self) -> None:
         """Close all sessions."""
         self._close(lambda _: True)
 
-    def _close(self, is_meant: Callable[[_Key], bool]) -> None:
-        with self._lock:
-            keys = list(filter(is_meant, self._open))
-        for key in keys:
-            self.begin_anew(Where(*key))
+    def choose(self, slug: str, systems: Sequence[str]) -> None:
+        """Let these systems give the chunks of a dataset from now on."""
+        self.chosen[slug] = systems
+        self.close_dataset(slug)
 
-    def _turn(self, key: _Key) -> threading.Lock:
-        return self._turns[hash(key) % len(self._turns)]
-
-    def _taken(self, key: _Key) -> OpenLabelling | None:
+    def _place(self, key: _Key) -> _Place:
+        """The place of a session as the one that was used last; the oldest goes where there are too many."""
         with self._lock:
-            return self._open.pop(key, None)
-
-    def _put_back(self, key: _Key, labelling: OpenLabelling) -> None:
-        """Keep a session as the one that was used last; the oldest goes where there are too many."""
-        with self._lock:
-            self._open[key] = labelling
-            surplus = [self._open.pop(next(iter(self._open))) for _ in range(len(self._open) - MOST_OPEN)]
+            place = self._places[key] = self._places.pop(key) if key in self._places else _Place()
+            surplus = [self._places.pop(next(iter(self._places))) for _ in range(len(self._places) - MOST_OPEN)]
         for other in surplus:
             other.close()
+        return place
 
-    def _has_other_keys(self, labelling: OpenLabelling) -> bool:
-        """Has the file of keys changed since the session was opened, and is nothing waiting to be written?"""
-        return labelling.session.is_saved and labelling.keys_stamp != self._keys_stamp
-
-    @property
-    def _keys_stamp(self) -> tuple[int, int]:
-        return (0, 0) if self._env_file is None else _stamp(self._env_file)
+    def _close(self, is_meant: Callable[[_Key], bool]) -> None:
+        with self._lock:
+            places = [self._places.pop(key) for key in list(self._places) if is_meant(key)]
+        for place in places:
+            place.close()
 
     def _opened(self, project: Project, where: Where) -> OpenLabelling:
         environment = {**({} if self._env_file is None else read_env_file(self._env_file)), **os.environ}
         environment.pop(WEB_TOKEN, None)  # no agent's header may name it
         if where.dataset:
-            copy = self.copies.sound(where.dataset)
-            agents = AgentStore(self._data)
-            labelling = Labelling(self.copies.path(copy.slug), blind=where.opinion or None)
+            labelling = Labelling(self.copies.opened(where.dataset).path)
+            first = [each.value for each in _options(project.settings.target, self._agents.newest_versions()[0])[:1]]
+            systems = self.chosen.get(where.dataset, first)
             return OpenLabelling(
-                labelling, project, lambda cases: chosen_systems(copy.systems, project, agents, cases, environment)
+                labelling, project, lambda cases: chosen_systems(systems, project, self._agents, cases, environment)
             )
         labelling = _labelling(project, where)
         return OpenLabelling(labelling, project, lambda cases: project_systems(labelling, project, cases, environment))
@@ -333,25 +335,14 @@ def _desk(request: Request) -> LabelDesk:
 
 TheDesk = Annotated[LabelDesk, Depends(_desk)]
 """A parameter of a route: the desk."""
-
-
-class _Key(NamedTuple):
-    """Sessions are told apart by these."""
-
-    file: str
-    dataset: str
-    opinion: str
-
-
-def _key(where: Where) -> _Key:
-    return _Key(where.file, where.dataset, where.opinion)
+_Key = tuple[str, str]
 
 
 def _labelling(project: Project, where: Where) -> Labelling:
     path = label_files(project).get(where.file)
     if path is None:
         raise CaseError(f"there is no case file {where.file!r} in this project")
-    return Labelling(path, blind=where.opinion or None)
+    return Labelling(path)
 
 
 def _stamp(path: Path) -> tuple[int, int]:

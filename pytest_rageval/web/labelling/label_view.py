@@ -79,9 +79,10 @@ def label_view(session: LabelSession, *, hides_scores: bool = False) -> LabelVie
         for group in sorted({session.marks.group_of(gold) or 0 for gold in golds}):
             groups.setdefault(group, []).append(number)
     lines, more = _lines(session, golds_here)
-    notes = list(_notes(session, is_gold=bool(golds_here), hides_scores=hides_scores))
+    candidate = session.candidate
+    note = candidate.origin(is_gold=bool(golds_here), hides_ranks=hides_scores) if candidate is not None else ""
     return LabelView(
-        session, rows, lines, more, notes, sorted(groups.items()),
+        session, rows, lines, more, [note] if note else [], sorted(groups.items()),
         [row.number for row in rows if row.mark == "irrelevant"], _draft(session),
     )  # fmt: skip
 
@@ -90,9 +91,7 @@ def _row(session: LabelSession, view: PoolView, at: int, candidate: Candidate) -
     golds = view.golds[at]
     mark = "gold" if golds else "irrelevant" if view.irrelevant[at] else ""
     groups = sorted({group for gold in golds if (group := session.marks.group_of(gold))})
-    origin = " ".join(map(str, groups))
-    if not session.is_blind:
-        origin += "–" if candidate.is_listed else "" if candidate.is_retrieved else "S"
+    origin = " ".join(map(str, groups)) + ("–" if candidate.is_listed else "" if candidate.is_retrieved else "S")
     chunk = candidate.chunk
     place = chunk.rel_path or chunk.chunk_id or chunk.doc_id or "no place"
     headings = (part.strip().lstrip("# ") for part in (chunk.heading_path or "").split(">"))
@@ -129,15 +128,6 @@ def _snippet_spans(session: LabelSession, golds_here: Iterable[int], text: str) 
                 yield start, start + len(snippet)
 
 
-def _notes(session: LabelSession, *, is_gold: bool, hides_scores: bool) -> Iterator[str]:
-    """What else there is to say of the chunk pointed at."""
-    candidate = session.candidate
-    if candidate is None or session.is_blind:
-        return
-    if note := candidate.origin(is_gold=is_gold, hides_ranks=hides_scores):
-        yield note
-
-
 def _draft(session: LabelSession) -> str | None:
     """The draft as it would be written, laid out to be edited."""
     if session.drafts is None:
@@ -159,7 +149,6 @@ class LabelForm(BaseModel):
 
     file: str = ""
     dataset: str = ""
-    opinion: str = ""
     case: str
     row: int = Field(0, ge=0)
     start: Blank = None

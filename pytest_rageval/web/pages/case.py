@@ -28,7 +28,7 @@ from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
 from pytest_rageval.web.case_list import CaseList, CaseQuery
 from pytest_rageval.web.forms.form_state import Submitted
 from pytest_rageval.web.labelling.label_desk import Where
-from pytest_rageval.web.opened_runs import TheIndex, TheRuns
+from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.run import Filter, Order, head_of_run, unfinished_case
 from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.site import TheSite, UnknownPageError
@@ -71,7 +71,7 @@ class Shown(NamedTuple):
 
 @router.get("/runs/{run_id}/cases/{key:path}")
 def show_case(
-    request: Request, run_id: str, key: str, site: TheSite, runs: TheRuns, index: TheIndex, q: Filter = "",
+    request: Request, run_id: str, key: str, site: TheSite, runs: TheRuns, q: Filter = "",
     sort: Order = "", view: View = "case",
     diff: Literal["on", "off"] = "on", against: Annotated[str, Query(max_length=400)] = "",
 ) -> Response:  # fmt: skip
@@ -82,15 +82,14 @@ def show_case(
     except SettingsError:
         if against:
             raise
-        listed = CaseList(index, stored, site.project())
+        listed = runs.recorded(stored)
         shown = Shown(run_id, listed.key_of(key), q, sort, "case", diff)
         return _case_of_unfinished(request, stored, site.project().baseline_file, listed, shown)
     number = opened.numbers.get(key)
     if number is None:
         raise UnknownPageError(f"run {run_id} has no case {key!r}")
     case = opened.page.cases[number]
-    chosen = opened.page if against else None
-    beside = CaseList(index, stored, site.project(), chosen).neighbours(case.key, CaseQuery(q, sort))
+    beside = opened.cases.neighbours(case.key, CaseQuery(q, sort))
     shown = Shown(run_id, case.key, q, sort, view if opened.page.has_both_sides else "case", diff, against)
     content = next(case_views(opened.page, [case]), None)
     return page(

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from pytest_rageval.text import counted
-from pytest_rageval.web.index.run_queries import (
+from pytest_rageval.web.jobs.job_status import JobStatus
+from pytest_rageval.web.labelling.label_desk import TheDesk
+from pytest_rageval.web.pages.agents import Agents
+from pytest_rageval.web.pages.datasets import Datasets
+from pytest_rageval.web.pages.jobs import jobs_of
+from pytest_rageval.web.rendering import page, path_to
+from pytest_rageval.web.run_folders import TheFolders
+from pytest_rageval.web.run_lines import (
+    Rows,
     RunFilter,
     latest_of_series,
     lines_of_runs,
     made_from,
     run_cards,
     run_choices,
-    run_list,
 )
-from pytest_rageval.web.jobs.job_status import JobStatus
-from pytest_rageval.web.labelling.label_desk import TheDesk
-from pytest_rageval.web.opened_runs import TheIndex, run_index_of
-from pytest_rageval.web.pages.agents import Agents
-from pytest_rageval.web.pages.datasets import Datasets
-from pytest_rageval.web.pages.jobs import jobs_of
-from pytest_rageval.web.rendering import page, path_to
 from pytest_rageval.web.site import site_of
 from pytest_rageval.web.versions.version_folder import versions_title
 
@@ -37,41 +36,32 @@ MOST_RUNNING = 6
 
 
 @router.get("/")
-def dashboard(request: Request, index: TheIndex, desk: TheDesk, agents: Agents, datasets: Datasets) -> Response:
-    progress = index.refresh()
-    content = index.read(_content)
+def dashboard(request: Request, folders: TheFolders, desk: TheDesk, agents: Agents, datasets: Datasets) -> Response:
+    progress = folders.refresh()
+    rows = folders.rows()
     return page(
-        request, "dashboard.html", **content, agents=len(agents.files.slugs()), datasets=len(datasets.files.slugs()),
-        running=running_cards(request), progress=progress, narrowed=RunFilter(),
-        problems=index.file.take_problems(), copies=desk.copies.all_open(),
+        request, "dashboard.html", cards=run_cards(rows, latest_of_series(rows, CARDS)),
+        lines=lines_of_runs(rows, rows[:NEWEST]), total=len(rows), choices=run_choices(rows),
+        agents=len(agents.files.slugs()), datasets=len(datasets.files.slugs()), running=running_cards(request, rows),
+        progress=progress, narrowed=RunFilter(), copies=desk.copies.all_open(),
     )  # fmt: skip
 
 
 @router.get("/running")
-def running(request: Request, index: TheIndex) -> Response:
+def running(request: Request, folders: TheFolders) -> Response:
     """What runs now, for a script that asks again until nothing does."""
-    index.refresh()
-    return page(request, "running.html", running=running_cards(request))
+    folders.refresh()
+    return page(request, "running.html", running=running_cards(request, folders.rows()))
 
 
 @router.get("/indexing")
-def indexing(request: Request, index: TheIndex) -> Response:
-    """How far the index is; once it is done, a script loads the page that asked anew."""
-    progress = index.refresh()
+def indexing(request: Request, folders: TheFolders) -> Response:
+    """How many run folders are read; once all are, a script loads the page that asked anew."""
+    progress = folders.refresh()
     response = page(request, "indexing.html", progress=progress)
     if progress.is_done:
         response.headers["HX-Refresh"] = "true"
     return response
-
-
-def _content(connection: sqlite3.Connection) -> dict[str, Any]:
-    newest = run_list(connection, RunFilter(), size=NEWEST)
-    return {
-        "cards": run_cards(connection, latest_of_series(connection, CARDS)),
-        "lines": lines_of_runs(connection, newest.runs),
-        "total": newest.total,
-        "choices": run_choices(connection),
-    }
 
 
 class RunningCard(NamedTuple):
@@ -91,16 +81,13 @@ class RunningCard(NamedTuple):
     cancel: str | None = None
 
 
-def running_cards(request: Request) -> list[RunningCard]:
+def running_cards(request: Request, rows: Rows) -> list[RunningCard]:
     """Whatever runs now: what was started here, and what others write, the newest first."""
     jobs, data = list(jobs_of(request).going()), site_of(request).settings.data
     started_here = {job.job.id for job in jobs}
-    runs = run_index_of(request).read(
-        lambda connection: run_list(connection, RunFilter(state="running"), size=MOST_RUNNING)
-    )
     others = (
         RunningCard(made_from(run, data), run.source, path_to("runs", run.run_id))
-        for run in runs.runs
+        for run in RunFilter(state="running").of(rows)[:MOST_RUNNING]
         if run.run_id not in started_here
     )
     return [*(_card(status, data) for status in jobs), *others]

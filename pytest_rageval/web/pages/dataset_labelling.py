@@ -59,7 +59,7 @@ class CopyPages:
     """The pages of working copies, whatever brought one to them."""
 
     def __init__(self, request: Request, site: TheSite, desk: TheDesk, store: Datasets, agents: Agents) -> None:
-        self.copies = desk.copies
+        self.copies, self._chosen = desk.copies, desk.chosen
         self._request, self._site, self._store, self._agents = request, site, store, agents
 
     def shown(
@@ -68,8 +68,8 @@ class CopyPages:
     ) -> Response:  # fmt: skip
         """The page of a dataset's working copy, or the one that offers to begin it."""
         newest, copy = self._store.newest(slug), self.copies.get(slug)
-        agents = self._agents
-        versions = [version for name in agents.files.slugs() for version in agents.versions(name)[0]]
+        versions = [version for name in self._agents.files.slugs() for version in self._agents.versions(name)[0]]
+        options = offered_systems(self._site, versions)
         content: dict[str, Any] = {"transfer": None}
         if copy is not None:
             try:
@@ -78,14 +78,12 @@ class CopyPages:
                 problems = [*problems, *error.problems]
         return page(
             self._request, "working_copy.html", status=status, form=form or FormState(), copy=copy, version=newest,
-            problems=problems, options=offered_systems(self._site, versions), asks_to_discard=asks_to_discard,
-            most=MOST_SHOWN, place=self.copies.path(slug), **content,
+            problems=problems, options=options, asks_to_discard=asks_to_discard, most=MOST_SHOWN,
+            systems=self._chosen.get(slug, [option.value for option in options[:1]]), **content,
         )  # fmt: skip
 
     def _of_copy(self, copy: WorkingCopy, newest: DatasetVersion) -> dict[str, Any]:
-        self.copies.sound(copy.slug)
-        cases = self.copies.cases(copy)
-        transfer = self.copies.transfer(copy, newest.number)
+        cases, transfer = self.copies.cases(copy), self.copies.transfer(copy, newest.number)
         return {
             "go_on": Where(dataset=copy.slug).address, "total": len(cases), "transfer": transfer,
             "labelled": sum(Marks.of(case).is_label for case in cases), "changes": transfer.changes,
@@ -102,12 +100,13 @@ def working_copy_page(pages: TheCopyPages, slug: str, discard: bool = False) -> 
 
 
 @router.post("/datasets/{slug}/label")
-def begin_labelling(pages: TheCopyPages, submitted: Submitted, slug: str) -> Response:
+def begin_labelling(pages: TheCopyPages, desk: TheDesk, submitted: Submitted, slug: str) -> Response:
     """Make a working copy of the newest version, or open the one that is there."""
     form = read_form(BeginForm, submitted)
     if form.model is None:
         return pages.shown(slug, form, status=422)
-    pages.copies.begin(slug, form.model.version, form.model.systems)
+    pages.copies.begin(slug, form.model.version)
+    desk.choose(slug, form.model.systems)
     return see(Where(dataset=slug).address)
 
 
@@ -117,8 +116,7 @@ def choose_systems(pages: TheCopyPages, desk: TheDesk, submitted: Submitted, slu
     form = read_form(SystemsForm, submitted)
     if form.model is None:
         return pages.shown(slug, form, status=422)
-    pages.copies.choose(slug, form.model.systems)
-    desk.close_dataset(slug)
+    desk.choose(slug, form.model.systems)
     return see(Where(dataset=slug).address)
 
 
@@ -128,7 +126,7 @@ def save_working_copy(
 ) -> Response:  # fmt: skip
     """The next version of the dataset; the page of the conflict where somebody else saved one meanwhile."""
     form = read_form(SaveCopyForm, submitted)
-    copy = pages.copies.sound(slug)
+    copy = pages.copies.opened(slug)
     if form.model is None:
         return pages.shown(slug, form, status=422)
     desk.close_dataset(slug)

@@ -11,9 +11,6 @@ from starlette.responses import Response
 
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.errors import CaseError, SettingsError
-from pytest_rageval.label.label_agreement import agreements
-from pytest_rageval.label.label_store import opinion_files, opinions
-from pytest_rageval.label.opening import cases_to_label
 from pytest_rageval.web.forms.form_state import Submitted, read_form
 from pytest_rageval.web.labelling.label_desk import LabelDesk, OpenLabelling, TheDesk, Where, label_files
 from pytest_rageval.web.labelling.label_view import LabelForm, action_of, label_view
@@ -29,8 +26,6 @@ MARK_WITHIN_S = 20.0
 CLOSED = "This file was saved, discarded or read again in another window meanwhile; nothing was marked. Open it again."
 
 router = APIRouter()
-MOST_DIFFERENCES = 200
-"""Of one pair that are shown."""
 
 
 @router.get("/label")
@@ -46,10 +41,9 @@ def label_files_page(request: Request, site: TheSite, desk: TheDesk, store: Data
 
 
 def _where(
-    file: str = "", dataset: str = "", opinion: str = "", case: str = "", row: int = 0, start: int | None = None,
-    group: int = 1,
-) -> Where:  # fmt: skip
-    return Where(file, dataset, opinion.strip(), case, row, start, group)
+    file: str = "", dataset: str = "", case: str = "", row: int = 0, start: int | None = None, group: int = 1
+) -> Where:
+    return Where(file, dataset, case, row, start, group)
 
 
 Asked = Annotated[Where, Depends(_where)]
@@ -81,7 +75,7 @@ def mark(request: Request, site: TheSite, desk: TheDesk, submitted: Submitted) -
     form = read_form(LabelForm, submitted).model
     if form is None or (action := action_of(form)) is None:
         raise HTTPException(400, "This button is none of the label page.")
-    where = Where(form.file, form.dataset, form.opinion, form.case, form.row, form.start, form.group)
+    where = Where(form.file, form.dataset, form.case, form.row, form.start, form.group)
     labelling = _opened(site, desk, where)
     _wait_for_pool(labelling, where, MARK_WITHIN_S)  # a session that was opened just now has none yet
     with labelling.lock:
@@ -100,8 +94,8 @@ def mark(request: Request, site: TheSite, desk: TheDesk, submitted: Submitted) -
 @router.post("/label/anew")
 def begin_anew(desk: TheDesk, submitted: Submitted) -> Response:
     """Read a file again that another program has changed."""
-    file, dataset, opinion, case = (str(submitted.get(name, "")) for name in ("file", "dataset", "opinion", "case"))
-    where = Where(file, dataset, opinion, case)
+    file, dataset, case = (str(submitted.get(name, "")) for name in ("file", "dataset", "case"))
+    where = Where(file, dataset, case)
     desk.begin_anew(where)
     return see(where.address)
 
@@ -150,21 +144,3 @@ def _shown(
             is_aside=labelling.is_aside, asks_to_clear=asks_to_clear, shows_scores=shows_scores,
             back=path_to("datasets", where.dataset, "label") if where.dataset else path_to("label"),
         )  # fmt: skip
-
-
-@router.get("/label/opinions")
-def opinions_page(request: Request, site: TheSite, desk: TheDesk, file: str = "", dataset: str = "") -> Response:
-    """How far people agree, and the cases in which they do not."""
-    project = site.project()
-    if dataset:
-        path = desk.copies.path(desk.copies.sound(dataset).slug)
-    else:
-        files = label_files(project)
-        if file not in files or file.endswith(ENDING):
-            raise HTTPException(404, f"There is no case file {file!r} in this project.")
-        path = files[file]
-    given = {name: opinions(place, project.root) for name, place in opinion_files(path).items()}
-    results = agreements(cases_to_label(path, project), given)
-    return page(
-        request, "opinions.html", where=Where(file, dataset), results=results, names=list(given), most=MOST_DIFFERENCES,
-    )  # fmt: skip

@@ -22,15 +22,15 @@ from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
-from pytest_rageval.web.case_list import CaseList, CasePage, CaseQuery
-from pytest_rageval.web.index.run_index import RunIndex
-from pytest_rageval.web.index.run_queries import RunFilter, lines_of_runs, run_list, runs_by_id
+from pytest_rageval.web.case_list import CasePage, CaseQuery
 from pytest_rageval.web.jobs.job_files import LOG, log_tail
 from pytest_rageval.web.jobs.jobs import Jobs
-from pytest_rageval.web.opened_runs import BASELINE, OpenedRun, TheIndex, TheRuns, run_of
+from pytest_rageval.web.opened_runs import BASELINE, OpenedRun, OpenedRuns, TheRuns, run_of
 from pytest_rageval.web.pages.jobs import TheJobs, jobs_of
 from pytest_rageval.web.rendering import page, path_to, see
-from pytest_rageval.web.site import Site, TheSite, UnknownPageError
+from pytest_rageval.web.run_folders import TheFolders
+from pytest_rageval.web.run_lines import Rows, lines_of_runs
+from pytest_rageval.web.site import TheSite, UnknownPageError
 from pytest_rageval.web.versions.version_folder import is_slug
 
 PYTEST = "pytest (unversioned)"
@@ -107,8 +107,8 @@ PageNumber = Annotated[int, Query(ge=1, le=1_000_000, alias="page")]
 
 @router.get("/runs/{run_id}")
 def show_run(
-    request: Request, run_id: str, site: TheSite, runs: TheRuns, index: TheIndex, jobs: TheJobs, q: Filter = "",
-    sort: Order = "", number: PageNumber = 1,
+    request: Request, run_id: str, site: TheSite, runs: TheRuns, jobs: TheJobs, q: Filter = "", sort: Order = "",
+    number: PageNumber = 1,
 ) -> Response:  # fmt: skip
     """A finished run as its report shows it; of any other what there is of it."""
     try:
@@ -119,20 +119,20 @@ def show_run(
         return see(path_to("jobs", run_id))  # it died before it had a folder
     try:
         if stored.metrics is None:
-            return _unfinished(request, site, stored, index, query, ())
+            return _unfinished(request, runs, stored, query, ())
         opened = runs.open(run_id)
-        listed = CaseList(index, stored, site.project()).page(query)
+        listed = opened.cases.page(query)
     except SettingsError as error:
-        return _unfinished(request, site, stored, index, query, error.problems)
+        return _unfinished(request, runs, stored, query, error.problems)
     job = run_id if opened.page.metrics["partial"] and run_id in jobs else None
     return page(request, "run.html", **run_content(opened), listed=listed, log=_log(jobs, stored), job=job)
 
 
 def _unfinished(
-    request: Request, site: Site, run: StoredRun, index: RunIndex, query: CaseQuery, problems: Sequence[str]
+    request: Request, runs: OpenedRuns, run: StoredRun, query: CaseQuery, problems: Sequence[str]
 ) -> Response:
     """A run that goes on, was stopped, or cannot be read: what it is made from, its files, the cases it recorded."""
-    recorded, more = _cases_of_unfinished(site, run, index, query)
+    recorded, more = _cases_of_unfinished(runs, run, query)
     run_id, jobs = printable(run.run_id), jobs_of(request)
     return page(
         request, "unfinished_run.html", run=unfinished_run(run, [*problems, *more]), listed=recorded,
@@ -157,12 +157,10 @@ def run_content(opened: OpenedRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _cases_of_unfinished(
-    site: Site, run: StoredRun, index: RunIndex, query: CaseQuery
-) -> tuple[CasePage | None, tuple[str, ...]]:
+def _cases_of_unfinished(runs: OpenedRuns, run: StoredRun, query: CaseQuery) -> tuple[CasePage | None, tuple[str, ...]]:
     """The recorded cases of a run that is not whole, as far as they can be read."""
     try:
-        return CaseList(index, run, site.project()).page(query), ()
+        return runs.recorded(run).page(query), ()
     except SettingsError as error:
         return None, error.problems
 
@@ -195,40 +193,38 @@ Name = Annotated[str, Query(max_length=400)]
 
 @router.get("/compare")
 def compare_page(
-    request: Request, site: TheSite, index: TheIndex, runs: TheRuns, a: Name = "", b: Name = "",
+    request: Request, folders: TheFolders, runs: TheRuns, a: Name = "", b: Name = "",
     run: Annotated[list[str] | None, Query()] = None, q: Filter = "", sort: Order = "", number: PageNumber = 1,
 ) -> Response:  # fmt: skip
     """Run `a` before and `b` after; two of a list (`run`) in the order in which they were begun."""
-    index.refresh()
+    folders.refresh()
+    rows = folders.rows()
     if run and not (a or b):
-        return _of_list(request, index, run)
+        return _of_list(request, rows, run)
     if not (a and b):
-        return _choice(request, index, a, b)
+        return _choice(request, rows, a, b)
     try:
         opened = runs.open(b, a)
     except UnknownPageError:
         raise
     except SettingsError as error:
-        return _choice(request, index, a, b, str(error))
-    listed = CaseList(index, site.stored_run(b), site.project(), opened.page).page(CaseQuery(q, sort, number))
+        return _choice(request, rows, a, b, str(error))
+    listed = opened.cases.page(CaseQuery(q, sort, number))
     return page(request, "compare.html", **run_content(opened), listed=listed, against=a)
 
 
-def _of_list(request: Request, index: TheIndex, run_ids: list[str]) -> Response:
+def _of_list(request: Request, rows: Rows, run_ids: list[str]) -> Response:
     if len(set(run_ids)) != 2:
         first, second = [*run_ids, "", ""][:2]
-        return _choice(request, index, first, second, problem=f"{len(set(run_ids))} runs are selected: select two")
-    rows = index.read(lambda connection: runs_by_id(connection, run_ids))
-    before, after = sorted(run_ids, key=lambda name: (rows[name].begun if name in rows else "", name))
+        return _choice(request, rows, first, second, problem=f"{len(set(run_ids))} runs are selected: select two")
+    begun = {run.run_id: run.begun for run in rows}
+    before, after = sorted(run_ids, key=lambda name: (begun.get(name, ""), name))
     return see(path_to("compare", a=before, b=after))
 
 
-def _choice(request: Request, index: TheIndex, a: str = "", b: str = "", problem: str = "") -> Response:
+def _choice(request: Request, rows: Rows, a: str = "", b: str = "", problem: str = "") -> Response:
     """The form in which two runs are chosen."""
-    listed = index.read(
-        lambda connection: lines_of_runs(connection, run_list(connection, RunFilter(), size=CHOICES).runs)
-    )  # fmt: skip
-    finished = [line for line in listed if line.run.is_finished]
+    finished = lines_of_runs(rows, [run for run in rows[:CHOICES] if run.is_finished])
     newest = [line.run.run_id for line in finished[:2]]
     chosen = {"a": a or (newest[1] if len(newest) > 1 else BASELINE), "b": b or (newest[0] if newest else "")}
     return page(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -14,18 +13,11 @@ from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.text import change, score_text
 from pytest_rageval.views.history import change_words
-from pytest_rageval.web.index.run_queries import (
-    RunFilter,
-    datasets_run,
-    lines_of_runs,
-    past_runs,
-    run_choices,
-    run_list,
-)
-from pytest_rageval.web.index.run_rows import RUN_STATES
 from pytest_rageval.web.labelling.label_desk import TheDesk
-from pytest_rageval.web.opened_runs import TheIndex
 from pytest_rageval.web.rendering import page
+from pytest_rageval.web.run_folders import TheFolders
+from pytest_rageval.web.run_lines import Rows, RunFilter, datasets_run, lines_of_runs, past_runs, run_choices
+from pytest_rageval.web.run_rows import RUN_STATES
 
 ROWS = 50
 
@@ -36,32 +28,20 @@ Word = Annotated[str, Query(max_length=400)]
 
 @router.get("/runs")
 def runs_page(
-    request: Request, index: TheIndex, desk: TheDesk, agent: Word = "", dataset: Word = "", source: Word = "",
+    request: Request, folders: TheFolders, desk: TheDesk, agent: Word = "", dataset: Word = "", source: Word = "",
     state: Word = "", text: Word = "", number: Annotated[int, Query(alias="page", ge=1, le=1_000_000)] = 1,
 ) -> Response:  # fmt: skip
-    progress = index.refresh()
-    narrowed = RunFilter(agent, dataset, source, state, text)
-    content = index.read(lambda connection: _content(connection, narrowed, number))
+    progress, narrowed = folders.refresh(), RunFilter(agent, dataset, source, state, text)
+    rows = folders.rows()
+    left = narrowed.of(rows)
+    pages = max(1, -(-len(left) // ROWS))
+    number = min(number, pages)
+    first = (number - 1) * ROWS
     return page(
-        request, "runs.html", **content, narrowed=narrowed, progress=progress, states=RUN_STATES,
-        problems=index.file.take_problems(), copies=desk.copies.all_open(),
+        request, "runs.html", lines=lines_of_runs(rows, left[first : first + ROWS]), left=len(left), total=len(rows),
+        number=number, pages=pages, first=first + 1, choices=run_choices(rows), narrowed=narrowed, progress=progress,
+        states=RUN_STATES, copies=desk.copies.all_open(),
     )  # fmt: skip
-
-
-def _content(connection: sqlite3.Connection, narrowed: RunFilter, number: int) -> dict[str, Any]:
-    listed = run_list(connection, narrowed, number, ROWS)
-    pages = max(1, -(-listed.left // ROWS))
-    if number > pages:  # of a page beyond the last one, the last
-        number, listed = pages, run_list(connection, narrowed, pages, ROWS)
-    return {
-        "lines": lines_of_runs(connection, listed.runs),
-        "left": listed.left,
-        "total": listed.total,
-        "number": number,
-        "pages": pages,
-        "first": (number - 1) * ROWS + 1,
-        "choices": run_choices(connection),
-    }
 
 
 PASSING = "pass rate"
@@ -96,28 +76,26 @@ class Timeline(NamedTuple):
 
 @router.get("/history")
 def history_page(
-    request: Request, index: TheIndex, dataset: Word = "", agent: Word = "", metric: Word = "",
+    request: Request, folders: TheFolders, dataset: Word = "", agent: Word = "", metric: Word = "",
     last: Annotated[int, Query(ge=1, le=LASTS[-1])] = LASTS[0],
 ) -> Response:  # fmt: skip
-    progress = index.refresh()
-    content = index.read(lambda connection: _history_content(connection, dataset, agent, metric, last))
+    progress = folders.refresh()
+    content = _history_content(folders.rows(), dataset, agent, metric, last)
     return page(
         request, "history.html", **content, agent=agent, metric=metric, last=last, progress=progress, lasts=LASTS
     )
 
 
-def _history_content(
-    connection: sqlite3.Connection, dataset: str, agent: str, metric: str, last: int
-) -> dict[str, Any]:
-    datasets = datasets_run(connection)
+def _history_content(rows: Rows, dataset: str, agent: str, metric: str, last: int) -> dict[str, Any]:
+    datasets = datasets_run(rows)
     chosen = dataset or (datasets[0].key if datasets else "")
-    runs = past_runs(connection, chosen, agent, last if metric else min(last, LASTS[1])) if chosen else []
+    runs = past_runs(rows, chosen, agent, last if metric else min(last, LASTS[1])) if chosen else []
     names = sorted({name.partition("@")[0] for run in runs for name, mean in run.metrics.items() if mean is not None})
     shown = [metric] if metric else [PASSING, *[name for name in PREFERRED if name in names][: CHARTS - 1]]
     return {
         "datasets": datasets,
         "dataset": chosen,
-        "agents": run_choices(connection).agents,
+        "agents": run_choices(rows).agents,
         "names": [PASSING, *names],
         "timelines": [_timeline(name, runs) for name in shown] if runs else [],
         "count": len(runs),

@@ -25,7 +25,6 @@ KEY_BYTES = 32
 NOT_FOR_GIT = """# Versions of agents and datasets are for git; the app's key, its index and what it works on are not.
 /web.key
 /open-*.html
-/rageval.sqlite*
 /jobs/
 /uploads/
 """

@@ -1,0 +1,233 @@
+"""Lists of runs: what narrows them, how their lines and cards read, their metrics in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_rageval.render.html.figures import Spark, spark
+from pytest_rageval.render.html.first_screen import PREFERRED
+from pytest_rageval.runs.history import PastRun, with_changes
+from pytest_rageval.text import duration
+from pytest_rageval.web.run_rows import RUN_STATES, RunRow
+from pytest_rageval.web.versions.version_folder import versions_title
+
+UNVERSIONED = "unversioned"
+"""Stands in filters for runs without an agent, or a dataset, of this app."""
+UNVERSIONED_TITLE = "unversioned (pytest)"
+TREND = 20
+CARD_METRICS = 3
+Rows = Sequence[RunRow]
+"""All runs, the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """What a list of runs is narrowed to; a blank field narrows nothing."""
+
+    agent: str = ""
+    dataset: str = ""
+    source: str = ""
+    state: str = ""
+    text: str = ""
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """The fields that narrow, as an address holds them."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
+
+    def of(self, rows: Rows) -> list[RunRow]:
+        """Return the runs that meet all fields."""
+        exact = {name: value for name, value in self.asked.items() if name != "text"}
+        words = {*self.text.lower().split()}
+        return [
+            run
+            for run in rows
+            if all((getattr(run, name) or UNVERSIONED) == value for name, value in exact.items())
+            and all(word in run.searched for word in words)
+        ]
+
+
+class RunChoices(NamedTuple):
+    """What there is to choose from in the filters of a list."""
+
+    agents: Sequence[str]
+    datasets: Sequence[str]
+    sources: Sequence[str]
+    states: Sequence[str]
+
+
+def run_choices(rows: Rows) -> RunChoices:
+    """Agents, datasets, sources and states of the runs that there are."""
+    states = {run.state for run in rows}
+    return RunChoices(
+        _named({run.agent for run in rows}),
+        _named({run.dataset for run in rows}),
+        sorted({run.source for run in rows}),
+        [state for state in RUN_STATES if state in states],
+    )
+
+
+def _named(values: Iterable[str | None]) -> list[str]:
+    """Names in order; that of what has none comes last."""
+    values = set(values)
+    return [*sorted(value for value in values if value), *([UNVERSIONED] if None in values else [])]
+
+
+def latest_of_series(rows: Rows, most: int) -> list[RunRow]:
+    """The last whole run of each series, the newest first: what a dashboard is about."""
+    latest: dict[object, RunRow] = {}
+    for run in _whole(rows):
+        latest.setdefault(run.series, run)
+    return list(latest.values())[:most]
+
+
+def _whole(rows: Rows) -> Iterable[RunRow]:
+    return (run for run in rows if run.is_finished and not run.is_partial)
+
+
+# ── metrics in time ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class DatasetRuns(NamedTuple):
+    """Cases that were run with: a key, what people call them, and how many finished runs there are.
+
+    key  the hash of the cases; of a dataset over all its versions its name
+    """
+
+    key: str
+    name: str
+    runs: int
+
+
+def datasets_run(rows: Rows) -> list[DatasetRuns]:
+    """The datasets of finished runs, the one of the last run first, each with all its versions and by version."""
+    by_cases: dict[str, list[RunRow]] = {}
+    for run in rows:
+        if run.past is not None:
+            by_cases.setdefault(run.past.dataset_hash, []).append(run)
+    versions: dict[str, list[DatasetRuns]] = {}
+    for key, runs in by_cases.items():
+        run = next((run for run in runs if run.dataset), runs[0])
+        named = f"{run.dataset} v{run.dataset_version}" if run.dataset else f"{run.cases} cases, {key[:8]}"
+        versions.setdefault(run.dataset or key, []).append(DatasetRuns(key, named, len(runs)))
+    return [each for name, group in versions.items() for each in (*_over_versions(name, group), *group)]
+
+
+def _over_versions(name: str, group: Sequence[DatasetRuns]) -> list[DatasetRuns]:
+    return [DatasetRuns(name, f"{name}, all versions", sum(each.runs for each in group))] if len(group) > 1 else []
+
+
+def past_runs(rows: Rows, dataset: str, agent: str = "", most: int = 200) -> list[PastRun]:
+    """The last finished runs of a dataset in time, with what was changed in between.
+
+    dataset  a `key` of `datasets_run`
+    agent    only its runs; `UNVERSIONED` are those without one
+    """
+    runs = [
+        run.past
+        for run in RunFilter(agent=agent).of(rows)
+        if run.past is not None and dataset in (run.past.dataset_hash, run.dataset)
+    ]
+    return list(with_changes(sorted(runs, key=lambda run: (run.timestamp, run.run_id))[-most:]))
+
+
+def recent_runs_of(rows: Rows, run_id: str) -> list[PastRun]:
+    """A run and the whole ones of the same cases before it, the oldest first; none of a run that is not known."""
+    place = next((place for place, run in enumerate(rows) if run.run_id == run_id), None)
+    own = None if place is None else rows[place].past
+    if place is None or own is None:
+        return []
+    before = [run.past for run in _whole(rows[place + 1 :]) if run.past and run.past.dataset_hash == own.dataset_hash]
+    return list(with_changes([own, *before][:TREND][::-1]))
+
+
+# ── lines and cards ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class RunLine(NamedTuple):
+    """A run of a list.
+
+    rate       share of cases that pass, in per cent
+    change     of that against the run it was compared with, in points; '' where that is not known
+    tone       of the change: worse, better or plain
+    took       from the beginning to the end
+    begun      UTC, to the minute
+    """
+
+    run: RunRow
+    rate: str
+    change: str
+    tone: str
+    took: str
+    begun: str
+    trend: Spark | None
+
+
+class RunCard(NamedTuple):
+    """The last run of a series on the dashboard, with its most looked-at metrics as name and value."""
+
+    line: RunLine
+    metrics: Sequence[tuple[str, float]]
+    p95: str
+
+
+def lines_of_runs(rows: Rows, shown: Rows) -> list[RunLine]:
+    """A line for each of the runs that are shown, in the same order."""
+    series: dict[object, list[RunRow]] = {}
+    for run in _whole(rows):
+        series.setdefault(_trend_key(run), []).append(run)
+    return [_line(run, series.get(_trend_key(run), [])) for run in shown]
+
+
+def run_cards(rows: Rows, shown: Rows) -> list[RunCard]:
+    """A card for each of the runs that are shown, in the same order."""
+    return [
+        RunCard(
+            line, chosen_metrics(line.run.past.metrics.items() if line.run.past else (), CARD_METRICS), _p95(line.run)
+        )
+        for line in lines_of_runs(rows, shown)
+    ]
+
+
+def chosen_metrics(means: Iterable[tuple[str, float | None]], most: int) -> list[tuple[str, float]]:
+    """Of the metrics that have a value those that people look for first."""
+    by_bare: dict[str, tuple[str, float]] = {}
+    for name, mean in means:
+        if mean is not None:
+            by_bare.setdefault(name.partition("@")[0], (name, mean))
+    preferred = [by_bare.pop(name) for name in PREFERRED if name in by_bare]
+    return [*preferred, *by_bare.values()][:most]
+
+
+def made_from(run: RunRow, data: Path) -> str:
+    """`Shop bot v4 × Products v2`, by the names that they have in the data folder; of a run of pytest what it asked."""
+    if run.agent or run.dataset:
+        return versions_title(data, (run.agent, run.agent_version), (run.dataset, run.dataset_version))
+    return f"{UNVERSIONED_TITLE} · {run.target}" if run.target else UNVERSIONED_TITLE
+
+
+def _trend_key(run: RunRow) -> tuple[object, ...]:
+    """Only runs of the same cases are in one trend: with others a pass rate means something else."""
+    return run.series, run.past.dataset_hash if run.past else None
+
+
+def _line(run: RunRow, series: Rows) -> RunLine:
+    rate, points = run.pass_rate, run.points
+    before = (each.pass_rate for each in series if (each.begun, each.run_id) <= (run.begun, run.run_id))
+    return RunLine(
+        run=run,
+        rate="–" if rate is None else f"{100 * rate:.1f} %",
+        change="" if points is None else f"{points:+.1f}" if points else "=",
+        tone="plain" if not points else "better" if points > 0 else "worse",
+        took="–" if run.seconds is None else duration(1000 * run.seconds) if run.seconds else "< 1 s",
+        begun=run.begun[:16].replace("T", " "),
+        trend=spark([*islice(before, TREND)][::-1]) if run.is_finished else None,
+    )
+
+
+def _p95(run: RunRow) -> str:
+    return "" if run.p95_ms is None else f"p95 {duration(run.p95_ms)}"
