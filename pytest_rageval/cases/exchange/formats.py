@@ -17,7 +17,7 @@ from pytest_rageval.cases.exchange.tool_cases import (
     write_ragas,
     write_squad,
 )
-from pytest_rageval.cases.exchange.tool_rows import is_squad, read_rows, read_tool_rows, squad_rows
+from pytest_rageval.cases.exchange.tool_rows import is_squad, other_test_set, read_tool_rows, squad_rows
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase, Json
@@ -65,7 +65,7 @@ def read_other(path: Path, name: str, form: str | None = None, parts: Parts | No
     document = _document(path)
     if is_squad(document):
         report = RowReport(name, has_lines=False)
-        return read_rows(squad_rows(document, report), report)
+        return other_test_set(squad_rows(document, report), report)
     if form == "squad":
         raise CaseError(f"{name} is not of SQuAD: there is no list data[].paragraphs")
     return read_tool_rows(path, name)

@@ -24,10 +24,10 @@ from pytest_rageval.model import NOWHERE, Json
 def read_tool_rows(path: Path, name: str) -> OtherTestSet:
     """Read a file of another tool; CaseError with every problem, one line each. `name` is how messages call it."""
     report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
-    return read_rows(tool_file_rows(path, report), report)
+    return other_test_set(tool_file_rows(path, report), report)
 
 
-def read_rows(rows: Iterable[PlacedRow], report: RowReport) -> OtherTestSet:
+def other_test_set(rows: Iterable[PlacedRow], report: RowReport) -> OtherTestSet:
     """Read rows of another tool; CaseError with every problem, one line each."""
     cases: dict[str, dict[str, Json]] = {}
     answers: list[dict[str, Json]] = []
