@@ -65,7 +65,7 @@ HOMES = {"httpx": "http", "pytest": "plugin", "ray": "scale"}
 MOST_LINES, MOST_MODULES = 400, 20
 MOST_VERBS = 36
 """The command has a module a verb."""
-ENTRY_POINTS = frozenset({"__getattr__", "__dir__"})
+ENTRY_POINTS = frozenset({"__getattr__", "__dir__", "from_spec"})
 
 
 class Import(NamedTuple):

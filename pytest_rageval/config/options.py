@@ -47,6 +47,7 @@ class TargetKind(NamedTuple):
 
     names          what stands before the colon
     syntax, short  how messages spell it, and how the help does
+    module         of `pytest_rageval.targets`: its `from_spec` makes one
     form           the choice on the browser's form under which it stands
     source         where its answers come from
     is_over_http   it is asked at a host, to which a connection can be tried
@@ -57,6 +58,7 @@ class TargetKind(NamedTuple):
     names: tuple[str, ...]
     syntax: str
     short: str
+    module: str = "callable_target"
     form: str = "python"
     source: str = "asked"
     is_over_http: bool = False
@@ -64,21 +66,23 @@ class TargetKind(NamedTuple):
     is_checkable: bool = False
 
 
-HTTP = TargetKind(("http", "https"), "http(s)://HOST[:PORT]", "http://HOST", form="http", is_over_http=True)
+HTTP = TargetKind(
+    ("http", "https"), "http(s)://HOST[:PORT]", "http://HOST", "http_target", form="http", is_over_http=True
+)
 PYTHON = TargetKind((), "package.module:callable", "module:callable", is_open=False)
 """Of any other name: an object of the project, or the target of a plug-in."""
 KINDS_OF_TARGETS = (
-    TargetKind(("demo",), "demo", "demo", form="demo"),
+    TargetKind(("demo",), "demo", "demo", "asgi_target", form="demo"),
     HTTP,
-    TargetKind(("openai",), "openai:MODEL[@URL]", "openai:MODEL@URL", form="chat", is_over_http=True),
-    TargetKind(("ollama",), "ollama:MODEL[@URL]", "ollama:MODEL@URL", form="chat", is_over_http=True),
+    TargetKind(("openai",), "openai:MODEL[@URL]", "openai:MODEL@URL", "chat_target", form="chat", is_over_http=True),
+    TargetKind(("ollama",), "ollama:MODEL[@URL]", "ollama:MODEL@URL", "chat_target", form="chat", is_over_http=True),
     PYTHON,
-    TargetKind(("asgi",), "asgi:package.module:app", "asgi:module:app", is_open=False),
+    TargetKind(("asgi",), "asgi:package.module:app", "asgi:module:app", "asgi_target", is_open=False),
     TargetKind(
-        ("answers",), "answers:FILE[#SYSTEM]", "answers:FILE",
+        ("answers",), "answers:FILE[#SYSTEM]", "answers:FILE", "answer_files",
         source="uploaded answers", is_open=False, is_checkable=True,
     ),
-    TargetKind(("run",), "run:RUN_ID", "run:ID", source="recorded answers"),
+    TargetKind(("run",), "run:RUN_ID", "run:ID", "recorded_target", source="recorded answers"),
 )  # fmt: skip
 SPELLINGS = ", ".join(kind.syntax for kind in KINDS_OF_TARGETS)
 _BY_NAME = {name: kind for kind in KINDS_OF_TARGETS for name in kind.names}

@@ -75,6 +75,9 @@ class Unsound(Exception):
         super().__init__()
         self.findings = findings
 
+    def __str__(self) -> str:
+        return str(self.findings.kept[0])
+
 
 def wrong(value: Any, expected: str) -> Unsound:
     """The value is not what belongs there."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.keys import Cell
-from pytest_rageval.errors import CaseError, TargetError
+from pytest_rageval.errors import CaseError, SettingsError, TargetError
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.lines import JsonRow, Line, json_rows, read_lines
 from pytest_rageval.io.messages import Report, Unsound, bad, found, shown_value
@@ -20,6 +20,7 @@ from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.model import NOTHING, Answer, AskRequest, EvalCase, Json
 from pytest_rageval.targets.native_contract import RECORD_FIELDS, read_record
+from pytest_rageval.targets.target import Surroundings
 from pytest_rageval.words import fold
 
 LONGEST_LINE = 16 * 2**20
@@ -233,6 +234,20 @@ def _complete(row: CsvRow) -> None:
 
 
 # ── the target ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def from_spec(spec: str, given: Surroundings) -> AnswersTarget | None:
+    """Make the target of `answers:FILE#SYSTEM`; a file whose name holds `#` is found, too."""
+    rest = spec.partition(":")[2]
+    name, hash_sign, system = (rest, "", "") if (given.root / rest).is_file() else rest.rpartition("#")
+    path = given.root / (name if hash_sign else rest)
+    if not rest:
+        return None
+    if not path.is_file():
+        raise SettingsError(f"target answers:{rest}: there is no file {path}")
+    answers = load_answers(path, system or None, shown_as=name if hash_sign else rest,
+                           max_bytes=given.connection.max_bytes)  # fmt: skip
+    return AnswersTarget(answers, spec)
 
 
 class AnswersTarget:

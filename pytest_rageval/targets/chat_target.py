@@ -8,19 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal
+from typing import Literal, cast
 
-from pytest_rageval.errors import ModelFailure, TargetError
+from pytest_rageval.errors import ModelFailure, SettingsError, TargetError
 from pytest_rageval.http.address import endpoint
-from pytest_rageval.io.masking import public_url
+from pytest_rageval.io.masking import public_target, public_url
+from pytest_rageval.io.messages import Unsound
 from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, Wire, misfit, read_by
 from pytest_rageval.llm.credentials import KeySource, target_key, unneeded_key
 from pytest_rageval.llm.endpoint import Endpoint
+from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.llm.ollama import OLLAMA_URL, OllamaWire
 from pytest_rageval.llm.openai import OPENAI_URL, OpenAiWire
 from pytest_rageval.model import Answer, AskRequest, Json
-from pytest_rageval.targets.native_contract import Wrong, free
-from pytest_rageval.targets.target import USUAL, Connection
+from pytest_rageval.targets.native_contract import plain_json
+from pytest_rageval.targets.target import USUAL, Connection, Surroundings
 
 Api = Literal["openai", "ollama"]
 
@@ -30,6 +32,15 @@ PROMPT_VERSION = "contexts-1"
 _WIRES: Mapping[Api, type[OpenAiWire] | type[OllamaWire]] = {"openai": OpenAiWire, "ollama": OllamaWire}
 _HOMES: Mapping[Api, str] = {"openai": OPENAI_URL, "ollama": OLLAMA_URL}
 _NOT_FOR_MODELS = frozenset({"folder_mode", "rerank_vector_weight", "rerank_lexical_weight"})
+
+
+def from_spec(spec: str, given: Surroundings) -> ChatTarget:
+    """Make the target of `openai:MODEL@URL` or `ollama:MODEL@URL`."""
+    api, _, rest = spec.partition(":")
+    try:
+        return ChatTarget(cast("Api", api), *model_and_url(api, rest), given.connection)
+    except SettingsError as error:
+        raise SettingsError(*(f"target {public_target(spec)}: {problem}" for problem in error.problems)) from None
 
 
 class ChatTarget:
@@ -68,7 +79,7 @@ class ChatTarget:
             raise TargetError("no_answer", f"{self._endpoint.where}: {missing}")
         try:
             return _answer(reply, self._wire.text_path)
-        except (ValueError, Wrong) as wrong:
+        except (ValueError, Unsound) as wrong:
             raise TargetError("invalid_response", f"{self._endpoint.where}: {wrong}") from None
 
     async def aclose(self) -> None:
@@ -124,10 +135,10 @@ def _answer(reply: ChatReply, text_path: str) -> Answer:
         text=reply.text or "",
         abstained=True if is_withheld else _unless_cut(reply),
         abstain_reason=reply.ending if is_withheld else None,
-        usage=free(dict(reply.usage or {})),
+        usage=plain_json(dict(reply.usage or {})),
         latency=reply.latency,
         versions=({"llm": reply.model} if reply.model else {}) | {"prompt": PROMPT_VERSION},
-        extra=_ending(reply) | {part: free(dict(fields)) for part, fields in reply.beside.items() if fields},
+        extra=_ending(reply) | {part: plain_json(dict(fields)) for part, fields in reply.beside.items() if fields},
     )
 
 

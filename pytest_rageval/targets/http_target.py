@@ -16,7 +16,7 @@ from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
 from pytest_rageval.targets.foreign_code import call_foreign, too_large
 from pytest_rageval.targets.native_contract import answer_from_body, answer_from_response, data_from_body, get_ready
-from pytest_rageval.targets.target import USUAL, Connection
+from pytest_rageval.targets.target import USUAL, Connection, Surroundings, Target
 
 MOST_PAGES = 10_000
 OTHER_API = "; an API of its own is described by target.mapping, see docs/targets.md"
@@ -58,6 +58,15 @@ async def listed_chunks(page: Callable[[str | None], Awaitable[Json]], where: st
             )
         cursor = following
     raise TargetError("too_large", f"{where}: more than {MOST_PAGES:,} pages")
+
+
+def from_spec(spec: str, given: Surroundings) -> Target:
+    """Make the target at a URL: as its mapping describes it, else by the native contract."""
+    if given.mapping is None:
+        return HttpTarget(spec, given.connection)
+    from pytest_rageval.targets.mapped_target import MappedTarget  # here, because few have a mapping
+
+    return MappedTarget(spec, given.mapping, given.connection)
 
 
 class HttpTarget:

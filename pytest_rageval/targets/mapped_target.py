@@ -25,11 +25,11 @@ from pytest_rageval.http.address import endpoint
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
-from pytest_rageval.io.messages import shown_value
+from pytest_rageval.io.messages import Path, Unsound, shown_value
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
-from pytest_rageval.targets.native_contract import RECORD_FIELDS, Wrong, answer_from_record, data_from_body
+from pytest_rageval.targets.native_contract import RECORD_FIELDS, answer_from_record, data_from_body, not_fitting
 from pytest_rageval.targets.target import USUAL, Connection
 
 if TYPE_CHECKING:
@@ -195,9 +195,9 @@ class MappedTarget:
 
     def _answer(self, data: Json) -> Answer:
         try:
-            values: dict[str, Any] = self._response.find(data, "") or {}
-        except Wrong as wrong:
-            raise TargetError("invalid_response", f"{self._where}: mapped {wrong}") from None
+            values: dict[str, Any] = self._response.find(data, ()) or {}
+        except Unsound as unsound:
+            raise TargetError("invalid_response", f"{self._where}: mapped {unsound}") from None
         self._answers += 1
         self._found |= values.keys()
         answer = self._response.fields.get("answer")
@@ -230,13 +230,13 @@ class Expression:
         if problems := list(_function_problems(self._compiled.parsed)):
             raise SettingsError(f"{place} is {shown_value(written)}, no JMESPath expression: {'; '.join(problems)}")
 
-    def find(self, data: Json, path: str) -> Json:
-        """What stands there, None if nothing does; Wrong where the response has a type that the expression cannot."""
+    def find(self, data: Json, path: Path) -> Json:
+        """What stands there, None if nothing does; Unsound where the response has a type that the expression cannot."""
         try:
             return self._compiled.search(data)
         except Exception as error:  # noqa: BLE001 - a library's interpreter over any data: it concerns this case alone
             reason = str(error).splitlines() or [type(error).__name__]
-            raise Wrong(path, self.written, f"an expression that fits the response: {reason[0][:200]}") from None
+            raise not_fitting(path, self.written, f"an expression that fits the response: {reason[0][:200]}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ class Table:
     fields: Mapping[str, Expression | Table]
     each: Expression | None = None
 
-    def find(self, data: Json, path: str) -> Json:
+    def find(self, data: Json, path: Path) -> Json:
         """As for one expression: None where nothing was found."""
         if self.each is None:
             return self._object(data, path)
@@ -255,16 +255,15 @@ class Table:
             return items
         objects = []
         for position, item in enumerate(items):
-            place = f"{path}[{position}]"
+            place = (*path, position)
             members = self._object(item, place)
             if members is None:
-                raise Wrong(place, item, f"an item in which one of {', '.join(self.fields)} is found as mapped")
+                raise not_fitting(place, item, f"an item in which one of {', '.join(self.fields)} is found as mapped")
             objects.append(members)
         return objects
 
-    def _object(self, data: Json, path: str) -> dict[str, Json] | None:
-        inner = f"{path}." if path else ""
-        members = {name: part.find(data, inner + name) for name, part in self.fields.items()}
+    def _object(self, data: Json, path: Path) -> dict[str, Json] | None:
+        members = {name: part.find(data, (*path, name)) for name, part in self.fields.items()}
         return {name: value for name, value in members.items() if value is not None} or None
 
 

@@ -19,7 +19,6 @@ from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import MAX_BITS, MAX_DEPTH, StrictJsonError, limits_broken, parse
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
-from pytest_rageval.text import printable
 
 T = TypeVar("T")
 
@@ -62,7 +61,7 @@ def data_from_body(body: bytes, where: str) -> Json:
         data = json.loads(error.text)
         try:
             plain_json(data)
-        except Wrong:
+        except Unsound:
             return data
         raise TargetError("invalid_json", f"{where}: invalid JSON: {oddity.message}") from None
 
@@ -103,8 +102,6 @@ class LacksAnswer(Unsound):
 def _or_target_error(read: Callable[[], Answer], where: str) -> Answer:
     try:
         return read()
-    except Wrong as error:
-        raise TargetError("invalid_response", f"{where}: {error}") from None
     except Unsound as unsound:
         kind = "no_answer" if isinstance(unsound, LacksAnswer) else "invalid_response"
         first, *others = unsound.findings.kept
@@ -311,71 +308,37 @@ def _from_trace(trace: Trace) -> dict[str, Json]:
 # ── values that Python code hands over ──────────────────────────────────────────────────────────────────────────
 
 
-class Wrong(Exception):
-    """One value is not what was expected; the path grows as this passes outwards through the readers."""
-
-    def __init__(self, path: str, value: object, expected: str) -> None:
-        super().__init__(path, value, expected)
-        self.path, self.value, self.expected = path, value, expected
-
-    def inside(self, outer: str) -> Wrong:
-        """This problem, its path seen from one level further out."""
-        self.path = outer + ("" if not self.path or self.path[0] == "[" else ".") + self.path
-        return self
-
-    def __str__(self) -> str:
-        shown = "missing" if self.value is None else shown_value(self.value)
-        return f"{printable(self.path[:200]) or 'the response'} is {shown}, expected {self.expected}"
-
-
-def free(data: dict[str, Json], depth: int = 0) -> dict[str, Json]:
-    """A copy of an object of any shape, as JSON can hold it."""
-    copy = {}
-    for name, value in data.items():
-        key = name if type(name) is str and name.isascii() else _text(name)
-        try:
-            copy[key] = plain_json(value, depth + 1)
-        except Wrong as wrong:
-            raise wrong.inside(key) from None
-    return copy
-
-
-def plain_json(value: Json, depth: int = 0) -> Json:
-    """A copy of any value, as JSON can hold it: finite numbers, clean text, at most MAX_DEPTH levels."""
-    if value is None or value is True or value is False:
+def plain_json(value: Json, path: Path = ()) -> Json:
+    """A copy of any value, as JSON can hold it: finite numbers, clean text, at most MAX_DEPTH levels; else Unsound."""
+    if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return value if value.isascii() else _text(value)
-    if isinstance(value, int):
-        if value.bit_length() > MAX_BITS:
-            raise Wrong("", value, "a number of at most 300 digits")
+        return _text(value, path)
+    if not isinstance(value, (int, float, dict, list, tuple)):
+        raise not_fitting(path, value, "what JSON can hold")
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise not_fitting(path, value, "a number of at most 300 digits")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise not_fitting(path, value, "a finite number")
+    if isinstance(value, (int, float)):
         return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise Wrong("", value, "a finite number")
-        return value
-    if not isinstance(value, (dict, list, tuple)):
-        raise Wrong("", value, "what JSON can hold")
-    if depth >= MAX_DEPTH:
-        raise Wrong("", value, f"no more than {MAX_DEPTH} levels")
+    if len(path) >= MAX_DEPTH:
+        raise not_fitting(path, value, f"no more than {MAX_DEPTH} levels")
     if isinstance(value, dict):
-        return free(value, depth)
-    copy = []
-    for position, item in enumerate(value):
-        try:
-            copy.append(plain_json(item, depth + 1))
-        except Wrong as wrong:
-            raise wrong.inside(f"[{position}]") from None
-    return copy
+        return {_text(name, path): plain_json(inner, (*path, name)) for name, inner in value.items()}
+    return [plain_json(item, (*path, position)) for position, item in enumerate(value)]
 
 
-def _text(value: Json) -> str:
+def _text(value: Json, path: Path) -> str:
     """A string that UTF-8 can hold."""
     if not isinstance(value, str):
-        raise Wrong("", value, "a string")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise Wrong("", value, "text without lone surrogates") from None
+        raise not_fitting(path, value, "a string")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise not_fitting(path, value, "text without lone surrogates")
     return value
+
+
+def not_fitting(path: Path, value: object, expected: str) -> Unsound:
+    """The value at a path is not what was expected there."""
+    shown = "missing" if value is None else shown_value(value)
+    return Unsound(Findings(Finding(path, f"is {shown}, expected {expected}")))

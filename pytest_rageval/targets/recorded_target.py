@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
-from pytest_rageval.io.messages import Findings, Report, Unsound
+from pytest_rageval.io.messages import Findings, Report, Unsound, shown_value
 from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of, record_of
 from pytest_rageval.io.strict_json import Positions
 from pytest_rageval.model import Answer, AskRequest
 from pytest_rageval.targets.native_contract import read_response
+from pytest_rageval.targets.target import Surroundings
 
 OBSERVATIONS = "observations.jsonl"
+
+
+def from_spec(spec: str, given: Surroundings) -> RecordedTarget | None:
+    """Make the target of `run:RUN_ID`."""
+    run_id, runs = spec.partition(":")[2], given.reports / "runs"
+    if not run_id:
+        return None
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run_id):
+        shown = shown_value(run_id)[1:-1]
+        raise SettingsError(f"target run:{shown}: that is not the id of a run, as in 20251218_063617")
+    if not (runs / run_id).is_dir():
+        raise SettingsError(f"target run:{run_id}: there is no such run in {runs}")
+    return RecordedTarget(runs / run_id, spec)
 
 
 class RecordedTarget:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.importing import described_exception, import_object
 from pytest_rageval.model import Answer, AskRequest
+
+if TYPE_CHECKING:
+    from pytest_rageval.config.tables import TargetMapping
 
 
 @runtime_checkable
@@ -74,3 +81,31 @@ class Connection:
 
 
 USUAL = Connection()
+
+
+class Surroundings(NamedTuple):
+    """What a target is made with beside its spec, as `from_spec` of each module takes it.
+
+    root        the project: on `sys.path` for Python targets, and where relative files are looked for
+    reports     the folder whose `runs/` holds earlier runs
+    connection  how a target behind HTTP is reached; its time limit holds for Python targets too
+    mapping     for a URL: what is sent and where the answer stands; None for the native contract
+    """
+
+    root: Path
+    reports: Path
+    connection: Connection = USUAL
+    mapping: TargetMapping | None = None
+
+
+OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+"""`package.module:name`."""
+
+
+def imported_target(place: str, root: Path) -> Any:
+    """Import the object at `package.module:name`; SettingsError in one line if there is none."""
+    module, _, attributes = place.partition(":")
+    try:
+        return import_object(f"target {place}", module, attributes, root)
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"target {place}: {module} cannot be imported: {described_exception(error)}") from None

@@ -1,31 +1,27 @@
-"""The target that a spelling names, or that an overridden `rag_client` fixture returned.
+"""The target that a spec names, or that an overridden `rag_client` fixture returned.
 
-Adapters are imported only where they are chosen: scoring a file of answers never loads an HTTP library.
+Modules of targets are imported only where they are chosen: scoring a file of answers never loads an HTTP library.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from pytest_rageval.config.options import PYTHON, SPELLINGS, kind_of
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.importing import described_exception, import_object, plugged_in
-from pytest_rageval.io.masking import public_target, public_unknown
+from pytest_rageval.io.importing import plugged_in
+from pytest_rageval.io.masking import public_unknown
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import EvalCase
-from pytest_rageval.targets.target import USUAL, Connection, Target
+from pytest_rageval.targets.target import OBJECT, USUAL, Connection, Surroundings, Target, imported_target
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
-    from pytest_rageval.targets.answer_files import AnswersFile
-    from pytest_rageval.targets.chat_target import Api
 
 GROUP = "rageval.targets"
-_OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def target_from_spec(
@@ -36,21 +32,17 @@ def target_from_spec(
     connection: Connection = USUAL,
     mapping: TargetMapping | None = None,
 ) -> Target:
-    """The target that `spec` spells; SettingsError (or CaseError, for a file of answers) says why there is none.
-
-    root        the project: on `sys.path` for Python targets, and where relative files are looked for
-    reports     the folder whose `runs/` holds earlier runs
-    connection  how a target behind HTTP is reached; its time limit holds for Python targets too
-    mapping     for a URL: what is sent and where the answer stands; None for the native contract
-    """
+    """Make the target that `spec` names, as `Surroundings` say; SettingsError or CaseError says why there is none."""
     name, _, rest = spec.partition(":")
-    place = _Place(root, reports, connection, mapping)
-    if kind_of(spec) is not PYTHON:
-        target = _MAKERS[name](spec, rest, place)
+    kind, target = kind_of(spec), None
+    if kind is not PYTHON:
+        module = import_module(f"pytest_rageval.targets.{kind.module}")
+        target = cast("Target | None", module.from_spec(spec, Surroundings(root, reports, connection, mapping)))
     elif factory := _plugged_in(name):
         target = factory(rest)
-    else:
-        target = _of_python(spec, place)
+    elif OBJECT.fullmatch(spec):
+        made = imported_target(spec, root)
+        target = target_from_object(made, name=spec, timeout=connection.timeout, max_bytes=connection.max_bytes)
     if target is None:
         raise SettingsError(f"unknown target {shown_value(public_unknown(spec))}; targets are spelt {SPELLINGS}")
     return target
@@ -93,117 +85,6 @@ def check_target(
         problem = probe(target.url)  # type: ignore[attr-defined] # because what `_over_http` makes has one
         return [f"target {problem}; is the system running?"] if problem else []
     return []
-
-
-# ── making one of each kind ───────────────────────────────────────────────────────────────────────────────────
-
-
-class _Place(NamedTuple):
-    root: Path
-    reports: Path
-    connection: Connection
-    mapping: TargetMapping | None
-
-
-def _demo(spec: str, _: str, place: _Place) -> Target | None:
-    if spec != "demo":
-        return None
-    from pytest_rageval.demo.app import create_app
-    from pytest_rageval.targets.asgi_target import AsgiTarget
-
-    return AsgiTarget(create_app(), "demo", place.connection)
-
-
-def _url(spec: str, _: str, place: _Place) -> Target:
-    if place.mapping is not None:
-        from pytest_rageval.targets.mapped_target import MappedTarget
-
-        return MappedTarget(spec, place.mapping, place.connection)
-    from pytest_rageval.targets.http_target import HttpTarget
-
-    return HttpTarget(spec, place.connection)
-
-
-def _chat(spec: str, rest: str, place: _Place) -> Target:
-    from pytest_rageval.llm.model_spec import model_and_url
-    from pytest_rageval.targets.chat_target import ChatTarget
-
-    api = spec.partition(":")[0]
-    try:
-        return ChatTarget(cast("Api", api), *model_and_url(api, rest), place.connection)
-    except SettingsError as error:
-        raise SettingsError(*(f"target {public_target(spec)}: {problem}" for problem in error.problems)) from None
-
-
-def _asgi(spec: str, rest: str, place: _Place) -> Target | None:
-    if not _OBJECT.fullmatch(rest):
-        return None
-    from pytest_rageval.targets.asgi_target import AsgiTarget
-
-    return AsgiTarget(_imported(rest, place.root), spec, place.connection)
-
-
-def _of_answers(spec: str, rest: str, place: _Place) -> Target | None:
-    from pytest_rageval.targets.answer_files import AnswersTarget
-
-    return AnswersTarget(_answers(rest, place.root, place.connection.max_bytes), spec) if rest else None
-
-
-def _of_run(spec: str, rest: str, place: _Place) -> Target | None:
-    from pytest_rageval.targets.recorded_target import RecordedTarget
-
-    return RecordedTarget(_run_folder(rest, place.reports), spec) if rest else None
-
-
-def _of_python(spec: str, place: _Place) -> Target | None:
-    if not _OBJECT.fullmatch(spec):
-        return None
-    connection = place.connection
-    made = _imported(spec, place.root)
-    return target_from_object(made, name=spec, timeout=connection.timeout, max_bytes=connection.max_bytes)
-
-
-_MAKERS: Mapping[str, Callable[[str, str, _Place], Target | None]] = {
-    "demo": _demo, "http": _url, "https": _url, "openai": _chat, "ollama": _chat, "asgi": _asgi,
-    "answers": _of_answers, "run": _of_run,
-}  # fmt: skip
-"""What makes the targets of each kind, by what stands before the colon; the kinds are in `config/options.py`."""
-
-
-# ── finding things ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _imported(place: str, root: Path) -> Any:
-    """The object at `package.module:name`; SettingsError in one line if there is none."""
-    module, _, attributes = place.partition(":")
-    try:
-        return import_object(f"target {place}", module, attributes, root)
-    except ModuleNotFoundError as error:
-        raise SettingsError(f"target {place}: {module} cannot be imported: {described_exception(error)}") from None
-
-
-def _answers(rest: str, root: Path, max_bytes: int) -> AnswersFile:
-    """The file of answers at FILE[#SYSTEM]; a file whose name holds `#` is found, too."""
-    name, hash_sign, system = (rest, "", "") if (root / rest).is_file() else rest.rpartition("#")
-    if not hash_sign:
-        name = rest
-    path = root / name
-    if not path.is_file():
-        raise SettingsError(f"target answers:{rest}: there is no file {path}")
-    from pytest_rageval.targets.answer_files import load_answers
-
-    return load_answers(path, system or None, shown_as=name, max_bytes=max_bytes)
-
-
-def _run_folder(run_id: str, reports: Path) -> Path:
-    runs = reports / "runs"
-    if not _RUN_ID.fullmatch(run_id):
-        raise SettingsError(
-            f"target run:{shown_value(run_id)[1:-1]}: that is not the id of a run, as in 20251218_063617"
-        )
-    if not (runs / run_id).is_dir():
-        raise SettingsError(f"target run:{run_id}: there is no such run in {runs}")
-    return runs / run_id
 
 
 def _plugged_in(name: str) -> Callable[[str], Target] | None:

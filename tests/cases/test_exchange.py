@@ -217,7 +217,7 @@ def test_one_of_several_right_answers_is_enough_for_promptfoo():
         ("t.tsv", "q1\tA?\n", {"qrels": "q2 0 d 1\n"}, "x: lacks 1 topic that the qrels names: 'q2' first"),
         ("t.tsv", "q1\tA?\n", {"run": "q1 d 1\n"}, "expected 'query Q0 document rank score tag'"),
         ("s.json", '{"data": [{"paragraphs": [{"qas": 3}]}]}', {}, "x: data[0].paragraphs[0].qas is 3 (a number), exp"),
-        ("s.json", '{"data": [{"paragraphs": [{"context": "", "qas": [{}]}]}]}', {}, "qas[0] is no question of SQuAD"),
+        ("s.json", '{"data": [{"paragraphs": [{"context": "", "qas": [{}]}]}]}', {}, "qas[0]: question is missing"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_gets_one_line(tmp_path: Path, name: str, content: str, parts: Any, problem: str):

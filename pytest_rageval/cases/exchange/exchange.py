@@ -95,19 +95,6 @@ def _without_none(members: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def chunk_texts(answer: Answer | None) -> list[str] | None:
-    """The texts of what was retrieved; None where nothing is known of it."""
-    return None if answer is None or answer.chunks is None else [chunk.text or "" for chunk in answer.chunks]
-
-
-def reference_of(case: EvalCase) -> dict[str, Json]:
-    """The right answers under the names of our case files."""
-    answers = case.gold.answers
-    if not answers:
-        return {}
-    return {"reference": answers[0]} if len(answers) == 1 else {"expected_answers": list(answers)}
-
-
 def unplaced(kind: str, what: str, ids: Sequence[str]) -> Iterator[str]:
     """A line about what a format has no place for, with the first of the cases."""
     if ids:

@@ -9,10 +9,15 @@ from typing import NamedTuple
 from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFiles
 from pytest_rageval.cases.exchange.ragtruth import RESPONSES, SOURCES, is_ragtruth, read_ragtruth
 from pytest_rageval.cases.exchange.retrieval_sets import read_beir, read_trec, write_beir, write_trec
-from pytest_rageval.cases.exchange.row_files import LONGEST, is_table
-from pytest_rageval.cases.exchange.squad import is_squad, read_squad, write_squad
-from pytest_rageval.cases.exchange.tool_cases import write_csv, write_deepeval, write_promptfoo, write_ragas
-from pytest_rageval.cases.exchange.tool_rows import read_tool_rows
+from pytest_rageval.cases.exchange.row_files import LONGEST, RowReport, is_table
+from pytest_rageval.cases.exchange.tool_cases import (
+    write_csv,
+    write_deepeval,
+    write_promptfoo,
+    write_ragas,
+    write_squad,
+)
+from pytest_rageval.cases.exchange.tool_rows import is_squad, other_test_set, read_tool_rows, squad_rows
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase, Json
@@ -58,9 +63,12 @@ def read_other(path: Path, name: str, form: str | None = None, parts: Parts | No
     if form == "trec":
         return read_trec(path, name, parts.qrels, parts.run)
     document = _document(path)
-    if form == "squad" and not is_squad(document):
+    if is_squad(document):
+        report = RowReport(name, has_lines=False)
+        return other_test_set(squad_rows(document, report), report)
+    if form == "squad":
         raise CaseError(f"{name} is not of SQuAD: there is no list data[].paragraphs")
-    return read_squad(document, name) if is_squad(document) else read_tool_rows(path, name)
+    return read_tool_rows(path, name)
 
 
 def _form(path: Path, parts: Parts) -> str | None:

@@ -34,27 +34,31 @@ def is_table(path: Path) -> bool:
         return not QUESTION_NAMES.isdisjoint(file.readline(LONGEST).strip().lower().split("\t"))
 
 
+PlacedRow = tuple[int | str, dict[str, Json]]
+"""A row with its line, its number or its path in a document."""
+
+
 class RowReport(Report):
-    """Problems by row: of a JSON document its number, of other files its line (`has_lines`)."""
+    """Problems by row: by its line (`has_lines`), its number, or its path in a JSON document."""
 
     def __init__(self, file: str, *, has_lines: bool) -> None:
         super().__init__(file)
         self.has_lines = has_lines
 
-    def add_row(self, number: int, findings: Iterable[Finding], case_id: Json = None) -> None:
+    def add_row(self, place: int | str, findings: Iterable[Finding], case_id: Json = None) -> None:
         named = case_id if isinstance(case_id, str) else None
         for finding in findings:
-            if self.has_lines:
-                self.add(number, 1, str(finding), named)
+            if self.has_lines and isinstance(place, int):
+                self.add(place, 1, str(finding), named)
             else:
-                self.add_whole(f"row {number}: {finding}")
+                self.add_whole(f"{place if isinstance(place, str) else f'row {place}'}: {finding}")
 
 
 _LISTS = ("goldens", "samples", "test_cases", "tests", "examples", "data", "dataset", "rows", "cases")
 """Keys below which tools keep their list."""
 
 
-def tool_file_rows(path: Path, report: RowReport) -> Iterator[tuple[int, dict[str, Json]]]:
+def tool_file_rows(path: Path, report: RowReport) -> Iterator[PlacedRow]:
     """The rows of a file with the line each one stands in; of a JSON document the number of the row."""
     suffix = path.suffix.lower()
     if suffix in (".yaml", ".yml"):
@@ -95,7 +99,7 @@ def _separator(header: str, separators: str) -> str:
     return next(named, separators[0])
 
 
-def _csv_rows(text: str, separators: str, report: RowReport) -> Iterator[tuple[int, dict[str, Json]]]:
+def _csv_rows(text: str, separators: str, report: RowReport) -> Iterator[PlacedRow]:
     delimiter = _separator(text.partition("\n")[0], separators)
     try:
         with cells_up_to(LONGEST):
@@ -139,7 +143,7 @@ def _cell(name: str, cell: str) -> Json:
     return [str(item) for item in value] if isinstance(value, list) else cell
 
 
-def _document_rows(text: str, report: RowReport) -> Iterator[tuple[int, dict[str, Json]]]:
+def _document_rows(text: str, report: RowReport) -> Iterator[PlacedRow]:
     try:
         document = parse(text) if text else None
     except StrictJsonError as error:
@@ -171,7 +175,7 @@ _BATCH = 1_000
 """Rows in memory at a time."""
 
 
-def _parquet_rows(path: Path, report: Report) -> Iterator[tuple[int, dict[str, Json]]]:
+def _parquet_rows(path: Path, report: Report) -> Iterator[PlacedRow]:
     """Each row with its number, as JSON would hold it: dates and the like as text, without what is null."""
     try:
         parquet = import_module("pyarrow.parquet")

@@ -1,4 +1,4 @@
-"""Cases as files that DeepEval, Ragas, promptfoo and spreadsheets read, with what a system gave where there is room."""
+"""Cases as files for DeepEval, Ragas, promptfoo, SQuAD's script and spreadsheets, with answers where there is room."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import json
 from collections.abc import Callable, Sequence
 
 from pytest_rageval.cases.canonical import case_to_mapping
-from pytest_rageval.cases.exchange.exchange import KEPT, Answers, ToolFiles, chunk_texts, kept_parts, unplaced
+from pytest_rageval.cases.exchange.exchange import KEPT, Answers, ToolFiles, kept_parts, unplaced
+from pytest_rageval.cases.exchange.tool_rows import RowReading, squad_row
 from pytest_rageval.cases.keys import CELLS
-from pytest_rageval.model import EvalCase, Json
+from pytest_rageval.model import Answer, EvalCase, Json
+from pytest_rageval.text import counted
 
 FEWEST = 1e-6
 """The threshold of a set of checks of which one is enough."""
@@ -18,58 +20,57 @@ FEWEST = 1e-6
 
 def write_deepeval(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
     """goldens.json, for `EvaluationDataset.add_goldens_from_json_file`."""
-    rows = [_golden(case, answers) for case in cases]
+    rows = [_golden(case, answers.get(case.id)) for case in cases]
     return ToolFiles({"goldens.json": [json.dumps(rows, ensure_ascii=False, indent=1)]})
 
 
-def _golden(case: EvalCase, answers: Answers) -> dict[str, Json]:
-    answer = answers.get(case.id)
-    expected = case.gold.answers[0] if case.gold.answers else None
-    native: dict[str, Json] = {"question": case.question}
-    if expected is not None:
-        native["reference"] = expected
-    if case.contexts:
-        native["contexts"] = list(case.contexts)
-    metadata: dict[str, Json] = {KEPT: {"id": case.id, **kept_parts(case, native)}}
-    return {
+def _golden(case: EvalCase, answer: Answer | None) -> dict[str, Json]:
+    row: dict[str, Json] = {
         "input": case.question,
         "actual_output": answer.text if answer else None,
-        "expected_output": expected,
-        "retrieval_context": chunk_texts(answer),
+        "expected_output": case.gold.answers[0] if case.gold.answers else None,
+        "retrieval_context": _chunk_texts(answer),
         "context": list(case.contexts) if case.contexts else None,
         "name": case.id,
         "comments": None,
         "source_file": case.source.file or None,
-        "additional_metadata": metadata,
+        "additional_metadata": {KEPT: {}},
     }
+    row["additional_metadata"] = {KEPT: {"id": case.id, **_lost_parts(case, row)}}
+    return row
+
+
+def _lost_parts(case: EvalCase, row: dict[str, Json]) -> dict[str, Json]:
+    return kept_parts(case, RowReading(row).case)
+
+
+def _chunk_texts(answer: Answer | None) -> list[str] | None:
+    """The texts of what was retrieved; None where nothing is known of it."""
+    return None if answer is None or answer.chunks is None else [chunk.text or "" for chunk in answer.chunks]
 
 
 def write_ragas(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
     """ragas.jsonl, for `EvaluationDataset.from_jsonl`: the fields of its SingleTurnSample."""
-    return ToolFiles({"ragas.jsonl": [json.dumps(_row(case, answers), ensure_ascii=False) for case in cases]})
+    rows = [_sample(case, answers.get(case.id)) for case in cases]
+    return ToolFiles({"ragas.jsonl": [json.dumps(row, ensure_ascii=False) for row in rows]})
 
 
-def _row(case: EvalCase, answers: Answers) -> dict[str, Json]:
-    gold, answer = case.gold, answers.get(case.id)
-    row: dict[str, Json] = {"id": case.id, "user_input": case.question}
-    native: dict[str, Json] = {"question": case.question}
-    if gold.answers:
-        row["reference"] = native["reference"] = gold.answers[0]
-    if case.contexts:
-        row["reference_contexts"] = native["contexts"] = list(case.contexts)
-    if gold.chunk_ids:
-        row["reference_context_ids"] = list(gold.chunk_ids)
-        native["gold"] = {"chunk_ids": list(gold.chunk_ids)}
-    if answer is not None and answer.text is not None:
-        row["response"] = answer.text
-    if (texts := chunk_texts(answer)) is not None:
-        row["retrieved_contexts"] = texts
-        ids = [chunk.chunk_id for chunk in (answer.chunks if answer else None) or ()]
-        if ids and all(ids):
-            row["retrieved_context_ids"] = ids
-    if kept := kept_parts(case, native):
-        row[KEPT] = kept
-    return row
+def _sample(case: EvalCase, answer: Answer | None) -> dict[str, Json]:
+    gold = case.gold
+    ids = [chunk.chunk_id for chunk in (answer.chunks if answer else None) or ()]
+    row = {
+        "id": case.id,
+        "user_input": case.question,
+        "reference": gold.answers[0] if gold.answers else None,
+        "reference_contexts": list(case.contexts or ()) or None,
+        "reference_context_ids": list(gold.chunk_ids or ()) or None,
+        "response": answer.text if answer else None,
+        "retrieved_contexts": _chunk_texts(answer),
+        "retrieved_context_ids": ids if ids and all(ids) else None,
+    }
+    row = {name: value for name, value in row.items() if value is not None}
+    kept = _lost_parts(case, row)
+    return {**row, KEPT: kept} if kept else row
 
 
 def write_promptfoo(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
@@ -80,24 +81,55 @@ def write_promptfoo(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
 
 
 def _test(case: EvalCase) -> dict[str, Json]:
-    gold = case.gold
     variables: dict[str, Json] = {"question": case.question}
-    checks: list[Json] = [{"type": "factuality", "value": text} for text in gold.answers or ()]
+    if case.contexts:  # one text: promptfoo makes a test of each member of a list
+        variables["context"] = "\n\n".join(case.contexts)
+    checks: list[Json] = [{"type": "factuality", "value": text} for text in case.gold.answers or ()]
     if len(checks) > 1:
         checks = [{"type": "assert-set", "threshold": FEWEST, "assert": checks}]
-    checks += [{"type": "icontains", "value": fact} for fact in gold.key_facts or ()]
-    native: dict[str, Json] = {"question": case.question}
-    if gold.answers:
-        native["expected_answers"] = [text.strip() for text in gold.answers]
-    if gold.key_facts:
-        native["expected_key_facts"] = [fact.strip() for fact in gold.key_facts]
-    if case.contexts:
-        # One text: promptfoo makes a test of each member of a list.
-        variables["context"] = "\n\n".join(case.contexts)
-        native["contexts"] = [variables["context"]]
-    kept = {"id": case.id, **kept_parts(case, native)}
-    test: dict[str, Json] = {"description": case.id, "vars": variables, "metadata": {KEPT: kept}}
-    return {**test, "assert": checks} if checks else test
+    checks += [{"type": "icontains", "value": fact} for fact in case.gold.key_facts or ()]
+    test: dict[str, Json] = {"description": case.id, "vars": variables, "metadata": {KEPT: {}}}
+    if checks:
+        test["assert"] = checks
+    test["metadata"] = {KEPT: {"id": case.id, **_lost_parts(case, test)}}
+    return test
+
+
+def write_squad(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
+    """squad.json (v2.0) and, where answers are given, predictions.json as the official script takes them."""
+    articles: dict[str, dict[str, list[Json]]] = {}
+    outside = []
+    for case in cases:
+        title, context = str(case.metadata.get("title", "")), "\n\n".join(case.contexts or ())
+        entry = _entry(case, title, context)
+        articles.setdefault(title, {}).setdefault(context, []).append(entry)
+        if any(answer["answer_start"] < 0 for answer in entry["answers"]):
+            outside.append(case.id)
+    data = [
+        {"title": title, "paragraphs": [{"context": context, "qas": listed} for context, listed in paragraphs.items()]}
+        for title, paragraphs in articles.items()
+    ]
+    files = {"squad.json": [json.dumps({"version": "v2.0", "data": data}, ensure_ascii=False)]}
+    if answers:
+        texts = {case.id: answers[case.id].text or "" for case in cases if case.id in answers}
+        files["predictions.json"] = [json.dumps(texts, ensure_ascii=False)]
+    notes = []
+    if outside:
+        many = counted(len(outside), "case")
+        notes.append(f"{many} with an answer that is not in the context: answer_start is -1 ({outside[0]} …)")
+    return ToolFiles(files, tuple(notes))
+
+
+def _entry(case: EvalCase, title: str, context: str) -> dict[str, Json]:
+    texts = (case.gold.answers or ()) if case.answerable else ()
+    entry: dict[str, Json] = {
+        "id": case.id,
+        "question": case.question,
+        "answers": [{"text": text, "answer_start": context.find(text)} for text in texts],
+        "is_impossible": not case.answerable,
+    }
+    kept = _lost_parts(case, squad_row(entry, title, context))
+    return {**entry, KEPT: kept} if kept else entry
 
 
 # ── CSV of our own names ────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Test sets of other tools (Ragas, DeepEval, promptfoo; JSON, JSONL, CSV, Parquet), read as records of our case files.
+"""Test sets of other tools (Ragas, DeepEval, promptfoo, SQuAD), read as records of our case files.
 
 What names a part of a case takes its name here, what a system gave becomes a record of an answers file, and everything
 else is kept in `metadata`.
@@ -14,45 +14,81 @@ from typing import Any
 
 from pytest_rageval.cases.conversion import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION, case_from_record
 from pytest_rageval.cases.exchange.exchange import KEPT, OtherTestSet, with_kept_parts
-from pytest_rageval.cases.exchange.row_files import PASSAGES, SEPARATORS, RowReport, tool_file_rows
+from pytest_rageval.cases.exchange.row_files import PASSAGES, SEPARATORS, PlacedRow, RowReport, tool_file_rows
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.messages import Finding, Unsound
+from pytest_rageval.io.messages import Finding, Unsound, found
 from pytest_rageval.io.strict_json import StrictJsonError, parse
-from pytest_rageval.model import NOWHERE, Json, Source
+from pytest_rageval.model import NOWHERE, Json
 
 
 def read_tool_rows(path: Path, name: str) -> OtherTestSet:
     """Read a file of another tool; CaseError with every problem, one line each. `name` is how messages call it."""
     report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
-    rows = list(tool_file_rows(path, report))
+    return other_test_set(tool_file_rows(path, report), report)
+
+
+def other_test_set(rows: Iterable[PlacedRow], report: RowReport) -> OtherTestSet:
+    """Read rows of another tool; CaseError with every problem, one line each."""
     cases: dict[str, dict[str, Json]] = {}
     answers: list[dict[str, Json]] = []
     repeated = unused = 0
-    for line, row in rows:
-        reading = _Reading(row)
+    for place, row in rows:
+        reading = RowReading(row)
         try:
-            case_id = case_from_record(reading.case, Source(name, line))[0].id
+            case_id = case_from_record(reading.case, NOWHERE)[0].id
         except Unsound as unsound:
-            report.add_row(line, map(reading.as_written, unsound.findings.kept), reading.case.get("id"))
+            report.add_row(place, map(reading.as_written, unsound.findings.kept), reading.case.get("id"))
             if len(report) >= MOST_PROBLEMS:  # a look at each of a million broken rows takes minutes
-                report.add_whole(f"what stands behind row {line} was not read")
+                report.add_whole(f"what stands behind row {place} was not read")
                 break
             continue
         record = {"id": case_id} | reading.case
         if case_id in cases:
             if cases[case_id] != record:
                 twice = Finding((), "id already used by an earlier row for another case; ids are unique in a file")
-                report.add_row(line, [twice], case_id)
+                report.add_row(place, [twice], case_id)
             repeated += 1
             continue
         cases[case_id], unused = record, unused + reading.unused
         if reading.answer:
             answers.append({"id": case_id} | reading.answer)
-    if not rows and not len(report):
+    if not cases and not len(report):
         report.add_whole("holds no case")
     if len(report):
         raise CaseError(*report.problems)
     return OtherTestSet(list(cases.values()), answers, repeated=repeated, unused=unused)
+
+
+def is_squad(document: Json) -> bool:
+    """Is this JSON document one of SQuAD's?"""
+    data = document.get("data") if isinstance(document, dict) else None
+    return isinstance(data, list) and bool(data) and isinstance(data[0], dict) and "paragraphs" in data[0]
+
+
+def squad_rows(document: Json, report: RowReport) -> Iterator[PlacedRow]:
+    """The questions of SQuAD v1.1 or v2.0 as rows, each with its context and title."""
+    for at, article in _members(document, "data", "", report):
+        for within, paragraph in _members(article, "paragraphs", at, report):
+            for place, entry in _members(paragraph, "qas", within, report):
+                yield place, squad_row(entry, article.get("title"), paragraph.get("context"))
+
+
+def squad_row(entry: Mapping[str, Json], title: Json, context: Json) -> dict[str, Json]:
+    """A question of SQuAD with what stands above it."""
+    return {**entry, "title": title, "context": context if str(context or "").strip() else None}
+
+
+def _members(above: Mapping[str, Json], key: str, at: str, report: RowReport) -> Iterator[tuple[str, Any]]:
+    """The objects of a list with their places; what is none is a problem."""
+    place = f"{at}.{key}" if at else key
+    if not isinstance(listed := above.get(key), list):
+        report.add_whole(f"{place} is {found(listed)}, expected a list")
+        return
+    for number, member in enumerate(listed):
+        if isinstance(member, dict):
+            yield f"{place}[{number}]", member
+        else:
+            report.add_whole(f"{place}[{number}] is {found(member)}, expected an object")
 
 
 MOST_PROBLEMS = 1_000
@@ -74,7 +110,7 @@ _LABELS = (
 )
 
 
-class _Reading:
+class RowReading:
     """One row, read: the case, the answer that stands beside it, how many checks have no counterpart."""
 
     def __init__(self, row: Mapping[str, Json]) -> None:
@@ -128,6 +164,8 @@ class _Reading:
             self.case[name] = str(value) if name == "id" and isinstance(value, int) else value
         elif name == "answers" and (texts := _answer_texts(value)) is not None:
             self._name(name, _reference(texts) if texts else {"answerable": False})
+        elif name == "is_impossible" and isinstance(value, bool):
+            self.case |= {"answerable": False} if value else {}
         elif name == "reference_context_ids" and isinstance(value, list):
             self.case["gold"] = {"chunk_ids": [str(chunk_id) for chunk_id in value]}
         elif name == "retrieved_context_ids" and isinstance(value, list):
@@ -169,11 +207,13 @@ def _is_case(row: Mapping[str, Json]) -> bool:
 
 
 def _answer_texts(value: Json) -> list[str] | None:
-    """Right answers as the hubs of data sets write them: a list of texts, or SQuAD's texts beside their starts.
+    """Right answers as a list of texts or of SQuAD's spans; or, as hubs of data sets have it, texts beside starts.
 
-    An empty list of SQuAD's says that the question cannot be answered.
+    No texts beside no starts say that the question cannot be answered.
     """
     texts = value.get("text") if isinstance(value, dict) and "answer_start" in value else value
+    if isinstance(texts, list):
+        texts = [text.get("text") if isinstance(text, dict) and "answer_start" in text else text for text in texts]
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         return None
     return list(dict.fromkeys(texts))
