@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases.canonical import case_to_mapping
@@ -269,14 +270,19 @@ YES_OR_NO = ("scope_miss", "attribution_hit")
 
 
 def legacy_names(scores: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """The values of `scores` by their flat legacy names; null where there is none."""
-    return {legacy: scores.get(f"{name}@{k}", scores.get(name)) for name, legacy in LEGACY.items()}
+    """Return the values of `scores` by their flat legacy names; null where there is none."""
+    return {legacy: scores.get(at_k, scores.get(name)) for name, at_k, legacy in _legacy_at(k)}
+
+
+@lru_cache
+def _legacy_at(k: int) -> list[tuple[str, str, str]]:
+    return [(name, f"{name}@{k}", legacy) for name, legacy in LEGACY.items()]
 
 
 def _retrieval_metrics(scores: Mapping[str, float], k: int) -> dict[str, float | bool | None]:
-    """Scores by their legacy names, those that are a yes or a no as such."""
+    """Return scores by their legacy names, those that are a yes or a no as such."""
     values = legacy_names(scores, k)
-    return {name: bool(value) if name in YES_OR_NO and value is not None else value for name, value in values.items()}
+    return values | {name: bool(value) for name in YES_OR_NO if (value := values[name]) is not None}
 
 
 def _judged(obs: Observation | None, text: RecordTexts) -> dict[str, Any]:
@@ -353,8 +359,11 @@ def _judge_input(obs: Observation, k: int, text: RecordTexts) -> dict[str, Any]:
 
 
 def _cost(obs: Observation | None) -> dict[str, Any]:
-    """What judging took now, and what the cache saved: a judgement that was kept costs nothing again."""
-    judgements = list(obs.judgements.values()) if obs else []
+    """Return what judging took now, and what the cache saved: a cached judgement costs nothing again."""
+    usage = dict(obs.answer.usage) or None if obs else None
+    if obs is None or not obs.judgements:
+        return {**_NO_COST, "target_usage": usage}
+    judgements = list(obs.judgements.values())
     paid = [judgement for judgement in judgements if not judgement.cached]
     kept = [judgement for judgement in judgements if judgement.cached]
     is_free = bool(kept) and not paid
@@ -364,8 +373,12 @@ def _cost(obs: Observation | None) -> dict[str, Any]:
         "judge_saved_usd": _sum(judgement.cost_usd for judgement in kept),
         "judgements": len(judgements),
         "judgements_cached": len(kept),
-        "target_usage": dict(obs.answer.usage) or None if obs else None,
+        "target_usage": usage,
     }
+
+
+_NO_COST = {"judge_tokens": None, "judge_cost_usd": None, "judge_saved_usd": None, "judgements": 0,
+            "judgements_cached": 0}  # fmt: skip
 
 
 def _tokens(judgements: Iterable[Judgement]) -> int | None:
