@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from json.encoder import encode_basestring_ascii
 from typing import Annotated, Any, NamedTuple
 
 from pytest_rageval.errors import CaseError
@@ -77,6 +78,8 @@ def case_hashes(case: EvalCase) -> CaseHashes:
 
 
 def _written(part: Json) -> str:
+    if part.__class__ is str:
+        return encode_basestring_ascii(part)
     return _CANONICAL.encode(part) if part.__class__ is not bool else "true" if part else "false"
 
 

@@ -20,8 +20,7 @@ from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.results_file import put_in_order
-from pytest_rageval.scale.dispatch import ClusterRun, crew_size, waiting_cases
-from pytest_rageval.scale.ray_cluster import RayCluster
+from pytest_rageval.scale.dispatch import ClusterRun, Machines, crew_size, waiting_cases
 from pytest_rageval.session import RunSession
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
@@ -47,7 +46,7 @@ class Ended:
 class Elsewhere(NamedTuple):
     """The machines that ask, and at most how many processes there."""
 
-    cluster: RayCluster
+    machines: Machines
     workers: int
 
 
@@ -162,7 +161,7 @@ class Pipeline:
     def _evaluate_elsewhere(self, run: RunSession, cases: Sequence[EvalCase], elsewhere: Elsewhere) -> None:
         """Have the cases evaluated by workers; their records are put in order once nothing comes any more."""
         workers = crew_size(self._prepared, len(cases), elsewhere.workers)
-        crew = elsewhere.cluster.crew(self._prepared, run.config_hash)
+        crew = elsewhere.machines.crew(self._prepared, run.config_hash)
         cluster_run = ClusterRun(run, cases, crew, workers)
         dispatch = cluster_run.dispatch
         progress = CaseProgress(

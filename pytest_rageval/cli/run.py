@@ -39,6 +39,8 @@ from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.prepare import NO_TARGET, Prepared, check_can_answer, check_gate_conditions, make_target, prepare
 from pytest_rageval.render.gate_tests import gate_tests
+from pytest_rageval.scale.dispatch import Machines
+from pytest_rageval.scale.local_crew import LocalMachine
 from pytest_rageval.scale.ray_cluster import RayCluster
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
@@ -56,8 +58,9 @@ class WrongUsage(click.UsageError):
 
 
 class Engine(NamedTuple):
-    """Ray, as the command line names its cluster."""
+    """Workers, as the command line names them: on a Ray cluster, or processes of this machine."""
 
+    kind: str
     address: str | None
     workers: int | None
 
@@ -88,14 +91,14 @@ class WithCodesOfPytest(click.Command):
 @click.option("--only", metavar="FILTER", help="Cases of an earlier run, in the words of its report: 'changed:worse'.")
 @click.option("--from", "from_run", metavar="RUN", help="The run that --only looks at (default: latest).")
 @click.option("--engine", type=click.Choice(["process", "ray"]), default="process", show_default=True,
-              help="What evaluates the cases: this process, or workers on a Ray cluster.")  # fmt: skip
+              help="What evaluates the cases: this machine, or workers on a Ray cluster.")  # fmt: skip
 @click.option(
     "--address",
     metavar="HOST:PORT",
     help="Head of the Ray cluster; auto: the one that runs here (default: RAY_ADDRESS, else one is started).",
 )
 @click.option("--workers", type=click.IntRange(1), metavar="N",
-              help="Processes on the Ray cluster (default: as many as it has CPUs).")  # fmt: skip
+              help="Evaluate the cases in N processes (default: this one; on Ray one a CPU).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write the outcome as one JSON object on the last line.")
 @exit_codes(CODES_OF_PYTEST, is_all=True)
 def run(paths: tuple[Path, ...], **parameters: Any) -> None:
@@ -174,28 +177,30 @@ def run_project(
 
 @contextmanager
 def _elsewhere(engine: Engine | None) -> Iterator[Elsewhere | None]:
-    """The cluster, as long as the run needs it; None where this process asks."""
+    """Yield the machines, as long as the run needs them; None if this process asks."""
     if engine is None:
         yield None
         return
-    cluster = RayCluster(engine.address)
+    machines: Machines
+    if engine.kind == "ray":
+        machines = cluster = RayCluster(engine.address)
+        workers = engine.workers or cluster.cpus
+    else:
+        machines, workers = LocalMachine(), engine.workers or 1
     try:
-        yield Elsewhere(cluster, engine.workers or cluster.cpus)
+        yield Elsewhere(machines, workers)
     finally:
         # That takes seconds. The run has ended and its verdict was shown: who presses Ctrl-C now only hurries us.
         with suppress(KeyboardInterrupt):
-            cluster.close()
+            machines.close()
 
 
 def _engine(parameters: dict[str, Any]) -> Engine | None:
-    """What evaluates the cases; None for this process."""
-    kind, address, workers = (parameters.pop(name) for name in ("engine", "address", "workers"))
-    if kind == "ray":
-        return Engine(address, workers)
-    for name, value in (("--address", address), ("--workers", workers)):
-        if value is not None:
-            raise WrongUsage(f"{name} is for --engine ray; write that too, or leave {name} out")
-    return None
+    """Return what evaluates the cases; None for this process."""
+    engine = Engine(*(parameters.pop(name) for name in ("engine", "address", "workers")))
+    if engine.kind != "ray" and engine.address is not None:
+        raise WrongUsage("--address is for --engine ray; write that too, or leave --address out")
+    return engine if engine.kind == "ray" or engine.workers is not None else None
 
 
 def _wanted(paths: tuple[Path, ...], parameters: dict[str, Any]) -> Wanted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,28 +93,18 @@ class ExportSource:
         return [*flat(record).values(), *scores, *explanations, *self.origin.values()]
 
 
-def look_through(run: StoredRun, *, full_text: bool = False, only: Set[str] | None = None) -> ExportSource:
-    """Find the records of a run, also of one that did not finish; SettingsError where there are none.
-
-    `only`: keys of the cases that count, where not all do.
-    """
+def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
+    """Find the records of a run, also of one that did not finish; SettingsError where there are none."""
     notes: list[str] = []
     scored: set[str] = set()
     judged: set[str] = set()
-    seen: set[str] = set()
 
     def see(record: dict[str, Any]) -> None:
         check_result(record)
-        seen.add(record["case_key"])
         scored.update(record["scores"], record["skipped_metrics"])
         judged.update(record.get("judgements") or ())
 
-    places = index(
-        [run.path / RESULTS, *journals(run.path, RESULTS)],
-        notes,
-        see,
-        keeps=None if only is None else lambda key: key[0] in only,
-    )
+    places = index([run.path / RESULTS, *journals(run.path, RESULTS)], notes, see)
     if not places:
         raise SettingsError(f"run {run.run_id} has no results; there is nothing to export", *notes)
     metrics = run.metrics
@@ -123,8 +113,7 @@ def look_through(run: StoredRun, *, full_text: bool = False, only: Set[str] | No
     configured = [name for name in run.config.get("metrics") or () if name in scored]
     measured = (*configured, *sorted(scored.difference(configured)))
     full = _observations(run, notes) if full_text else None
-    left_out = len(seen) - len({case_key for case_key, _ in places})
-    return ExportSource(run, metrics, measured, tuple(sorted(judged)), places, full, tuple(notes), left_out)
+    return ExportSource(run, metrics, measured, tuple(sorted(judged)), places, full, tuple(notes))
 
 
 def flat(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_rageval.comparison.verdicts import Cases
-from pytest_rageval.export.export_source import ExportSource, look_through
+from pytest_rageval.export.export_source import ExportSource
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.runs.aggregate import normalised, with_aliases
 from pytest_rageval.runs.columns import CaseColumns
-from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.row import CaseScores
+from pytest_rageval.runs.reader import RESULTS, StoredRun
+from pytest_rageval.runs.row import CaseScores, row_places
 
 REPORT = "report.json"
 MOST_CASES = 5_000
@@ -25,7 +25,10 @@ def write_report_json(run: StoredRun, cases: Cases) -> str | None:
     """Write the report.json of a finished run; a line for people where the disk refuses."""
     if not cases:
         return None
-    source = look_through(run, only=_worst(cases, run.finished_metrics["metrics"]))
+    only = _worst(cases, run.finished_metrics["metrics"])
+    places = {key: place for key, place in row_places(run.path / RESULTS).items() if only is None or key[0] in only}
+    left_out = 0 if only is None else len(cases) - len(only)
+    source = ExportSource(run, run.metrics, (), (), places, None, (), left_out)
     try:
         write_lines(run.path / REPORT, json_lines(source))
     except OSError as error:

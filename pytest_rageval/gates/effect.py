@@ -34,6 +34,8 @@ class GatesInEffect:
         read = {name for condition in conditions for name, _ in condition}
         self._labels = tuple(name for name in FIELDS if name in read)
         self._known: dict[tuple[Any, ...], _InEffect] = {}
+        self._latest: tuple[EvalCase | None, GoldKind, _InEffect | None] = None, "none", None
+        """Scoring and recording a case ask for the same gates one after the other."""
 
     def meant_for(self, case: EvalCase, kind: GoldKind) -> tuple[Gate, ...]:
         """The gates that decide about this case, without the conditions, which it meets."""
@@ -51,6 +53,9 @@ class GatesInEffect:
                 yield f"{words} unless {', '.join(others)}" if others else words
 
     def _of(self, case: EvalCase, kind: GoldKind) -> _InEffect:
+        latest, of_kind, effect = self._latest
+        if latest is case and of_kind == kind and effect is not None:
+            return effect
         labels = tuple([_label(case, kind, name) for name in self._labels])
         effect = self._known.get(labels)
         if effect is None:
@@ -62,6 +67,7 @@ class GatesInEffect:
                 tuple(replace(gate, when=(), unless=()) if gate.when or gate.unless else gate for gate in gates),
                 hashlib.sha256(text.encode()).hexdigest(),
             )
+        self._latest = case, kind, effect
         return effect
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from zlib import crc32
@@ -51,36 +50,17 @@ def sealed_line(record: Mapping[str, Any]) -> bytes:
 
 
 def compact_json(value: Any) -> bytes:
-    """A value as strict JSON in UTF-8 without white space; what has no such form is a ValueError or TypeError."""
-    with suppress(ValueError, RecursionError):  # what is wrong is said by the standard library
-        if _is_plain((value,)):
-            return to_json(value)  # with the look at each value three quarters of the time of a record
-    return _ENCODER.encode(value).encode()
+    """Return a value as strict JSON in UTF-8 without white space; ValueError or TypeError if it has no such form."""
+    try:
+        data = to_json(value)
+    except ValueError:
+        return _ENCODER.encode(value).encode()  # raises the clearer message of the standard library
+    if b"NaN" in data or b"Infinity" in data:
+        _ENCODER.encode(value)  # raises unless these are texts
+    return data
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-_PLAIN = frozenset({str, int, bool, type(None)})
-_NAMES = {str}
-
-
-def _is_plain(values: Iterable[Any]) -> bool:
-    """True if pydantic-core writes these as the standard library does.
-
-    It takes types that are no JSON and NaN as well, and writes floats otherwise where Python's have an exponent.
-    """
-    for value in values:
-        kind = type(value)
-        if kind in _PLAIN:
-            continue
-        if kind is float:
-            is_plain = 1e-4 <= value < 1e16 or value == 0 or -1e16 < value <= -1e-4
-        elif kind is dict:
-            is_plain = not value or ({*map(type, value)} == _NAMES and _is_plain(value.values()))
-        else:
-            is_plain = (kind is list or kind is tuple) and _is_plain(value)
-        if not is_plain:
-            return False
-    return True
 
 
 def unsealed(line: bytes) -> dict[str, Any]:

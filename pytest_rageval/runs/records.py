@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
+from functools import lru_cache
+from itertools import chain, count, repeat
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases.canonical import case_to_mapping
@@ -57,8 +59,16 @@ def result_record(
         "reason": text.reason(result),
         "question": text(result.case.question),
         "reference_answers": text.all(result.case.gold.answers),
-        **_answered(answer, obs, text),
-        **_uploaded(answer, text),
+        "answer": text(answer.text),
+        "references": [
+            {"chunk_id": cited.chunk_id, "rel_path": cited.rel_path, "heading_path": cited.heading_path}
+            for cited in answer.references or ()
+        ],
+        "retrieved_chunks": _chunks(answer, obs.hits if obs else (), text),
+        "folder_selection": _selection(answer, text),
+        "model_name": answer.extra.get("model_name"),
+        "timestamp": answer.extra.get("timestamp"),
+        "meta": text.tree(answer.extra.get("meta")),
         "config": config_hash,
         "indexing_coverage": answer.indexing_coverage,
         "latency": _latency(result, answer),
@@ -94,35 +104,11 @@ def _versions(answer: Answer) -> dict[str, Any] | None:
     return versions or None
 
 
-def _answered(answer: Answer, obs: Observation | None, text: RecordTexts) -> dict[str, Any]:
-    """What the system answered and on what grounds."""
-    return {
-        "answer": text(answer.text),
-        "references": [
-            {
-                "chunk_id": reference.chunk_id,
-                "rel_path": reference.rel_path,
-                "heading_path": reference.heading_path,
-            }
-            for reference in answer.references or ()
-        ],
-        "retrieved_chunks": list(_chunks(answer, obs, text)),
-        "folder_selection": _selection(answer, text),
-    }
-
-
-def _uploaded(answer: Answer, text: RecordTexts) -> dict[str, Any]:
-    """What came with an answer beside what an answer is made of: who gave it, when, and what else was said."""
-    return {
-        "model_name": answer.extra.get("model_name"),
-        "timestamp": answer.extra.get("timestamp"),
-        "meta": text.tree(answer.extra.get("meta")),
-    }
-
-
-def _chunks(answer: Answer, obs: Observation | None, text: RecordTexts) -> Iterator[dict[str, Any]]:
-    for rank, chunk in enumerate(answer.chunks or (), start=1):
-        yield {
+def _chunks(answer: Answer, hits: Sequence[Collection[int]], text: RecordTexts) -> list[dict[str, Any]]:
+    """Return the retrieved chunks in rank order, each with the golds that it matches."""
+    chunks = answer.chunks or ()
+    return [
+        {
             "chunk_id": chunk.chunk_id,
             "rel_path": chunk.rel_path,
             "heading_path": chunk.heading_path,
@@ -132,8 +118,10 @@ def _chunks(answer: Answer, obs: Observation | None, text: RecordTexts) -> Itera
             "score_final": chunk.score_final,
             "text": text(chunk.text),
             "token_count": chunk.token_count,
-            "matches": sorted(obs.hits[rank - 1]) if obs and rank <= len(obs.hits) else [],
+            "matches": sorted(golds),
         }
+        for rank, chunk, golds in zip(count(1), chunks, chain(hits, repeat(())), strict=False)
+    ]
 
 
 def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
@@ -236,6 +224,10 @@ class RecordLine(NamedTuple):
     data: bytes
     record: Mapping[str, Any]
 
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> RecordLine:
+        return cls(sealed_line(record), record)
+
     @property
     def text(self) -> str:
         """The line as it travels between processes."""
@@ -244,10 +236,10 @@ class RecordLine(NamedTuple):
 
 def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[RecordLine]:
     """A line a trial, without credentials; one of UNWRITABLE where there is none."""
-    records = [
-        plan.mask.value(result_record(result, plan, config_hash, evaluation.overall)) for result in evaluation.trials
+    return [
+        RecordLine.of(plan.mask.value(result_record(result, plan, config_hash, evaluation.overall)))
+        for result in evaluation.trials
     ]
-    return [RecordLine(sealed_line(record), record) for record in records]
 
 
 def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:
@@ -269,14 +261,19 @@ YES_OR_NO = ("scope_miss", "attribution_hit")
 
 
 def legacy_names(scores: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """The values of `scores` by their flat legacy names; null where there is none."""
-    return {legacy: scores.get(f"{name}@{k}", scores.get(name)) for name, legacy in LEGACY.items()}
+    """Return the values of `scores` by their flat legacy names; null where there is none."""
+    return {legacy: scores.get(at_k, scores.get(name)) for name, at_k, legacy in _legacy_at(k)}
+
+
+@lru_cache
+def _legacy_at(k: int) -> list[tuple[str, str, str]]:
+    return [(name, f"{name}@{k}", legacy) for name, legacy in LEGACY.items()]
 
 
 def _retrieval_metrics(scores: Mapping[str, float], k: int) -> dict[str, float | bool | None]:
-    """Scores by their legacy names, those that are a yes or a no as such."""
+    """Return scores by their legacy names, those that are a yes or a no as such."""
     values = legacy_names(scores, k)
-    return {name: bool(value) if name in YES_OR_NO and value is not None else value for name, value in values.items()}
+    return values | {name: bool(value) for name in YES_OR_NO if (value := values[name]) is not None}
 
 
 def _judged(obs: Observation | None, text: RecordTexts) -> dict[str, Any]:
@@ -353,8 +350,11 @@ def _judge_input(obs: Observation, k: int, text: RecordTexts) -> dict[str, Any]:
 
 
 def _cost(obs: Observation | None) -> dict[str, Any]:
-    """What judging took now, and what the cache saved: a judgement that was kept costs nothing again."""
-    judgements = list(obs.judgements.values()) if obs else []
+    """Return what judging took now, and what the cache saved: a cached judgement costs nothing again."""
+    usage = dict(obs.answer.usage) or None if obs else None
+    if obs is None or not obs.judgements:
+        return {**_NO_COST, "target_usage": usage}
+    judgements = list(obs.judgements.values())
     paid = [judgement for judgement in judgements if not judgement.cached]
     kept = [judgement for judgement in judgements if judgement.cached]
     is_free = bool(kept) and not paid
@@ -364,8 +364,12 @@ def _cost(obs: Observation | None) -> dict[str, Any]:
         "judge_saved_usd": _sum(judgement.cost_usd for judgement in kept),
         "judgements": len(judgements),
         "judgements_cached": len(kept),
-        "target_usage": dict(obs.answer.usage) or None if obs else None,
+        "target_usage": usage,
     }
+
+
+_NO_COST = {"judge_tokens": None, "judge_cost_usd": None, "judge_saved_usd": None, "judgements": 0,
+            "judgements_cached": 0}  # fmt: skip
 
 
 def _tokens(judgements: Iterable[Judgement]) -> int | None:

@@ -126,7 +126,7 @@ class Keeper:
             return
         result = CaseResult(case, "error", error=Problem("crash", message))
         record = result_record(result, self.plan, self.config["config_hash"])
-        self.add([RecordLine(sealed_line(record), record)])
+        self.add([RecordLine.of(record)])
 
     def _has_all(self, case_key: str) -> bool:
         """Are all trials of a case recorded?"""

@@ -14,7 +14,7 @@ from pydantic_core import SchemaValidator, ValidationError, core_schema
 
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.gates.verdict import over_trials
-from pytest_rageval.io.sealed_lines import DamagedLineError, check_seal, lines_of, record_in
+from pytest_rageval.io.sealed_lines import DamagedLineError, Key, Place, check_seal, lines_of, record_in
 
 SCHEMA = 2
 """Of the lines of results.jsonl and observations.jsonl; those of schema 1 have no checksum."""
@@ -80,17 +80,7 @@ class Row:
             trial=record["trial"],
             outcome=intern(record["outcome"]),
             content_hash=record["content_hash"],
-            groups=shared.groups(
-                ("category", (record["category"] or UNCATEGORISED,)),
-                ("tag", tuple(dict.fromkeys(record["tags"]))),
-                ("difficulty", (record["difficulty"],) if record["difficulty"] else ()),
-                ("domain", (record["domain"],) if record["domain"] else ()),
-                ("answerable", ("answerable" if record["answerable"] else "unanswerable",)),
-                ("requires_kg", (str(bool(record.get("requires_kg"))).lower(),)),
-                ("gold", (record.get("gold") or "none",)),
-                ("groups", (str(bool(record.get("has_groups"))).lower(),)),
-                ("answer", tuple(record.get("gold_answer", ("none",)))),
-            ),
+            groups=shared.groups(record),
             scores={intern(name): score for name, score in record["scores"].items()},
             not_applicable=shared.value(frozenset(record["skipped_metrics"])),
             failed=shared.value(failed),
@@ -127,11 +117,16 @@ class SharedParts:
         shared: Hashed = self._values.setdefault(value, value)
         return shared
 
-    def groups(self, *groups: tuple[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
-        """The mapping of these groups."""
-        if groups not in self._values:
-            self._values[groups] = dict(groups)
-        shared: Mapping[str, tuple[str, ...]] = self._values[groups]
+    def groups(self, record: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
+        """Return the breakdowns of a record; records with equal labels share one mapping."""
+        labels = (
+            record["category"], tuple(record["tags"]), record["difficulty"], record["domain"], record["answerable"],
+            record.get("requires_kg"), record.get("gold"), record.get("has_groups"),
+            tuple(record.get("gold_answer", ("none",))),
+        )  # fmt: skip
+        if labels not in self._values:
+            self._values[labels] = _groups(*labels)
+        shared: Mapping[str, tuple[str, ...]] = self._values[labels]
         return shared
 
     def mapping(self, name: str, mapping: OrNone) -> OrNone:
@@ -140,6 +135,23 @@ class SharedParts:
         if mapping is not None and latest != mapping:
             self._latest[name] = latest = mapping
         return latest if mapping is not None else mapping
+
+
+def _groups(
+    category: str | None, tags: tuple[str, ...], difficulty: str | None, domain: str | None, answerable: bool,
+    requires_kg: bool | None, gold: str | None, has_groups: bool | None, answer: tuple[str, ...],
+) -> Mapping[str, tuple[str, ...]]:  # fmt: skip
+    return {
+        "category": (category or UNCATEGORISED,),
+        "tag": tuple(dict.fromkeys(tags)),
+        "difficulty": (difficulty,) if difficulty else (),
+        "domain": (domain,) if domain else (),
+        "answerable": ("answerable" if answerable else "unanswerable",),
+        "requires_kg": ("true" if requires_kg else "false",),
+        "gold": (gold or "none",),
+        "groups": ("true" if has_groups else "false",),
+        "answer": answer,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,29 +217,45 @@ NEEDED = ("schema", "case_key", "test_case_id", "trial", "content_hash", "answer
           "outcome", "reason", "question", "answer", "latency", "judge", "abstention",
           "scores", "cost", "verdict", "error", "skipped_metrics")  # fmt: skip
 WHERE_WRITTEN = ("decision_hash", "requests", "has_groups", "gold_answer")
-# Whatever else a line holds (chunks, details, traces) is never made into objects: 13 µs a line of 3 kB instead of 21.
-_READER = SchemaValidator(
-    core_schema.typed_dict_schema(
-        {name: core_schema.typed_dict_field(core_schema.any_schema(), required=True) for name in NEEDED}
-        | {name: core_schema.typed_dict_field(core_schema.any_schema(), required=False) for name in WHERE_WRITTEN},
-        extra_behavior="ignore",
+
+
+def _reader(needed: Iterable[str], where_written: Iterable[str] = ()) -> SchemaValidator:
+    # Whatever else a line holds (chunks, details, traces) is never made into objects: 13 µs for 3 kB instead of 21.
+    return SchemaValidator(
+        core_schema.typed_dict_schema(
+            {name: core_schema.typed_dict_field(core_schema.any_schema(), required=True) for name in needed}
+            | {name: core_schema.typed_dict_field(core_schema.any_schema(), required=False) for name in where_written},
+            extra_behavior="ignore",
+        )
     )
-)
+
+
+_ROWS = _reader(NEEDED, WHERE_WRITTEN)
+_KEYS = _reader(("schema", "case_key", "trial"))
 
 
 def row_records(path: Path) -> Iterator[dict[str, Any]]:
     """The records of a file, in order; a last line that was cut off is left out, any other damage a SettingsError."""
+    return (record for _, record in _slim_records(path, _ROWS))
+
+
+def row_places(path: Path) -> dict[Key, Place]:
+    """Return where the last record of each case and trial stands; damage as for `row_records`."""
+    return {(record["case_key"], record["trial"]): place for place, record in _slim_records(path, _KEYS)}
+
+
+def _slim_records(path: Path, reader: SchemaValidator) -> Iterator[tuple[Place, dict[str, Any]]]:
     for place, line in lines_of(path):
         if line.endswith(b"\n"):
-            record = _slim(line)
-            yield record_in(line, place, check_result) if record is None else record
+            record = _slim(line, reader)
+            yield place, record_in(line, place, check_result) if record is None else record
 
 
-def _slim(line: bytes) -> dict[str, Any] | None:
+def _slim(line: bytes, reader: SchemaValidator) -> dict[str, Any] | None:
     """None of a line that is not what this version writes: it is read as a whole, and refused."""
     try:
         check_seal(line)
-        record: dict[str, Any] = _READER.validate_json(line)
+        record: dict[str, Any] = reader.validate_json(line)
         if record["schema"] == SCHEMA and isinstance(record["case_key"], str) and isinstance(record["trial"], int):
             return record
     except (DamagedLineError, ValidationError):

@@ -58,6 +58,10 @@ class Lost:
 Event = Begun | Came | Ended | Lost
 
 
+GOODBYE_S = 10.0
+"""In which workers close target, judge and cache, once all cases are done."""
+
+
 class Crew(Protocol):
     """Workers by number, wherever they are."""
 
@@ -69,6 +73,26 @@ class Crew(Protocol):
 
     def events(self) -> Collection[Event]:
         """What has happened; after a moment nothing, where nothing has."""
+
+
+class OpenCrew(Crew, Protocol):
+    """A crew that whoever opened it ends."""
+
+    def notes(self) -> list[str]:
+        """What targets, judges and caches have to say, once all cases are done; they are closed."""
+
+    def close(self) -> None:
+        """End all workers, whatever they do."""
+
+
+class Machines(Protocol):
+    """Where workers run: this machine, or a cluster."""
+
+    def crew(self, prepared: Prepared, config_hash: str) -> OpenCrew:
+        """Return workers for one run."""
+
+    def close(self) -> None:
+        """Give the machines back; safe to call twice."""
 
 
 class LostCrewError(Exception):

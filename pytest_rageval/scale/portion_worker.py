@@ -1,7 +1,8 @@
-"""A worker of a run on several machines: evaluates portions of cases as `rageval run` does, and sends their records."""
+"""A worker of a run: evaluates portions of cases as `rageval run` does, and sends their records."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pytest_rageval.case_output import routed_streams
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase
@@ -101,6 +103,18 @@ class PortionWorker:
         """Close what was made; what target, judge and cache have to say."""
         self._opened.close()
         return self._run.notes
+
+
+class ProcessWorker(PortionWorker):
+    """A worker in a process of its own: where the command was called, if that folder is there."""
+
+    def _begin(self, assigned: Assignment) -> None:
+        folder = next((place for place in (assigned.folder, assigned.root) if Path(place).is_dir()), None)
+        if folder is not None:
+            os.chdir(folder)
+        # What the project's code prints for a case is not shown: the command shows results in the order of arrival.
+        self._opened.enter_context(routed_streams())
+        super()._begin(assigned)
 
 
 @dataclass

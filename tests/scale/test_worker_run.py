@@ -1,5 +1,5 @@
-"""`rageval run --engine ray` on a cluster of Ray's own for tests, two machines of one CPU each: as one process, and
-with workers, machines and the command itself killed in the middle."""
+"""`rageval run` on workers, processes of this machine or of a Ray cluster: as one process, and with workers, machines
+and the command itself killed in the middle."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ import pytest
 from processes import ending, kill, wait_until
 from project import Project, a_case, a_missed_case
 from stored_runs import stable_bytes
-
-ray_cluster = pytest.importorskip("ray.cluster_utils", reason="pip install 'pytest-rageval[ray]'")
 
 pytestmark = pytest.mark.child_process
 
@@ -42,16 +40,10 @@ def answer(question):
 """
 
 
-class Machines:
-    """The cluster, and the command on it."""
+class Workers:
+    """Two processes of this machine, and the command that has them."""
 
-    def __init__(self) -> None:
-        self.cluster = ray_cluster.Cluster(initialize_head=True, head_node_args=MACHINE)
-        self.cluster.add_node(**{name: value for name, value in MACHINE.items() if name != "include_dashboard"})
-
-    @property
-    def options(self) -> list[str]:
-        return ["--engine", "ray", "--address", self.cluster.address]
+    options: tuple[str, ...] = ("--workers", "2")
 
     def run(self, project: Project, *options: str) -> pytest.RunResult:
         return project.rageval("run", *self.options, *options)
@@ -62,6 +54,16 @@ class Machines:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
+
+class Machines(Workers):
+    """The same on a Ray cluster of two machines."""
+
+    def __init__(self) -> None:
+        self.ray = pytest.importorskip("ray.cluster_utils", reason="pip install 'pytest-rageval[ray]'")
+        self.cluster = self.ray.Cluster(initialize_head=True, head_node_args=MACHINE)
+        self.cluster.add_node(**{name: value for name, value in MACHINE.items() if name != "include_dashboard"})
+        self.options = ("--engine", "ray", "--address", self.cluster.address)
+
     def logs(self) -> str:
         """All that Ray has written."""
         folder = Path(self.cluster.head_node.get_session_dir_path()) / "logs"
@@ -69,12 +71,12 @@ class Machines:
 
     def jobs(self) -> set[str]:
         """What Ray knows of the programs that used the cluster."""
-        client = ray_cluster.ray._raylet.GcsClient(address=self.cluster.address)
+        client = self.ray.ray._raylet.GcsClient(address=self.cluster.address)
         return {job.entrypoint for job in client.get_all_job_info().values()}
 
 
 @pytest.fixture(scope="module")
-def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+def machines() -> Iterator[Machines]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_AUTH_MODE", "disabled")
@@ -82,6 +84,14 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
         started = Machines()
         yield started
         started.cluster.shutdown()
+
+
+@pytest.fixture(params=["process", "ray"])
+def workers(request: pytest.FixtureRequest) -> Workers:
+    if request.param == "process":
+        return Workers()
+    machines: Machines = request.getfixturevalue("machines")
+    return machines
 
 
 OF_THE_CLOCK = ("latency", "checksum", "cost", "timings", "judgements")
@@ -136,13 +146,13 @@ def asking(project: Project) -> Project:
 # ── the same as one process ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_records_metrics_and_exit_code_on_the_demo_are_those_of_one_process(project: Project, machines: Machines):
+def test_records_metrics_and_exit_code_on_the_demo_are_those_of_one_process(project: Project, workers: Workers):
     shutil.copytree(ROOT / "evalcases", project.path / "evalcases")
     (project.path / "reports").mkdir()
     shutil.copy(ROOT / "reports" / "baseline.json", project.path / "reports")
     project.configure('target = "demo"\nknown_failures = "ratchet"')
     one = project.rageval("run", "--run-id", "one")
-    cluster = machines.run(project, "--run-id", "cluster")
+    cluster = workers.run(project, "--run-id", "cluster")
     assert (one.ret, cluster.ret) == (0, 0)
     runs = project.path / "reports" / "runs"
     assert_same(runs / "cluster", runs / "one")
@@ -152,7 +162,7 @@ def test_records_metrics_and_exit_code_on_the_demo_are_those_of_one_process(proj
 
 @pytest.mark.parametrize("options", [(), ("--repeat", "2", "--redact")])
 def test_recorded_answers_with_failures_errors_and_gates_come_to_the_same(
-    project: Project, machines: Machines, options: tuple[str, ...]
+    project: Project, workers: Workers, options: tuple[str, ...]
 ):
     project.cases([a_missed_case(f"q{n}") if n % 5 == 2 else a_case(f"q{n}") for n in range(40)])
     answers = [{"id": f"q{n}", "answer": "Water boils.", "retrieved_chunks": [
@@ -162,7 +172,7 @@ def test_recorded_answers_with_failures_errors_and_gates_come_to_the_same(
     project.configure('target = "answers:answers.jsonl"', '[tool.rageval.gates]\nrun = ["recall_any@5 >= 0.99"]')
     options = ("--allow-partial", *options)
     one = project.rageval("run", "--run-id", "one", *options)
-    cluster = machines.run(project, "--run-id", "cluster", *options)
+    cluster = workers.run(project, "--run-id", "cluster", *options)
     assert (one.ret, cluster.ret) == (1, 1)
     runs = project.path / "reports" / "runs"
     assert stable_bytes(runs / "cluster") == stable_bytes(runs / "one")
@@ -171,12 +181,12 @@ def test_recorded_answers_with_failures_errors_and_gates_come_to_the_same(
     assert sorted(line for line in cluster.outlines if line.startswith("FAILED")) == sorted(failed) != []
 
 
-def test_a_target_that_is_not_there_on_the_workers_is_a_line_and_exit_code_4(project: Project, machines: Machines):
+def test_a_target_that_is_not_there_on_the_workers_is_a_line_and_exit_code_4(project: Project, workers: Workers):
     only_here = f"import os\nif os.getpid() != {os.getpid()}:\n    raise ImportError('not on this machine')\n"
     project.write("here.py", only_here + "from bot import answer\n")
     project.configure('target = "here:answer"')
     project.cases([a_case("q")])
-    result = machines.run(project)
+    result = workers.run(project)
     assert result.ret == 4
     assert [line for line in result.errlines if line.startswith("ERROR: no worker can take part: ")
             and "not on this machine" in line]  # fmt: skip
@@ -184,20 +194,20 @@ def test_a_target_that_is_not_there_on_the_workers_is_a_line_and_exit_code_4(pro
     assert not project.runs
 
 
-def test_no_more_cases_are_in_flight_than_one_process_may_have(asking: Project, machines: Machines):
+def test_no_more_cases_are_in_flight_than_one_process_may_have(asking: Project, workers: Workers):
     asking.configure('target = "noted:answer"\nconcurrency = 1')
     asking.cases([a_case("q")])
-    assert "1 case on 1 worker" in machines.run(asking).outlines
-    assert machines.run(asking, "--workers", "5", "--concurrency", "3").ret == 0
+    assert "1 case on 1 worker" in workers.run(asking).outlines
+    assert workers.run(asking, "--workers", "5", "--concurrency", "3").ret == 0
 
 
 # ── what is lost ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_worker_that_is_killed_costs_a_retry_and_nothing_else(asking: Project, machines: Machines):
+def test_a_worker_that_is_killed_costs_a_retry_and_nothing_else(asking: Project, workers: Workers):
     cases = [a_case(f"q{n}", f"q{n} slow boiling{' deadly once' if n == 9 else ''}") for n in range(24)]
     asking.cases(cases)
-    result = machines.run(asking, "--run-id", "cluster")
+    result = workers.run(asking, "--run-id", "cluster")
     assert result.ret == 0
     assert [line for line in result.outlines if line.startswith("a worker was lost (") and "went to another" in line]
     assert asking.rageval("run", "--run-id", "one").ret == 0
@@ -206,9 +216,9 @@ def test_a_worker_that_is_killed_costs_a_retry_and_nothing_else(asking: Project,
     assert lines_of(runs / "cluster") == lines_of(runs / "one")
 
 
-def test_a_case_that_kills_every_worker_is_an_error_and_the_others_pass(asking: Project, machines: Machines):
+def test_a_case_that_kills_every_worker_is_an_error_and_the_others_pass(asking: Project, workers: Workers):
     asking.cases([a_case(f"q{n}", f"q{n} boiling{' deadly' if n == 3 else ''}") for n in range(6)])
-    assert machines.run(asking).ret == 1
+    assert workers.run(asking).ret == 1
     assert asking.outcomes() == {f"q{n}": "error" if n == 3 else "passed" for n in range(6)}
     error = asking.records()["q3"]["error"]
     assert error["kind"] == "crash"
@@ -242,9 +252,9 @@ def test_a_machine_that_goes_down_costs_a_retry_and_nothing_else(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_run_that_is_ended_can_be_read_and_finished(asking: Project, machines: Machines, number: signal.Signals):
+def test_a_run_that_is_ended_can_be_read_and_finished(asking: Project, workers: Workers, number: signal.Signals):
     asking.cases([a_case(f"q{n}", f"q{n} boiling{' stuck' if n > 5 else ''}") for n in range(12)])
-    process = machines.start(asking, "--run-id", "ended")
+    process = workers.start(asking, "--run-id", "ended")
     wait_until(lambda: records_on_disk(asking) >= 6, "the quick cases are recorded", process)
     if number == signal.SIGKILL:
         kill(process)
@@ -261,7 +271,7 @@ def test_a_run_that_is_ended_can_be_read_and_finished(asking: Project, machines:
         assert len(recorded) == asking.metrics()["selection"]["recorded"]
     asking.write("go-on", "")
     (asking.path / "asked").unlink()
-    assert machines.run(asking, "--resume", "ended").ret == 0
+    assert workers.run(asking, "--resume", "ended").ret == 0
     assert set(asked(asking)) == {f"q{n}" for n in range(12)} - recorded
     assert asking.rageval("run", "--run-id", "whole").ret == 0
     runs = asking.path / "reports" / "runs"
@@ -270,6 +280,7 @@ def test_a_run_that_is_ended_can_be_read_and_finished(asking: Project, machines:
 
 
 def test_a_cluster_of_this_machine_alone_is_started_and_ended(asking: Project):
+    pytest.importorskip("ray.cluster_utils", reason="pip install 'pytest-rageval[ray]'")
     asking.cases([a_case("q", "q boiling")])
     process = asking.start_process(
         "-m", "pytest_rageval", "run", "--engine", "ray", "--address", "local", "--workers", "1",

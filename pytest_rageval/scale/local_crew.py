@@ -1,0 +1,174 @@
+"""Workers on this machine: a process each, which gets portions through its standard input and sends events back."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from typing import IO, Any
+
+from pytest_rageval.io.importing import described_exception
+from pytest_rageval.prepare import Prepared
+from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment
+from pytest_rageval.scale.dispatch import GOODBYE_S, Begun, Came, Ended, Event, Lost
+from pytest_rageval.scale.portion_worker import ProcessWorker
+
+WAIT_S = 0.5
+MOST_WAITING = 16
+"""Blocks that wait in the memory of the command: when there are more, the workers wait."""
+WORK = "import sys; sys.path[:] = {!r}; from pytest_rageval.scale.local_crew import work; work()"
+
+
+class LocalMachine:
+    """This machine, in the place of a cluster."""
+
+    def crew(self, prepared: Prepared, config_hash: str) -> LocalCrew:
+        """Return workers for one run."""
+        return LocalCrew(prepared, config_hash)
+
+    def close(self) -> None:
+        """Do nothing: the crew ends its processes."""
+
+
+class LocalCrew:
+    """Worker processes of one run."""
+
+    def __init__(self, prepared: Prepared, config_hash: str) -> None:
+        self._prepared, self._config_hash = prepared, config_hash
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._arrived: queue.Queue[tuple[int, Event | list[str]]] = queue.Queue(MOST_WAITING)
+        """What came, with the id of the process that sent it."""
+        self._receivers: list[threading.Thread] = []
+        self._idle: set[int] = set()
+
+    def start(self, share: WorkerShare) -> None:
+        self._end(share.number)
+        # In a session of its own, so that Ctrl-C reaches the command alone. The assignment goes through the pipe:
+        # it may hold credentials, which anybody could read on a command line.
+        process = subprocess.Popen(  # noqa: S603 because it is this interpreter
+            [sys.executable, "-c", WORK.format(sys.path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        self._processes[share.number] = process
+        receiver = threading.Thread(target=self._receive, args=(process, share.number), daemon=True)
+        self._receivers.append(receiver)
+        receiver.start()
+        self._send(share.number, assignment(self._prepared, share).to_json())
+
+    def give(self, worker: int, portion: str) -> None:
+        self._idle.discard(worker)
+        self._send(worker, (portion, self._config_hash))
+
+    def events(self) -> Collection[Event]:
+        with suppress(queue.Empty):
+            process_id, event = self._arrived.get(timeout=WAIT_S)
+            if not isinstance(event, list) and self._processes[event.worker].pid == process_id:
+                if isinstance(event, Begun | Ended):
+                    self._idle.add(event.worker)
+                return [event]
+        return []
+
+    def notes(self) -> list[str]:
+        """Return what targets, judges and caches have to say, once all cases are done; they are closed."""
+        for worker in self._idle:
+            self._send(worker, None)
+        notes: dict[str, None] = {}
+        waiting, until = {self._processes[worker].pid for worker in self._idle}, time.monotonic() + GOODBYE_S
+        while waiting and (patience := until - time.monotonic()) > 0:
+            with suppress(queue.Empty):
+                process_id, event = self._arrived.get(timeout=patience)
+                if isinstance(event, list):
+                    notes |= dict.fromkeys(event)
+                waiting.discard(process_id)  # with its notes, or because it died with nothing left to do
+        return list(notes)
+
+    def close(self) -> None:
+        """End all workers, whatever they do."""
+        for worker in list(self._processes):
+            self._end(worker)
+        while any(receiver.is_alive() for receiver in self._receivers):
+            with suppress(queue.Empty):
+                self._arrived.get(timeout=0.01)  # a receiver waits for room
+
+    def _send(self, worker: int, message: object) -> None:
+        stdin = self._processes[worker].stdin
+        assert stdin is not None
+        with suppress(BrokenPipeError):  # it is gone: what receives from it says so
+            pickle.dump(message, stdin)
+            stdin.flush()
+
+    def _receive(self, process: subprocess.Popen[bytes], worker: int) -> None:
+        """Pass on what a worker sends, until it is gone."""
+        assert process.stdout is not None
+        with process.stdout, suppress(EOFError, pickle.UnpicklingError, OSError, ValueError):
+            while True:
+                self._arrived.put((process.pid, pickle.load(process.stdout)))  # noqa: S301 because it is our own process
+        self._arrived.put((process.pid, Lost(worker, _ending(process.wait()))))
+
+    def _end(self, worker: int) -> None:
+        process = self._processes.pop(worker, None)
+        if process is not None:
+            assert process.stdin is not None
+            process.kill()
+            process.wait()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+
+
+def _ending(code: int) -> str:
+    return f"it ended with {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"
+
+
+# ── in the worker's process ───────────────────────────────────────────────────────────────────────────────────
+
+
+def work() -> None:
+    """Work as the process at the other end of these pipes says, until it is gone."""
+    to_command = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what the project's code prints must not get among the events
+    messages = _messages(sys.stdin.buffer)
+    written: str = next(messages)
+    number, worker = Assignment.from_json(written).share.number, ProcessWorker()
+    _tell(to_command, Begun(number, worker.begin(written)))
+    for message in messages:
+        if message is None:
+            _tell(to_command, worker.end())
+            return
+        for event in _evaluated(worker, number, *message):
+            _tell(to_command, event)
+
+
+def _evaluated(worker: ProcessWorker, number: int, portion: str, config_hash: str) -> Iterator[Event]:
+    try:
+        for block in worker.blocks(portion, config_hash):
+            yield Came(number, block)
+        yield Ended(number)
+    except Exception as error:  # noqa: BLE001 because the project's code may raise anything
+        yield Lost(number, described_exception(error))
+
+
+def _messages(stream: IO[bytes]) -> Iterator[Any]:
+    """Yield what the command sends. Once it is gone, nobody waits for anything here: the process ends at once."""
+    arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def receive() -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                arrived.put(pickle.load(stream))  # noqa: S301 because it is the command that started this process
+        os._exit(0)
+
+    threading.Thread(target=receive, daemon=True).start()
+    while True:
+        yield arrived.get()
+
+
+def _tell(stream: IO[bytes], event: object) -> None:
+    pickle.dump(event, stream)
+    stream.flush()
