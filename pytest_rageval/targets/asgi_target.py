@@ -12,6 +12,7 @@ from pytest_rageval.errors import TargetError
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
 from pytest_rageval.targets.foreign_code import must_pass, too_large
+from pytest_rageval.targets.http_target import HttpTarget
 from pytest_rageval.targets.target import USUAL, Connection
 
 Message = MutableMapping[str, Any]
@@ -29,8 +30,6 @@ class AsgiTarget:
     """
 
     def __init__(self, app: App, name: str | None = None, connection: Connection = USUAL) -> None:
-        from pytest_rageval.targets.http_target import HttpTarget
-
         self.name = name or f"asgi:{type(app).__module__}.{type(app).__qualname__}"
         self._app = app
         self._timeout = connection.timeout

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from pytest_rageval.config.options import PYTHON, SPELLINGS, kind_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import described_exception, import_object, plugged_in
-from pytest_rageval.io.masking import public_target, public_unknown
+from pytest_rageval.io.masking import public_unknown
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import EvalCase
 from pytest_rageval.targets.target import USUAL, Connection, Target
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
-    from pytest_rageval.targets.answer_files import AnswersFile
-    from pytest_rageval.targets.chat_target import Api
 
 GROUP = "rageval.targets"
 _OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -65,7 +63,7 @@ def target_from_object(
     if isinstance(obj, Target):
         return obj
     if hasattr(obj, "post") and hasattr(obj, "base_url"):
-        from pytest_rageval.targets.http_target import ClientTarget
+        from pytest_rageval.targets.http_targets import ClientTarget
 
         return ClientTarget(obj, name, timeout=timeout, max_bytes=max_bytes)
     if callable(obj):
@@ -88,7 +86,7 @@ def check_target(
         problems: list[str] = check_coverage(cases, is_partial_allowed=is_partial_allowed)
         return problems
     if kind_of(spec).is_over_http:
-        from pytest_rageval.http.address import probe
+        from pytest_rageval.targets.http_targets import probe
 
         problem = probe(target.url)  # type: ignore[attr-defined] # because what `_over_http` makes has one
         return [f"target {problem}; is the system running?"] if problem else []
@@ -105,48 +103,27 @@ class _Place(NamedTuple):
     mapping: TargetMapping | None
 
 
-def _demo(spec: str, _: str, place: _Place) -> Target | None:
-    if spec != "demo":
-        return None
-    from pytest_rageval.demo.app import create_app
-    from pytest_rageval.targets.asgi_target import AsgiTarget
+def _over_http(spec: str, rest: str, place: _Place) -> Target | None:
+    from pytest_rageval.targets.http_targets import target_over_http
 
-    return AsgiTarget(create_app(), "demo", place.connection)
-
-
-def _url(spec: str, _: str, place: _Place) -> Target:
-    if place.mapping is not None:
-        from pytest_rageval.targets.mapped_target import MappedTarget
-
-        return MappedTarget(spec, place.mapping, place.connection)
-    from pytest_rageval.targets.http_target import HttpTarget
-
-    return HttpTarget(spec, place.connection)
-
-
-def _chat(spec: str, rest: str, place: _Place) -> Target:
-    from pytest_rageval.llm.model_spec import model_and_url
-    from pytest_rageval.targets.chat_target import ChatTarget
-
-    api = spec.partition(":")[0]
-    try:
-        return ChatTarget(cast("Api", api), *model_and_url(api, rest), place.connection)
-    except SettingsError as error:
-        raise SettingsError(*(f"target {public_target(spec)}: {problem}" for problem in error.problems)) from None
-
-
-def _asgi(spec: str, rest: str, place: _Place) -> Target | None:
-    if not _OBJECT.fullmatch(rest):
-        return None
-    from pytest_rageval.targets.asgi_target import AsgiTarget
-
-    return AsgiTarget(_imported(rest, place.root), spec, place.connection)
+    app = _imported(rest, place.root) if spec.startswith("asgi:") and _OBJECT.fullmatch(rest) else None
+    return target_over_http(spec, app, place.connection, place.mapping)
 
 
 def _of_answers(spec: str, rest: str, place: _Place) -> Target | None:
-    from pytest_rageval.targets.answer_files import AnswersTarget
+    """Answers at FILE[#SYSTEM]; a file whose name holds `#` is found, too."""
+    if not rest:
+        return None
+    name, hash_sign, system = (rest, "", "") if (place.root / rest).is_file() else rest.rpartition("#")
+    if not hash_sign:
+        name = rest
+    path = place.root / name
+    if not path.is_file():
+        raise SettingsError(f"target answers:{rest}: there is no file {path}")
+    from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
 
-    return AnswersTarget(_answers(rest, place.root, place.connection.max_bytes), spec) if rest else None
+    answers = load_answers(path, system or None, shown_as=name, max_bytes=place.connection.max_bytes)
+    return AnswersTarget(answers, spec)
 
 
 def _of_run(spec: str, rest: str, place: _Place) -> Target | None:
@@ -164,9 +141,10 @@ def _of_python(spec: str, place: _Place) -> Target | None:
 
 
 _MAKERS: Mapping[str, Callable[[str, str, _Place], Target | None]] = {
-    "demo": _demo, "http": _url, "https": _url, "openai": _chat, "ollama": _chat, "asgi": _asgi,
-    "answers": _of_answers, "run": _of_run,
-}  # fmt: skip
+    **dict.fromkeys(("demo", "http", "https", "openai", "ollama", "asgi"), _over_http),
+    "answers": _of_answers,
+    "run": _of_run,
+}
 """What makes the targets of each kind, by what stands before the colon; the kinds are in `config/options.py`."""
 
 
@@ -180,19 +158,6 @@ def _imported(place: str, root: Path) -> Any:
         return import_object(f"target {place}", module, attributes, root)
     except ModuleNotFoundError as error:
         raise SettingsError(f"target {place}: {module} cannot be imported: {described_exception(error)}") from None
-
-
-def _answers(rest: str, root: Path, max_bytes: int) -> AnswersFile:
-    """The file of answers at FILE[#SYSTEM]; a file whose name holds `#` is found, too."""
-    name, hash_sign, system = (rest, "", "") if (root / rest).is_file() else rest.rpartition("#")
-    if not hash_sign:
-        name = rest
-    path = root / name
-    if not path.is_file():
-        raise SettingsError(f"target answers:{rest}: there is no file {path}")
-    from pytest_rageval.targets.answer_files import load_answers
-
-    return load_answers(path, system or None, shown_as=name, max_bytes=max_bytes)
 
 
 def _run_folder(run_id: str, reports: Path) -> Path:
