@@ -338,21 +338,20 @@ def test_a_worker_that_came_later_has_no_block():
     assert list(block([1, 2], worker_number("mine"), 2)) == []
 
 
-class TwoWorkers:
-    """All of a configuration that a scheduler of xdist asks for."""
-
-    def getvalue(self, name: str) -> Any:
-        return {"tx": ["popen", "popen"], "maxschedchunk": None}[name]
-
-    getoption = getvalue
-
-
 def test_the_collection_of_a_worker_that_was_told_to_end_is_not_taken():
-    """xdist takes it where another worker dies meanwhile, though it never added the worker: an internal error."""
-    config: Any = TwoWorkers()
-    session: Any = None
-    scheduling = BlockScheduling(config, None, (), session)
+    """A worker may report what it has collected though it was never added: another died meanwhile."""
+    none: Any = None
+    scheduling = BlockScheduling(none, (), none)
     scheduling.add_node("gw3")
     scheduling.add_node_collection("gw2", ["a"])
     assert scheduling.nodes == ["gw3"]
-    assert not scheduling.node2collection
+    assert not scheduling.collection_is_completed
+
+
+@pytest.mark.child_process
+def test_workers_that_collect_different_tests_are_an_error(patient: Project):
+    patient.write("conftest.py", "import os\ndef pytest_collection_modifyitems(items):\n"
+                  "    if os.environ.get('PYTEST_XDIST_WORKER') == 'gw1': items.pop()\n")  # fmt: skip
+    result = patient.run("-n", "2")
+    assert result.ret != pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["*Different tests were collected between gw* and gw*"])
