@@ -9,7 +9,7 @@ import asyncio
 import math
 import os
 from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,7 +29,7 @@ from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.batches import PARTS, AdaptedFixtures, Batches
 from pytest_rageval.plugin.case_hook import marked_cases, with_case_hook
-from pytest_rageval.plugin.current_test import KeptCurrentTest
+from pytest_rageval.plugin.current_test import kept_current_test
 from pytest_rageval.plugin.display.captured_output import CapturedOutput, mask_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.evaluator import Evaluator, assert_gates
@@ -71,7 +71,7 @@ class ActiveSession:
             KeyboardInterrupt if session.config.getoption("fulltrace", False) else Interrupted,
             is_program=partial(is_called_by_script, "_pytest.config", "console_main", "_console_main"),
         )
-        self._current_test = KeptCurrentTest()
+        self._closing = ExitStack()
         self._files: dict[Path, CaseFile] = {}
         self._collectors: list[EvalFile] = []
         self.mask = Mask(secrets_of_environment(os.environ))
@@ -219,7 +219,7 @@ class ActiveSession:
         pytest.exit(f"interrupted{remedy}", returncode=pytest.ExitCode.INTERRUPTED)
 
     def _start(self, run: RunSession) -> RunSession:
-        self._current_test.keep()
+        self._closing.enter_context(kept_current_test(self.config))
         self._batches = Batches(run.prefetcher, run.trials)
         self.captured.begin()
         run.prefetcher.new_output = self.captured.output
@@ -263,7 +263,7 @@ class ActiveSession:
             try:
                 self.stop_asking()
             finally:
-                self._current_test.release()
+                self._closing.close()
                 self.run.close()
 
     # ── target, judge and cache, as the fixtures give them ────────────────────────────────────────────────────

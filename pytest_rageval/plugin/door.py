@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, cast
@@ -29,7 +28,7 @@ def enter(config: pytest.Config) -> ActiveSession:
     if ACTIVE not in config.stash:
         session = config.stash[SESSION]
         is_first = "pytest_rageval.plugin.active" not in sys.modules
-        with no_collection():
+        with no_collection(is_for_good=is_first):  # pytest looks twice itself
             from pytest_rageval.plugin.active import ActiveSession
             from pytest_rageval.plugin.controller import Controller
             from pytest_rageval.plugin.display.captured_output import CapturedOutput, ReportMasking
@@ -39,9 +38,6 @@ def enter(config: pytest.Config) -> ActiveSession:
                 from pytest_rageval.plugin.workers import ActiveWorker
 
                 kind = ActiveWorker
-
-        if is_first:
-            gc.freeze()  # what was loaded stays: each look of the collector at it takes 40 ms, and pytest looks twice
 
         active = config.stash[ACTIVE] = kind(session)
         active.captured = CapturedOutput(config, active.mask, config.stash.get(ROUTING, None))
