@@ -18,7 +18,6 @@ from typing import Any, NoReturn, TypeVar
 import pytest
 
 from pytest_rageval.http.call_limit import BackOff
-from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.display.progress_line import WorkersProgress
 from pytest_rageval.plugin.items import EvalItem, node_name, without_group
@@ -192,14 +191,10 @@ class BlockScheduling:
 class ControlledWorkers:
     """Hooks over one active session whose cases the workers of xdist ask."""
 
-    def __init__(
-        self, active: ActiveSession, expected: dict[str, EvalCase], cannot_write: Callable[[OSError], NoReturn]
-    ) -> None:
-        """`expected`: the controller's cases by node id, filled here once the workers have collected."""
+    def __init__(self, active: ActiveSession, cannot_write: Callable[[OSError], NoReturn]) -> None:
         self._active = active
         self._session = active.session
         self._config = active.config
-        self._expected = expected
         self._cannot_write = cannot_write
         self._scheduling: BlockScheduling | None = None
         self.back_off: BackOff | None = None
@@ -225,7 +220,9 @@ class ControlledWorkers:
         """`cases`: how many are to be asked, as far as it is known before the workers have selected."""
         trials = self._active.settings.repeat
         progress = WorkersProgress(
-            self._config, lambda: self._active.writer.rows.values(), lambda: (len(self._expected) or cases) * trials
+            self._config,
+            lambda: self._active.writer.rows.values(),
+            lambda: (len(self._active.expected) or cases) * trials,
         )
         if progress.is_wanted:
             self._config.pluginmanager.register(progress, "rageval-progress")
@@ -256,16 +253,16 @@ class ControlledWorkers:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        if not self._expected:
+        if not self._active.expected:
             cases = {f"{case.source.file}::{node_name(case.id)}": case for case in self._active.all_cases()}
-            self._expected.update(
+            self._active.expected.update(
                 (nodeid, cases[plain]) for nodeid in ids for plain in without_group(nodeid) if plain in cases
             )
 
     @pytest.hookimpl(tryfirst=True, optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config) -> BlockScheduling | None:
         if self._are_blocks_arranged:
-            self._scheduling = BlockScheduling(config, self._expected, self._session)
+            self._scheduling = BlockScheduling(config, self._active.expected, self._session)
         return self._scheduling
 
     @pytest.hookimpl(optionalhook=True)
@@ -285,7 +282,7 @@ class ControlledWorkers:
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
         """A case whose worker died is an error, recorded like any other."""
-        case = self._expected.get(crashitem)
+        case = self._active.expected.get(crashitem)
         if case is not None:
             report.when = "setup"
             try:
@@ -294,8 +291,12 @@ class ControlledWorkers:
                 self._cannot_write(error)
 
 
-class ActiveWorker(ActiveSession):
-    """The state of a worker's session."""
+class Worker(ActiveSession):
+    """The session of a worker."""
+
+    def __init__(self, session: EvalSession) -> None:
+        super().__init__(session)
+        self.config.pluginmanager.register(self, WORKERS)
 
     def opened(self, own_test: pytest.Item | None = None) -> RunSession:  # noqa: ARG002 because nothing is opened here
         """The run, joined at the first case."""
@@ -310,7 +311,7 @@ class ActiveWorker(ActiveSession):
             self.plan_batches(block(items, worker_number(worker), self.session.workers))
         return self.run
 
-    def hand_over_notes(self) -> None:
+    def pytest_sessionfinish(self) -> None:
         """Before xdist sends its output: what a person should know, and how far questions were held back."""
         output: dict[str, Any] = self.config.workeroutput  # type: ignore[attr-defined] # because xdist puts it there
         output[_NOTES] = list(self.session.notes)
