@@ -60,15 +60,6 @@ def test_order_makes_no_difference(mixed: Project):
     assert mixed.stable_metrics() == metrics
 
 
-def test_a_failing_bot_is_an_error_of_its_case_in_one_line(mixed: Project):
-    result = mixed.run()
-    assert mixed.records()["broken"]["error"]["kind"] == "exception"
-    assert "the index is gone" in mixed.records()["broken"]["error"]["message"]
-    assert len(lines_with(result, "the index is gone")) <= 2
-    assert mixed.metrics()["metrics"]["error_rate"]["mean"] == pytest.approx(1 / 18)
-    assert mixed.metrics()["metrics"]["recall_any@5"]["n_error"] == 1
-
-
 @pytest.mark.child_process
 def test_a_crashed_worker_costs_one_case_and_is_said(project: Project):
     project.cases([a_case(f"q{n}") for n in range(19)] + [a_case("crash", "boiling crash")])
@@ -118,16 +109,6 @@ def test_a_lone_surrogate_in_a_message_of_the_users_own_is_not_lost(project: Pro
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(errors=1)
     assert project.outcomes() == {"boil": "error"}
-
-
-@pytest.mark.child_process
-def test_every_line_on_disk_is_strict_json(mixed: Project):
-    mixed.run("-n", "2")
-    for name in ("results.jsonl", "observations.jsonl"):
-        lines = (mixed.runs[-1] / name).read_bytes().decode("utf-8").splitlines()
-        assert len(lines) == 18
-        for line in lines:
-            json.loads(line, parse_constant=pytest.fail)
 
 
 GROUPED = """

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.messages import Unsound, spelled
+from pytest_rageval.io.records import flaws_of
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.judges.cache.cache_file import BUSY_S, connect, is_broken, is_passing, open_alone, transaction
 from pytest_rageval.judges.cache.cache_key import PARTS, KeyParts, distance
@@ -256,8 +257,6 @@ def judgement_from_json(text: bytes | str) -> Judgement:
 
 
 def _problem(error: ValidationError, text: bytes | str) -> str:
-    from pytest_rageval.io.records import flaws_of
-
     try:
         flaw = flaws_of(error, parse(text), Judgement)[0]
     except StrictJsonError:
