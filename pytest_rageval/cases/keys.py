@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from pytest_rageval.io.expected import Expects
-from pytest_rageval.io.records import Name, becomes
+from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import limits_broken
 from pytest_rageval.model import Anchor, Edge, Json, Turn
 
@@ -95,7 +95,6 @@ Groups = Annotated[
 # ── objects ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@becomes(Anchor)
 @dataclass(frozen=True, slots=True)
 class AnchorShape:
     """A place in a document."""
@@ -116,7 +115,11 @@ class AnchorShape:
     ) = None
 
 
-Anchors = Annotated[tuple[AnchorShape, ...], AfterValidator(_or_none), Expects("a list of {rel_path, heading_path}")]
+def _anchors(shapes: tuple[AnchorShape, ...]) -> tuple[Anchor, ...] | None:
+    return tuple(Anchor(shape.rel_path, shape.heading_path, shape.snippets, shape.date) for shape in shapes) or None
+
+
+Anchors = Annotated[tuple[AnchorShape, ...], AfterValidator(_anchors), Expects("a list of {rel_path, heading_path}")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
-from pydantic_core import CoreSchema, PydanticSerializationError, to_json
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypeAliasType
 
 from pytest_rageval.io.expected import Expects, choices, expects, inner_type, known_keys, type_in_words
@@ -159,19 +159,6 @@ class _Beginning:
             if self._room <= 0:
                 break
         return kept
-
-
-def becomes(made: type) -> Callable[[type[T]], type[T]]:
-    """Decorate a dataclass that only declares how another one is read: it has the fields of `made`, more strictly."""
-
-    def schema(_: type, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return cast("CoreSchema", {**handler.resolve_ref_schema(handler(source)), "cls": made})
-
-    def mark(declared: type[T]) -> type[T]:
-        setattr(declared, "__get_pydantic_core_schema__", classmethod(schema))  # noqa: B010 because no type says it
-        return declared
-
-    return mark
 
 
 def _not_held(record: Json) -> list[Finding]:

@@ -69,18 +69,18 @@ def judge_of_run(settings: Settings, root: Path, workers: int) -> Judge | None:
     if settings.judge in WITHOUT_REST:
         settings.resolved_judge_headers()  # wrong ones are reported with any judge
         return judge_from_spec(settings.judge)
-    from pytest_rageval.llm.endpoint_options import Budget  # here, because the usual judge has no endpoint
-
-    budget = None if settings.max_cost is None else Budget(settings.max_cost / workers)
-    options = judge_endpoint(settings, share=1 / workers, budget=budget)
-    return judge_from_spec(settings.judge, root=root, options=options)
+    return judge_from_spec(settings.judge, root=root, options=judge_endpoint(settings, workers=workers))
 
 
-def judge_endpoint(settings: Settings, *, share: float = 1.0, budget: Budget | None = None) -> EndpointOptions:
-    """The options of a judge's server; `share` and `budget` as for `EndpointOptions`."""
-    from pytest_rageval.llm.endpoint_options import EndpointOptions
+def judge_endpoint(
+    settings: Settings, *, workers: int | None = None, budget: Budget | None = None
+) -> EndpointOptions:  # fmt: skip
+    """Return the options of a judge's server; for a run, limits and the configured budget divided among workers."""
+    from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions  # here: the usual judge has no endpoint
 
-    options = settings.judge_options
+    share, options = 1 / (workers or 1), settings.judge_options
+    if workers is not None and settings.max_cost is not None:
+        budget = Budget(settings.max_cost * share)
     return EndpointOptions(
         base_url=settings.judge_base_url,
         temperature=settings.judge_temperature,

@@ -123,10 +123,9 @@ def inferred(inferences: str, types: str = "", violations: Iterable[str] | None 
 
 def ontology(toml: str) -> Validator:
     """The validator of an ontology written as TOML."""
-    from pytest_rageval.metrics.ontology.declared import DeclaredValidator
-    from pytest_rageval.metrics.ontology.toml_ontology import read_ontology
+    from pytest_rageval.metrics.ontology.toml_ontology import declared_validator
 
-    return DeclaredValidator(read_ontology("example.toml", toml))
+    return declared_validator("example.toml", toml)
 
 
 def judged(

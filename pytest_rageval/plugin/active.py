@@ -1,6 +1,6 @@
-"""A session with cases in it: settings prepared, the run opened, cases loaded, evaluated and recorded.
+"""A session with cases in it: settings prepared, cases loaded, items evaluated on the session's run.
 
-Lives in every process: alone, on the controller of xdist, on each worker. All that is heavy is imported here.
+Lives in every process: as `Controller` on the one that writes the run, as `Worker` on those of xdist.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,6 +22,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.engine import Evaluation, Observed
 from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.finish import Finished
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
@@ -29,16 +30,15 @@ from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.batches import PARTS, AdaptedFixtures, Batches
 from pytest_rageval.plugin.case_hook import marked_cases, with_case_hook
-from pytest_rageval.plugin.current_test import KeptCurrentTest
-from pytest_rageval.plugin.display.captured_output import CapturedOutput, mask_report
-from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
+from pytest_rageval.plugin.current_test import kept_current_test
+from pytest_rageval.plugin.display.captured_output import CapturedOutput, ReportMasking, mask_report
+from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.evaluator import Evaluator, assert_gates
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
-from pytest_rageval.plugin.preflight import judges_of_tests, used_target
 from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
-from pytest_rageval.prepare import Prepared, check_gate_conditions, make_target, prepare, run_configuration
+from pytest_rageval.prepare import Prepared, check_gate_conditions, make_target, prepare
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.results_file import Keeper
 from pytest_rageval.runs.shards import Shard
@@ -53,10 +53,12 @@ NO_TARGET = (
 
 
 class ActiveSession:
-    """The state of a session with cases, by what hooks, items and fixtures ask of it.
+    """What hooks, items and fixtures ask of a session with cases, whichever process it is.
 
-    `problem` says what is wrong with the settings: then nothing is prepared, and the session ends before its first
-    test. `run` is None until the first question is near, and in a dry run.
+    problem   what is wrong with the settings: then nothing is prepared, and the session ends before its first test
+    run       None until the first question is near, and in a dry run
+    expected  cases by node id, on the process that writes the run: every one of them must have a record at the end
+    finished  the run, once it is finished
     """
 
     def __init__(self, session: EvalSession) -> None:
@@ -64,14 +66,15 @@ class ActiveSession:
         self.config = session.config
         self.problem: RagevalError | None = None
         self.run: RunSession | None = None
-        self.captured: CapturedOutput
+        self.expected: dict[str, EvalCase] = {}
+        self.finished: Finished | None = None
         self._progress_line: ProgressLine | None = None
         self.interrupts = Interrupts(
             self._leave,
             KeyboardInterrupt if session.config.getoption("fulltrace", False) else Interrupted,
             is_program=partial(is_called_by_script, "_pytest.config", "console_main", "_console_main"),
         )
-        self._current_test = KeptCurrentTest()
+        self._closing = ExitStack()
         self._files: dict[Path, CaseFile] = {}
         self._collectors: list[EvalFile] = []
         self.mask = Mask(secrets_of_environment(os.environ))
@@ -82,10 +85,12 @@ class ActiveSession:
             settings = load_settings(session.root, session.given_options)
             self.mask = Mask(settings.secrets())
             self._prepared = self._prepare(settings)
+            self._adapted = AdaptedFixtures(self._prepared.plan)
         except RagevalError as problem:
             self.problem = problem
-            return
-        self._adapted = AdaptedFixtures(self._prepared.plan)
+        self.captured = CapturedOutput(self.config, self.mask, session.routing)
+        self.config.pluginmanager.register(self.captured, "rageval-capture")
+        self.config.pluginmanager.register(ReportMasking(self.config, self.mask), "rageval-masking")
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -199,19 +204,6 @@ class ActiveSession:
 
     # ── the run ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def open(self, *, is_judge_asked: bool, judges: Collection[str | None]) -> RunSession:
-        """Open the run before the first question, on the controlling process; SettingsError where that cannot be.
-
-        `judges` as for `run_configuration`.
-        """
-        target = used_target(self.session, self.settings.target)
-        config = run_configuration(
-            self.prepared, self.all_cases(), self.session.all_files, judges=judges, target=target
-        )
-        call_hook(self.config.hook.pytest_rageval_run_config, config=self.config, run_config=config)
-        self.run = RunSession.open(self.prepared, config, is_judge_asked=is_judge_asked, interrupts=self.interrupts)
-        return self._start(self.run)
-
     def _leave(self) -> NoReturn:
         """At a second signal: end the session at once."""
         folder = self.run.writer.folder if self.run is not None and self.run.keeper is not None else None
@@ -219,34 +211,25 @@ class ActiveSession:
         pytest.exit(f"interrupted{remedy}", returncode=pytest.ExitCode.INTERRUPTED)
 
     def _start(self, run: RunSession) -> RunSession:
-        self._current_test.keep()
+        self._closing.enter_context(kept_current_test(self.config))
         self._batches = Batches(run.prefetcher, run.trials)
         self.captured.begin()
         run.prefetcher.new_output = self.captured.output
-        if not self.session.is_worker:
-            self._progress_line = ProgressLine(self.config, partial(tally_text, run.prefetcher.tally))
-            run.loop.on_wait = self._progress_line.show
         return run
 
     def opened(self, own_test: pytest.Item | None = None) -> RunSession:
-        """The run; tests of the user's own open it at their first case."""
-        if self.run is not None:
-            return self.run
-        with self.usage_errors():
-            return self.open(is_judge_asked=False, judges=judges_of_tests(own_test) if own_test else (None,))
+        """Return the run, opened or joined where it is not yet; `own_test`: the test of the project that needs it."""
+        raise NotImplementedError
 
     @property
     def writer(self) -> Keeper:
-        """The run that is written, on the process that controls it."""
+        """What writes the run, on the process that controls it."""
         return self.opened().writer
 
     def plan_batches(self, items: Sequence[EvalItem]) -> None:
         """Take the final order of the items, those left out that the run which is resumed has done."""
         run = self.opened()
         self._batches.plan([item for item in items if not run.is_done(item.case)])
-
-    def hand_over_notes(self) -> None:
-        """At the end of a worker: its notes go to the controlling process, which this is."""
 
     def stop_asking(self) -> None:
         """Close what asks and judges: nothing is observed any more; safe to call twice."""
@@ -263,7 +246,7 @@ class ActiveSession:
             try:
                 self.stop_asking()
             finally:
-                self._current_test.release()
+                self._closing.close()
                 self.run.close()
 
     # ── target, judge and cache, as the fixtures give them ────────────────────────────────────────────────────
@@ -285,17 +268,17 @@ class ActiveSession:
         if problems:  # said outside of the handling of the error, which pytest would show too
             pytest.fail("; ".join(problems), pytrace=False)
         yield target
-        self._finish(target.aclose())
+        self._wait_for(target.aclose())
         self.session.notes += getattr(target, "notes", ())
 
     def judge(self) -> Iterator[Judge | None]:
         judge = self.prepared.judge
         yield judge
         if judge is not None:
-            self._finish(judge.aclose())
+            self._wait_for(judge.aclose())
             self.session.notes += getattr(judge, "notes", ())
 
-    def _finish(self, closing: Coroutine[Any, Any, None]) -> None:
+    def _wait_for(self, closing: Coroutine[Any, Any, None]) -> None:
         """Wait for what closes a target or a judge, on the loop on which it was used."""
         if self.run is None:
             asyncio.run(closing)

@@ -1,147 +1,163 @@
-"""Hooks of the controlling process alone: checks before anything runs, results kept, the run finished and reported.
-
-Registered when the session turns out to have cases, on every process but the workers of xdist.
-"""
+"""The session of the process that writes the run: opened after checks, results kept, the end reported in pytest."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Collection, Generator, Sequence
+from functools import partial
+from typing import NoReturn
 
 import pytest
 
 from pytest_rageval.config.options import kind_of
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.finish import Extent, Finished
+from pytest_rageval.finish import Extent
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
+from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict, summarised, write_summary
 from pytest_rageval.plugin.extent import extent_of
 from pytest_rageval.plugin.items import EvalItem, fixture_definition
-from pytest_rageval.plugin.preflight import CLIENT, is_ours, judges_of_files, overrides, report_problems
+from pytest_rageval.plugin.preflight import (
+    CLIENT,
+    is_ours,
+    judges_of_files,
+    judges_of_tests,
+    overrides,
+    report_problems,
+    used_target,
+)
+from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.plugin.report_payload import CALLS
-from pytest_rageval.prepare import check_can_answer
+from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.plugin.workers import WORKERS, ControlledWorkers, Worker
+from pytest_rageval.prepare import check_can_answer, run_configuration
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.run_reports import write_reports
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.records import RecordLine
 from pytest_rageval.runs.shards import Shard
+from pytest_rageval.session import RunSession
 from pytest_rageval.text import printable
 
-if TYPE_CHECKING:
-    from pytest_rageval.plugin.workers import ControlledWorkers
+
+def activate(session: EvalSession) -> ActiveSession:
+    """Begin a session with cases, on whichever process."""
+    return (Worker if session.is_worker else Controller)(session)
 
 
-class Controller:
-    """Hooks over one active session."""
+class Controller(ActiveSession):
+    """Hooks of the controlling process: it runs tests itself, or the workers of xdist do."""
 
-    def __init__(self, active: ActiveSession) -> None:
-        self._active = active
-        self._session = active.session
-        self._config = active.config
-        self._expected: dict[str, EvalCase] = {}
-        """Cases by node id: every one of them must have a record at the end."""
+    def __init__(self, session: EvalSession) -> None:
+        super().__init__(session)
         self._errors: dict[str, str] = {}
         """The tests that showed an error of their setup first, by what it said."""
-        self._finished: Finished | None = None
         self._report: EndReport | None = None
         self._extent = Extent(frozenset(), frozenset())
-        self._workers = self._controlled_workers()
-        self._complete_html_table()
-
-    def _controlled_workers(self) -> ControlledWorkers | None:
-        """The hooks for the workers of xdist, registered; None where there are no workers."""
-        if not self._config.pluginmanager.hasplugin("dsession"):
-            return None
-        from pytest_rageval.plugin.workers import WORKERS, ControlledWorkers  # here: most runs have none
-
-        workers = ControlledWorkers(self._active, self._expected, self._cannot_write)
-        self._config.pluginmanager.register(workers, WORKERS)
-        return workers
-
-    def _complete_html_table(self) -> None:
-        """Register the hooks for pytest-html's page, where it writes one."""
-        if self._config.getoption("htmlpath", None):
+        self._workers: ControlledWorkers | None = None
+        manager = self.config.pluginmanager
+        manager.register(self, "rageval-controller")
+        if manager.hasplugin("dsession"):
+            self._workers = ControlledWorkers(self, self.cannot_write)
+            manager.register(self._workers, WORKERS)
+        if self.config.getoption("htmlpath", None):
             from pytest_rageval.plugin.display.html_table import HtmlTable  # here: most sessions write no such page
 
-            table = HtmlTable(self._active, self._expected, lambda: self._finished)
-            self._config.pluginmanager.register(table, "rageval-html")
+            manager.register(HtmlTable(self), "rageval-html")
 
     # ── before ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def open_for_workers(self) -> None:
         """Check settings, target and judge, and open the run, before xdist starts its workers."""
-        self._active.raise_problem()
-        if self._config.option.setuponly:
+        self.raise_problem()
+        if self.config.option.setuponly:
             return
-        self._active.check_gates()
-        files = [path for path in self._session.collected if not self._session.is_deselected(path)]
+        self.check_gates()
+        files = [path for path in self.session.collected if not self.session.is_deselected(path)]
         if not files:
             return
         if self._workers is not None:
             self._workers.arrange_blocks()
-        shard = Shard.parse(self._active.settings.shard) if self._active.settings.shard else None
-        cases = [case for path in files for case in self._active.load(path).cases]
+        shard = Shard.parse(self.settings.shard) if self.settings.shard else None
+        cases = [case for path in files for case in self.load(path).cases]
         selected = [case for case in cases if shard is None or shard.takes(case.key)]
-        is_target_ours = None in overrides(self._session, CLIENT, files).values()
-        self._open(selected, is_target_ours=is_target_ours, is_judge_asked=None in judges_of_files(self._session))
-        if self._active.prepared.judge is not None and self._active.run is not None:
+        is_target_ours = None in overrides(self.session, CLIENT, files).values()
+        self._open(selected, is_target_ours=is_target_ours, is_judge_asked=None in judges_of_files(self.session))
+        if self.prepared.judge is not None and self.run is not None:
             # Workers have judges of their own: this one has been asked whether it is there, and is asked no more.
-            self._active.run.loop.run(self._active.prepared.judge.aclose())
+            self.run.loop.run(self.prepared.judge.aclose())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
         """Under xdist: end the session over broken case files before a worker asks anything."""
-        if self._session.collected:
-            report_problems(session, [self._active.load(path) for path in self._session.collected])
+        if self.session.collected:
+            report_problems(session, [self.load(path) for path in self.session.collected])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Take the final order of items; stop with a usage error where nothing could be asked."""
         items = [item for item in session.items if isinstance(item, EvalItem)]
-        option = self._config.option
+        option = self.config.option
         if option.collectonly or option.setuponly:
             return
-        self._active.check_gates()
+        self.check_gates()
         if not items:
             return
-        self._expected |= {item.nodeid: item.case for item in items}
+        self.expected |= {item.nodeid: item.case for item in items}
         if session.testsfailed and not option.continue_on_collection_errors:
             return
         clients_are_ours = (is_ours(fixture_definition(item, "rag_client")) for item in items)
         judges_are_ours = (is_ours(fixture_definition(item, "rag_judge")) for item in items)
         cases = [item.case for item in items]
         self._open(cases, is_target_ours=any(clients_are_ours), is_judge_asked=any(judges_are_ours))
-        if self._active.run is not None:
-            self._active.plan_batches(items)
+        if self.run is not None:
+            self.plan_batches(items)
 
     def _open(self, cases: Sequence[EvalCase], *, is_target_ours: bool, is_judge_asked: bool) -> None:
         """Before the first question: can the target answer, can the judge be asked, can a result be kept?
 
         What a user can mend ends the session with exit code 4 and a line for each problem.
         """
-        prepared = self._active.prepared
-        with self._active.usage_errors():
+        prepared = self.prepared
+        with self.usage_errors():
             if is_target_ours:
                 self._check_target()
             if prepared.settings.dry_run:
                 return
-            run = self._active.open(is_judge_asked=is_judge_asked, judges=judges_of_files(self._session))
+            run = self._open_run(is_judge_asked=is_judge_asked, judges=judges_of_files(self.session))
         if self._workers is not None:
             self._workers.show_progress(len(cases))
         asked = sum(not run.is_done(case) for case in cases)
         line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked and asked else None
-        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if line is not None and terminal is not None:
             terminal.write_line(line)
 
+    def _open_run(self, *, is_judge_asked: bool, judges: Collection[str | None]) -> RunSession:
+        """Open the run; SettingsError where that cannot be. `judges` as for `run_configuration`."""
+        target = used_target(self.session, self.settings.target)
+        files = self.session.all_files
+        config = run_configuration(self.prepared, self.all_cases(), files, judges=judges, target=target)
+        call_hook(self.config.hook.pytest_rageval_run_config, config=self.config, run_config=config)
+        self.run = RunSession.open(self.prepared, config, is_judge_asked=is_judge_asked, interrupts=self.interrupts)
+        self._progress_line = ProgressLine(self.config, partial(tally_text, self.run.prefetcher.tally))
+        self.run.loop.on_wait = self._progress_line.show
+        return self._start(self.run)
+
+    def opened(self, own_test: pytest.Item | None = None) -> RunSession:
+        """Return the run; tests of the project's own open it at their first case."""
+        if self.run is not None:
+            return self.run
+        with self.usage_errors():
+            return self._open_run(is_judge_asked=False, judges=judges_of_tests(own_test) if own_test else (None,))
+
     def _check_target(self) -> None:
         """Is there a target, can it be reached, does it have all answers? A dry run looks at files of answers only."""
-        active, settings = self._active, self._active.settings
+        settings = self.settings
         if settings.target is None or not settings.dry_run or kind_of(settings.target).is_checkable:
-            check_can_answer(active.prepared, active.make_target(), active.all_cases())
+            check_can_answer(self.prepared, self.make_target(), self.all_cases())
 
     # ── during ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -152,18 +168,18 @@ class Controller:
             file, line, _name = report.location
             lineno = 0 if line is None else line + 1
             # pytest shows errors of the setup in full there, too.
-            is_line = report.when == "call" and self._config.getoption("tbstyle", None) == "line"
+            is_line = report.when == "call" and self.config.getoption("tbstyle", None) == "line"
             report.longrepr = summarised(
                 report.longrepr, file, lineno, is_line=is_line, same_as=self._same_error(report)
             )
         if report.outcome != "rerun":  # type: ignore[comparison-overlap] # by a plugin
             try:
                 if isinstance(payload, str):
-                    self._active.writer.take(payload)
+                    self.writer.take(payload)
                 else:
-                    self._active.opened().keep(payload)
+                    self.opened().keep(payload)
             except OSError as error:
-                self._cannot_write(error)
+                self.cannot_write(error)
 
     def _same_error(self, report: pytest.TestReport) -> str | None:
         """The test that has shown the error of this one's setup already, if there is one."""
@@ -177,18 +193,18 @@ class Controller:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """End the session if its first calls, over all workers, fail alike in a way that cannot heal."""
         calls = report.__dict__.pop(CALLS, ())
-        reason = self._active.opened().breaker.add(calls) if calls else None
+        reason = self.opened().breaker.add(calls) if calls else None
         if reason is None:
             return
-        session = self._session.of_pytest
+        session = self.session.of_pytest
         session.shouldfail = reason
         if hasattr(report, "node"):  # xdist looks at its own reasons to stop only, and ends with another exit code
             raise session.Failed(reason)
 
-    def _cannot_write(self, error: OSError) -> NoReturn:
+    def cannot_write(self, error: OSError) -> NoReturn:
         """End the session in one line: what cannot be kept need not be asked. What is on disk stays."""
-        self._active.opened().cannot_write(error)
-        folder = self._active.writer.folder.path
+        self.opened().cannot_write(error)
+        folder = self.writer.folder.path
         message = f"rageval: {folder} cannot be written to: {error.strerror}; resume the run when it can"
         pytest.exit(message, returncode=pytest.ExitCode.INTERNAL_ERROR)
 
@@ -196,93 +212,90 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
-        self._active.interrupts.begin_finishing()
+        self.interrupts.begin_finishing()
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
         """Aggregate, compare and gate, before JUnit, pytest-html and the last-failed cache are written."""
-        run = self._active.run
-        if run is None:
-            return
-        self._active.interrupts.begin_finishing()
+        try:
+            if self.run is not None:
+                self._end_run(self.run, session, exitstatus)
+            yield
+        finally:
+            self.interrupts.end_session()  # beyond this hook pytest catches no `pytest.exit`
+
+    def _end_run(self, run: RunSession, session: pytest.Session, exitstatus: int) -> None:
+        self.interrupts.begin_finishing()
         run.loop.cancel()
         of_workers = self._workers.back_off if self._workers is not None else None
         back_off = of_workers or run.prefetcher.slots.back_off
-        self._session.notes += filter(None, [back_off.note])
+        self.session.notes += filter(None, [back_off.note])
         if not run.is_broken:
             try:
                 has_results = self._has_results(exitstatus)  # first: it takes what workers wrote and could not send
-                self._extent = extent_of(session, exitstatus, self._active, self._expected)
+                self._extent = extent_of(session, exitstatus, self)
                 if has_results:
                     self._finish(session, exitstatus)
             except (OSError, RagevalError) as error:
                 self._cannot_finish(error)
                 session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-        self._active.interrupts.end_finishing()
-
-    @pytest.hookimpl(specname="pytest_sessionfinish", wrapper=True, tryfirst=True)
-    def end_session(self) -> Generator[None, None, None]:
-        """Outermost: beyond this hook pytest catches no `pytest.exit`."""
-        try:
-            yield
-        finally:
-            self._active.interrupts.end_session()
+        self.interrupts.end_finishing()
 
     def close(self) -> None:
         """Once the workers are gone: what they still wrote counts as well; then the run is closed."""
-        self._active.interrupts.begin_closing()
+        self.interrupts.begin_closing()
         try:
-            if self._active.run is not None and not self._active.run.is_broken:
-                self._active.stop_asking()
+            if self.run is not None and not self.run.is_broken:
+                self.stop_asking()
                 self._take_late_results()
         except (OSError, RagevalError) as error:
             self._cannot_finish(error)
         finally:
-            self._active.close()
+            super().close()
 
     def _take_late_results(self) -> None:
         """Results that were written after the run was aggregated: metrics are of exactly what is on disk."""
-        writer = self._active.writer
+        writer = self.writer
         if not writer.folder.path.is_dir():  # nothing happened
             return
         # xdist has waited for its workers, unless a second signal left its session before.
-        is_repeated = self._active.interrupts.is_repeated
+        is_repeated = self.interrupts.is_repeated
         are_workers_gone = self._workers is None or not is_repeated or self._workers.kill()
         writer.take_over()
-        if self._active.opened().has_late_results:
+        if self.opened().has_late_results:
             self._write()
         if are_workers_gone:
             writer.settle()
 
     def _finish(self, session: pytest.Session, exitstatus: int) -> None:
         self._write()
-        assert self._finished is not None
-        report_verdict(session, self._finished)
+        assert self.finished is not None
+        report_verdict(session, self.finished)
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-            report_gates(session, list(gate_tests(self._finished, self._active.prepared.plan)))
-        prepared = self._active.prepared
+            report_gates(session, list(gate_tests(self.finished, self.prepared.plan)))
+        prepared = self.prepared
         if prepared.settings.report:
             # Here, because the page and its templates are a fifth of a short run.
             from pytest_rageval.render.html.report_writer import end_report
 
-            folder, baseline = self._finished.folder, prepared.project.baseline_file
+            folder, baseline = self.finished.folder, prepared.project.baseline_file
             self._report = end_report(folder, prepared.settings, baseline, exit_status=int(exitstatus))
 
     def _write(self) -> None:
         """Write what the records come to."""
-        prepared = self._active.prepared
-        self._finished = self._active.opened().finish(self._extent)
-        self._session.notes += write_reports(self._finished.folder, prepared.plan, self._finished.cases)
+        prepared = self.prepared
+        self.finished = self.opened().finish(self._extent)
+        self.session.notes += write_reports(self.finished.folder, prepared.plan, self.finished.cases)
 
     def _has_results(self, exitstatus: int) -> bool:
         """Is there anything to finish? A run in which no case was reached leaves no folder."""
-        writer = self._active.writer
+        writer = self.writer
         writer.take_over()
-        is_lost = bool(self._expected) and exitstatus == pytest.ExitCode.OK
+        is_lost = bool(self.expected) and exitstatus == pytest.ExitCode.OK
         if writer.rows or is_lost:
             return True
         if writer.folder.has_observations:
-            self._session.notes.append(
+            self.session.notes.append(
                 f"interrupted before the first case was done; pytest --rageval-resume {writer.folder.run_id} finishes "
                 "the run, and asks nothing again that was answered"
             )
@@ -292,21 +305,21 @@ class Controller:
 
     def _cannot_finish(self, error: OSError | RagevalError) -> None:
         """Say in one line what could not be written: the records stay, and the run can be finished from them."""
-        self._finished = None
-        what, run_id = self._active.opened().cannot_write(error), self._active.writer.folder.run_id
+        self.finished = None
+        what, run_id = self.opened().cannot_write(error), self.writer.folder.run_id
         message = f"rageval: {what}; mend that, and finish the run with --rageval-resume {run_id}"
-        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if terminal is not None:
             terminal.line("")  # behind what is shown of progress
-            terminal.write_line(printable(self._active.mask.text(message)), red=True)
+            terminal.write_line(printable(self.mask.text(message)), red=True)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self._finished is not None:
-            write_summary(terminalreporter, self._finished, self._session.notes, self._session.root, self._report)
+        if self.finished is not None:
+            write_summary(terminalreporter, self.finished, self.session.notes, self.session.root, self._report)
             if os.environ.get("GITHUB_ACTIONS") == "true":  # most runs are elsewhere, and need not load this
                 from pytest_rageval.plugin.display.github_report import report_to_github
 
-                report_to_github(terminalreporter, self._finished, self._config)
+                report_to_github(terminalreporter, self.finished, self.config)
         else:
-            for note in self._session.notes:
+            for note in self.session.notes:
                 terminalreporter.write_line(printable(note), yellow=True)

@@ -1,43 +1,41 @@
 """PYTEST_CURRENT_TEST, which stays between tests while targets and judges are called on another thread.
 
-pytest sets the variable in each phase of a test and takes it away at the end. Code that looks through the environment
-just then (every new client of httpx does, for proxies) has it listed and does not find it: a KeyError, and a false
-error of the case whose target or judge it was. A value that only changes harms nobody.
+pytest takes the variable away after each test. Code that looks through the environment just then (every new client of
+httpx does, for proxies) has it listed and does not find it: a KeyError, and a false error of the case that is asked.
+To set it again in a hook is too late: 14 of 300 cases failed so. A value that only changes harms nobody.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, Literal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
-from _pytest import runner
 
-NAME = "PYTEST_CURRENT_TEST"
-Phase = Literal["setup", "call", "teardown"]
+UPDATE = "_update_current_test_var"
 
 
-class KeptCurrentTest:
-    """Keeps the variable from `keep` to `release`; where this pytest sets it in another way, nothing changes."""
+@contextmanager
+def kept_current_test(config: pytest.Config) -> Iterator[None]:
+    """Keep the variable; where this pytest sets it in another way, nothing changes."""
+    runner: Any = config.pluginmanager.get_plugin("runner")
+    update: Any = getattr(runner, UPDATE, None)
+    is_due = False
 
-    def __init__(self) -> None:
-        self._update: Any = getattr(runner, "_update_current_test_var", None)
-        self._is_kept = self._is_due = False
-
-    def keep(self) -> None:
-        if self._update is not None and not self._is_kept:
-            self._is_kept = True
-            runner._update_current_test_var = self._set_only
-
-    def _set_only(self, item: pytest.Item, when: Phase | None) -> None:
-        self._is_due = when is None
+    def set_only(item: pytest.Item, when: str | None) -> None:
+        nonlocal is_due
+        is_due = when is None
         if when is not None:
-            self._update(item, when)
+            update(item, when)
 
-    def release(self) -> None:
-        """Give the variable back to pytest, and take it away where pytest would have; safe to call twice."""
-        if self._is_kept:
-            self._is_kept = False
-            runner._update_current_test_var = self._update
-            if self._is_due:
-                os.environ.pop(NAME, None)
+    if update is not None:
+        setattr(runner, UPDATE, set_only)
+    try:
+        yield
+    finally:
+        if update is not None:
+            setattr(runner, UPDATE, update)
+        if is_due:
+            os.environ.pop("PYTEST_CURRENT_TEST", None)

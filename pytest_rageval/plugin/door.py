@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -13,72 +12,45 @@ from pytest_rageval.io.collector import no_collection
 from pytest_rageval.plugin.session import SESSION
 
 if TYPE_CHECKING:
-    from pytest_rageval.case_output import Routing
     from pytest_rageval.plugin.active import ActiveSession
     from pytest_rageval.plugin.controller import Controller
 
 ACTIVE = pytest.StashKey["ActiveSession"]()
-ROUTING: pytest.StashKey[Routing] = pytest.StashKey()
-"""Where standard output and error go between tests."""
-CONTROLLER = "rageval-controller"
-"""The name under which the controller's hooks are registered."""
 
 
 def enter(config: pytest.Config) -> ActiveSession:
-    """The session's active part; its hooks are registered at the first call, those of results on all but workers."""
+    """Return the session's active part, made at the first call."""
     if ACTIVE not in config.stash:
-        session = config.stash[SESSION]
         is_first = "pytest_rageval.plugin.active" not in sys.modules
-        with no_collection():
-            from pytest_rageval.plugin.active import ActiveSession
-            from pytest_rageval.plugin.controller import Controller
-            from pytest_rageval.plugin.display.captured_output import CapturedOutput, ReportMasking
-
-            kind: type[ActiveSession] = ActiveSession
-            if session.is_worker:
-                from pytest_rageval.plugin.workers import ActiveWorker
-
-                kind = ActiveWorker
-
-        if is_first:
-            gc.freeze()  # what was loaded stays: each look of the collector at it takes 40 ms, and pytest looks twice
-
-        active = config.stash[ACTIVE] = kind(session)
-        active.captured = CapturedOutput(config, active.mask, config.stash.get(ROUTING, None))
-        config.pluginmanager.register(active.captured, "rageval-capture")
-        config.pluginmanager.register(ReportMasking(config, active.mask), "rageval-masking")
-        if not session.is_worker:
-            config.pluginmanager.register(Controller(active), CONTROLLER)
+        with no_collection(is_for_good=is_first):  # pytest looks twice itself
+            from pytest_rageval.plugin.controller import activate
+        config.stash[ACTIVE] = activate(config.stash[SESSION])
     return config.stash[ACTIVE]
 
 
-def controller(config: pytest.Config) -> Controller:
-    """The hooks of the controlling process."""
-    enter(config)
-    registered: Any = config.pluginmanager.get_plugin(CONTROLLER)
-    return cast("Controller", registered)
-
-
 def entered(config: pytest.Config) -> ActiveSession | None:
-    """The session's active part, None where nothing has asked for it."""
+    """Return the session's active part, None where nothing has asked for it."""
     return config.stash.get(ACTIVE, None)
 
 
+def controller(config: pytest.Config) -> Controller:
+    """Return the active part of the controlling process."""
+    return cast("Controller", enter(config))
+
+
 class Arrivals:
-    """Hands records that reports bring to the controller, and notes which tests ended and which pytest counted as
-    failed, to compare both at the end of the run.
-    """
+    """Hooks that hand the records of reports to the controller, and note which tests ended and failed."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._config = config
+        self._config, self._session = config, config.stash[SESSION]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        self._config.stash[SESSION].ids_of_workers = ids
+        self._session.ids_of_workers = ids
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
-        session = self._config.stash[SESSION]
+        session = self._session
         if report.when == "call" or not report.passed:
             session.ended.add(report.nodeid)
         if "rageval" in report.__dict__:

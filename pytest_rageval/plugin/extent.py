@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 import pytest
 
 from pytest_rageval.finish import RUN_THROUGH, Extent
-from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.items import EvalItem, without_group
 from pytest_rageval.runs.row import cases_of
@@ -16,20 +15,18 @@ OURS = frozenset({"rageval", "rag_client", "rag_judge", "rag_judge_cache"})
 """Fixtures through which a test of the project's own may evaluate cases."""
 
 
-def extent_of(
-    session: pytest.Session, exitstatus: int, active: ActiveSession, expected: Mapping[str, EvalCase]
-) -> Extent:
-    """The extent of the run. `expected`: the selected cases, by node id."""
+def extent_of(session: pytest.Session, exitstatus: int, active: ActiveSession) -> Extent:
+    """Return the extent of the run."""
     is_interrupted = exitstatus not in RUN_THROUGH
     return Extent(
         every={case.key for case in active.all_cases()},
-        expected={case.key for case in expected.values()},
-        unreached=_unreached(session, active, expected),
+        expected={case.key for case in active.expected.values()},
+        unreached=_unreached(session, active),
         selection={option: active.mask.text(value) for option, value in _selection(session.config)},
         is_ended_early=bool(session.shouldstop or session.shouldfail) or is_interrupted,
         has_unread_files=any(active.load(path).problems for path in active.session.all_files),
         exit_status=int(exitstatus),
-        uncounted=() if is_interrupted else sorted(_uncounted(session, exitstatus, active, expected)),
+        uncounted=() if is_interrupted else sorted(_uncounted(session, exitstatus, active)),
     )
 
 
@@ -37,9 +34,7 @@ SHOWN_AS_GOOD = frozenset({"", "passed", "skipped", "xfailed", "xpassed"})
 """Categories of the terminal in which a failing case has no place."""
 
 
-def _uncounted(
-    session: pytest.Session, exitstatus: int, active: ActiveSession, expected: Mapping[str, EvalCase]
-) -> Iterator[str]:
+def _uncounted(session: pytest.Session, exitstatus: int, active: ActiveSession) -> Iterator[str]:
     """Return the keys of cases that failed or ended in errors and that pytest did not count or show so.
 
     Hooks of the project or of a plugin can swallow, replace or rewrite reports; records are made before them.
@@ -48,7 +43,7 @@ def _uncounted(
     counted = _counted(session.config, active.session.failed) if bad and exitstatus else frozenset()
     is_stopped = bool(session.shouldstop or session.shouldfail)
     ended = _plain(active.session.ended) if is_stopped else frozenset()
-    nodeids = {case.key: nodeid for nodeid, case in expected.items() if case.key in bad}
+    nodeids = {case.key: nodeid for nodeid, case in active.expected.items() if case.key in bad}
     unfinished = active.opened().unfinished
     for key in bad:
         # A test of the project's own stands behind the key of its case; which part of the key that is, nobody knows.
@@ -74,7 +69,7 @@ def _plain(nodeids: Collection[str]) -> frozenset[str]:
     return frozenset(plain for nodeid in nodeids for plain in without_group(nodeid))
 
 
-def _unreached(session: pytest.Session, active: ActiveSession, expected: Mapping[str, EvalCase]) -> int:
+def _unreached(session: pytest.Session, active: ActiveSession) -> int:
     """How many tests of the project's own that may evaluate cases have come to no outcome.
 
     The controller of xdist cannot see what a test uses: where any has evaluated a case, all others may.
@@ -86,7 +81,7 @@ def _unreached(session: pytest.Session, active: ActiveSession, expected: Mapping
     keys = {case.key for case in active.all_cases()}
     if keys.issuperset(key for key, _ in active.writer.rows):
         return 0
-    return sum(nodeid not in ended and nodeid not in expected for nodeid in active.session.ids_of_workers)
+    return sum(nodeid not in ended and nodeid not in active.expected for nodeid in active.session.ids_of_workers)
 
 
 def _fixtures(item: pytest.Item) -> list[str]:

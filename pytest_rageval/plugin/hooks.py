@@ -18,9 +18,9 @@ import pytest
 from pytest_rageval.config.files import has_table, may_have_cases
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.plugin import hookspecs
-from pytest_rageval.plugin.door import ROUTING, Arrivals, controller, enter, entered
+from pytest_rageval.plugin.door import Arrivals, controller, enter, entered
 from pytest_rageval.plugin.fixtures import session_fixtures
-from pytest_rageval.plugin.session import FIXTURES, SESSION, EvalSession
+from pytest_rageval.plugin.session import FIXTURES, ROUTING, SESSION, EvalSession
 
 MARKER = (
     "rageval(path=None, select=None, **facts): on a test, run it for each case of a file (path relative to the test "
@@ -54,9 +54,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
-    config.stash[SESSION] = EvalSession(config)
+    session = config.stash[SESSION] = EvalSession(config)
     config.pluginmanager.register(session_fixtures(config), FIXTURES)
-    if not config.stash[SESSION].is_worker:
+    if not session.is_worker:
         config.pluginmanager.register(Arrivals(config), "rageval-arrivals")
 
 
@@ -148,14 +148,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"rageval: no file holds cases: nothing matches {patterns}", yellow=True)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    if active := entered(session.config):
-        active.hand_over_notes()
-
-
 def pytest_unconfigure(config: pytest.Config) -> None:
     if active := entered(config):
-        if active.session.is_worker:
-            active.close()
-        else:
-            controller(config).close()
+        active.close()

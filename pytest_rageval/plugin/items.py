@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 import inspect
 import re
 import textwrap
@@ -16,6 +15,7 @@ import pytest
 
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.errors import GateFailure
+from pytest_rageval.io.collector import no_collection
 from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.session import one_case
 
@@ -47,14 +47,8 @@ class EvalFile(pytest.Module):
             raise self.CollectError("\n".join(file.problems))
         if not self.runner.is_prepared:
             return
-        # Many small objects that all live on: the garbage collector would go through them again and again.
-        was_enabled = gc.isenabled()
-        gc.disable()
-        try:
+        with no_collection():
             items = self._items(file.cases)
-        finally:
-            if was_enabled:
-                gc.enable()
         yield from items
 
     def _items(self, cases: Sequence[EvalCase]) -> list[EvalItem]:

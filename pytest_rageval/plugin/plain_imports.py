@@ -1,7 +1,8 @@
 """Finder of this package's modules that comes before pytest's, which rewrites the assertions of every plugin.
 
-Ours say nothing that a rewritten one would say better. Rewriting all modules doubles what a short run costs wherever
-its result is not kept: in the first run after an installation, as in CI, and where no compiled files are written.
+Ours say nothing that a rewritten one would say better. Rewriting all modules adds a second to a run of one second
+wherever its result is not kept: in the first run after an installation, as in CI, and where no compiled files are
+written. pytest has no setting for it: it rewrites every module of a distribution that has an entry point of its.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any
 
 
 class PlainImports:
@@ -22,5 +24,6 @@ class PlainImports:
 
 def import_plainly() -> None:
     """From now on; safe to call twice."""
-    if PlainImports not in sys.meta_path:
-        sys.meta_path.insert(0, PlainImports)
+    finders: list[Any] = sys.meta_path
+    if PlainImports not in finders:
+        finders.insert(0, PlainImports)

@@ -9,13 +9,16 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_rageval.cases.discovery import NO_CASES, SUFFIXES, case_files_of, is_case_file, is_of_questions
 from pytest_rageval.config.files import case_globs, has_table, reports_of
 from pytest_rageval.config.options import OPTIONS
+
+if TYPE_CHECKING:
+    from pytest_rageval.case_output import Routing
 
 FIXTURES = "rageval-fixtures"
 """The name under which our fixtures are registered."""
@@ -47,6 +50,7 @@ class EvalSession:
         """Node ids of tests that pytest counted as failed."""
         self.ids_of_workers: Sequence[str] = ()
         """Node ids that the workers of xdist have collected."""
+        self.routing = config.stash.get(ROUTING, None)
 
     @cached_property
     def globs(self) -> tuple[str, ...]:
@@ -197,3 +201,5 @@ class EvalSession:
 
 
 SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
+ROUTING: pytest.StashKey[Routing] = pytest.StashKey()
+"""Where standard output and error go between tests."""

@@ -11,14 +11,13 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import pytest
-from xdist.scheduler.load import LoadScheduling  # type: ignore[import-untyped]
 
 from pytest_rageval.http.call_limit import BackOff
-from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.display.progress_line import WorkersProgress
 from pytest_rageval.plugin.items import EvalItem, node_name, without_group
@@ -63,96 +62,139 @@ def worker_number(worker_id: str) -> int | None:
     return int(match[1]) if match else None
 
 
-class BlockScheduling(LoadScheduling):  # type: ignore[misc] # because xdist tells no types
-    """xdist's own scheduler, but for how cases go out at first, and for what a worker leaves that dies."""
+class BlockScheduling:
+    """Implements xdist's scheduler protocol: each first worker gets its block of cases, and all else who is free.
 
-    collection: list[str] | None
-    numnodes: int
-    node2pending: dict[Any, list[int]]
-    pending: list[int]
+    A worker is handed little at a time. The cases that one leaves that dies are for whoever is free.
+    """
 
-    def __init__(self, config: pytest.Config, log: Any, cases: Collection[str], session: EvalSession) -> None:
+    def __init__(self, config: pytest.Config, cases: Collection[str], session: EvalSession) -> None:
         """`cases`: their node ids, complete once every worker has collected."""
-        super().__init__(config, log)
-        self._cases, self._session = cases, session
+        self._config, self._cases, self._session = config, cases, session
+        self._tests: list[str] = []
+        """Node ids as all workers have collected them; tests are named by their positions here."""
+        self._collected: dict[Any, list[str]] = {}
+        self._handed: dict[Any, list[int]] = {}
+        """What each worker was handed and has not ended."""
         self._blocks: dict[Any, deque[int]] = {}
         """What of its block each worker has still to be handed."""
+        self._shared: list[int] = []
+
+    @property
+    def nodes(self) -> list[Any]:
+        return list(self._handed)
+
+    @property
+    def collection_is_completed(self) -> bool:
+        workers = next((node.workerinput["workercount"] for node in self._collected), 1)
+        return len(self._collected) >= workers
 
     @property
     def tests_finished(self) -> bool:
-        return not any(self._blocks.values()) and bool(super().tests_finished)
+        """A worker begins its last test when it is told that there is no other."""
+        is_handed_out = not self._shared and not any(self._blocks.values())
+        return self.collection_is_completed and is_handed_out and all(len(own) < 2 for own in self._handed.values())
 
     @property
     def has_pending(self) -> bool:
-        return any(self._blocks.values()) or bool(super().has_pending)
+        return any((self._shared, *self._blocks.values(), *self._handed.values()))
+
+    def add_node(self, node: Any) -> None:
+        self._handed[node] = []
 
     def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
-        """Not of a worker that came when all was handed out, and was told to end; xdist forgets that when one dies."""
-        if node in self.node2pending:
-            super().add_node_collection(node, collection)
+        """Not of a worker that came when all was handed out, and was told to end."""
+        if node in self._handed and (not self._tests or collection == self._tests):
+            self._collected[node] = list(collection)
 
     def schedule(self) -> None:
-        collections = list(self.node2collection.values())
-        if self.collection is None and all(collection == collections[0] for collection in collections):
-            self.collection = collections[0]
-            self.maxschedchunk = len(self.collection)
-            self._hand_out(self.collection)
-        super().schedule()
+        if not self._tests:
+            first, *others = self._collected.items()
+            self._report_differences(first, others)
+            if all(collection == first[1] for _, collection in others):
+                self._tests = first[1]
+                self._divide()
+        for node in self.nodes if self._tests else ():
+            self._hand_out(node)
 
-    def _hand_out(self, collection: list[str]) -> None:
-        """A block to each worker that was there from the beginning; all else is for whoever is free."""
-        cases = [index for index, nodeid in enumerate(collection) if nodeid in self._cases]
-        workers = {worker_number(node.gateway.id): node for node in self.nodes}
-        for number in range(self.numnodes):
-            if number in workers:
-                self._blocks[workers[number]] = deque(block(cases, number, self.numnodes))
+    def _report_differences(self, first: tuple[Any, list[str]], others: Sequence[tuple[Any, list[str]]]) -> None:
+        for node, collection in others:
+            if collection != first[1]:
+                names = first[0].gateway.id, node.gateway.id
+                differences = unified_diff(first[1], collection, *names, lineterm="")
+                text = "\n".join([f"Different tests were collected between {' and '.join(names)}:", *differences])
+                report = pytest.CollectReport(names[1], "failed", text, [])
+                self._config.hook.pytest_collectreport(report=report)
+
+    def _divide(self) -> None:
+        """A block to each worker that was there from the beginning."""
+        cases = [index for index, nodeid in enumerate(self._tests) if nodeid in self._cases]
+        for node in self.nodes:
+            number, workers = worker_number(node.gateway.id), node.workerinput["workercount"]
+            if number is not None and number < workers:
+                self._blocks[node] = deque(block(cases, number, workers))
         owned = {index for own in self._blocks.values() for index in own}
-        self.pending[:] = [index for index in range(len(collection)) if index not in owned]
+        self._shared = [index for index in range(len(self._tests)) if index not in owned]
 
-    def check_schedule(self, node: Any, duration: float = 0) -> None:
-        own = self._blocks.get(node)
-        if not own:
-            super().check_schedule(node, duration)
-        elif not node.shutting_down and len(self.node2pending[node]) <= PORTION // 2:
-            portion = [own.popleft() for _ in range(min(PORTION, len(own)))]
-            self.node2pending[node] += portion
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:  # noqa: ARG002 of xdist
+        self._handed[node].remove(item_index)
+        self._hand_out(node)
+
+    def mark_test_pending(self, item: str) -> None:
+        self._shared.insert(0, self._tests.index(item))
+        for node in self.nodes:
+            self._hand_out(node)
+
+    def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
+        raise NotImplementedError
+
+    def _hand_out(self, node: Any) -> None:
+        """Hand a worker more, of its own block first; the share of what is left for all shrinks, as xdist's does."""
+        own, handed = self._blocks.get(node), self._handed[node]
+        share = len(self._shared) // len(self._handed)
+        portion: list[int] = []
+        if node.shutting_down:
+            return
+        if own:
+            if len(handed) <= PORTION // 2:
+                portion = [own.popleft() for _ in range(min(PORTION, len(own)))]
+        elif not self._shared:
+            node.shutdown()
+        elif len(handed) < max(2, share // 4):
+            most = max(2, share // 2) - len(handed)
+            portion, self._shared = self._shared[:most], self._shared[most:]
+        if portion:
+            handed += portion
             node.send_runtest_some(portion)
 
     def remove_node(self, node: Any) -> str | None:
-        left = self.left_of(node)
-        if node not in self._blocks or not left or str(self.config.option.maxworkerrestart) == "0":
-            return self._as_xdist_does(node)
-        assert self.collection is not None
-        if self.collection[left[0]] not in self._cases:
-            return self._as_xdist_does(node)
-        del self.node2pending[node], self._blocks[node]
-        if self.collection[left[0]] in self._session.ended:  # it died between the outcome and the end of its test
-            del left[0]
-        self.pending[:0] = left
-        return None
-
-    def _as_xdist_does(self, node: Any) -> str | None:
-        """The test that ran there is blamed, and what else was left is for whoever is free."""
-        self.pending.extend(self._blocks.pop(node, ()))
-        crashed: str | None = super().remove_node(node)
-        return crashed
+        """Return the test that is to be blamed for the death of a worker, if one is."""
+        is_block = node in self._blocks and str(self._config.option.maxworkerrestart) != "0"
+        left, is_busy = self.left_of(node), bool(self._handed.pop(node))
+        self._blocks.pop(node, None)
+        blamed = self._tests[left[0]] if is_busy else None
+        if is_block and blamed in self._cases:
+            if blamed in self._session.ended:  # it died between the outcome and the end of its test
+                del left[0]
+            self._shared[:0] = left
+            return None
+        self._shared += left[is_busy:]
+        for other in self.nodes:
+            self._hand_out(other)
+        return blamed
 
     def left_of(self, node: Any) -> list[int]:
         """The tests of a worker that have not ended, in the order in which it runs them."""
-        return [*self.node2pending.get(node, ()), *self._blocks.get(node, ())]
+        return [*self._handed.get(node, ()), *self._blocks.get(node, ())]
 
 
 class ControlledWorkers:
     """Hooks over one active session whose cases the workers of xdist ask."""
 
-    def __init__(
-        self, active: ActiveSession, expected: dict[str, EvalCase], cannot_write: Callable[[OSError], NoReturn]
-    ) -> None:
-        """`expected`: the controller's cases by node id, filled here once the workers have collected."""
+    def __init__(self, active: ActiveSession, cannot_write: Callable[[OSError], NoReturn]) -> None:
         self._active = active
         self._session = active.session
         self._config = active.config
-        self._expected = expected
         self._cannot_write = cannot_write
         self._scheduling: BlockScheduling | None = None
         self.back_off: BackOff | None = None
@@ -178,7 +220,9 @@ class ControlledWorkers:
         """`cases`: how many are to be asked, as far as it is known before the workers have selected."""
         trials = self._active.settings.repeat
         progress = WorkersProgress(
-            self._config, lambda: self._active.writer.rows.values(), lambda: (len(self._expected) or cases) * trials
+            self._config,
+            lambda: self._active.writer.rows.values(),
+            lambda: (len(self._active.expected) or cases) * trials,
         )
         if progress.is_wanted:
             self._config.pluginmanager.register(progress, "rageval-progress")
@@ -209,16 +253,16 @@ class ControlledWorkers:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        if not self._expected:
+        if not self._active.expected:
             cases = {f"{case.source.file}::{node_name(case.id)}": case for case in self._active.all_cases()}
-            self._expected.update(
+            self._active.expected.update(
                 (nodeid, cases[plain]) for nodeid in ids for plain in without_group(nodeid) if plain in cases
             )
 
     @pytest.hookimpl(tryfirst=True, optionalhook=True)
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> BlockScheduling | None:
+    def pytest_xdist_make_scheduler(self, config: pytest.Config) -> BlockScheduling | None:
         if self._are_blocks_arranged:
-            self._scheduling = BlockScheduling(config, log, self._expected, self._session)
+            self._scheduling = BlockScheduling(config, self._active.expected, self._session)
         return self._scheduling
 
     @pytest.hookimpl(optionalhook=True)
@@ -238,7 +282,7 @@ class ControlledWorkers:
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
         """A case whose worker died is an error, recorded like any other."""
-        case = self._expected.get(crashitem)
+        case = self._active.expected.get(crashitem)
         if case is not None:
             report.when = "setup"
             try:
@@ -247,8 +291,12 @@ class ControlledWorkers:
                 self._cannot_write(error)
 
 
-class ActiveWorker(ActiveSession):
-    """The state of a worker's session."""
+class Worker(ActiveSession):
+    """The session of a worker."""
+
+    def __init__(self, session: EvalSession) -> None:
+        super().__init__(session)
+        self.config.pluginmanager.register(self, WORKERS)
 
     def opened(self, own_test: pytest.Item | None = None) -> RunSession:  # noqa: ARG002 because nothing is opened here
         """The run, joined at the first case."""
@@ -263,7 +311,7 @@ class ActiveWorker(ActiveSession):
             self.plan_batches(block(items, worker_number(worker), self.session.workers))
         return self.run
 
-    def hand_over_notes(self) -> None:
+    def pytest_sessionfinish(self) -> None:
         """Before xdist sends its output: what a person should know, and how far questions were held back."""
         output: dict[str, Any] = self.config.workeroutput  # type: ignore[attr-defined] # because xdist puts it there
         output[_NOTES] = list(self.session.notes)

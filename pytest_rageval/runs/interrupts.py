@@ -7,7 +7,6 @@ the session is over was meant for it too, and changes nothing, unless something 
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import math
 import signal
@@ -15,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from queue import SimpleQueue
 from types import FrameType
 from typing import Any, Literal, NoReturn
 
@@ -50,6 +50,8 @@ class Interrupts:
         self.is_repeated = False
         self._interrupted_at = self._over_at = -math.inf
         self._first_at = math.inf
+        # Not a lock of `threading`, and no thread begun by a handler: the interrupted code may hold the same lock.
+        self._to_repeat: SimpleQueue[tuple[int, float] | None] = SimpleQueue()
 
     def install(self) -> None:
         """Take the signals over, where nobody else has; a program that has its own way with one keeps it."""
@@ -58,6 +60,8 @@ class Interrupts:
         for number in (getattr(signal, name) for name in SIGNALS if hasattr(signal, name)):
             if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 self._replaced[number] = signal.signal(number, self._handle)
+        if self._replaced:
+            threading.Thread(target=self._repeat_signals, name="rageval-signals", daemon=True).start()
 
     def restore(self) -> None:
         """Give the signals back; where one was heeded and the process ends with this run, when it does not end.
@@ -72,6 +76,7 @@ class Interrupts:
             if is_heeded:
                 atexit.register(signal.signal, number, signal.SIG_IGN)
         self._replaced = {}
+        self._to_repeat.put(None)
 
     def begin_finishing(self) -> None:
         """From here on a signal waits."""
@@ -98,27 +103,24 @@ class Interrupts:
         if self._phase == "running" and now - self._interrupted_at > HEEDED_WITHIN:
             self._first_at = min(self._first_at, now)
             if now - self._first_at < HEEDED_WITHIN and _breaks_what_it_interrupts(frame):
-                self._redeliver(number, ELSEWHERE_WITHIN)
+                self._to_repeat.put((number, ELSEWHERE_WITHIN))
                 return
             self._interrupted_at, self._first_at = now, math.inf
             raise self._first(f"by {signal.Signals(number).name}")
         self.is_repeated = True
         if self._phase == "running":
             # The first may have been swallowed (by a finalizer, say), and this one would wait in vain.
-            self._redeliver(number, HEEDED_WITHIN)
+            self._to_repeat.put((number, HEEDED_WITHIN))
         if self._phase == "finished" or (self._phase == "over" and now - self._over_at > HEEDED_WITHIN):
             self._leave()
 
-    def _redeliver(self, number: int, seconds: float) -> None:
-        """Signal once more after a while, if the run goes on; a main thread that waits is woken by it."""
-
-        def signal_again() -> None:
+    def _repeat_signals(self) -> None:
+        """Send signals once more after a while, if the run goes on; a main thread that waits is woken by it."""
+        while (signalled := self._to_repeat.get()) is not None:
+            number, seconds = signalled
             time.sleep(seconds)
             if self._phase == "running" and self._replaced:
                 signal.pthread_kill(threading.main_thread().ident or 0, number)
-
-        # Not by `threading`: it takes locks that the interrupted code may hold.
-        _thread.start_new_thread(signal_again, ())
 
 
 def _breaks_what_it_interrupts(frame: FrameType | None) -> bool:

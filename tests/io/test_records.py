@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.messages import Unsound
-from pytest_rageval.io.records import Name, RecordReader, becomes
+from pytest_rageval.io.records import Name, RecordReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,22 +163,3 @@ def test_long_lists_whose_end_alone_is_wrong_are_shown_too():
     with pytest.raises(Unsound) as caught:
         RECORDS.read({"tags": ["a"] * 2000 + [1] * 2000})
     assert caught.value.findings.kept[0].path == ("tags", 2000)
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    value: float
-    note: str | None = "none"
-
-
-@becomes(Score)
-@dataclass(frozen=True, slots=True)
-class ScoreShape:
-    value: Annotated[float, Field(ge=0)]
-    note: str | None = "none"
-
-
-def test_a_shape_becomes_the_type_that_it_declares_the_reading_of():
-    assert RecordReader[Score](ScoreShape).read({"value": 1}) == Score(1.0)
-    assert RecordReader[tuple[Score, ...]](tuple[ScoreShape, ...]).read([{"value": 1}]) == (Score(1.0),)
-    assert wrong({"value": -1}, RecordReader(ScoreShape)) == ["value is -1 (a number), expected a number of 0 or more"]

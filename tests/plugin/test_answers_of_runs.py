@@ -74,13 +74,12 @@ def test_a_run_that_is_not_there_comes_with_what_was_probably_meant(project: Pro
     assert lines_with(result, "target run:fist: there is no run 'fist'; did you mean 'first'?")
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]], ids=["one process", "workers"])
-def test_a_torn_line_of_the_run_that_answers_is_said_once_at_the_end(project: Project, how: list[str]):
+def test_a_torn_line_of_the_run_that_answers_is_said_once_at_the_end(project: Project):
     project.cases(SOME)
     project.run("--rageval-run-id", "first")
     with (project.path / "reports/runs/first/observations.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"schema": 2, "case_')
-    result = project.run("--rageval-target", "run:first", *how)
+    result = project.run("--rageval-target", "run:first")
     assert len(lines_with(result, "dropped, the line was cut off while it was written")) == 1
 
 

@@ -25,11 +25,10 @@ def test_no_target_is_said_once_with_what_to_do(project: Project, how: list[str]
     assert lines_with(result, "--rageval-target demo")
 
 
-@ALONE_AND_WITH_WORKERS
-def test_all_wrong_settings_are_said_together(project: Project, how: list[str]):
+def test_all_wrong_settings_are_said_together(project: Project):
     project.configure('target = "bot:answer"\nkk = 3\ntimeout = -1\nfolder_mode = "maybe"')
     project.cases(SOME)
-    result = project.run(*how)
+    result = project.run()
     nothing_happened(project, result)
     assert lines_with(result, "kk is not a known key")
     assert lines_with(result, "timeout is -1")
@@ -59,11 +58,10 @@ WRONG_IN_TABLES = (
 )
 
 
-@ALONE_AND_WITH_WORKERS
-def test_all_that_is_wrong_in_tables_is_said_together(project: Project, how: list[str]):
+def test_all_that_is_wrong_in_tables_is_said_together(project: Project):
     project.configure('target = "bot:answer"', TABLES)
     project.cases(SOME)
-    result = project.run(*how)
+    result = project.run()
     nothing_happened(project, result)
     assert [said for said in WRONG_IN_TABLES if not lines_with(result, said)] == []
 
@@ -113,13 +111,12 @@ def test_a_wrong_option_is_named(project: Project, arguments: list[str], said: s
     assert lines_with(result, said)
 
 
-@ALONE_AND_WITH_WORKERS
-def test_an_unreachable_target_is_said_once_with_its_url(project: Project, how: list[str]):
+def test_an_unreachable_target_is_said_once_with_its_url(project: Project):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     project.cases(SOME)
-    result = project.run("--rageval-target", url, *how)
+    result = project.run("--rageval-target", url)
     nothing_happened(project, result)
     assert len(lines_with(result, url)) == 1
 

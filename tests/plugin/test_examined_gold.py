@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fault_server import Connection, FaultServer
-from project import SOME, Project, a_case, lines_with
+from project import Project, a_case, lines_with
 
 TALKER = "def answer(question):\n    return 'Water boils at 100 degrees at sea level.'\n"
 PLACES = {**a_case("places"), "gold": None}
@@ -252,11 +252,6 @@ def test_in_a_retrieval_only_run_a_missing_answer_leaves_retrieval_to_be_measure
     assert not {"token_f1", "abstention_accuracy", "over_abstention"} & record["scores"].keys()
 
 
-def test_a_project_whose_bot_reports_all_is_as_green_as_before(project: Project):
-    project.cases(SOME)
-    project.run().assert_outcomes(passed=4)
-
-
 NOBODY = {"answerable": False, "category": "general"}
 BOT = """
 CHUNK = {"rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling", "text": "Water boils at 100 degrees."}
@@ -291,13 +286,3 @@ def test_abstention_is_scored_by_flag_and_phrasing(retrieving: Project, answer, 
     assert boil["abstention"]["decided_by"] == decided_by
     assert not {"token_f1", "groundedness"} & {*boil["scores"], *boil["skipped_metrics"]}
     assert boil["judge"] is None
-
-
-@pytest.mark.parametrize("answer", [{}, {"answer": ""}, {"answer": None}])
-def test_without_an_answer_abstention_does_not_apply(retrieving: Project, answer):
-    retrieving.write("bot.py", BOT % answer)
-    retrieving.run("-q", "--rageval-retrieval-only")
-    for record in retrieving.records().values():
-        assert {"over_abstention", "abstention_accuracy", "hallucinated"} <= record["skipped_metrics"].keys()
-        assert record["outcome"] != "error"
-    assert retrieving.metrics()["metrics"]["empty_response_rate"]["mean"] == 0

@@ -171,15 +171,6 @@ def test_hostile_texts_stay_in_their_fence(project: Project):
     assert "````text" in shown
 
 
-@pytest.mark.parametrize("width", [60, 80])
-def test_no_table_is_wider_than_the_terminal(explained, monkeypatch: pytest.MonkeyPatch, width: int):
-    monkeypatch.setenv("COLUMNS", str(width))
-    lines = explained("latest", "far").outlines
-    assert [line for line in lines if cell_len(line) > width] == []
-    text = " ".join(" ".join(lines).split())
-    assert "no support groups, and the category is neither multi_hop nor synthesis: recall_all@5" in text
-
-
 def test_an_explained_judge_error_still_shows_what_was_asked_and_came(project: Project):
     project.cases([a_case("boil")])
     with JudgeServer("5 out of 5!") as server:

@@ -109,11 +109,10 @@ def answer_words(obs: Observation):
 """
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "1"]])
-def test_a_metric_of_the_projects_own_by_hook(project: Project, how: list[str]):
+def test_a_metric_of_the_projects_own_by_hook(project: Project):
     project.cases(SOME)
     project.write("conftest.py", METRIC + "\ndef pytest_rageval_metrics(config):\n    return [answer_words]\n")
-    project.run("--rageval-gate", "answer_words <= 20", *how).assert_outcomes(passed=4)
+    project.run("--rageval-gate", "answer_words <= 20").assert_outcomes(passed=4)
     assert project.records()["boil"]["scores"]["answer_words"] == 8
     assert project.metrics()["metrics"]["answer_words"]["n_not_applicable"] == 1
 

@@ -179,13 +179,12 @@ def test_gates_of_the_projects_own_tests_are_held_against_their_reports_too(
     assert any("a.jsonl::bad" in line for line in verdict_lines(result))
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]], ids=str)
-def test_a_test_of_the_projects_own_decides_itself_what_fails_it(failing: Project, how: list[str]):
+def test_a_test_of_the_projects_own_decides_itself_what_fails_it(failing: Project):
     own_tests(failing, asserts=False)
-    result = failing.run("test_own.py", "-k", "not broken", *how)
+    result = failing.run("test_own.py", "-k", "not broken")
     assert result.ret == 0
     own_tests(failing)
-    result = failing.run("test_own.py", *how)
+    result = failing.run("test_own.py")
     result.assert_outcomes(passed=1, failed=2)
     assert not verdict_lines(result)
 
@@ -199,7 +198,6 @@ def pytest_collection_modifyitems(items):
 AS_XFAIL = MAKING.format(order="trylast=True", change="report.outcome, report.wasxfail = 'skipped', 'later'")
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]], ids=str)
 @pytest.mark.parametrize(
     ("conftest", "code", "good"),
     [
@@ -209,31 +207,27 @@ AS_XFAIL = MAKING.format(order="trylast=True", change="report.outcome, report.wa
     ],
     ids=["xfail", "strict", "hook"],
 )
-def test_an_xfail_of_the_project_is_no_difference(
-    failing: Project, conftest: str, code: int, good: str, how: list[str]
-):
+def test_an_xfail_of_the_project_is_no_difference(failing: Project, conftest: str, code: int, good: str):
     failing.write("conftest.py", conftest)
-    result = failing.run(*how)
+    result = failing.run()
     assert not verdict_lines(result)
     assert result.ret == code
     assert failing.outcomes() == {"good": good, "bad": "xfailed", "broken": "xfailed"}
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]], ids=str)
-def test_an_xfail_mark_on_a_test_of_the_projects_own_is_no_difference(failing: Project, how: list[str]):
+def test_an_xfail_mark_on_a_test_of_the_projects_own_is_no_difference(failing: Project):
     own_tests(failing, mark="@pytest.mark.xfail")
-    result = failing.run("test_own.py", *how)
+    result = failing.run("test_own.py")
     assert not verdict_lines(result)
     assert result.ret == 0
     assert sorted(failing.metrics()["outcomes"].items())[-1] == ("xfailed", 2)
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]], ids=str)
 @pytest.mark.parametrize("mode", ["ratchet", "report"])
-def test_a_known_failure_is_no_difference(failing: Project, mode: str, how: list[str]):
+def test_a_known_failure_is_no_difference(failing: Project, mode: str):
     failing.cases([a_case("good"), a_missed_case("bad")])
     failing.run("--rageval-update-baseline")
-    result = failing.run("--rageval-known-failures", mode, *how)
+    result = failing.run("--rageval-known-failures", mode)
     assert result.ret == 0
     assert not verdict_lines(result)
     assert failing.outcomes()["bad"] == "xfailed"
@@ -282,10 +276,9 @@ def pytest_runtest_protocol(item, nextitem):
 """
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]], ids=str)
-def test_a_plugin_that_runs_failing_tests_again_makes_no_difference(failing: Project, how: list[str]):
+def test_a_plugin_that_runs_failing_tests_again_makes_no_difference(failing: Project):
     failing.write("conftest.py", LOOP)
-    result = failing.run(*how)
+    result = failing.run()
     result.assert_outcomes(passed=1, failed=1, errors=1)
     assert not verdict_lines(result)
     assert failing.outcomes() == {"good": "passed", "bad": "failed", "broken": "error"}

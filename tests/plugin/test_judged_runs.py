@@ -102,24 +102,21 @@ def test_a_replay_needs_no_server(judged: Project):
     assert judged.stable_metrics() == metrics
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "1"]])
-def test_a_replay_of_an_official_model_needs_no_key(judged: Project, how: list[str]):
-    result = judged.run("--rageval-judge", "openai:gpt-4o-2024-08-06", "--rageval-judge-cache", "replay", *how)
+def test_a_replay_of_an_official_model_needs_no_key(judged: Project):
+    result = judged.run("--rageval-judge", "openai:gpt-4o-2024-08-06", "--rageval-judge-cache", "replay")
     result.assert_outcomes(passed=1, errors=3)
     result.stdout.fnmatch_lines(["*judge_cache_miss: no judgement is stored for question*"])
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "1"]])
-def test_a_missing_key_is_said_before_anything_is_asked(judged: Project, how: list[str]):
-    result = judged.run("--rageval-judge", "openai:gpt-4o-2024-08-06", *how)
+def test_a_missing_key_is_said_before_anything_is_asked(judged: Project):
+    result = judged.run("--rageval-judge", "openai:gpt-4o-2024-08-06")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*OPENAI_API_KEY is not set*"])
     assert not judged.runs
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "1"]])
-def test_an_unreachable_judge_is_said_before_anything_is_asked(judged: Project, how: list[str]):
-    result = judged.run("--rageval-judge", "openai:judge-1@http://127.0.0.1:9", *how)
+def test_an_unreachable_judge_is_said_before_anything_is_asked(judged: Project):
+    result = judged.run("--rageval-judge", "openai:judge-1@http://127.0.0.1:9")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*judge 'judge-1'*http://127.0.0.1:9*refused*"])
     assert not judged.runs

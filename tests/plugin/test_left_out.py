@@ -6,13 +6,12 @@ import pytest
 from project import SOME, Project, a_case, lines_with
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "1"]])
-def test_testpaths_that_leave_out_case_files_are_said_with_their_number(project: Project, how: list[str]):
+def test_testpaths_that_leave_out_case_files_are_said_with_their_number(project: Project):
     project.cases(SOME)
     project.cases(SOME, "evalcases/b.jsonl")
     project.configure('target = "bot:answer"', '[tool.pytest.ini_options]\ntestpaths = ["tests"]\n')
     project.write("tests/test_theirs.py", "def test_one():\n    pass\n")
-    result = project.run(*how)
+    result = project.run()
     assert lines_with(result, "rageval: 2 case files are outside of what was collected, such as evalcases/a.jsonl; ")
 
 
@@ -77,11 +76,10 @@ def test_a_table_below_the_root_directory_is_said_not_to_be_read(project: Projec
     assert f"{project.path} (by pytest.ini); run pytest with --rootdir {project.path / 'a'}" in said[0]
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "1"]], ids=["alone", "with workers"])
-def test_an_empty_list_of_globs_is_a_usage_error(project: Project, how: list[str]):
+def test_an_empty_list_of_globs_is_a_usage_error(project: Project):
     project.cases(SOME)
     project.configure('target = "bot:answer"\ncases = []')
-    result = project.run(*how)
+    result = project.run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert len(lines_with(result, "cases is empty, so that no case would be run")) == 1
 
@@ -155,11 +153,10 @@ def pytest_runtest_protocol(item, nextitem):
 """
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]], ids=str)
-def test_a_plugin_that_runs_each_test_twice_leaves_one_line_a_case(project: Project, how: list[str]):
+def test_a_plugin_that_runs_each_test_twice_leaves_one_line_a_case(project: Project):
     project.cases([a_case("boil"), a_case("again")])
     project.write("conftest.py", REPEATING)
-    project.run(*how).assert_outcomes(passed=4)
+    project.run().assert_outcomes(passed=4)
     assert sorted(recorded(project)) == [("evalcases/a.jsonl::again", 0), ("evalcases/a.jsonl::boil", 0)]
     assert project.metrics()["total_tests"] == 2
 

@@ -45,9 +45,8 @@ def test_there_is_no_network_in_these_tests(offline: Project):
     assert "OSError" in result.stderr.str()
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "1"]])
-def test_a_bot_of_the_project_is_judged_by_its_words(offline: Project, how: list[str]):
-    run_offline(offline, "--rageval-judge", "lexical", *how).assert_outcomes(passed=len(SOME))
+def test_a_bot_of_the_project_is_judged_by_its_words(offline: Project):
+    run_offline(offline, "--rageval-judge", "lexical").assert_outcomes(passed=len(SOME))
 
 
 def test_the_demo_answers_shipped_cases(offline: Project):

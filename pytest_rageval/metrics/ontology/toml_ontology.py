@@ -41,10 +41,24 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import shown_value, spelled
 from pytest_rageval.io.records import Flaw, flaws_of
 from pytest_rageval.io.suggestions import did_you_mean, listed
-from pytest_rageval.metrics.ontology.declared import IS_A, Class, Ontology, Pattern, Property, Rule, is_variable
+from pytest_rageval.metrics.ontology.declared import (
+    IS_A,
+    Class,
+    DeclaredValidator,
+    Ontology,
+    Pattern,
+    Property,
+    Rule,
+    is_variable,
+)
 from pytest_rageval.model import Edge
 from pytest_rageval.text import printable
 from pytest_rageval.words import as_label
+
+
+def declared_validator(place: str, text: str, digest: str = "") -> DeclaredValidator:
+    """Return the validator of the ontology in the text of the file at `place`; SettingsError if it is wrong."""
+    return DeclaredValidator(read_ontology(place, text), digest)
 
 
 def read_ontology(place: str, text: str) -> Ontology:

@@ -7,7 +7,7 @@ then it is known which metrics there are, and which cases are the worst.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.finish import Finished
-from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page, side_of
 from pytest_rageval.render.html.report_file import REPORT
@@ -34,21 +32,16 @@ OUTCOMES = ("passed", "failed", "skipped")
 class HtmlTable:
     """Hooks over the rows of cases in pytest-html's table."""
 
-    def __init__(
-        self, active: ActiveSession, expected: Mapping[str, EvalCase], finished: Callable[[], Finished | None]
-    ) -> None:
-        """`expected`: cases by the node ids of their tests; `finished`: the run, once it is."""
+    def __init__(self, active: ActiveSession) -> None:
         self._active = active
         self._session = active.session
-        self._expected = expected
-        self._finished = finished
         self._texts: dict[str, str] = {}
         """By node id what pytest would show of a case, for where there are no details in the end."""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:
         """pytest-html makes a cell of a test's id as it is; a case's id is whatever its author wrote."""
-        if report.nodeid not in self._expected:
+        if report.nodeid not in self._active.expected:
             return
         for number, cell in enumerate(cells):
             if cell.startswith(ID_CELL):
@@ -57,7 +50,7 @@ class HtmlTable:
     @pytest.hookimpl(optionalhook=True, trylast=True)
     def pytest_html_results_table_html(self, report: pytest.TestReport, data: list[str]) -> None:
         """Keep back the text of a case's report, of which the details say more; what the case printed stays."""
-        if report.nodeid not in self._expected or report.when != "call" or report.outcome not in OUTCOMES:
+        if report.nodeid not in self._active.expected or report.when != "call" or report.outcome not in OUTCOMES:
             return
         text = report.longreprtext
         if data and text:
@@ -69,12 +62,12 @@ class HtmlTable:
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_summary(self, prefix: list[str], session: pytest.Session) -> None:
         """pytest-html is about to write its page: complete the rows of cases."""
-        finished = self._finished()
+        finished = self._active.finished
         if finished is None:
             self._put_texts_back()
             return
         prepared = self._active.prepared
-        keys = {nodeid: case.key for nodeid, case in self._expected.items()}
+        keys = {nodeid: case.key for nodeid, case in self._active.expected.items()}
         above, problem = self._complete(
             finished.folder, prepared.settings, prepared.project.baseline_file, keys, int(session.exitstatus)
         )
