@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases.gold_places import unwinnable_line
-from pytest_rageval.comparison.baseline import Baseline, write_baseline
+from pytest_rageval.comparison.baseline import Side, write_baseline
 from pytest_rageval.comparison.gates_now import GATES
 from pytest_rageval.comparison.verdict_sentence import (
     NOT_COMPARABLE,
@@ -100,7 +100,7 @@ class Extent:
         return self.exit_status not in RUN_THROUGH
 
 
-def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None, baseline_file: Path) -> Finished:
+def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Side | None, baseline_file: Path) -> Finished:
     """Turn what was kept into the run's verdict, and write it. Same rows, same bytes, but for the key `volatile`.
 
     metrics.json is the mark of the end: what else belongs to the run stands before it does.
@@ -116,7 +116,7 @@ def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None
     return finished
 
 
-def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Baseline | None) -> Finished:
+def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Side | None) -> Finished:
     """The run's verdict; nothing is written."""
     trials = in_order(keeper.rows.values())
     rows = cases_of(trials)

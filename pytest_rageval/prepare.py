@@ -13,7 +13,7 @@ from typing import Any
 from pytest_rageval.cases.gold_places import unwinnable
 from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.cases.note_folder import NoteFolder
-from pytest_rageval.comparison.baseline import Baseline, project_baseline
+from pytest_rageval.comparison.baseline import Side, project_baseline
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import CaseError, JudgeUnavailable, Problems, SettingsError
@@ -45,7 +45,7 @@ class Prepared:
     project: Project
     plan: Plan
     judge: Judge | None
-    baseline: Baseline | None
+    baseline: Side | None
 
     @property
     def settings(self) -> Settings:

@@ -11,7 +11,7 @@ import click
 
 from pytest_rageval.cli.options import BASELINE, REPORTS
 from pytest_rageval.cli.output import echo_view
-from pytest_rageval.comparison.baseline import Baseline, project_baseline
+from pytest_rageval.comparison.baseline import Side, project_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.finish import Finished
@@ -30,7 +30,7 @@ class Opened(NamedTuple):
 
     project: Project
     run: StoredRun
-    baseline: Baseline | None
+    baseline: Side | None
 
     @property
     def root(self) -> Path:

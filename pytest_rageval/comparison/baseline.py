@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,37 +27,47 @@ NO_BASELINE, OF_RUN = "none", "run:"
 """What may stand in place of a file: nothing to compare with, or a run that is kept, as in `run:20261122_101500`."""
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """A baseline file, read. `metrics` is what metrics.json of that run held, `config` its config.json.
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison: a run, a baseline, or a file of aggregates.
 
-    `config` is None where a baseline was written without one.
+    name     what the user called it
+    metrics  the content of metrics.json
+    scores   None for aggregates alone: means, no cases
+    config   the content of config.json; None if it is not known
+    run      None if there are no records
     """
 
-    path: Path
+    name: str
     metrics: Mapping[str, Any]
-    cases: Mapping[str, CaseScores]
+    scores: Scores | None
     config: Mapping[str, Any] | None = None
-
-    @cached_property
-    def columns(self) -> CaseColumns:
-        """Its cases by column."""
-        return CaseColumns.of(self.cases)
+    run: StoredRun | None = None
+    note: str | None = None
 
     @property
-    def run_id(self) -> str | None:
-        run_id: str | None = self.metrics.get("volatile", {}).get("run_id")
-        return run_id
+    def run_id(self) -> str:
+        return str(self.metrics["volatile"].get("run_id") or self.name)
 
-    def renamed(self, names: Mapping[str, str]) -> Baseline:
-        """The baseline with other names of metrics, by the present ones."""
-        if not names:
-            return self
-        metrics = {names.get(name, name): metric for name, metric in self.metrics["metrics"].items()}
-        return replace(self, metrics={**self.metrics, "metrics": metrics}, cases=self.columns.renamed(names))
+    @property
+    def has_records(self) -> bool:
+        return self.run is not None and self.run.has_records
+
+    @property
+    def cases(self) -> CaseColumns:
+        return self.scores.cases if self.scores else CaseColumns()
+
+    @property
+    def categories(self) -> Mapping[str, str]:
+        return self.scores.categories if self.scores else {}
+
+    @property
+    def k(self) -> int | None:
+        """The configured cut-off; None if it is not known."""
+        return self.config.get("k") if self.config else None
 
 
-def project_baseline(project: Project) -> Baseline | None:
+def project_baseline(project: Project) -> Side | None:
     """The baseline to compare with; one that was named must exist, unless a run is to become it.
 
     Then one that cannot be read is none either: it is to be replaced.
@@ -81,15 +90,15 @@ def project_baseline(project: Project) -> Baseline | None:
         return None
 
 
-def _kept_run(run: StoredRun) -> Baseline:
-    """A run in the place of a baseline; SettingsError where it is partial or holds no results."""
-    metrics, scores = run.finished_metrics, run.scores
-    if metrics["partial"] or scores is None:
+def _kept_run(run: StoredRun) -> Side:
+    """Return a run in the place of a baseline; SettingsError if it is partial or holds no results."""
+    side = side_of_run(run)
+    if side.metrics["partial"] or side.scores is None:
         raise SettingsError(f"baseline: run {run.run_id} holds a part of its cases, which shows nothing; name another")
-    return Baseline(run.path, metrics, scores.cases, run.config)
+    return side
 
 
-def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
+def read_baseline(path: Path, *, is_required: bool) -> Side | None:
     """The baseline, None where there is none; a required one that is missing, or a broken one, is a SettingsError."""
     if not _check_place(path) and not is_required:
         return None
@@ -114,8 +123,7 @@ def read_baseline(path: Path, *, is_required: bool) -> Baseline | None:
         raise SettingsError(f"baseline: {path} is not a baseline; {REMEDY}") from None
     if not cases:
         raise SettingsError(f"baseline: {path} holds no case; {REMEDY}")
-    metrics = checked_metrics(content, path)
-    return Baseline(path, metrics, cases, config)
+    return Side(str(path), checked_metrics(content, path), Scores(CaseColumns.of(cases), {}), config)
 
 
 def _check_place(path: Path) -> bool:
@@ -175,30 +183,6 @@ def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], 
     write_text(path, f'{head[:-2]},\n "cases": {{\n{cases}\n }}\n}}\n')
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """What is known of one side: scores always, configuration and texts where they are.
-
-    `name` is what the user called it. `metrics` is the content of metrics.json. `config` and `run` are None where
-    nothing tells the configuration and there are no records. `scores` is None for aggregates alone: means, no cases.
-    """
-
-    name: str
-    metrics: Mapping[str, Any]
-    scores: Scores | None
-    config: Mapping[str, Any] | None = None
-    run: StoredRun | None = None
-    note: str | None = None
-
-    @property
-    def run_id(self) -> str:
-        return str(self.metrics["volatile"].get("run_id") or self.name)
-
-    @property
-    def has_records(self) -> bool:
-        return self.run is not None and self.run.has_records
-
-
 def open_side(reports: Path, baseline: Path, reference: str) -> Side:
     """What a reference means: `baseline`, a file of metrics or a baseline, else a run by any of its names.
 
@@ -208,33 +192,33 @@ def open_side(reports: Path, baseline: Path, reference: str) -> Side:
         return _of_baseline(reference, baseline, reports)
     path = Path(reference)
     if not path.is_file() or (path.parent / "config.json").is_file():
-        return _of_run(reference, open_stored_run(reports, reference, baseline))
+        return side_of_run(open_stored_run(reports, reference, baseline), reference)
     content = read_json(path, "compare")
     if "cases" in content:
         return _of_baseline(reference, path, reports)
     metrics = checked_metrics(content, path)
     run = _run_of(metrics, reports)
-    return _of_run(reference, run) if run else Side(reference, metrics, None, note=_only_means(reference))
+    return side_of_run(run, reference) if run else Side(reference, metrics, None, note=_only_means(reference))
 
 
-def _of_run(name: str, run: StoredRun) -> Side:
-    note = None if run.scores else _only_means(name)
-    return Side(name, run.finished_metrics, run.scores, run.config, run, note)
+def side_of_run(run: StoredRun, name: str = "") -> Side:
+    """Return a finished run as one side; SettingsError if it has not ended. `name`: its id unless given."""
+    name = name or run.run_id
+    return Side(name, run.finished_metrics, run.scores, run.config, run, None if run.scores else _only_means(name))
 
 
 def _of_baseline(name: str, path: Path, reports: Path) -> Side:
     baseline = read_baseline(path, is_required=True)
     assert baseline is not None  # because it is required
-    metrics = baseline.metrics
-    if run := _run_of(metrics, reports):
-        categories = run.scores.categories if run.scores else None
-        return Side(name, metrics, Scores(baseline.columns, categories or {}), run.config, run)
+    if run := _run_of(baseline.metrics, reports):
+        categories = run.scores.categories if run.scores else {}
+        return replace(baseline, name=name, scores=Scores(baseline.cases, categories), config=run.config, run=run)
     note = (
         f"{name} holds no texts, and its run {baseline.run_id} is not in {reports / 'runs'}: "
         "of its cases the outcomes and scores are shown"
     )
     config = None if baseline.config is None else checked_config(baseline.config, path)
-    return Side(name, metrics, Scores(baseline.columns, {}), config, None, note)
+    return replace(baseline, name=name, config=config, note=note)
 
 
 def _only_means(name: str) -> str:

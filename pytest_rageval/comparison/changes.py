@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from operator import sub
+from itertools import compress
+from operator import ne, sub
 from typing import Any, NamedTuple, cast
 
 from pytest_rageval.io.suggestions import listed
@@ -17,6 +18,8 @@ from pytest_rageval.stats.paired_test import LEVEL, PairedTest, Side, adjusted, 
 from pytest_rageval.stats.power import detectable_mean, detectable_share
 
 OVERALL, JUDGED_OTHERWISE = "overall_score", "judged otherwise"
+NAMED = 20
+"""Cases of a group that are named: a group can hold all cases of a run."""
 ROUNDING = 1e-12
 """A difference up to this is what binary fractions leave, not a difference."""
 
@@ -217,6 +220,25 @@ def compared_layers(
                 "why": why,
             }
     return layers
+
+
+def fallen_together(
+    before: CaseColumns, after: CaseColumns, shared: SharedCases, described: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the groups of metrics that got worse in the same cases (two or more), the most cases first."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name in sorted(before.scores.keys() & after.scores.keys() & described.keys()):
+        was, now = values_at(before.scores[name], shared.before), values_at(after.scores[name], shared.after)
+        moved = compress(zip(shared.keys, was, now, strict=True), map(ne, was, now))  # most cases stay: compared fast
+        scored = ((key, new - old) for key, old, new in moved if old is not None and new is not None)
+        fallen = tuple(key for key, delta in scored if (gain(delta, described[name]) or 0) < -ROUNDING)
+        groups.setdefault(fallen, []).append(name)
+    found = [
+        {"metrics": names, "cases": len(keys), "first": [*keys[:NAMED]]}
+        for keys, names in groups.items()
+        if min(len(keys), len(names)) > 1
+    ]
+    return sorted(found, key=lambda group: (-group["cases"], group["metrics"]))
 
 
 def gain(delta: float | None, described: Mapping[str, Any]) -> float | None:

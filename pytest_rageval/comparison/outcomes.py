@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases.canonical import asked_hash
-from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.gates_now import gates_of
 from pytest_rageval.matching.places import gold_kind
 from pytest_rageval.model import CaseResult, Outcome
@@ -28,7 +28,7 @@ class Ending(NamedTuple):
     reason: str | None = None
 
 
-def known_failure(result: CaseResult, plan: Plan, baseline: Baseline | None, asked: str | None = None) -> str | None:
+def known_failure(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | None = None) -> str | None:
     """Return why the failed gates of this case do not fail the run, or None.
 
     With `ratchet` the scores of the baseline must fail each of them too: what breaks beside a known failure is new.
@@ -47,7 +47,7 @@ def known_failure(result: CaseResult, plan: Plan, baseline: Baseline | None, ask
     return RATCHET if {gate.metric.partition("@")[0] for gate in result.failed_gates} <= known else None
 
 
-def unmeasured(result: CaseResult, baseline: Baseline | None, asked: str | None = None) -> str | None:
+def unmeasured(result: CaseResult, baseline: Side | None, asked: str | None = None) -> str | None:
     """Return why a case fails whose gold could not be looked at, though the baseline did; None if it need not."""
     before = _before(result, baseline, asked)
     if before is None:
@@ -58,7 +58,7 @@ def unmeasured(result: CaseResult, baseline: Baseline | None, asked: str | None 
     return f"unmeasured: the baseline has {', '.join(lost)}; {'; '.join(reasons)}" if lost else None
 
 
-def _before(result: CaseResult, baseline: Baseline | None, asked: str | None) -> CaseScores | None:
+def _before(result: CaseResult, baseline: Side | None, asked: str | None) -> CaseScores | None:
     """Return the case in the baseline, None of one that asked something else then."""
     before = baseline.cases.get(result.key) if baseline is not None else None
     if before is None:
@@ -66,7 +66,7 @@ def _before(result: CaseResult, baseline: Baseline | None, asked: str | None) ->
     return before if (asked or asked_hash(result.case)).startswith(asked_part(before.decision_hash)) else None
 
 
-def ending(result: CaseResult, plan: Plan, baseline: Baseline | None, asked: str | None = None) -> Ending:
+def ending(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | None = None) -> Ending:
     """How pytest would end the case of this result (of all its trials together), reason and all."""
     settings = plan.settings
     if result.error is not None and result.error.kind == "missing" and settings.allow_partial:
@@ -89,9 +89,7 @@ def ending(result: CaseResult, plan: Plan, baseline: Baseline | None, asked: str
     return Ending("passed")
 
 
-def ending_again(
-    result: CaseResult, records: Sequence[Mapping[str, Any]], plan: Plan, baseline: Baseline | None
-) -> Ending:
+def ending_again(result: CaseResult, records: Sequence[Mapping[str, Any]], plan: Plan, baseline: Side | None) -> Ending:
     """How a case ends that has records, one a trial, and is decided again.
 
     What the project's own code decided stays: the outcome of a test of its own, a mark, an answer that may be missing.

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from pytest_rageval.comparison.baseline import Baseline, Side
+from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.case_diff import Record, detail, records_of
+from pytest_rageval.comparison.changes import gain
+from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.verdict_sentence import RunVerdict, comparison_notes, pair_verdict
-from pytest_rageval.comparison.verdicts import Comparison, compare_cases
+from pytest_rageval.comparison.verdicts import Comparison, compare_sides
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry, without_code
 from pytest_rageval.plan import Plan, make_plan
-from pytest_rageval.runs.columns import CaseColumns, Column, Scores, SharedCases, shared_cases, values_at
-from pytest_rageval.runs.comparable import Comparable, Mismatch
+from pytest_rageval.runs.columns import CaseColumns, Column, SharedCases, values_at
+from pytest_rageval.runs.comparable import Mismatch
 from pytest_rageval.runs.config_diff import SettingChange, config_changes
 
 VERSIONS = {
@@ -37,22 +38,14 @@ DETAILED = 100
 """Cases of each kind of which chunks and answers are read: nobody reads more, and each costs memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
-    """One of the four versions. `changed` is None where a side does not know its own."""
-
-    before: str | None
-    after: str | None
-    changed: bool | None
-
-
-def versions(before: Side, after: Side, *, is_other_dataset: bool) -> dict[str, Version]:
-    """By part, its version on both sides."""
+def versions(before: Side, after: Side, *, is_other_dataset: bool) -> dict[str, dict[str, Any]]:
+    """Return each part's version on both sides, and whether it changed; None if a side does not know its own."""
     parts = {}
     for part, name in VERSIONS.items():
         was, now = _version(before, part, name), _version(after, part, name)
         is_changed = (was != now) if was is not None and now is not None else None
-        parts[part] = Version(was, now, is_other_dataset if part == "dataset" else is_changed)
+        changed = is_other_dataset if part == "dataset" else is_changed
+        parts[part] = {"before": was, "after": now, "changed": changed}
     return parts
 
 
@@ -63,14 +56,14 @@ def _version(side: Side, part: str, name: str) -> str | None:
     return str(version) if version is not None else None
 
 
-def change_at_a_time(parts: Mapping[str, Version], changes: Sequence[SettingChange]) -> tuple[str, bool]:
-    """Which versions changed, as a sentence, and whether that was more than one change.
+def change_at_a_time(parts: Mapping[str, Mapping[str, Any]], changes: Sequence[SettingChange]) -> tuple[str, bool]:
+    """Return which versions changed, as a sentence, and whether that was more than one change.
 
-    A parameter that also decides about the index changes both versions: where it is the only setting of the retriever
+    A parameter that also decides about the index changes both versions: if it is the only setting of the retriever
     that differs, that is one change.
     """
-    changed = [part for part, version in parts.items() if version.changed]
-    unknown = [part for part, version in parts.items() if version.changed is None]
+    changed = [part for part, version in parts.items() if version["changed"]]
+    unknown = [part for part, version in parts.items() if version["changed"] is None]
     sentence = f"{_joined(changed)} changed" if changed else "no version changed"
     if unknown:
         sentence += f"; of {_joined(unknown)} it is not known"
@@ -113,11 +106,10 @@ def pair(
     for which both records are read.
     """
     current = current.model_copy(update={"ignore_invariants": ignore_invariants})
-    comparison = _compared(before, after, current)
+    comparison = compare_sides(before, after, plan_for(after, current))
     compared = comparison.content
     changes = config_changes(before.config, after.config) if before.config and after.config else []
-    is_other_dataset = _is_other_dataset(comparison.before, comparison.after, comparison.problems)
-    parts = versions(before, after, is_other_dataset=is_other_dataset)
+    parts = versions(before, after, is_other_dataset=_is_other_dataset(comparison))
     changed, is_warning = change_at_a_time(parts, changes)
     verdict = pair_verdict(after, comparison, current)
     content: dict[str, Any] = {
@@ -127,7 +119,7 @@ def pair(
         "after": _described(after),
         "problems": [{**asdict(mismatch), "said": str(mismatch)} for mismatch in comparison.problems],
         "configuration": [change._asdict() for change in changes],
-        "versions": {part: asdict(version) for part, version in parts.items()},
+        "versions": parts,
         "changed": {"said": changed, "warning": is_warning},
         "notes": [side.note for side in (before, after) if side.note]
         + list(comparison_notes(compared, after.metrics["total_tests"])),
@@ -139,9 +131,10 @@ def pair(
     return Paired(content, comparison.problems, verdict)
 
 
-def _is_other_dataset(before: Comparable, after: Comparable, broken: Iterable[Mismatch]) -> bool:
-    is_other = None not in (before.dataset, after.dataset) and before.dataset != after.dataset
-    return is_other or any(mismatch.what == "dataset" for mismatch in broken)
+def _is_other_dataset(comparison: Comparison) -> bool:
+    datasets = comparison.before.dataset, comparison.after.dataset
+    is_other = None not in datasets and datasets[0] != datasets[1]
+    return is_other or any(mismatch.what == "dataset" for mismatch in comparison.problems)
 
 
 def _described(side: Side) -> dict[str, Any]:
@@ -160,40 +153,18 @@ def _described(side: Side) -> dict[str, Any]:
     }
 
 
-def _compared(before: Side, after: Side, current: Settings) -> Comparison:
-    before_metrics, after_metrics = before.metrics["metrics"], after.metrics["metrics"]
-    has_cases = before.scores is not None and after.scores is not None
-    if not has_cases:
-        # Without cases there is nothing to pair: every metric is compared as those of a whole run are.
-        before_metrics, after_metrics = _unpaired(before_metrics), _unpaired(after_metrics)
-    was, now = (side.scores.cases if has_cases and side.scores else CaseColumns() for side in (before, after))
-    return compare_cases(
-        {**after.metrics, "metrics": after_metrics},
-        after.config,
-        now,
-        Baseline(Path(before.name), {**before.metrics, "metrics": before_metrics}, was, before.config),
-        plan_for(after, current),
-        has_cases=has_cases,
-    )
-
-
 def _moved(before: Side, after: Side, comparison: Comparison, *, is_detailed: bool) -> dict[str, Any]:
     """Return the compared part of the content."""
-    compared = comparison.content
-    was = Scores(comparison.both.was, before.scores.categories if before.scores else {})
-    now = Scores(comparison.both.now, after.scores.categories if after.scores else {})
-    described = before.metrics["metrics"] | after.metrics["metrics"]
+    compared, both = comparison.content, comparison.both
+    categories = after.categories or before.categories
     return {
         "metrics": compared["metrics"],
         "layers": compared["layers"],
+        "fallen": compared["fallen"],
         "gates": list(comparison.gates),
-        "by_category": by_category(was, now, {name: {*compared[name]} for name in FLIPS}),
-        **_cases(comparison, was, now, described, (before, after) if is_detailed else ()),
+        "by_category": by_category(both, categories, {name: {*compared[name]} for name in FLIPS}),
+        **_cases(before, after, comparison, is_detailed=is_detailed),
     }
-
-
-def _unpaired(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: {**described, "run_level": True} for name, described in metrics.items()}
 
 
 def plan_for(side: Side, current: Settings) -> Plan:
@@ -220,39 +191,39 @@ def _add(registry: Registry, name: str, described: Mapping[str, Any]) -> None:
         )  # fmt: skip
 
 
-def _cases(
-    comparison: Comparison, was: Scores, now: Scores, described: Mapping[str, Any], detailed: Sequence[Side]
-) -> dict[str, Any]:
-    """Cases that flipped, worst first; those that came, went, or have no score any more.
-
-    `detailed`: both sides, where chunks and answers are read.
-    """
-    content = comparison.content
-    gains = {
-        key: _gains(was.cases[key].scores, now.cases[key].scores, described) for name in FLIPS for key in content[name]
-    }
+def _cases(before: Side, after: Side, comparison: Comparison, *, is_detailed: bool) -> dict[str, Any]:
+    """Return the cases that flipped, worst first, and those that came, went, or have no score any more."""
+    content, was, now = comparison.content, comparison.both.was, comparison.both.now
+    described = before.metrics["metrics"] | after.metrics["metrics"]
+    gains = {key: _gains(was[key].scores, now[key].scores, described) for name in FLIPS for key in content[name]}
     worst = sorted(content["flipped_to_fail"], key=lambda key: (math.fsum(gains[key].values()), key))
     best = sorted(content["flipped_to_pass"], key=lambda key: (-math.fsum(gains[key].values()), key))
     lost = [case["case_key"] for case in content["unmeasured"]]
-    keys = {*worst[:DETAILED], *best[:DETAILED], *lost[:DETAILED]}
-    records = [_records(side, keys) for side in detailed] or [{}, {}]
+    keys = {*worst[:DETAILED], *best[:DETAILED], *lost[:DETAILED]} if is_detailed else set()
+    records = _records(before, keys), _records(after, keys)
 
     def case_of(key: str) -> dict[str, Any]:
-        case_before, case_after = was.cases[key], now.cases[key]
+        case_before, case_after, moved = was[key], now[key], gains[key]
         return {
             "case_key": key,
-            "category": now.categories.get(key) or was.categories.get(key),
+            "category": after.categories.get(key) or before.categories.get(key),
             "outcome_before": case_before.outcome,
             "outcome_after": case_after.outcome,
-            "gain": math.fsum(gains.get(key, {}).values()),
-            "scores": _moved_scores(case_before.scores, case_after.scores, gains.get(key, {})),
+            "gain": math.fsum(moved.values()),
+            "scores": [
+                {"metric": name, "before": case_before.scores[name], "after": case_after.scores[name]}
+                for name in sorted(moved, key=lambda name: (-abs(moved[name]), name))
+            ],
             "detail": detail(records[0].get(key), records[1].get(key)),
         }
 
     return {
         "flipped_to_fail": [case_of(key) for key in worst],
         "flipped_to_pass": [case_of(key) for key in best],
-        "unmeasured": [{**case, "detail": case_of(case["case_key"])["detail"]} for case in content["unmeasured"]],
+        "unmeasured": [
+            {**case, "detail": detail(records[0].get(case["case_key"]), records[1].get(case["case_key"]))}
+            for case in content["unmeasured"]
+        ],
         "only_before": content["only_before"],
         "only_after": content["only_after"],
         **{name: content[name] for name in KEPT},
@@ -260,9 +231,8 @@ def _cases(
     }
 
 
-def _errors(scores: Scores) -> dict[str, str]:
-    """By case the kind of its error; a baseline knows that it was one, not of which kind."""
-    cases = scores.cases
+def _errors(cases: CaseColumns) -> dict[str, str]:
+    """Return by case the kind of its error; a baseline knows that it was one, not of which kind."""
     outcomes = zip(cases.case_keys, cases.outcomes, cases.error_kinds, strict=True)
     return {key: kind or "unknown" for key, outcome, kind in outcomes if outcome == "error"}
 
@@ -272,36 +242,29 @@ def _records(side: Side, keys: set[str]) -> dict[str, Record]:
 
 
 def _gains(before: Mapping[str, float], after: Mapping[str, float], described: Mapping[str, Any]) -> dict[str, float]:
-    """By metric scored on both sides and moved: the change as a share of its scale, positive where it got better."""
-    gains = {}
-    for name in sorted(before.keys() & after.keys() & described.keys()):
-        low, high = described[name]["scale"]
-        share = (after[name] - before[name]) / (high - low)
-        if share:
-            gains[name] = share if described[name]["better"] == "higher" else -share
-    return gains
+    """Return by metric that was scored on both sides and moved its change as a share of its scale."""
+    names = sorted(before.keys() & after.keys() & described.keys())
+    gains = {name: gain(after[name] - before[name], described[name]) for name in names}
+    return {name: share for name, share in gains.items() if share}
 
 
-def _moved_scores(
-    before: Mapping[str, float], after: Mapping[str, float], gains: Mapping[str, float]
-) -> list[dict[str, Any]]:
-    """Scores that moved, those that moved furthest first."""
-    order = sorted(gains, key=lambda name: (-abs(gains[name]), name))
-    return [{"metric": name, "before": before[name], "after": after[name]} for name in order]
+def by_category(
+    both: Both, categories: Mapping[str, str], flips: Mapping[str, Collection[str]]
+) -> dict[str, Any] | None:
+    """Return by category outcomes, flips, and of each metric the means over the cases scored on both sides.
 
-
-def by_category(before: Scores, after: Scores, flips: Mapping[str, Collection[str]]) -> dict[str, Any] | None:
-    """By category outcomes, flips, and of each metric the means over the cases scored on both sides.
-
-    None where neither side knows categories.
+    None if neither side knows categories.
     """
-    shared = shared_cases(before.cases, after.cases)
-    categories = _categories(shared, after.categories or before.categories)
+    was, now = both.was, both.now
     return {
-        name: _outcomes(members, before.cases, after.cases)
-        | {flip: sum(key in keys for key in members.keys) for flip, keys in flips.items()}
-        | {"metrics": _metrics(members, before.cases, after.cases)}
-        for name, members in sorted(categories.items())
+        name: {
+            "cases": len(members.keys),
+            "passed_before": values_at(was.outcomes, members.before).count("passed"),
+            "passed_after": values_at(now.outcomes, members.after).count("passed"),
+            **{flip: sum(key in keys for key in members.keys) for flip, keys in flips.items()},
+            "metrics": _metrics(members, was, now),
+        }
+        for name, members in sorted(_categories(both.shared, categories).items())
     } or None
 
 
@@ -317,15 +280,6 @@ def _categories(shared: SharedCases, categories: Mapping[str, str]) -> dict[str,
     return {
         name: SharedCases(values_at(shared.keys, at), values_at(shared.before, at), values_at(shared.after, at))
         for name, at in numbers.items()
-    }
-
-
-def _outcomes(shared: SharedCases, before: CaseColumns, after: CaseColumns) -> dict[str, Any]:
-    was, now = values_at(before.outcomes, shared.before), values_at(after.outcomes, shared.after)
-    return {
-        "cases": len(was),
-        "passed_before": was.count("passed"),
-        "passed_after": now.count("passed"),
     }
 
 

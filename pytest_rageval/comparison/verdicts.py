@@ -7,14 +7,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_rageval.comparison.baseline import Baseline, Side
-from pytest_rageval.comparison.changes import ROUNDING, Change, compared_layers, compared_metrics, paired
+from pytest_rageval.comparison.baseline import Side, side_of_run
+from pytest_rageval.comparison.changes import (
+    ROUNDING,
+    Change,
+    compared_layers,
+    compared_metrics,
+    fallen_together,
+    paired,
+)
 from pytest_rageval.comparison.gates_now import Both, case_flips, decided_by_gates_now, gate_changes, gates_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.columns import CaseColumns, shared_cases, values_at
+from pytest_rageval.runs.columns import CaseColumns, Scores, scores_of, shared_cases, values_at
 from pytest_rageval.runs.comparable import (
     Comparable,
     Mismatch,
@@ -72,67 +79,64 @@ class Comparison:
 def compare_with_baseline(
     metrics: Mapping[str, Any],
     rows: Iterable[Row],
-    baseline: Baseline,
+    baseline: Side,
     plan: Plan,
     config: Mapping[str, Any] | None,
 ) -> Comparison:
     """Compare a run with the baseline: the contents of its metrics.json and config.json, and its rows.
 
-    `config` is None if nobody knows it any more.
+    `config` is None if it is not known.
     """
-    return compare_cases(metrics, config, CaseColumns.of_rows(cases_of(rows)), baseline, plan)
+    return compare_sides(baseline, Side("", metrics, scores_of(cases_of(rows)), config), plan)
 
 
-def compare_cases(
-    metrics: Mapping[str, Any],
-    config: Mapping[str, Any] | None,
-    cases: CaseColumns,
-    baseline: Baseline,
-    plan: Plan,
-    *,
-    has_cases: bool = True,
-) -> Comparison:
-    """Compare the cases of a run by key with those of the baseline, which the gates in effect now decide again.
+def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
+    """Compare the cases of two sides by key. The gates in effect now decide those before again.
 
     Cases that changed are left out. If no case is left on both sides, no gate says anything, unless the plan's settings
-    ignore that. `has_cases`: are the cases of both sides known, or only their aggregates?
+    ignore that. If a side has no cases, every metric is compared as one of the whole run.
     """
-    columns = (baseline.columns, cases) if has_cases else (None, None)
-    before = comparable_of(baseline.metrics, baseline.config, columns[0])
-    after = comparable_of(metrics, config, columns[1])
-    problems, changed = tuple(mismatches(before, after)), changed_cases(before, after)
+    if before.scores is None or after.scores is None:
+        before, after = _aggregates(before), _aggregates(after)
+    facts = [comparable_of(side.metrics, side.config, side.cases if side.scores else None) for side in (before, after)]
+    problems, changed = tuple(mismatches(*facts)), changed_cases(*facts)
     is_stopped = bool(problems) and not plan.settings.ignore_invariants
-    differing, rubrics = [*map(str, differences(before, after))], judged_otherwise(before, after)
+    differing, rubrics = [*map(str, differences(*facts))], judged_otherwise(*facts)
     unlike = {metric.name for metric in plan.registry if not rubrics.isdisjoint((metric.name, *metric.rubrics))}
     if plan.settings.ignore_invariants:
         if changed:
             cases_are = counted(len(changed), "changed case is", "changed cases are")
             differing.append(f"{cases_are} compared all the same: {listed(changed)}")
         changed, unlike = (), set()
-    now = cases.without(changed)
-    renamed, regressions = _at_cut_offs_of_both(metrics, baseline, plan)
-    baseline = replace(baseline, cases=baseline.columns.without(changed)).renamed(renamed)
-    labels = {name: cut_off_label(old, name) for old, name in renamed.items()}
-    shared = shared_cases(baseline.columns, now)
-    gates = gates_of(baseline.metrics, baseline.config, plan.settings.k), gates_of(metrics, config, plan.settings.k)
-    both = Both(baseline.columns, now, shared, *gates, unlike)
+    metrics, earlier = after.metrics["metrics"], before.metrics["metrics"]
+    renamed = paired_cut_offs(earlier, metrics, before.k, plan.settings.k)
+    regressions = [at_shared_cut_off(gate, earlier.keys() & metrics.keys(), before.k) for gate in plan.regressions]
+    earlier = {renamed.get(name, name): metric for name, metric in earlier.items()}
+    was, now = before.cases.without(changed).renamed(renamed), after.cases.without(changed)
+    shared = shared_cases(was, now)
+    gates = [gates_of(side.metrics, side.config, plan.settings.k) for side in (before, after)]
+    both = Both(was, now, shared, gates[0], gates[1], unlike)
     both = both._replace(was=decided_by_gates_now(both))
-    has_other_cases = bool(now and both.was) and not len(now) == len(both.was) == len(shared.keys)
+    has_other_cases = bool(now and was) and not len(now) == len(was) == len(shared.keys)
+    pairs = paired(both.was, now, shared)
     changes, reasons = compared_metrics(
-        metrics["metrics"], baseline.metrics["metrics"], paired(both.was, now, shared), unlike,
-        is_of_same_cases=not changed and not has_other_cases,
-    )  # fmt: skip
-    described = {**baseline.metrics["metrics"], **metrics["metrics"]}
-    verdicts = _verdicts(changes, reasons, described, regressions, baseline)
-    is_heuristic = gates[1].is_heuristic
+        metrics, earlier, pairs, unlike, is_of_same_cases=not changed and not has_other_cases
+    )
+    described = {**earlier, **metrics}
+    labels = {name: cut_off_label(old, name) for old, name in renamed.items()}
+    tolerances = {gate.name: gate.tolerance for gate in regressions}
+    verdicts: dict[str, Verdict] = {
+        name: "incomparable" if name in reasons else _verdict(name, change, described[name], tolerances, earlier)
+        for name, change in changes.items()
+    }
     return Comparison(
         content={
-            "baseline_run_id": baseline.run_id,
+            "baseline_run_id": before.metrics.get("volatile", {}).get("run_id"),
             "compared": not is_stopped,
             "ignores_invariants": plan.settings.ignore_invariants,
             "problems": [str(problem) for problem in problems],
             "differences": differing,
-            "gate_changes": gate_changes(baseline.config, config),
+            "gate_changes": gate_changes(before.config, after.config),
             "metrics": {
                 name: {part: described[name][part] for part in ("layer", "scale", "better")}
                 | change.as_mapping()
@@ -140,66 +144,48 @@ def compare_cases(
                 for name, change in changes.items()
             },
             "layers": compared_layers(changes, reasons, described),
+            "fallen": fallen_together(
+                both.was, now, shared, {name: described[name] for name in {*changes} - {*reasons}}
+            ),
             **case_flips(both)._asdict(),
             **_cases(both),
             "changed_cases": sorted(changed),
-            "changed_failing": sorted(key for key in changed if cases[key].is_bad),
-            "relabelled": relabelled(before, after),
+            "changed_failing": sorted(key for key in changed if after.cases[key].is_bad),
+            "relabelled": relabelled(*facts),
             "paired": _paired_outcomes(both),
         },
         gates=tuple(
             _gate(gate, changes.get(gate.name, Change()), "incomparable" if is_stopped else verdicts.get(gate.name))
             | {"label": labels.get(gate.name, gate.name)}
             for gate in regressions
-            if _is_listed(gate, verdicts.get(gate.name), is_heuristic=is_heuristic)
+            if _is_listed(gate, verdicts.get(gate.name), is_heuristic=gates[1].is_heuristic)
         ),
-        before=before,
-        after=after,
+        before=facts[0],
+        after=facts[1],
         problems=problems,
         both=both,
         renamed=renamed,
     )
 
 
-def _at_cut_offs_of_both(
-    metrics: Mapping[str, Any], baseline: Baseline, plan: Plan
-) -> tuple[dict[str, str], list[RegressionGate]]:
-    """Names that metrics of the baseline have here, where another k was asked for, and the gates by these names."""
-    before, after = baseline.metrics["metrics"].keys(), metrics["metrics"].keys()
-    k_before = baseline.config.get("k") if baseline.config else None
-    gates = [at_shared_cut_off(gate, before & after, k_before) for gate in plan.regressions]
-    return paired_cut_offs(before, after, k_before, plan.settings.k), gates
-
-
-def _verdicts(
-    changes: Mapping[str, Change],
-    reasons: Mapping[str, str],
-    described: Mapping[str, Any],
-    regressions: Iterable[RegressionGate],
-    baseline: Baseline,
-) -> dict[str, Verdict]:
-    """Return the verdict of each metric; one of which no change can be told, for whatever reason, gets none."""
-    gates = {gate.name: gate for gate in regressions}
-    return {
-        name: "incomparable"
-        if name in reasons
-        else _verdict(change, described[name], gates.get(name), was_measured=_was_measured(name, change, baseline))
-        for name, change in changes.items()
-    }
-
-
-def _was_measured(name: str, change: Change, baseline: Baseline) -> bool:
-    before = baseline.metrics["metrics"].get(name)
-    return change.n_unmeasured > 0 or (before is not None and before["mean"] is not None)
+def _aggregates(side: Side) -> Side:
+    """Return a side without its cases: each metric is one of the whole run."""
+    metrics = {name: {**metric, "run_level": True} for name, metric in side.metrics["metrics"].items()}
+    return replace(side, metrics={**side.metrics, "metrics": metrics}, scores=None)
 
 
 def _verdict(
-    change: Change, described: Mapping[str, Any], gate: RegressionGate | None, *, was_measured: bool
+    name: str,
+    change: Change,
+    described: Mapping[str, Any],
+    tolerances: Mapping[str, float],
+    earlier: Mapping[str, Any],
 ) -> Verdict:
     if change.delta is None:
+        was_measured = change.n_unmeasured > 0 or earlier.get(name, {}).get("mean") is not None
         return "unmeasured" if was_measured else "new"
     low, high = described["scale"]
-    tolerance = gate.tolerance if gate else UNGATED_TOLERANCE * (high - low)
+    tolerance = tolerances.get(name, UNGATED_TOLERANCE * (high - low))
     if abs(change.delta) <= tolerance + ROUNDING:  # exactly the tolerance is within it
         return "significant, within tolerance" if change.is_significant else "unchanged"
     if change.p is not None and not change.is_significant:
@@ -305,12 +291,11 @@ def compare_with_previous(run: StoredRun, cases: Cases, plan: Plan) -> Mapping[s
     """What `comparison` in metrics.json would hold were the previous run the baseline; None without such a run."""
     folders: list[Path] = in_time(run.path.parent)
     before = folders[: folders.index(run.path)] if run.path in folders else []
+    now = Side(run.run_id, run.finished_metrics, Scores(CaseColumns.of(cases), {}), run.config)
     for earlier in map(StoredRun, before[: -LOOKED_AT - 1 : -1]):
         try:
             if earlier.state == "complete" and earlier.scores is not None:
-                baseline = Baseline(earlier.path, earlier.finished_metrics, earlier.scores.cases, earlier.config)
-                now = CaseColumns.of(cases)
-                return compare_cases(run.finished_metrics, run.config, now, baseline, plan).content
+                return compare_sides(side_of_run(earlier), now, plan).content
         except SettingsError:
             continue  # damaged: the one before it says more than an error about a run that nobody asked for
     return None
@@ -363,5 +348,4 @@ def at_shared_cut_off(gate: RegressionGate, shared: Collection[str], k_before: i
 
 def renamed_metrics(before: Side, after: Side) -> dict[str, str]:
     """Names before → names after of metrics that differ in their cut-off only: `recall_any@5` → `recall_any@2`."""
-    k_before, k_after = (side.config.get("k") if side.config else None for side in (before, after))
-    return paired_cut_offs(before.metrics["metrics"].keys(), after.metrics["metrics"].keys(), k_before, k_after)
+    return paired_cut_offs(before.metrics["metrics"], after.metrics["metrics"], before.k, after.k)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import NOTHING_SCORED, REPORT, known_failure, unmeasured
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.errors import GateFailure
@@ -69,7 +69,7 @@ class Evaluator:
         return Evaluated(result, self._assert_gates)
 
 
-def assert_gates(result: CaseResult, plan: Plan, baseline: Baseline | None) -> None:
+def assert_gates(result: CaseResult, plan: Plan, baseline: Side | None) -> None:
     """Raise what pytest understands; return where all gates hold."""
     __tracebackhide__ = True
     if result.failed_gates:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_rageval.cases.canonical import content_hash
-from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.io.suggestions import listed
@@ -57,7 +57,7 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
         raise SettingsError(*(f"merge: {problem}" for problem in problems))
 
 
-def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Baseline | None, file: Path) -> Finished:
+def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side | None, file: Path) -> Finished:
     """Write the parts as one run, in the order of the case files; they must have been checked."""
     config = {**runs[0].config, "shard": None}
     keeper = Keeper.new(reports, plan, config)

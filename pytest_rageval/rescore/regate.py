@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_again
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import overall_result
@@ -66,7 +66,7 @@ def _unscored(gate: Gate | RegressionGate, measure: Measure, run: StoredRun) -> 
     )
 
 
-def regate(run: StoredRun, plan: Plan, baseline: Baseline | None) -> Finished:
+def regate(run: StoredRun, plan: Plan, baseline: Side | None) -> Finished:
     """What the run comes to under the plan's gates."""
     earlier = run.finished_metrics
     plan = replace(plan, run_measures=recorded_run_measures(plan, earlier))
@@ -77,7 +77,7 @@ def regate(run: StoredRun, plan: Plan, baseline: Baseline | None) -> Finished:
     return conclude(keeper, plan, same_extent(keeper, earlier), baseline)
 
 
-def _gated(records: Sequence[Line], plan: Plan, baseline: Baseline | None) -> Iterator[Line]:
+def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterator[Line]:
     """The records of a case with the verdict of the plan's gates; those of an error, or of a case that something else
     than unobserved gold has skipped, as they are."""
     is_skipped = records[0]["outcome"] == "skipped" and not any(_unobserved(record) for record in records)

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.comparison.baseline import Baseline
+from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.outcomes import ending_again
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed, Unobserved, evaluation
@@ -59,7 +59,7 @@ class Rescoring:
 
     run: StoredRun
     plan: Plan
-    baseline: Baseline | None
+    baseline: Side | None
     labels: Labels | None = None
     stays: Callable[[Measure], bool] = is_described_measure
     changed: Mapping[str, Any] = field(default_factory=dict)

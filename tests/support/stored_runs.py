@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.comparison.baseline import Baseline, open_side, write_baseline
+from pytest_rageval.comparison.baseline import Side, open_side, write_baseline
 from pytest_rageval.comparison.pairing import Paired, pair
 from pytest_rageval.comparison.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.config.settings import Settings
@@ -25,7 +25,7 @@ from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.render.html.page_run import PageRun, read_page
 from pytest_rageval.render.html.report_page import BUDGET, report_html
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
-from pytest_rageval.runs.columns import write_scores
+from pytest_rageval.runs.columns import CaseColumns, Scores, write_scores
 from pytest_rageval.runs.config import dataset_hash_of, run_config
 from pytest_rageval.runs.records import observation_record, result_record, to_line
 from pytest_rageval.runs.results_file import Keeper
@@ -63,10 +63,10 @@ def metrics_of(rows: Sequence[Row], plan: Plan, **changed: Any) -> dict[str, Any
     return aggregate(rows, plan, RunInfo("hash", None, len(rows), False, None, {"run_id": "before"})) | changed
 
 
-def a_baseline(rows: Sequence[Row], metrics: Mapping[str, Any]) -> Baseline:
+def a_baseline(rows: Sequence[Row], metrics: Mapping[str, Any]) -> Side:
     """A run, taken as the baseline."""
     cases = {row.key: CaseScores(row.content_hash, row.outcome, row.scores) for row in cases_of(rows)}
-    return Baseline(Path("baseline.json"), metrics, cases)
+    return Side("baseline.json", metrics, Scores(CaseColumns.of(cases), {}))
 
 
 def compared(before: Sequence[Row], after: Sequence[Row], plan: Plan) -> Comparison:
