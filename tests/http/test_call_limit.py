@@ -38,26 +38,6 @@ def test_where_everything_is_refused_one_call_is_tried_at_a_time():
 # ── permits ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_permits_are_given_in_order_and_no_more_than_allowed():
-    async def use() -> tuple[list[int], int]:
-        limit = CallLimit(3)
-        began: list[int] = []
-        most = 0
-
-        async def call(number: int) -> None:
-            nonlocal most
-            async with limit.permit():
-                began.append(number)
-                most = max(most, limit.running)
-                await asyncio.sleep(0)
-
-        await asyncio.gather(*(call(number) for number in range(20)))
-        assert limit.running == 0
-        return began, most
-
-    assert asyncio.run(use()) == (list(range(20)), 3)
-
-
 def test_a_call_that_is_given_up_while_it_waits_leaves_its_place_to_others():
     async def use() -> None:
         limit = CallLimit(1)
