@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
 from fault_server import Connection, FaultServer
 
 from pytest_rageval.http.call_limit import CallLimit, CallSlots
@@ -33,6 +34,20 @@ def test_where_everything_is_refused_one_call_is_tried_at_a_time():
     for _ in range(5):
         limit.refused(limit.era)
     assert limit.back_off.limit == limit.back_off.lowest == 1
+
+
+def test_places_that_were_free_when_the_limit_was_lowered_are_not_given_out():
+    async def use() -> int:
+        limit = CallLimit(8)
+        await limit.take()
+        limit.refused(0)
+        for _ in range(3):
+            await limit.take()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(limit.take(), 0.01)
+        return limit.running
+
+    assert asyncio.run(use()) == 4
 
 
 # ── permits ────────────────────────────────────────────────────────────────────────────────────────────────────
