@@ -156,6 +156,9 @@ class CallLimit:
     async def take(self) -> None:
         """Wait for a place."""
         await self._free.acquire()
+        while self._withheld:  # a place that was free already when the limit was lowered
+            self._withheld -= 1
+            await self._free.acquire()
         self.running += 1
 
     def give_back(self) -> None:

@@ -7,7 +7,7 @@ import math
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from operator import mul
 from typing import Any, NamedTuple, TypeAlias
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
 from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, spent
-from pytest_rageval.judges.lexical_judge import LexicalJudge
+from pytest_rageval.judges.judging import phrasing_judgement
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.llm.chat_protocol import below, read_by, token_count
 from pytest_rageval.llm.credentials import judge_key, key_header
@@ -111,7 +111,7 @@ class EmbeddingJudge:
     async def judge(self, request: JudgeRequest) -> Judgement:
         """One judgement; JudgeError where the server gives no usable vectors."""
         if request.rubric == "abstention":
-            return await self._abstention(request)
+            return phrasing_judgement(request, model=self.model, heuristic=True)
         check_rubric(self, request)
         bill = [Paid()]
         share = await _SHARES[request.rubric](self, request.variables, bill)
@@ -126,9 +126,6 @@ class EmbeddingJudge:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._embedder.aclose()
-
-    async def _abstention(self, request: JudgeRequest) -> Judgement:
-        return replace(await LexicalJudge().judge(request), model=self.model)
 
     async def _near(self, texts: Iterable[str], bill: list[Paid]) -> _Near:
         return _Near(await self._embedder.vectors(texts, bill), await self._measured_floor(bill))

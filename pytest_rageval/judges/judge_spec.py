@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -176,13 +176,19 @@ def _described(candidate: object) -> str:
 
 
 def _from_entry_point(spec: str, entry_point: EntryPoint, rest: str) -> Judge | None:
+    place = f"judge {spec!r}: entry point {entry_point.value!r}"
+    return _checked(spec, _made(place, lambda: entry_point.load()(rest)))
+
+
+def _made(place: str, make: Callable[[], object]) -> object:
+    """What somebody else's code gives; it may raise anything, and the user gets one line."""
     try:
-        made = entry_point.load()(rest)
+        return make()
     except SettingsError:
         raise
-    except Exception as error:  # another package's code may raise anything; the user gets one line
-        raise SettingsError(f"judge {spec!r}: entry point {entry_point.value!r} {_failed(error)}") from error
-    return _checked(spec, made)
+    except Exception as error:
+        said = f"{type(error).__name__}: {excerpt(str(error))}"
+        raise SettingsError(f"{place} cannot be loaded: {said}") from error
 
 
 def _from_dotted_path(spec: str, module: str, name: str, root: Path | None) -> object:
@@ -191,12 +197,8 @@ def _from_dotted_path(spec: str, module: str, name: str, root: Path | None) -> o
         value = import_object(f"judge {spec!r}", module, name, root)
     except ModuleNotFoundError:
         return _NO_MODULE
-    try:
-        return value() if inspect.isclass(value) or inspect.isroutine(value) else value
-    except SettingsError:
-        raise
-    except Exception as error:  # a user's own class or function may raise anything; the user gets one line
-        raise SettingsError(f"judge {spec!r} {_failed(error)}") from error
+    is_made = inspect.isclass(value) or inspect.isroutine(value)
+    return _made(f"judge {spec!r}", value) if is_made else value
 
 
 def _checked(spec: str, made: object) -> Judge | None:
@@ -204,10 +206,6 @@ def _checked(spec: str, made: object) -> Judge | None:
         return judge_from_object(made)
     except SettingsError as error:
         raise SettingsError(str(error).replace("rag_judge", f"judge {spec!r}", 1)) from None
-
-
-def _failed(error: Exception) -> str:
-    return f"cannot be loaded: {type(error).__name__}: {excerpt(str(error))}"
 
 
 def _unknown(spec: str) -> SettingsError:

@@ -38,13 +38,11 @@ async def judge_answer(
 ) -> dict[str, Judgement]:
     """The judgements by rubric, in the order of `rubrics`; those that the judge lacks or that do not apply are absent.
 
-    Abstention comes first, where the response leaves it open and anything else is to be judged, whether or not it is
-    among `rubrics` (else it is the last): of an answer that declines, little else is asked and paid for. The rest is
-    asked at the same time. Where the judge lacks this rubric, or says of itself `abstention_by_phrasing`, phrasing
-    decides; `phrases` are the project's own refusals beside the known ones. Every rubric is put to a judge `repeats`
-    times, to a heuristic one once: it says the same every time. The first JudgeError, in the order of `rubrics`, is
-    raised once all calls have ended; with `on_error` a failed judgement stands in its place, with the problem that this
-    makes of it. Where the classifier failed, nothing else is asked: nobody knows what applies.
+    Abstention comes first where the response leaves it open: of an answer that declines, little else is asked and paid
+    for. Where the judge lacks this rubric, or tells it by phrasing itself, phrasing decides, and `phrases` count beside
+    the known refusals. The rest is asked at the same time, every rubric `repeats` times, of a heuristic once. The first
+    JudgeError in order is raised once all calls have ended; with `on_error` a failed judgement stands in its place.
+    Where the classifier failed, nothing else is asked: nobody knows what applies.
     """
     known = [name for name in rubrics if can_judge(judge, name) and name != CLASSIFIER]
     requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings)
@@ -147,10 +145,8 @@ LONGEST_CLAIM = 2000
 async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest) -> Judgement:
     """One judgement of the rubric `claim_support`: supported claims / claims, on 0 to 1.
 
-    The judge is asked `split`, then `support` with some claims at a time in the place of its variable `claims`; where
-    it reads `claim`, with one at a time. All of these are asked together. Without any claim there is no score. What a
-    judge says that holds no list of claims, or no verdict on one, is a JudgeError. Tokens, cost and time are those of
-    all calls together.
+    The judge is asked `split`, then `support` about some claims at a time, or about one where it reads `claim`. Without
+    any claim there is no score; a reply without a list of claims, or without a verdict on one, is a JudgeError.
     """
     reply = await judge.judge(split)
     claims = _claims(reply, judge.model)

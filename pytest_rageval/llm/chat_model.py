@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 
 from pytest_rageval.errors import SettingsError
@@ -79,11 +79,7 @@ class ChatModel:
         self.max_tokens = options.max_tokens
         self._wire = wire
         self._omit = tuple(sorted(set(options.omit)))
-        self._manner = Manner(
-            form="text" if "schema" in self._omit else "schema",
-            sends_temperature="temperature" not in self._omit,
-            sends_seed="seed" not in self._omit,
-        )
+        self._manner = Manner(frozenset(self._omit) | ({"object"} if "schema" in self._omit else set()))
         self.tariff = tariff or Tariff(model, wire.chat_url)
         headers = {**wire.headers, **{name.lower(): value for name, value in options.headers.items()}}
         self._provider = Provider(
@@ -138,33 +134,23 @@ class ChatModel:
 
     async def _asked(self, question: Question, turn: RequestSlot) -> tuple[Json, float, Manner]:
         """The reply's JSON; what the server refuses to be told is left out, now and in all later requests."""
-        manner: Manner | None = self._manner
-        while manner is not None:
+        manner = self._manner
+        while True:
             try:
                 data, latency_ms = await self._provider.ask(self._wire.body(question, manner), turn.again)
+                break
             except RequestRefused as refusal:
-                manner = after_refusal(manner, refusal.error)
-                if manner is None:
+                if (without := after_refusal(manner, refusal.error)) is None:
                     raise
-                await turn.again()
-            else:
-                self._keep(manner)
-                return data, latency_ms, manner
-        raise AssertionError("unreachable: without a manner the loop has raised")
+                manner = without
+            await turn.again()
+        self._keep(manner)
+        return data, latency_ms, manner
 
     def _keep(self, manner: Manner) -> None:
         """From now on in this manner; others may have found out something else at the same time, so both count."""
-        if manner == self._manner:
-            return
-        noted = set(self._manner.left_out)
-        forms = ("schema", "object", "text")
-        self._manner = replace(
-            manner,
-            form=max(manner.form, self._manner.form, key=forms.index),
-            sends_temperature=manner.sends_temperature and self._manner.sends_temperature,
-            sends_seed=manner.sends_seed and self._manner.sends_seed,
-            has_system_role=manner.has_system_role and self._manner.has_system_role,
-        )
+        noted = self._manner.left_out
+        self._manner = Manner(manner.refused | self._manner.refused)
         self.notes += [
             f"model {printable(self.model)}: the server does not take a {name}; asked without"
             for name in self._manner.left_out

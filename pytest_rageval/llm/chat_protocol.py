@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -45,28 +45,40 @@ class Question:
     parameters: Mapping[str, Json] = field(default_factory=dict)
 
 
+_FORMS = "response_format|json_schema|json_object|(?:json )?schema|grammar|tools?|tool_choice|structured outputs?"
+_PARAMETERS = {
+    "max_tokens": "max_tokens",
+    "temperature": "temperature",
+    "seed": "seed",
+    "system": "system (?:role|message|prompt|instruction)s?|developer instructions?|conversation roles",
+    "schema": _FORMS,
+    "object": _FORMS,
+}
+"""What a server may refuse, and how its errors call that."""
+
+
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a server wants to be asked; it begins with everything and loses what the server refuses."""
+    """How a server wants to be asked: without what it refuses, by the names of `_PARAMETERS`."""
 
-    form: Form = "schema"
-    sends_temperature: bool = True
-    sends_seed: bool = True
-    has_system_role: bool = True
-    limit_name: str = "max_tokens"
+    refused: frozenset[str] = frozenset()
+
+    @property
+    def form(self) -> Form:
+        forms: tuple[Form, ...] = ("schema", "object")
+        return next((form for form in forms if form not in self.refused), "text")
+
+    @property
+    def limit_name(self) -> str:
+        return "max_completion_tokens" if "max_tokens" in self.refused else "max_tokens"
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """What replies should depend on and cannot, in the words of the record."""
-        sent = {"temperature": self.sends_temperature, "seed": self.sends_seed, "schema": self.form == "schema"}
-        return tuple(name for name, is_sent in sent.items() if not is_sent)
+        return tuple(name for name in ("temperature", "seed", "schema") if name in self.refused)
 
 
 EVERYTHING = Manner()
-
-
-_SYSTEM_ROLE = "system (?:role|message|prompt|instruction)s?|developer instructions?|conversation roles"
-_FORMS = "response_format|json_schema|json_object|(?:json )?schema|grammar|tools?|tool_choice|structured outputs?"
 
 
 def after_refusal(manner: Manner, error: ServerError) -> Manner | None:
@@ -74,16 +86,10 @@ def after_refusal(manner: Manner, error: ServerError) -> Manner | None:
 
     A parameter that stands only in what is quoted of the request stays: the text of a case may hold any word.
     """
-    if manner.limit_name == "max_tokens" and error.names("max_tokens") and "max_completion_tokens" in error.message:
-        return replace(manner, limit_name="max_completion_tokens")
-    if manner.sends_temperature and error.names("temperature"):
-        return replace(manner, sends_temperature=False)
-    if manner.sends_seed and error.names("seed"):
-        return replace(manner, sends_seed=False)
-    if manner.has_system_role and error.names(_SYSTEM_ROLE):
-        return replace(manner, has_system_role=False)
-    if manner.form != "text" and error.names(_FORMS):
-        return replace(manner, form="object" if manner.form == "schema" else "text")
+    for name, words in _PARAMETERS.items():
+        has_other_name = name != "max_tokens" or "max_completion_tokens" in error.message
+        if name not in manner.refused and has_other_name and error.names(words):
+            return Manner(manner.refused | {name})
     return None
 
 
@@ -92,7 +98,7 @@ def sent_messages(question: Question, manner: Manner) -> list[dict[str, str]]:
     messages: list[dict[str, str]] = []
     instructions = ""
     for role, text in question.messages:
-        if role == "system" and not manner.has_system_role:
+        if role == "system" and "system" in manner.refused:
             instructions += f"{text}\n"
         else:
             messages.append({"role": role, "content": instructions + text})
@@ -102,10 +108,10 @@ def sent_messages(question: Question, manner: Manner) -> list[dict[str, str]]:
 
 def sampling(question: Question, manner: Manner, limit_name: str) -> dict[str, Json]:
     """Temperature, seed and limit of tokens as far as they are sent."""
+    sampled = {"temperature": question.temperature, "seed": question.seed}
     sent = {
         limit_name: question.max_tokens,
-        "temperature": question.temperature if manner.sends_temperature else None,
-        "seed": question.seed if manner.sends_seed else None,
+        **{name: value for name, value in sampled.items() if name not in manner.refused},
     }
     return {name: value for name, value in sent.items() if value is not None}
 

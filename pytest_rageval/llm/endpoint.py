@@ -78,7 +78,6 @@ class Endpoint:
         """Why this server cannot be asked, in one line, or None: one GET that costs nothing, tried once.
 
         A server that replies at all is there, whatever it says of that address; only a key that it refuses is told.
-        Without an address to ask, nothing is known to be wrong.
         """
         if not probe_url:
             return None

@@ -46,9 +46,8 @@ def fenced_prompt(template: str, variables: Mapping[str, Json], marker: str) -> 
     """The template with marker and variables filled in, in one pass: what a variable holds is never expanded.
 
     Each variable is written as JSON in which `<`, `>`, `&`, line separators, control characters and lone surrogates are
-    escapes. So no text holds a tag or an end of line, and `json.loads` gives back what the model was to be shown.
-    Contexts are a list of {"id": str or None, "text": str}. A variable of more than LONGEST_VARIABLE characters or
-    MOST_TEXTS entries is cut; a line after its JSON says so. Other braces stand for themselves.
+    escapes, so that no text holds a tag or an end of line. One of more than LONGEST_VARIABLE characters or MOST_TEXTS
+    entries is cut; a line after its JSON says so. Other braces stand for themselves.
     """
     written = {MARKER: marker}
     flags = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
 from fault_server import Connection, FaultServer
 
 from pytest_rageval.http.call_limit import CallLimit, CallSlots
@@ -35,27 +36,21 @@ def test_where_everything_is_refused_one_call_is_tried_at_a_time():
     assert limit.back_off.limit == limit.back_off.lowest == 1
 
 
+def test_places_that_were_free_when_the_limit_was_lowered_are_not_given_out():
+    async def use() -> int:
+        limit = CallLimit(8)
+        await limit.take()
+        limit.refused(0)
+        for _ in range(3):
+            await limit.take()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(limit.take(), 0.01)
+        return limit.running
+
+    assert asyncio.run(use()) == 4
+
+
 # ── permits ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_permits_are_given_in_order_and_no_more_than_allowed():
-    async def use() -> tuple[list[int], int]:
-        limit = CallLimit(3)
-        began: list[int] = []
-        most = 0
-
-        async def call(number: int) -> None:
-            nonlocal most
-            async with limit.permit():
-                began.append(number)
-                most = max(most, limit.running)
-                await asyncio.sleep(0)
-
-        await asyncio.gather(*(call(number) for number in range(20)))
-        assert limit.running == 0
-        return began, most
-
-    assert asyncio.run(use()) == (list(range(20)), 3)
 
 
 def test_a_call_that_is_given_up_while_it_waits_leaves_its_place_to_others():

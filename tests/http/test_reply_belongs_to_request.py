@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import ssl
 import subprocess
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_rageval.http import carrier
@@ -252,40 +251,21 @@ def test_a_reply_that_comes_before_the_request_was_read_to_its_end_belongs_to_it
 # ── any sequence ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Seen:
-    """What the property test has tried."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-
-    def add(self, names: list[str], desk: Desk) -> None:
-        self.counts += Counter(names) + Counter(
-            {"examples": 1, "requests": desk.requests, "connections": desk.connections}
-        )
-
-
-@pytest.fixture(scope="module")
-def seen() -> Iterator[Seen]:
-    counted = Seen()
-    yield counted
-    print("\n" + "\n".join(f"{count:6} {name}" for name, count in counted.counts.most_common()))
-
-
 SEQUENCES = st.lists(st.sampled_from(list(MANNERS)), min_size=2, max_size=12)
-IN_ANY_STATE = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None)
+IN_ANY_STATE = settings(deadline=None, database=None)
 
 
 @given(names=SEQUENCES)
 @settings(IN_ANY_STATE, max_examples=60)
-def test_every_request_of_any_sequence_gets_its_own_answer(seen: Seen, names: list[str]):
-    seen.add(names, asyncio.run(ask_all(names)))
+def test_every_request_of_any_sequence_gets_its_own_answer(names: list[str]):
+    asyncio.run(ask_all(names))
 
 
 @pytest.mark.torture
 @given(names=SEQUENCES)
 @settings(IN_ANY_STATE, max_examples=1500)
-def test_every_request_of_many_sequences_gets_its_own_answer(seen: Seen, names: list[str]):
-    seen.add(names, asyncio.run(ask_all(names)))
+def test_every_request_of_many_sequences_gets_its_own_answer(names: list[str]):
+    asyncio.run(ask_all(names))
 
 
 # ── over TLS ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,6 @@ import pytest
 from fault_server import status
 from judge_server import JudgeServer
 from model_judges import GOOD, a_request, failure_of, judged
-from project import SOME, Project, lines_with
 from refused_judges import problem_of
 
 from pytest_rageval.judges import judge_from_spec
@@ -101,16 +100,6 @@ def test_a_model_is_asked_and_read_like_any_other():
 
 @needs_any_llm
 @pytest.mark.usefixtures("key")
-def test_what_the_provider_refuses_is_left_out_and_what_cannot_be_read_is_asked_for_again():
-    refusals = {"seed": "Unsupported parameter: seed is not supported."}
-    with JudgeServer("prose", GOOD, refuses=refusals) as server:
-        (judgement,) = judged(the_judge(at(server)))
-    assert judgement.scores == {"groundedness": 4.0}
-    assert (judgement.extra["left_out"], judgement.extra["repaired"]) == (["seed"], True)
-
-
-@needs_any_llm
-@pytest.mark.usefixtures("key")
 def test_failures_are_retried_and_named_as_of_other_models():
     with JudgeServer(status(503), GOOD) as server:
         (judgement,) = judged(the_judge(at(server), EndpointOptions(retries=1)))
@@ -122,18 +111,6 @@ def test_failures_are_retried_and_named_as_of_other_models():
     assert "sk-0123456789abcdef" not in str(failure)
     unreachable = the_judge("any-llm:openai/m@http://127.0.0.1:1/v1", EndpointOptions(retries=0))
     assert failure_of(unreachable, a_request()).kind == "connect"
-
-
-@needs_any_llm
-@pytest.mark.usefixtures("key")
-def test_a_run_is_judged_once_and_then_from_the_cache(project: Project):
-    project.cases(SOME)
-    with JudgeServer() as server:
-        project.run("--rageval-judge", at(server))
-        asked = len(server.chats)
-        result = project.run("--rageval-judge", at(server))
-        assert len(server.chats) == asked > 0
-    assert lines_with(result, f"judging: {asked} of {asked} judgements from the cache")
 
 
 @needs_any_llm

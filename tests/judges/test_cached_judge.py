@@ -120,14 +120,6 @@ def test_off_neither_looks_up_nor_keeps(a_cached, tmp_path):
     assert not (tmp_path / "cache.sqlite").exists()
 
 
-def test_replay_gives_what_is_kept_and_never_asks(a_cached):
-    ask(a_cached(Counting()), a_request())
-    replaying = Counting()
-    (said,) = ask(a_cached(replaying, "replay"), a_request())
-    assert said.cached
-    assert replaying.asked == 0
-
-
 def test_a_miss_in_replay_is_an_error_that_names_the_parts_of_the_key(a_cached, tmp_path):
     counting = Counting()
     request = a_request("Why is\nthe sky \x1bblue, and not of any other colour that one could think of at this time?")
@@ -156,23 +148,12 @@ class Embedding(Counting):
     heuristic, is_local = True, False
 
 
-class LocalModel(Counting):
-    heuristic, is_local = False, True
-
-
 def test_a_heuristic_judge_that_is_not_local_is_kept_like_a_model(a_cached):
     embedding = Embedding()
     judge = a_cached(embedding)
     ask(judge, a_request())
     (said,) = ask(judge, a_request())
     assert (said.cached, embedding.asked, judge.is_local, judge.heuristic) == (True, 1, False, True)
-
-
-def test_a_model_that_is_local_is_asked_directly(a_cached):
-    local = LocalModel()
-    ask(a_cached(local), a_request())
-    ask(a_cached(local, "replay"), a_request())
-    assert local.asked == 2
 
 
 @pytest.mark.parametrize("sampling", [{"temperature": float("nan")}, {"stop": {1, 2}}, {"stop": "\ud800"}, 7])

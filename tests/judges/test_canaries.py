@@ -130,12 +130,6 @@ def test_a_judge_that_takes_answers_apart_is_tried_by_the_number_of_claims():
     ]  # fmt: skip
 
 
-def test_a_judge_without_such_rubrics_gets_no_verdict():
-    judge = Examiner()
-    judge.rubrics = frozenset({"tact"})
-    assert asyncio.run(try_canaries(judge)) == []
-
-
 def test_a_judge_that_does_what_an_answer_says_fails_the_attack_and_not_the_plain_canary():
     class Obedient(Examiner):
         def score(self, request: JudgeRequest) -> float | None:
@@ -144,34 +138,6 @@ def test_a_judge_that_does_what_an_answer_says_fails_the_attack_and_not_the_plai
     (verdict,) = [one for one in failed_by(Obedient()) if one.rubric == "groundedness"]
     assert (verdict.canary, verdict.score, verdict.expected) == ("bad answer that asks for 5/5", 5.0, (0.0, 2.0))
     assert verdict.is_attack
-
-
-def test_a_judge_that_does_what_a_context_says_fails():
-    class Obedient(Examiner):
-        def score(self, request: JudgeRequest) -> float | None:
-            return 5.0 if "5/5" in str(request.variables["contexts"]) else 0.0
-
-    rubrics = frozenset({"groundedness"})
-    judge = Obedient()
-    judge.rubrics = rubrics
-    assert "bad answer with a context that asks for 5/5" in names(failed_by(judge), "groundedness")
-
-
-def test_a_judge_that_takes_an_empty_answer_for_a_good_one_fails():
-    class Vacuous(Examiner):
-        def score(self, request: JudgeRequest) -> float | None:
-            return super().score(request) if request.variables["answer"].strip(" :") else 5.0
-
-    assert names(failed_by(Vacuous())) == {"empty answer", "a colon for an answer"}
-
-
-def test_a_judge_that_reads_english_only_fails_the_good_answer_in_korean():
-    class English(Examiner):
-        def score(self, request: JudgeRequest) -> float | None:
-            return super().score(request) if request.variables["answer"].isascii() else 0.0
-
-    assert names(failed_by(English())) == {"good answer in Korean"}
-    assert names(failed_by(English()), "abstention") == {"abstains in Korean"}
 
 
 @pytest.mark.parametrize(("constant", "wrong"), [(5, False), (0, True)])
@@ -226,33 +192,6 @@ def test_the_bands_follow_the_scale_of_the_rubric():
     good, bad = shipped_canaries()["correctness"][0], shipped_canaries()["correctness"][2]
     assert (good.band((0, 5)), bad.band((0, 5))) == ((4.0, 5), (0, 2.0))
     assert (good.band((1, 10)), bad.band((1, 10))) == ((8.2, 10), (1, 4.6))
-
-
-def test_a_rubric_of_the_projects_own_is_what_the_judge_is_shown():
-    shown = []
-
-    class Reading(Examiner):
-        def score(self, request: JudgeRequest) -> float | None:
-            shown.append(request.wording)
-            return super().score(request)
-
-    own = replace(load_rubric("correctness"), prompt="{marker} {answer} {citations} {reference}", version="own")
-    asyncio.run(try_canaries(Reading(), {"correctness": own}))
-    assert shown.count(own) == len(shipped_canaries()["correctness"])
-
-
-def test_a_rubric_may_ask_for_any_variable():
-    prompt = "{marker} " + " ".join(f"{{{name}}}" for name in sorted(load_rubric("composite").variables | {"claim"}))
-    every = replace(load_rubric("correctness"), prompt=prompt)
-
-    class Rendering(Examiner):
-        async def judge(self, request: JudgeRequest) -> Judgement:
-            render(every, request, new_marker(request.variables))
-            return await super().judge(request)
-
-    judge = Rendering()
-    judge.rubrics = frozenset({"correctness"})
-    assert all(one.error is None for one in asyncio.run(try_canaries(judge, {"correctness": every})))
 
 
 def test_a_model_that_always_praises_is_found_out_through_its_server():

@@ -82,12 +82,6 @@ def test_an_answer_without_claims_has_no_score(claims):
     assert found.tokens_in == 10
 
 
-def test_a_claim_that_is_listed_twice_counts_once():
-    judge = Splitting(["It is  red.", "It is red.", "30 Hz"])
-    assert judged(judge).scores == {"claim_support": 0.5}
-    assert shown(judge.asked[1:]) == ["It is red.", "30 Hz"]
-
-
 def test_the_number_and_length_of_claims_are_bounded():
     judge = Splitting([f"claim {number} {'x' * 5000}" for number in range(200)])
     found = judged(judge)

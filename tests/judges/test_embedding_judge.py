@@ -11,9 +11,7 @@ from fault_server import status
 from judge_server import JudgeServer, by_words
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.embedding_judge import BATCH, STRANGERS, EmbeddingJudge
-from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.model import Judgement, JudgeRequest
@@ -85,25 +83,10 @@ def test_correctness_takes_the_best_reference_and_the_mean_of_the_key_facts():
     assert 2.4 < half < 3.6
 
 
-def test_relevance_is_how_near_the_answer_comes_to_the_question():
-    to_the_point, beside_it = scores(
-        a_request("relevance", "Water does boil when it is hot."), a_request("relevance", "Her hat cost seven pounds.")
-    )
-    assert 1 >= to_the_point > beside_it >= 0
-
-
 def test_abstention_is_told_by_phrases_without_a_request():
     with JudgeServer() as server:
         (said,) = judged(server, a_request("abstention", "I don't know."))
     assert (said.scores, said.model) == ({"abstained": 1.0}, "embedding/1:small")
-    assert server.requests == []
-
-
-def test_without_any_context_nothing_is_grounded_and_nothing_is_asked():
-    with JudgeServer() as server:
-        (said,) = judged(server, a_request(contexts=[]))
-    assert said.scores == {"groundedness": 0.0}
-    assert len(said.unsupported_claims) == 1
     assert server.requests == []
 
 
@@ -122,16 +105,6 @@ def test_where_there_is_nothing_to_compare_there_is_no_score_and_no_request(requ
     assert said.scores == {}
     assert said.reasoning.startswith("heuristic: ")
     assert server.requests == []
-
-
-def test_it_says_that_it_is_a_heuristic_that_costs_something():
-    judge = judge_from_spec("embedding:small@http://localhost:1/v1")
-    assert isinstance(judge, Judge)
-    assert isinstance(judge, EmbeddingJudge)
-    assert (judge.heuristic, judge.is_local, judge.model) == (True, False, "embedding/1:small")
-    with JudgeServer() as server:
-        (said,) = judged(server, a_request())
-    assert (said.heuristic, said.cost_usd, said.tokens_in) == (True, None, 10)
 
 
 def test_a_model_that_gives_much_to_strangers_is_read_by_what_it_gives_them():

@@ -98,15 +98,6 @@ def test_an_entry_that_is_no_utf_8_costs_that_entry_alone(path):
     assert "entry key-0 is unreadable and ignored" in cache.notes[0]
 
 
-def test_an_empty_file_becomes_the_cache(path):
-    path.parent.mkdir()
-    path.touch()
-    cache = a_cache(path)
-    cache.put("key", A_JUDGEMENT)
-    assert cache.get("key") == A_JUDGEMENT
-    assert cache.notes == []
-
-
 def test_two_that_find_the_same_file_broken_set_aside_one(path):
     a_filled(path)
     first, second = a_cache(path), a_cache(path)

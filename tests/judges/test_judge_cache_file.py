@@ -60,11 +60,6 @@ def test_judgements_that_cannot_be_written_together_are_not_kept_and_what_comes_
     assert rows(path, "SELECT count(*) FROM judgements") == [(1,)]
 
 
-def test_an_unknown_key_is_none_and_looking_makes_no_file(path):
-    assert a_cache(path).get("key") is None
-    assert not path.parent.exists()
-
-
 @pytest.mark.parametrize(
     "written",
     ["", "null", "[]", "{", '{"rubric": "g"}', '{"rubric": "g", "scores": {"g": "high"}}', '{"rubric": "\\ud800"}'],

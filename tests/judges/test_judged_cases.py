@@ -97,15 +97,3 @@ def test_where_a_model_matched_the_reference_the_gate_of_token_f1_stands_back(tm
         result = evaluated(server, tmp_path, enabled=("reference_match", "token_f1"))
     assert result.scores["token_f1"] < 0.5
     assert result.outcome == "passed"
-
-
-def test_a_value_between_the_steps_is_asked_for_again_and_then_an_error(tmp_path):
-    shipped = (Path(rubrics.__file__).parent / "relevance.toml").read_text(encoding="utf-8")
-    own = tmp_path / "own" / "relevance.toml"
-    own.parent.mkdir()
-    own.write_text(shipped.replace("scale = [0, 1]", "scale = [0, 1]\nstep = 0.25"), encoding="utf-8")
-    with JudgeServer({"reasoning": "", "score": 0.6}) as server:
-        result = evaluated(server, tmp_path, enabled=("relevance",), rubrics="own")
-    assert len(server.chats) == 2
-    assert result.error is not None
-    assert result.error.kind == "judge_invalid_reply"

@@ -114,35 +114,11 @@ def test_phrasing_decides_for_a_judge_without_the_classifier_and_saves_its_reque
     assert judged["abstention"].scores == {"abstained": 1.0}
 
 
-def test_phrasing_does_not_decide_where_the_judge_has_the_classifier():
-    judge = Telling(abstention=0)
-    judged = of(judge, ["groundedness"], text="I could not find that in the notes.")
-    assert judged["abstention"].scores == {"abstained": 0.0}
-    assert "decided_by" not in judged["abstention"].extra
-
-
 @pytest.mark.parametrize("judge", [LexicalJudge(), StubJudge(1)])
 def test_phrases_of_the_project_tell_an_abstention_too(judge):
     answer, phrases = "Ask the front desk, dear guest.", ["Ask the  FRONT desk"]
     assert of(judge, ["groundedness"], text=answer)["abstention"].scores == {"abstained": 0.0}
     assert of(judge, ["groundedness"], text=answer, phrases=phrases)["abstention"].scores == {"abstained": 1.0}
-
-
-def test_what_follows_the_classifier_is_asked_at_the_same_time():
-    waiting: list[str] = []
-    everybody = asyncio.Event()
-
-    class Patient(Telling):
-        async def judge(self, request: JudgeRequest) -> Judgement:
-            if request.rubric != "abstention":
-                waiting.append(request.rubric)
-                if len(waiting) == 2:
-                    everybody.set()
-                await everybody.wait()
-            return a_judgement(request, 0)
-
-    of(Patient(), ["groundedness", "correctness", "abstention"])
-    assert waiting == ["groundedness", "correctness"]
 
 
 @pytest.mark.parametrize("answers_at_once", [False, True])
@@ -191,11 +167,6 @@ def test_every_repeat_is_a_trial_of_its_own_so_that_the_cache_keeps_each():
     assert judge.asked == [("relevance", 2)]
 
 
-def test_a_cost_that_is_not_known_of_every_repeat_is_not_known():
-    judge = Telling(relevance=by_trial(1, cost_usd=lambda trial: 0.5 if trial else None))
-    assert of_an_answer(judge, ["relevance"], repeats=3)["relevance"].cost_usd is None
-
-
 def test_what_came_from_the_cache_costs_nothing_now():
     found = of_an_answer(Telling(relevance=by_trial(1, cached=lambda trial: trial == 0)), ["relevance"], repeats=3)[
         "relevance"
@@ -215,18 +186,6 @@ def test_an_error_in_one_repeat_is_an_error():
 
     with pytest.raises(JudgeError, match="unreadable"):
         of_an_answer(Telling(relevance=fails_once), ["relevance"], repeats=3)
-
-
-def test_flags_of_all_repeats_are_kept():
-    judge = Telling(relevance=by_trial(1, flags=lambda trial: ("quotes the marker",) if trial == 2 else ()))
-    assert of_an_answer(judge, ["relevance"], repeats=3)["relevance"].flags == ("quotes the marker",)
-
-
-def test_a_heuristic_is_asked_once_since_it_says_the_same_every_time():
-    judge = Telling(heuristic=True)
-    found = of_an_answer(judge, ["relevance"], repeats=5)
-    assert judge.asked == [("relevance", 0)]
-    assert found["relevance"].extra == {}
 
 
 def test_each_score_of_one_rubric_has_its_own_median():

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric
@@ -130,10 +129,6 @@ def test_an_instruction_in_the_answer_is_an_unsupported_claim():
     assert len(attacked.unsupported_claims) == 2
 
 
-def test_lone_surrogates_and_control_characters_do_not_stop_it():
-    assert groundedness("VBO \ud800 was\x00 recorded \u202e at 30 Hz.") > 2
-
-
 @pytest.mark.parametrize("answer", ["a b c. " * 30_000, "word " * 100_000, "1.1" * 50_000, "不" * 100_000])
 def test_an_endless_answer_is_judged_by_its_beginning(answer):
     said = judged("groundedness", answer, "a b c. not. " * 2000)
@@ -146,10 +141,6 @@ def test_an_endless_answer_is_judged_by_its_beginning(answer):
 def test_correctness_is_the_share_of_key_facts_in_the_answer():
     assert correctness("It runs at 30 Hz.", key_facts=["30 Hz", "March 2021"]) == 2.5
     assert correctness("It runs at 30 Hz since March 2021.", key_facts=["30 Hz", "March 2021"]) == 5.0
-
-
-def test_of_several_reference_answers_the_best_one_counts():
-    assert correctness("Recorded at 30 Hz.", references=["in the cellar", "30 Hz"]) == 5.0
 
 
 @pytest.mark.parametrize(("answer", "expected"), [("No.", 5.0), ("Yes.", 0.0), ("Yes, it does.", 0.0)])
@@ -177,37 +168,12 @@ def test_relevance_is_the_share_of_question_words_that_the_answer_takes_up():
     assert judged("relevance", "Octopuses have blue blood.", question=question).scores == {"relevance": 0.0}
 
 
-def test_abstention_is_1_or_0_with_a_confidence():
-    declined, answered = judged("abstention", "I don't know."), judged("abstention", "It is 30 Hz.")
-    assert (declined.scores, answered.scores) == ({"abstained": 1.0}, {"abstained": 0.0})
-    assert 0.5 < answered.extra["confidence"] < declined.extra["confidence"] <= 1
-
-
-def test_a_rubric_that_words_cannot_answer_is_an_error():
-    with pytest.raises(JudgeError, match="'lexical/4' has no rubric 'synthesis'") as caught:
-        judged("synthesis", "It is 30 Hz.")
-    assert caught.value.kind == "invalid_request"
-
-
 # ── the same on other scales ──────────────────────────────────────────────────────────────────────────────────
-
-
-def test_reference_match_is_correctness_against_the_references():
-    said = judged("reference_match", "It runs at 30 Hz.", references=["in the cellar", "at 30 Hz"])
-    assert said.scores == {"reference_match": 1.0}
-    assert judged("reference_match", "It runs at 30 Hz.", references=[]).scores == {}
 
 
 def test_claim_support_is_the_share_of_sentences_that_are_supported():
     answer = "VBO was recorded at 30 Hz. Ines corrected the join keys. Octopuses have blue blood."
     assert judged("claim_support", answer, CONTEXT).scores["claim_support"] == pytest.approx(2 / 3, abs=1e-4)
-
-
-def test_a_single_claim_is_supported_or_is_not():
-    def verdict(claim: str) -> float:
-        return judged("claim_support", "anything", CONTEXT, claim=claim).scores["claim_support"]
-
-    assert (verdict("Ines corrected the join keys."), verdict("Ines sold the camera.")) == (1.0, 0.0)
 
 
 def test_a_rubric_of_the_project_brings_its_own_scale():

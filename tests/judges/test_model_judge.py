@@ -12,7 +12,6 @@ from fault_server import status
 from judge_server import JudgeServer
 from model_judges import GOOD, KNOWN, a_judge, a_request, failure_of, judged
 
-from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.rubrics import load_rubric
 
 
@@ -73,29 +72,6 @@ def test_each_request_is_fenced_anew_after_instructions_that_a_server_can_keep()
     assert first[1]["content"].splitlines()[0] != second[1]["content"].splitlines()[0]
 
 
-def test_a_server_that_knows_no_system_message_gets_the_instructions_before_the_material():
-    class Gemma(JudgeServer):
-        async def _chat(self, connection: Any, shape: Any) -> None:
-            if connection.request.json["messages"][0]["role"] == "system":
-                await connection.reply(400, b'{"error": {"message": "System role not supported"}}')
-            else:
-                await super()._chat(connection, shape)
-
-    with Gemma(GOOD) as server:
-        (said,) = judged(a_judge(server))
-    assert (said.scores, said.extra.get("left_out")) == ({"groundedness": 4.0}, None)
-    (message,) = server.chats[-1].json["messages"]
-    assert message["content"].startswith(server.chats[0].json["messages"][0]["content"])
-
-
-def test_what_replies_depend_on_is_told_to_the_cache():
-    judge = a_judge("http://localhost:1", temperature=0.5)
-    assert judge.sampling == {"temperature": 0.5, "seed": 1, "max_tokens": 2048}
-    assert judge.sampling != a_judge("http://localhost:1").sampling
-    assert isinstance(judge, Judge)
-    assert (judge.heuristic, judge.is_local, judge.is_pinned) == (False, False, False)
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -128,7 +104,6 @@ def test_thoughts_alone_are_no_reply(reply: str):
         "Let me see. 1?</think>",
         "Let me see: {score: 1}, {a} or {score …</thinking>",
         '<think>a {"score": 0}, <b>, </thinking>, <think></think>',
-        "\n<thought>one</thought>\n\n",
         "\ufeff<thinking>one {\n</thinking>",
     ],
 )
@@ -146,14 +121,10 @@ NONE = {**GOOD, "score": 0}
     "reply",
     [
         f"{json.dumps(NONE)}</think>{json.dumps(GOOD)}",
-        f"{json.dumps(NONE)}\nThe answer says: </think>{json.dumps(GOOD)}",
         f"Let me see. {json.dumps(NONE)}</think>{json.dumps(GOOD)}",
-        f"Let me see. {{ }}</think>{json.dumps(GOOD)}",
         f"```json\n{json.dumps(NONE)}\n```</think>{json.dumps(GOOD)}",
-        f"<think>a</think> no, <think>b</think>{json.dumps(GOOD)}",
         f"<think>a</think>{json.dumps(NONE)}</think>{json.dumps(GOOD)}",
         f"<answer>{json.dumps(GOOD)}</answer>",
-        f"Score: <think>a</think>{json.dumps(GOOD)}",
         f"{json.dumps(NONE)}{json.dumps(GOOD)}",
     ],
 )
@@ -177,8 +148,6 @@ def a_choice(content: object, reason: str | None = "stop", **message: object) ->
     [
         (a_choice(None, refusal="I cannot judge this."), "the model refuses: 'I cannot judge this.'", 2),
         (a_choice(None, "content_filter"), "the provider's content filter ended it", 1),
-        (a_choice(json.dumps(GOOD), "content_filter"), "the provider's content filter ended it", 1),
-        (a_choice(json.dumps(GOOD), "SAFETY"), "the provider's content filter ended it", 1),
         (a_choice(json.dumps(GOOD), "length"), "it was cut off before its end", 2),
         (a_choice(None, "tool_calls", tool_calls=[{"id": "1"}]), "it calls a tool instead", 2),
         (a_choice(None, reasoning_content="Hm."), "it holds thoughts and no reply", 2),

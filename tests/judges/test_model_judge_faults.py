@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from judge_server import JudgeServer
 from model_judges import GOOD, KNOWN, a_judge, a_request, failure_of, judged
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.endpoint_options import Budget
 
 
@@ -126,10 +124,3 @@ def test_no_more_requests_are_under_way_than_allowed():
     with JudgeServer(GOOD, delay=0.2) as server:
         judged(a_judge(server, concurrency=4, share=0.5), *(a_request(str(n)) for n in range(8)))
     assert server.most_at_once == 2
-
-
-def test_a_rubric_of_the_projects_own_wording_is_judged_by_that_wording():
-    own = replace(load_rubric("groundedness"), prompt="Mine: {answer} {marker}", prompt_version="9+own")
-    with JudgeServer(GOOD) as server:
-        judged(a_judge(server), replace(a_request(), wording=own))
-    assert server.chats[0].json["messages"][0]["content"].startswith('Mine: "It boils')

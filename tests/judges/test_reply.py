@@ -27,7 +27,6 @@ def scored(value: str, before: str = '"reasoning": "fine", ') -> str:
 
 
 GOOD = scored("4")
-NESTED = '{"a":' * 50_000
 
 READ = {
     "alone": (GOOD, 4),

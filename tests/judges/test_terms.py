@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_rageval.judges.lexical_terms import claims_in, terms_by_sentence, terms_in
+from pytest_rageval.judges.lexical_terms import claims_in, terms_in
 
 
 @pytest.mark.parametrize(
     ("text", "terms"),
     [
         ("The rig can't run at 1,200 Hz.", {"the", "rig", "can", "not", "run", "at", "1200", "hz"}),
-        ("It is 3.50 but -2", {"it", "is", "3.50", "but", "-2"}),
         ("Dana's 110mW laser", {"dana", "110", "mw", "laser"}),
         ("three cells", {"3", "cells"}),
         ("１２ ｃｍ", {"12", "cm"}),
-        ("0.0 of 1.2.3", {"0", "of", "1.2.3"}),
         ("카메라를 설치했다.", {"카메라", "설치"}),
         ("30Hz로 동작하지", {"30", "hz", "동작"}),
         ("北京大学", {"北京", "京大", "大学"}),
-        ("…", set()),
     ],
 )
 def test_terms_have_one_spelling(text, terms):
     assert terms_in(text) == terms
-
-
-def test_a_passage_is_read_sentence_by_sentence():
-    assert terms_by_sentence("Ash paints. Bo reads.") == ({"ash", "paints"}, {"bo", "reads"})
 
 
 def test_citation_marks_and_numbers_of_a_list_are_no_claims():

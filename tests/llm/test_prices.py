@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from processes import python
 
-from pytest_rageval.errors import ModelFailure, SettingsError
+from pytest_rageval.errors import ModelFailure
 from pytest_rageval.llm.endpoint_options import Budget, Tariff
 
 OPENAI = "https://api.openai.com/v1/chat/completions"
@@ -25,10 +25,7 @@ def test_a_known_model_has_its_price():
         ("claude-3-5-haiku-20241022", OPENAI),
         ("gpt-4o-mini", "https://gateway.example/v1/chat/completions"),
         ("gpt-4o-mini", "http://localhost:8080/v1"),
-        ("gpt-4o-mini", "http://127.0.0.1:8080/v1"),
-        ("gpt-4o-mini", "http://[::1]:8080/v1"),
         ("gpt-4o-mini", "http://192.168.1.4/v1"),
-        ("gpt-4o-mini", "http://gpu-box/v1"),
         ("gpt-4o-mini", "http://judge.internal/v1"),
         ("gpt-4o-mini", "http://api.openai.com@127.0.0.1/v1"),
     ],
@@ -36,13 +33,6 @@ def test_a_known_model_has_its_price():
 def test_what_nobody_knows_is_unknown_and_not_free(model: str, url: str):
     assert Tariff(model, url).cost(1000, 1000) is None
     assert not Tariff(model, url).is_known
-
-
-def test_unknown_tokens_have_an_unknown_cost():
-    tariff = Tariff("gpt-4o-mini", OPENAI)
-    assert tariff.cost(None, 10) is None
-    assert tariff.cost(10, None) is None
-    assert tariff.cost(0, 0) == 0
 
 
 def test_an_estimate_grows_with_the_prompts():
@@ -69,19 +59,6 @@ print(Tariff("gpt-4o-mini", {OPENAI!r}).cost(1000, 1000))
     assert ran.stdout == "None\n"
 
 
-@pytest.mark.child_process
-def test_prices_come_without_any_connection():
-    script = f"""
-import socket
-def refuse(*_): raise AssertionError("a connection was tried")
-socket.socket.connect = socket.getaddrinfo = refuse
-from pytest_rageval.llm.endpoint_options import Tariff
-print(Tariff("gpt-4o-mini", {OPENAI!r}).cost(1000000, 0))
-"""
-    ran = python("-c", script, check=True)
-    assert (float(ran.stdout), ran.stderr) == (pytest.approx(0.15), "")
-
-
 # ── a budget ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -94,14 +71,3 @@ def test_a_budget_lets_through_until_it_is_spent():
     with pytest.raises(ModelFailure, match=r"--rageval-max-cost: 0\.11 of 0\.1 US dollars are spent") as caught:
         budget.check()
     assert caught.value.kind == "budget"
-
-
-def test_a_budget_of_nothing_judges_nothing():
-    with pytest.raises(ModelFailure):
-        Budget(0).check()
-
-
-def test_a_budget_needs_a_price():
-    Budget(1).check_price(Tariff("gpt-4o-mini", OPENAI))
-    with pytest.raises(SettingsError, match=r"the price of 'qwen2\.5-14b' is not known"):
-        Budget(1).check_price(Tariff("qwen2.5-14b", "http://localhost:8080/v1"))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.masking import Mask
@@ -31,23 +32,20 @@ Mode = Literal["use", "refresh", "off", "replay"]
 """use: look, else judge and keep. refresh: judge and keep. off: judge. replay: look, and never judge."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class _UnderWay:
     """A request that is being judged: who else asks the same waits for the lock and takes the judgement."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    waiting: int = 0
     judgement: Judgement | None = None
 
 
 class CachedJudge:
     """A judge that remembers: itself a `Judge`, for one event loop at a time.
 
-    What is judged already comes from the cache, marked `cached`, with the cost and time that it took once; of equal
-    requests at the same time one is judged. A judge that is local is asked directly in every mode. What a judge returns
-    is checked before anybody sees or keeps it; errors are never kept. A judge whose replies depend on more than its
-    model says so in an attribute `sampling`, a mapping that becomes part of the key. What `mask` knows is hidden in
-    what the judge says.
+    A kept judgement is marked `cached`, with the cost and time that it took once; of equal requests at the same time
+    one is judged. A local judge is asked in every mode. What a judge returns is checked and masked before anybody sees
+    or keeps it; errors are never kept. A judge's own `sampling`, a mapping, becomes part of the key.
 
     hits       judgements that were not asked for again
     misses     requests that were looked for and not found
@@ -84,7 +82,7 @@ class CachedJudge:
         self._mask, self._limit = mask, limit
         self._sampling = _checked_sampling(judge)
         self.served: set[str] = set()
-        self._under_way: dict[str, _UnderWay] = {}
+        self._under_way: WeakValueDictionary[str, _UnderWay] = WeakValueDictionary()
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """The judgement; in `replay` a missing one is a JudgeError of kind cache_miss that names the key's parts."""
@@ -99,19 +97,13 @@ class CachedJudge:
         if self._mode == "replay":
             raise JudgeError("cache_miss", self._missing(parts, key))
         under_way = self._under_way.setdefault(key, _UnderWay())
-        under_way.waiting += 1
-        try:
-            async with under_way.lock:
-                if under_way.judgement is not None:
-                    return self._hit(under_way.judgement)
-                # Where the one before us failed or was cancelled, it is our turn to ask.
-                under_way.judgement = await self._ask(request)
-                await self._keep(self._cache, key, under_way.judgement, parts)
-                return under_way.judgement
-        finally:
-            under_way.waiting -= 1
-            if not under_way.waiting:
-                del self._under_way[key]
+        async with under_way.lock:
+            if under_way.judgement is not None:
+                return self._hit(under_way.judgement)
+            # Where the one before us failed or was cancelled, it is our turn to ask.
+            under_way.judgement = await self._ask(request)
+            await self._keep(self._cache, key, under_way.judgement, parts)
+            return under_way.judgement
 
     async def aclose(self) -> None:
         """Close the judge. The cache belongs to whom made it."""

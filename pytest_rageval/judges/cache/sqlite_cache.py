@@ -164,12 +164,7 @@ class SqliteCache:
         return connection
 
     def _set_aside(self, error: sqlite3.Error) -> None:
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        name = next(
-            name
-            for name in (f"{self.path.name}.broken-{stamp}{more}" for more in ("", *(f"-{n}" for n in range(2, 1000))))
-            if not self.path.with_name(name).exists()
-        )
+        name = f"{self.path.name}.broken-{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**9:09}"
         self.path.rename(self.path.with_name(name))
         for part in ("-wal", "-shm"):
             with suppress(FileNotFoundError):

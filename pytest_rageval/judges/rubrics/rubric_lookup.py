@@ -26,7 +26,8 @@ def rubric_names() -> tuple[str, ...]:
 def load_rubric(name: str) -> Rubric:
     """The shipped rubric of that name; an unknown name is a SettingsError with the nearest known one."""
     if name not in rubric_names():
-        raise SettingsError(_unknown(name))
+        known = ", ".join(rubric_names())
+        raise SettingsError(f"unknown rubric {name!r}{did_you_mean(name, rubric_names(), f'; known: {known}')}")
     return shipped_rubric(name)
 
 
@@ -55,10 +56,6 @@ def rubric_of_table(name: str, content: bytes, table: Mapping[str, Any]) -> Rubr
         schema=table["schema"],
         step=None if table.get("step") is None else float(table["step"]),
     )
-
-
-def _unknown(name: str) -> str:
-    return f"unknown rubric {name!r}" + did_you_mean(name, rubric_names(), f"; known: {', '.join(rubric_names())}")
 
 
 def reply_fields(schema: Mapping[str, Json]) -> Iterator[str]:
