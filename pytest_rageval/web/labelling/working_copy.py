@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pytest_rageval.cases.case_text import JsonLines, edited_json
+from pytest_rageval.cases.case_text import CaseText, edited_json
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks, case_with_marks
 from pytest_rageval.cases.note_folder import NOTE_HASHES
@@ -193,7 +193,7 @@ class WorkingCopies:
         path = self.path(copy.slug)
         transfer = self.transfer(copy, number)
         if transfer.homeless:
-            text = JsonLines(path.read_bytes())
+            text = CaseText(path.read_bytes())
             write_lines(aside_file(path), (text.text_of(case.source.line).rstrip("\r") for case in transfer.homeless))
         newer = self._datasets.files.content(copy.slug, number)
         content = _with_ids(transfer.content(newer), transfer.newer)
@@ -215,7 +215,7 @@ def _gone(slug: str) -> UnknownPageError:
 
 def _with_ids(content: bytes, cases: Sequence[EvalCase]) -> bytes:
     """The lines of a case file, each with the id of its case."""
-    text = JsonLines(content)
+    text = CaseText(content)
     lines = {case.source.line: text.text_of(case.source.line) for case in cases}
     nameless = {case.source.line: case.id for case in cases if parse(lines[case.source.line]).get("id") is None}
     return text.composed({line: edited_json(lines[line], {("id",): name}) for line, name in nameless.items()})
@@ -247,7 +247,7 @@ class LabelTransfer:
 
     def content(self, newer_content: bytes) -> bytes:
         """The file of the newer version with the labels; all else stays as it is there, byte for byte."""
-        text = JsonLines(newer_content)
+        text = CaseText(newer_content)
         changed = {
             case.source.line: text.line_with(case, Marks.of(self.labelled[case.id]), _hashes(self.labelled[case.id]))
             for case in self.newer
