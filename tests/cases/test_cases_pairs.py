@@ -33,15 +33,10 @@ def test_either_file_may_be_jsonl(tmp_path: Path):
     questions = '{"id": "q1", "question": "Why?", "gold_supports": [{"rel_path": "a.md"}]}\n'
     file = joined(tmp_path, questions, "id,reference\nq1,Because.\n", ("jsonl", "csv"))
     assert (file.problems, file.cases[0].gold.answers) == ((), ("Because.",))
-    file = joined(tmp_path / "", "id,question\nq1,Why?\n", "id,reference\nq1,Because.\n")
-    assert file.problems == ()
-
-
-def test_jsonl_references(tmp_path: Path):
+    (tmp_path / "x.references.csv").unlink()
     references = '{"id": "q1", "reference": "Because."}\n\n{"id": "q2", "reference": "So."}\n'
     file = joined(tmp_path, references=references, kinds=("csv", "jsonl"))
-    assert file.problems == ()
-    assert [case.gold.answers for case in file.cases] == [("Because.",), ("So.",)]
+    assert (file.problems, [case.gold.answers for case in file.cases]) == ((), [("Because.",), ("So.",)])
 
 
 @pytest.mark.parametrize(
