@@ -6,10 +6,10 @@ import codecs
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from pytest_rageval.cases.canonical import written_anchor
 from pytest_rageval.cases.conversion import case_from_record
@@ -45,33 +45,35 @@ def changed_values(record: Record, case: EvalCase, marks: Marks, hashes: Mapping
     return _checked(record, case, marks, values)
 
 
+_ANCHOR_PARTS = (
+    ("golds", "supports", "gold_supports"),
+    ("groups", "support_groups", "required_support_groups"),
+    ("irrelevant", "irrelevant_supports", "irrelevant_supports"),
+)
+"""Fields of Marks with their keys in `gold` and on the line."""
+
+
 def _anchor_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath, Json]:
     values: dict[KeyPath, Json] = {}
-    supports = _path(record, "supports", "gold_supports")
-    groups = _path(record, "support_groups", "required_support_groups")
-    irrelevant = _path(record, "irrelevant_supports", "irrelevant_supports")
-    if marks.golds != before.golds:
-        values[supports] = _written(marks.golds, before.golds, _at(record, supports))
-    if marks.groups != before.groups:
-        values[groups] = [list(group) for group in marks.groups]
-    if marks.irrelevant != before.irrelevant:
-        values[irrelevant] = _written(marks.irrelevant, before.irrelevant, _at(record, irrelevant))
-    if not marks.answerable:
-        rule = _path(record, "recency_conflict_rule", "recency_conflict_rule")
-        if _at(record, rule) is not None:
-            values[rule] = None
+    for name, in_gold, on_line in _ANCHOR_PARTS:
+        old, new = getattr(before, name), getattr(marks, name)
+        path = _path(record, in_gold, on_line)
+        if new != old:
+            values[path] = [list(group) for group in new] if name == "groups" else _written(new, old, _at(record, path))
+    rule = _path(record, "recency_conflict_rule", "recency_conflict_rule")
+    if not marks.answerable and _at(record, rule) is not None:
+        values[rule] = None
     return values
 
 
 def _id_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath, Json]:
     values: dict[KeyPath, Json] = {}
     spelling = spelling_of(tuple(record), tuple(_inner(record, "gold")))
-    ids: KeyPath = (
-        ("relevant_ids",) if "ids" in spelling
-        else ("gold", "doc_chunk_ids") if "doc_chunk_ids" in _inner(record, "gold") or "layers" in spelling
-        else ("gold", "chunk_ids")
-    )  # fmt: skip
-    irrelevant: KeyPath = ("irrelevant_ids",) if "ids" in spelling else ("gold", "irrelevant_ids")
+    is_layered = "layers" in spelling or "doc_chunk_ids" in _inner(record, "gold")
+    ids: KeyPath = ("gold", "doc_chunk_ids" if is_layered else "chunk_ids")
+    irrelevant: KeyPath = ("gold", "irrelevant_ids")
+    if "ids" in spelling:
+        ids, irrelevant = ("relevant_ids",), ("irrelevant_ids",)
     if marks.golds != before.golds:
         values[ids] = list(marks.golds)
         grades = _inner(record, "gold").get("relevance")
@@ -135,90 +137,91 @@ def with_values(record: Record, values: Mapping[KeyPath, Json]) -> dict[str, Jso
     return made
 
 
-class CaseText(Protocol):
-    """What is written of each case; `line` is where its record begins."""
+class CaseText:
+    """The text of a JSONL file, by the lines where its records begin."""
 
-    def line_with(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> str:
-        """The record's text with the marks in it, with its line end; a CaseError where there is no room for them."""
-
-    def record_with(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[str, Json]:
-        """The record as a JSON object with the marks in it; a CaseError where there is no room for them."""
-
-    def composed(self, changed: Mapping[int, str]) -> bytes:
-        """The whole file with these records' texts in place of what stood there, by line; an empty one goes."""
-
-
-class JsonLines:
-    """A JSONL file."""
+    between = "\n"
+    """What stands between two records."""
 
     def __init__(self, content: bytes) -> None:
         self._bom = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
+        self._texts = dict(self.cut(content[len(self._bom) :].decode("utf-8")))
+
+    def cut(self, text: str) -> Iterable[tuple[int, str]]:
+        """Cut the text into its records, each with the line where it begins."""
         # Lines end with LF alone: U+2028 and the like may stand inside a text.
-        self._lines = content[len(self._bom) :].decode("utf-8").split("\n")
+        return enumerate(text.split("\n"), start=1)
+
+    def record(self, case: EvalCase) -> dict[str, Json]:
+        """Read the record of a case."""
+        record: dict[str, Json] = parse(self.text_of(case.source.line).rstrip())
+        return record
+
+    def edited(self, case: EvalCase, values: Mapping[KeyPath, Json]) -> str:
+        """Return the record's text with these values set."""
+        return edited_json(self.text_of(case.source.line), values)
+
+    def values(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[KeyPath, Json]:
+        """Return what to set so that the record says `marks`."""
+        return changed_values(self.record(case), case, marks, hashes)
 
     def line_with(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> str:
-        text = self._lines[case.source.line - 1]
-        values = changed_values(parse(text.rstrip()), case, marks, hashes)
-        return edited_json(text, values) if values else text
+        """Return the record's text with the marks in it; a CaseError where there is no room for them."""
+        values = self.values(case, marks, hashes)
+        return self.edited(case, values) if values else self.text_of(case.source.line)
 
     def record_with(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[str, Json]:
-        record: dict[str, Json] = parse(self._lines[case.source.line - 1].rstrip())
-        return with_values(record, changed_values(record, case, marks, hashes))
-
-    def replace(self, line: int, text: str) -> None:
-        """Take another text for the record at this line, without its line end."""
-        self._lines[line - 1] = text
+        """Return the record as a JSON object with the marks in it; a CaseError where there is no room for them."""
+        return with_values(self.record(case), self.values(case, marks, hashes))
 
     def text_of(self, line: int) -> str:
-        """The record's text."""
-        return self._lines[line - 1]
+        """Return the record's text."""
+        return self._texts[line]
+
+    def replace(self, line: int, text: str) -> None:
+        """Take another text for the record at this line."""
+        self._texts[line] = text
 
     def composed(self, changed: Mapping[int, str]) -> bytes:
-        lines = [changed.get(number, line) for number, line in enumerate(self._lines, start=1)]
-        gone = {number for number, text in changed.items() if not text}
-        kept = [line for number, line in enumerate(lines, start=1) if number not in gone]
-        return self._bom + "\n".join(kept).encode("utf-8")
+        """Return the whole file with these records' texts in place of what stood there; an empty one goes."""
+        texts = [changed.get(line, text) for line, text in self._texts.items() if changed.get(line) != ""]
+        return self._bom + self.between.join(texts).encode("utf-8")
 
 
-class CsvRows:
-    """A CSV file. Only columns that the header has can be written."""
+class CsvRows(CaseText):
+    """The text of a CSV file. Only columns that the header has can be written."""
+
+    between = ""
 
     def __init__(self, content: bytes, file: str) -> None:
+        super().__init__(content)
         self._file = file
-        self._bom = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
-        self._rows = dict(row_texts(content[len(self._bom) :].decode("utf-8")))
-        first = next((line for line, text in self._rows.items() if text.strip()), 1)
-        header = next(csv.reader([self._rows.get(first, "")]), [])
-        self._header = [name.strip() for name in header]
+        first = next((text for text in self._texts.values() if text.strip()), "")
+        self._header = [name.strip() for name in next(csv.reader([first]), [])]
 
-    def line_with(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> str:
-        text = self._rows[case.source.line]
-        values = self._values(case, marks, hashes)
-        missing = [path[0] for path in values if path[0] not in self._header]
-        if missing:
-            columns = f"column{'s' if len(missing) > 1 else ''} {', '.join(dict.fromkeys(missing))}"
-            raise CaseError(
-                f"{self._file}: case {case.id!r}: the header lacks the {columns}; add what is lacking to it"
-            )
-        record = with_values(self._record(case), values)
-        return edited_row(text, self._header, {path[0]: _cell(record[path[0]]) for path in values})
+    def cut(self, text: str) -> Iterable[tuple[int, str]]:
+        return row_texts(text)
 
-    def record_with(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[str, Json]:
-        return with_values(self._record(case), self._values(case, marks, hashes))
-
-    def _values(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[KeyPath, Json]:
-        values = changed_values(self._record(case), case, marks, hashes if "metadata" in self._header else {})
-        # A cell that is empty says already what an empty list or null would.
-        record = self._record(case)
-        return {path: value for path, value in values.items() if value or value is False or path[0] in record}
-
-    def _record(self, case: EvalCase) -> dict[str, Json]:
-        cells = next(csv.reader([*self._rows[case.source.line].splitlines(keepends=True)]), [])
+    def record(self, case: EvalCase) -> dict[str, Json]:
+        cells = next(csv.reader([*self.text_of(case.source.line).splitlines(keepends=True)]), [])
         written = {name: cell for name, cell in zip(self._header, cells, strict=False) if cell.strip()}
         return {name: cell if CELLS[name] == "text" else _value(cell, name) for name, cell in written.items()}
 
-    def composed(self, changed: Mapping[int, str]) -> bytes:
-        return self._bom + "".join(changed.get(line, text) for line, text in self._rows.items()).encode("utf-8")
+    def values(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[KeyPath, Json]:
+        values = super().values(case, marks, hashes if "metadata" in self._header else {})
+        # A cell that is empty says already what an empty list or null would.
+        record = self.record(case)
+        return {path: value for path, value in values.items() if value or value is False or path[0] in record}
+
+    def edited(self, case: EvalCase, values: Mapping[KeyPath, Json]) -> str:
+        if missing := list(dict.fromkeys(path[0] for path in values if path[0] not in self._header)):
+            columns = f"column{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+            raise CaseError(
+                f"{self._file}: case {case.id!r}: the header lacks the {columns}; add what is lacking to it"
+            )
+        record = with_values(self.record(case), values)
+        cells = {path[0]: _cell(record[path[0]]) for path in values}
+        return edited_row(self.text_of(case.source.line), self._header, cells)
 
 
 def _value(cell: str, name: str) -> Json:
@@ -235,7 +238,7 @@ def _cell(value: Json) -> str:
 
 def case_text(content: bytes, file: str) -> CaseText:
     """The text of a case file that was read without problems; CSV by its name."""
-    return CsvRows(content, file) if file.lower().endswith(".csv") else JsonLines(content)
+    return CsvRows(content, file) if file.lower().endswith(".csv") else CaseText(content)
 
 
 _CELL = re.compile(r'"(?:[^"]|"")*"|[^,\r\n]*')
@@ -326,18 +329,16 @@ def _with_value(text: str, start: int, path: KeyPath, value: Json, style: _Style
     """The text with the value set in the object that begins at `start`."""
     members = _members(text, start)
     member = next((member for member in members if member.key == path[0]), None)
+    if member and len(path) > 1 and text[member.value_start] == "{":
+        return _with_value(text, member.value_start, path[1:], value, style)
+    for key in reversed(path[1:]):
+        value = {key: value}
     if member is None:
-        for key in reversed(path[1:]):
-            value = {key: value}
         written = style.dumped(path[0]) + style.colon + style.dumped(value)
         if not members:
             return text[: start + 1] + written + text[start + 1 :]
         last = members[-1].value_end
         return text[:last] + style.comma + written + text[last:]
-    if len(path) > 1 and text[member.value_start] == "{":
-        return _with_value(text, member.value_start, path[1:], value, style)
-    for key in reversed(path[1:]):
-        value = {key: value}
     return text[: member.value_start] + style.dumped(value) + text[member.value_end :]
 
 

@@ -100,6 +100,11 @@ def known_keys(of: Any) -> tuple[str, ...]:
     return next((tuple(fields) for each in _alternatives(of) if (fields := _fields(_bare(each)))), ())
 
 
+def is_object(of: Any) -> bool:
+    """Is this the type of objects, with fields of their own or of any?"""
+    return bool(known_keys(of)) or any(get_origin(_bare(each)) in (dict, Mapping) for each in _alternatives(of))
+
+
 def choices(of: Any) -> tuple[Any, ...]:
     """The values of a Literal, whatever is wrapped around it; none of any other type."""
     return next((get_args(each) for each in map(_bare, _alternatives(of)) if get_origin(each) is Literal), ())

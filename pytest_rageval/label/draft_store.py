@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pytest_rageval.cases.case_text import JsonLines, edited_json
+from pytest_rageval.cases.case_text import CaseText, edited_json
 from pytest_rageval.cases.case_writer import CaseWriter, ChangedMeanwhile
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.drafts import ENDING
@@ -29,7 +29,7 @@ class DraftStore:
     def __init__(self, path: Path, root: Path, notes: Path | None = None) -> None:
         self._notes = notes
         self._drafts = CaseWriter(path)
-        self._text = JsonLines(self._drafts.content)
+        self._text = CaseText(self._drafts.content)
         self._accepted_file = path.with_name(path.name.removesuffix(ENDING) + ".jsonl")
         self._cases = CaseWriter(self._accepted_file, may_be_new=True)
         loaded = load_file(self._accepted_file, root).cases if self._accepted_file.exists() else ()

@@ -6,13 +6,12 @@ these are searched, never run.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -24,12 +23,13 @@ from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.io.expected import EXTRA, inner_type, is_object, known_keys
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.io.messages import Path, Unsound, shown_value
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.llm.credentials import with_target_token
-from pytest_rageval.model import Answer, AskRequest, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
-from pytest_rageval.targets.native_contract import RECORD_FIELDS, answer_from_record, data_from_body, not_fitting
+from pytest_rageval.model import Answer, AskRequest, Json
+from pytest_rageval.targets.native_contract import ANSWER_FIELDS, answer_from_record, data_from_body, not_fitting
 from pytest_rageval.targets.target import USUAL, Connection
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class Table:
 def response_table(response: Mapping[str, Any], place: str) -> Table:
     """The expressions of a mapping, compiled; SettingsError names every problem in it, one line each."""
     problems: list[str] = []
-    table = _table(response, place, _RESPONSE, problems)
+    table = _table(response, place, _RESPONSE, problems, is_list=False)
     if not response.keys() & {"answer", "retrieved_chunks"}:
         problems.append(f"{place} finds neither 'answer' nor 'retrieved_chunks'; map one of them")
     if problems:
@@ -281,61 +281,39 @@ def response_table(response: Mapping[str, Any], place: str) -> Table:
 # ── what may be mapped ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """What a table may hold: these names, or any; whether it is a list of such objects; tables within it."""
-
-    names: frozenset[str] | None
-    is_list: bool = False
-    tables: Mapping[str, _Shape] = field(default_factory=dict)
-
-    def table(self, name: str) -> _Shape | None:
-        return _FREE if self.names is None else self.tables.get(name)
+_RESPONSE: Mapping[str, Any] = {name: inner_type(Answer, field) for name, field in ANSWER_FIELDS.items()}
+"""Fields of a response with their types."""
 
 
-def _field_names(model: type[Any]) -> frozenset[str]:
-    return frozenset(member.name for member in dataclasses.fields(model)) - {"extra"}
+def _inner_fields(of: Any) -> Mapping[str, Any] | None:
+    """The fields that a table may map for a value of this type, with their types; None where they are open."""
+    names = known_keys(of)
+    return {name: inner_type(of, name) for name in names if name != EXTRA} if names else None
 
 
-_FREE = _Shape(None)
-_TRACE = _Shape(
-    _field_names(Trace),
-    tables={
-        "entities": _Shape(_field_names(Entity), is_list=True),
-        "kg_edges": _Shape(frozenset(Edge._fields), is_list=True),
-        "inferences": _Shape(None, is_list=True),
-        "entity_types": _FREE,
-    },
-)
-_RESPONSE = _Shape(
-    RECORD_FIELDS - {"debug"},
-    tables={
-        "retrieved_chunks": _Shape(_field_names(Chunk), is_list=True),
-        "references": _Shape(_field_names(Reference), is_list=True),
-        "folder_selection": _Shape(_field_names(FolderSelection)),
-        "trace": _TRACE,
-        **dict.fromkeys(("latency", "usage", "versions", "indexing_coverage"), _FREE),
-    },
-)
-
-
-def _table(written: Mapping[str, Any], place: str, shape: _Shape, problems: list[str]) -> Table:
+def _table(
+    written: Mapping[str, Any], place: str, names: Mapping[str, Any] | None, problems: list[str], *, is_list: bool
+) -> Table:
+    """Compile a table that may map these fields, or any, of an object, or of each object of a list."""
     compiled: dict[str, Expression | Table] = {}
     each = None
-    if shape.is_list and EACH not in written:
+    if is_list and EACH not in written:
         problems.append(f"{place}.{EACH} is missing: the expression that finds the list")
     if not written.keys() - {EACH}:
         problems.append(f"{place} maps nothing")
     for name, part in written.items():
         here = f"{place}.{name}"
-        inner = shape.table(name)
+        of = names.get(name, str) if names is not None else Any
+        item = inner_type(of, 0)
         try:
-            if name == EACH and shape.is_list:
+            if name == EACH and is_list:
                 each = _expression(part, here)
-            elif shape.names is not None and name not in shape.names:
-                problems.append(f"{here} is not a field of an answer{_nearest(name, shape.names)}")
-            elif isinstance(part, Mapping) and inner is not None:
-                compiled[name] = _table(part, here, inner, problems)
+            elif names is not None and name not in names:
+                problems.append(f"{here} is not a field of an answer{_nearest(name, frozenset(names))}")
+            elif isinstance(part, Mapping) and is_object(item):
+                compiled[name] = _table(part, here, _inner_fields(item), problems, is_list=True)
+            elif isinstance(part, Mapping) and (of is Any or is_object(of)):
+                compiled[name] = _table(part, here, _inner_fields(of), problems, is_list=False)
             else:
                 compiled[name] = _expression(part, here)
         except SettingsError as error:

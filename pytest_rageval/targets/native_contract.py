@@ -84,7 +84,7 @@ def read_response(data: Json) -> Answer:
 
 def read_record(data: Json) -> Answer:
     """An answer record, of strict JSON, as an Answer; Unsound says all that is wrong with it."""
-    return _read(data, _RECORD)
+    return _read(data, ANSWER_FIELDS)
 
 
 def misplaced_fields(answer: Answer) -> list[str]:
@@ -117,9 +117,9 @@ _RESPONSE = {"answer": "text", "references": "references", "abstained": "abstain
 _DEBUG = {"retrieved_chunks": "chunks"} | {
     name: name for name in ("folder_selection", "latency", "trace", "indexing_coverage", "usage", "versions")
 }
-_RECORD = _RESPONSE | _DEBUG
+ANSWER_FIELDS = _RESPONSE | _DEBUG
 """Fields of an answer by the names that they have at the top level of a response, under `debug`, and of a record."""
-RECORD_FIELDS = frozenset({*_RECORD, "debug"})
+RECORD_FIELDS = frozenset({*ANSWER_FIELDS, "debug"})
 """What an answer record may hold at its top level."""
 
 
@@ -236,7 +236,7 @@ def _place(path: Path, data: Mapping[str, Json], top: Mapping[str, str]) -> Path
     return ("debug", name, *path[1:]) if is_in_debug else (name, *path[1:])
 
 
-_NAMES = {ours: theirs for theirs, ours in _RECORD.items()}
+_NAMES = {ours: theirs for theirs, ours in ANSWER_FIELDS.items()}
 
 
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────

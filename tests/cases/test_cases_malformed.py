@@ -52,16 +52,6 @@ MALFORMED_FILES: list[tuple[str, str | bytes, list[str]]] = [
         b'\xff\xfe{\x00"\x00',
         ["1:1: byte 0xff at offset 0: UTF-16, UTF-32 or no text; save it as UTF-8"],
     ),
-    (
-        "UTF-16 without a mark",
-        b'{\x00"\x00q\x00',
-        ["1:1: byte 0x7b at offset 0: UTF-16, UTF-32 or no text; save it as UTF-8"],
-    ),
-    (
-        "UTF-32",
-        b"\xff\xfe\x00\x00{\x00\x00\x00",
-        ["1:1: byte 0xff at offset 0: UTF-16, UTF-32 or no text; save it as UTF-8"],
-    ),
     ("Latin-1", b'{"question": "Wh\xe9?"}', ["1:17: byte 0xe9 at offset 16 is not UTF-8; save the file as UTF-8"]),
     (
         "an encoded surrogate after a Korean line",

@@ -155,7 +155,7 @@ SQUAD = {
         "qas": [
             {"id": "56ddde6b", "question": "In what country is Normandy?", "is_impossible": False, "answers": [
                 {"text": "France", "answer_start": 53}, {"text": "France", "answer_start": 53},
-                {"text": "in France", "answer_start": 50}]},
+                {"text": "in France"}]},
             {"id": "5ad39d53", "question": "What is France a region of?", "is_impossible": True, "answers": [],
              "plausible_answers": [{"text": "Normandy", "answer_start": 31}]},
         ]}]}],

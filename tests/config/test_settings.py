@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -79,6 +78,15 @@ def test_parameters_are_json_where_they_can_be_and_text_elsewhere(tmp_path: Path
         ("target.mapping = { request = {}, respones = {} }", "mapping.respones is not a known key; did you mean"),
         ('target.mapping = { request = {}, response = {}, method = "GET" }', "is 'GET' (a string), expected one of"),
         ('target.mapping = { request = {}, response = {}, path = "ask" }', "target.mapping.path is 'ask', expected"),
+        ("judge_options.max_token = 5", "judge_options.max_token is not a known key; did you mean 'max_tokens'?"),
+        ("judge_options.max_tokens = 0", "max_tokens is 0 (a number), expected a whole number from 16 to 1,000,000"),
+        ('judge_options.api = "bedrock"', "judge_options.api is 'bedrock' (a string), expected one of openai, azure"),
+        ("judge_options.headers = { X = 5 }", "judge_options.headers.X is a number, expected a string"),
+        ('judge_options.headers = ["hunter2hunter2"]', "judge_options.headers is a list, expected a table of strings"),
+        ("cases = []", "cases is empty, so that no case would be run"),
+        ('run_id = "x"', "run_id is not a known key"),
+        ('[[regression]]\nmetric = "mrr"\nmax_drop = 0.1\n[[regression]]\nmetric = "mrr"\nmax_drop = 0.2',
+         "regression has 2 entries for 'mrr', of which one would count"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_with_place_and_value(tmp_path: Path, table: str, said: str):
@@ -87,6 +95,7 @@ def test_what_is_wrong_is_named_with_place_and_value(tmp_path: Path, table: str,
         load_settings(root, {}, {})
     assert any(said in problem for problem in raised.value.problems), raised.value.problems
     assert all("\n" not in problem and "rageval.toml" in problem for problem in raised.value.problems)
+    assert not any("hunter2hunter2" in problem for problem in raised.value.problems)
 
 
 def test_all_problems_come_together(tmp_path: Path):
@@ -157,24 +166,6 @@ def test_what_a_judges_provider_is_told_is_a_table_of_its_own(tmp_path: Path):
         settings.resolved_judge_headers({})
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("max_token = 5", "judge_options.max_token is not a known key; did you mean 'max_tokens'?"),
-        ("max_tokens = 0", "judge_options.max_tokens is 0 (a number), expected a whole number from 16 to 1,000,000"),
-        ('api = "bedrock"', "judge_options.api is 'bedrock' (a string), expected one of openai, azure"),
-        ("headers = { X = 5 }", "judge_options.headers.X is a number, expected a string"),
-        ('headers = ["a-secret-value"]', "judge_options.headers is a list, expected a table of strings"),
-    ],
-)
-def test_what_is_wrong_with_it_is_said_with_its_key(tmp_path: Path, line: str, said: str):
-    with pytest.raises(SettingsError) as caught:
-        load_settings(a_project(tmp_path, f"[tool.rageval.judge_options]\n{line}\n"), {}, {})
-    (problem,) = caught.value.problems
-    assert said in problem
-    assert "a-secret-value" not in problem
-
-
 def test_a_project_without_a_table_is_seen_as_such(tmp_path: Path):
     assert not has_table(tmp_path)
     assert not has_table(a_project(tmp_path, "[tool.other]\n"))
@@ -186,24 +177,6 @@ def test_a_project_without_a_table_is_seen_as_such(tmp_path: Path):
 def test_the_refusals_of_the_bot_are_a_list_or_a_single_phrase(tmp_path: Path, written: str):
     (tmp_path / "pyproject.toml").write_text(f"[tool.rageval.abstention]\nphrases = {written}\n")
     assert load_settings(tmp_path, environment={}).abstention.phrases == ("Ask the desk",)
-
-
-@pytest.mark.parametrize(
-    ("table", "problem"),
-    [
-        ("cases = []", "cases is empty, so that no case would be run"),
-        ('run_id = "x"', "run_id is not a known key"),
-        (
-            '[[tool.rageval.regression]]\nmetric = "mrr"\nmax_drop = 0.1\n'
-            '[[tool.rageval.regression]]\nmetric = "mrr"\nmax_drop = 0.2',
-            "regression has 2 entries for 'mrr', of which one would count",
-        ),
-    ],
-)
-def test_what_would_be_passed_over_in_silence_is_said(tmp_path: Path, table: str, problem: str):
-    (tmp_path / "pyproject.toml").write_text(f"[tool.rageval]\n{table}\n", encoding="utf-8")
-    with pytest.raises(SettingsError, match=re.escape(problem)):
-        load_settings(tmp_path, {}, {})
 
 
 def test_a_tolerance_given_twice_on_the_command_line_is_said(tmp_path: Path):

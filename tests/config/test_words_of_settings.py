@@ -83,9 +83,3 @@ def test_no_entry_of_the_regression_list_speaks_of_python(tmp_path: Path, key: s
 )
 def test_what_belongs_there_is_said_with_its_limits(tmp_path: Path, table: str, problem: str):
     assert problem in problems(tmp_path, table)[0]
-
-
-def test_a_key_in_a_header_is_not_shown(tmp_path: Path):
-    assert problems(tmp_path, "headers = { X-Key = 123456 }") == (
-        "rageval.toml: headers['X-Key'] is a number, expected a string",
-    )

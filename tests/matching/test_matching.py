@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from pytest_rageval.matching.places import headings, in_rank_order, match, observe, path_form
+from pytest_rageval.matching.places import headings, in_rank_order, match, observe
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Reference
 
 NO_TEXT = "snippet not looked for, no text was reported"
@@ -248,29 +248,19 @@ def test_chunks_are_put_in_the_order_of_their_ranks():
     assert obs.hits == ({0}, set(), set())
 
 
-def test_the_list_order_counts_where_a_rank_is_missing():
-    chunks = (Chunk("b", rank=2), Chunk("a", rank=1), Chunk("c"))
-    assert in_rank_order(chunks) is chunks
-
-
-def test_equal_ranks_keep_their_order():
-    chunks = (Chunk("c", rank=1), Chunk("a", rank=0), Chunk("b", rank=0))
-    assert [chunk.chunk_id for chunk in in_rank_order(chunks)] == ["a", "b", "c"]
-
-
-def test_ranks_that_repeat_or_leave_gaps_are_only_an_order():
-    chunks = (Chunk("b", rank=7), Chunk("a", rank=-2), Chunk("c", rank=7))
-    assert [chunk.chunk_id for chunk in in_rank_order(chunks)] == ["a", "b", "c"]
+@pytest.mark.parametrize(
+    ("ranks", "ids"),
+    [((2, 1, None), "abc"), ((1, 0, 0), "bca"), ((7, -2, 7), "bac")],
+    ids=["one is missing", "equal ones", "gaps"],
+)
+def test_ranks_are_only_an_order_and_the_list_counts_where_one_is_missing(ranks: tuple[int | None, ...], ids: str):
+    chunks = tuple(Chunk(name, rank=rank) for name, rank in zip("abc", ranks, strict=True))
+    assert "".join(chunk.chunk_id or "" for chunk in in_rank_order(chunks)) == ids
 
 
 def test_a_chunk_that_came_twice_stands_twice():
     assert hits(Gold(chunk_ids=("a", "b")), Chunk("a"), Chunk("a")) == [{0}, {0}]
     assert matched(Gold(chunk_ids=("a", "b")), Chunk("a"), Chunk("a"), Chunk("b")).fresh == ((1, 1), (3, 2))
-
-
-def test_paths_have_one_form():
-    assert path_form("a\\b/c.md") == "a/b/c.md"
-    assert path_form(unicodedata.normalize("NFD", "노트\\é.md")) == "노트/é.md"
 
 
 def test_an_observation_keeps_what_it_was_given():

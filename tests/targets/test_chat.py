@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from chat_asking import BOTH, QUESTION, REPLY, Api, ask, completion, failure_of, ollama_reply, with_target
-from fault_server import Behaviour, FaultServer, gives, hangs, status
+from fault_server import Behaviour, FaultServer, gives, status
 
 from pytest_rageval.model import AskRequest, Turn
 from pytest_rageval.targets.chat_target import PROMPT_VERSION, prompt_of
@@ -214,24 +214,10 @@ def test_what_strict_json_does_not_allow_is_said_with_its_path(reply: Any, said:
 @pytest.mark.parametrize(
     ("behaviour", "kind"),
     [
-        (status(200, b""), "empty"),
         (status(200, b"<html>"), "invalid_json"),
         (status(200, b'data: {"choices": []}\n\ndata: [DONE]\n'), "invalid_json"),
         (status(404, b'{"error": "model \'m1\' not found"}'), "http_4xx"),
-        (status(429, retry_after="3600"), "rate_limited"),
-        (status(307, location="http://elsewhere/"), "invalid_response"),
     ],
 )
 def test_failures_of_the_server_have_the_kinds_of_any_target(api: Api, behaviour: Behaviour, kind: str):
     assert failure_of(api, behaviour).kind == kind
-
-
-def test_a_hanging_model_is_a_timeout():
-    assert failure_of("openai", hangs, timeout=0.3, retries=0).kind == "timeout"
-
-
-def test_a_rate_limit_is_waited_out():
-    with FaultServer(status(429, b"slow down", retry_after="0"), gives(completion())) as server:
-        answer = with_target("openai", server.url, lambda target: target.ask(QUESTION))
-    assert answer.text == "Yes."
-    assert len(server.requests) == 2

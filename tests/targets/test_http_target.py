@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
-from fault_server import Behaviour, FaultServer, closed_port, gives, hangs, resets, sends_raw, status
+from fault_server import Behaviour, FaultServer, closed_port, gives, hangs, resets, status
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.model import AskRequest, Turn
@@ -79,14 +79,6 @@ def test_the_token_of_the_environment_is_sent_as_a_bearer_token(monkeypatch: pyt
     assert server.requests[0].headers["x-tenant"] == "lab"
 
 
-def test_a_credential_does_not_follow_a_redirect(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("RAGEVAL_TARGET_TOKEN", "sk-0123456789")
-    with FaultServer(gives(YES)) as elsewhere:
-        failure = failure_of(status(307, location=elsewhere.url))
-    assert failure.kind == "invalid_response"
-    assert elsewhere.requests == []
-
-
 def test_the_name_of_a_target_holds_no_credentials():
     assert HttpTarget("http://ann:hunter2hunter2@localhost:1/x").name == "http://localhost:1/x"
 
@@ -98,18 +90,11 @@ def test_the_name_of_a_target_holds_no_credentials():
         (status(200, b'\xef\xbb\xbf{"answer": "x"}'), None),
         (gives({"answer": ""}), None),
         (status(200, b""), "empty"),
-        (status(204), "empty"),
         (status(200, b"<html>hello</html>"), "invalid_json"),
-        (status(200, b'{"answer": "x"'), "invalid_json"),
         (status(200, b'{"answer": "\xe9"}', content_type="application/json; charset=latin-1"), "invalid_json"),
-        (gives([1]), "invalid_response"),
         (gives({"answer": 7}), "invalid_response"),
         (gives({"reply": "x"}), "no_answer"),
-        (gives({"answer": "a\ud800"}), "invalid_response"),
-        (gives({"answer": "a", "debug": {"retrieved_chunks": [{"score_final": float("nan")}]}}), "invalid_response"),
         (resets, "reset"),
-        (sends_raw(b""), "reset"),
-        (status(403, b"no"), "http_4xx"),
         (status(500), "http_5xx"),
     ],
 )
@@ -128,25 +113,6 @@ def test_what_comes_is_an_answer_or_a_failure_of_a_kind_asked_for_once(behaviour
 @pytest.mark.parametrize(("code", "is_api"), [(404, True), (405, True), (422, True), (403, False)])
 def test_a_server_that_knows_nothing_of_our_path_or_body_may_have_an_api_of_its_own(code: int, is_api: bool):
     assert ("described by target.mapping" in str(failure_of(status(code)))) is is_api
-
-
-def test_a_hanging_system_is_a_timeout():
-    assert failure_of(hangs, timeout=0.3).kind == "timeout"
-
-
-def test_one_case_that_fails_leaves_the_others_alone():
-    async def use(target: HttpTarget) -> list[str | None]:
-        kinds: list[str | None] = []
-        for _ in range(4):
-            try:
-                await target.ask(QUESTION)
-                kinds.append(None)
-            except TargetError as error:
-                kinds.append(error.kind)
-        return kinds
-
-    with FaultServer(gives(YES), resets, resets, status(200, b"{"), gives(YES)) as server:
-        assert with_target(server.url, use) == [None, "reset", "invalid_json", None]
 
 
 def test_index_statistics_are_there_or_not():

@@ -293,15 +293,6 @@ def test_a_startup_that_fails_is_one_error_for_all_cases():
     assert app.requests == []
 
 
-def test_a_startup_that_hangs_is_a_timeout():
-    async def hanging(scope: Any, receive: Any, send: Any) -> None:
-        await asyncio.sleep(60)
-
-    (outcome,) = ask_app(App(lifespan=hanging), timeout=0.2)
-    assert isinstance(outcome, TargetError)
-    assert outcome.kind == "timeout"
-
-
 def test_a_startup_that_hangs_has_ended_when_that_is_said():
     async def hanging(scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -348,17 +339,6 @@ def test_an_application_that_does_not_reply_has_an_invalid_response():
     (outcome,) = ask_app(App(http=silent))
     assert isinstance(outcome, TargetError)
     assert outcome.kind == "invalid_response"
-
-
-def test_a_status_of_an_application_has_the_kind_it_has_over_the_network():
-    async def refusing(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 422, "headers": []})
-        await send({"type": "http.response.body", "body": b'{"detail": "k is too large"}'})
-
-    (outcome,) = ask_app(App(http=refusing))
-    assert isinstance(outcome, TargetError)
-    assert outcome.kind == "http_4xx"
-    assert "k is too large" in str(outcome)
 
 
 def test_a_shutdown_is_asked_for_even_if_nobody_asked_a_question_since():

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_rageval.cases.exchange.exchange import OtherTestSet
 from pytest_rageval.errors import CaseError
@@ -19,6 +19,7 @@ from pytest_rageval.io.messages import Report, shown_value
 from pytest_rageval.model import Json
 from pytest_rageval.text import counted
 
+T = TypeVar("T")
 SOURCES, RESPONSES = "source_info.jsonl", "response.jsonl"
 LONGEST = 2**24
 """Bytes of a line."""
@@ -34,29 +35,19 @@ def read_ragtruth(folder: Path, name: str, split: str | None = None) -> OtherTes
 
     Without `split` all responses count. CaseError with every problem of both files, one line each.
     """
-    report = Report(f"{name}/{SOURCES}")
+    report, own = Report(f"{name}/{SOURCES}"), Report(f"{name}/{RESPONSES}")
     sources: dict[str, dict[str, Json]] = {}
-    for row in json_rows(read_lines(folder / SOURCES, report, LONGEST), report):
-        try:
-            case = _case(row.record)
-        except (KeyError, TypeError, AttributeError) as error:
-            report.add(row.line, 1, f"is no source of RAGTruth: {_reason(error)}")
-            continue
+    for line, case in _read(folder / SOURCES, report, "source", _case):
         if sources.setdefault(case["id"], case) is not case:
-            report.add(row.line, 1, f"source_id {shown_value(case['id'])} stands twice")
-    answers: dict[tuple[str, str], dict[str, Json]] = {}
-    labels: dict[str, dict[str, Json]] = {}
-    own = Report(f"{name}/{RESPONSES}")
-    for row in json_rows(read_lines(folder / RESPONSES, own, LONGEST), own):
-        try:
-            if split is not None and row.record["split"] != split:
-                continue
-            answer, label = _answer(row.record), _label(row.record, sources)
-        except (KeyError, TypeError) as error:
-            own.add(row.line, 1, f"is no response of RAGTruth: {_reason(error)}")
-            continue
-        answers[answer["id"], answer["system"]] = answer
-        labels[label["id"]] = label
+            report.add(line, 1, f"source_id {shown_value(case['id'])} stands twice")
+
+    def read(response: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        is_wanted = split is None or response["split"] == split
+        return (_answer(response), _label(response, sources)) if is_wanted else None
+
+    judged = [pair for _, pair in _read(folder / RESPONSES, own, "response", read) if pair]
+    answers = {(answer["id"], answer["system"]): answer for answer, _ in judged}
+    labels = {label["id"]: label for _, label in judged}
     report.include(own)
     if not answers and not len(report):
         report.add_whole(f"{RESPONSES} holds no response" + (f" of the split {shown_value(split)}" if split else ""))
@@ -69,8 +60,14 @@ def read_ragtruth(folder: Path, name: str, split: str | None = None) -> OtherTes
     return OtherTestSet(cases, list(answers.values()), labels=list(labels.values()), notes=(note,))
 
 
-def _reason(error: Exception) -> str:
-    return f"{error} is missing or unknown" if isinstance(error, KeyError) else str(error)
+def _read(path: Path, report: Report, kind: str, read: Callable[[Mapping[str, Any]], T]) -> Iterator[tuple[int, T]]:
+    """What the rows of a file are read as, with their lines; a row that cannot be read is a problem."""
+    for row in json_rows(read_lines(path, report, LONGEST), report):
+        try:
+            yield row.line, read(row.record)
+        except (KeyError, TypeError, AttributeError) as error:
+            reason = f"{error} is missing or unknown" if isinstance(error, KeyError) else str(error)
+            report.add(row.line, 1, f"is no {kind} of RAGTruth: {reason}")
 
 
 def _case(source: Mapping[str, Any]) -> dict[str, Any]:

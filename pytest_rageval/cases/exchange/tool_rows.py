@@ -213,7 +213,7 @@ def _answer_texts(value: Json) -> list[str] | None:
     """
     texts = value.get("text") if isinstance(value, dict) and "answer_start" in value else value
     if isinstance(texts, list):
-        texts = [text.get("text") if isinstance(text, dict) and "answer_start" in text else text for text in texts]
+        texts = [text.get("text") if isinstance(text, dict) else text for text in texts]
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         return None
     return list(dict.fromkeys(texts))

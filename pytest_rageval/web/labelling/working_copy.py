@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_rageval.cases.case_text import JsonLines, edited_json
+from pytest_rageval.cases.case_text import CaseText, edited_json
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks, case_with_marks
 from pytest_rageval.cases.note_folder import NOTE_HASHES
@@ -137,7 +137,7 @@ class WorkingCopies:
     def _moved(self, copy: WorkingCopy, transfer: LabelTransfer, number: int) -> Path:
         """Make a copy of a newer version with what was labelled. What has no place in it is kept in a file beside."""
         if transfer.homeless:
-            text = JsonLines(copy.path.read_bytes())
+            text = CaseText(copy.path.read_bytes())
             lines = (text.text_of(case.source.line).rstrip("\r") for case in transfer.homeless)
             write_lines(aside_file(copy.path), lines)
         newer = transfer.content(self._datasets.files.content(copy.slug, number))
@@ -158,7 +158,7 @@ def _gone(slug: str) -> UnknownPageError:
 
 def _with_ids(content: bytes, cases: Sequence[EvalCase]) -> bytes:
     """The lines of a case file, each with the id of its case."""
-    text = JsonLines(content)
+    text = CaseText(content)
     lines = {case.source.line: text.text_of(case.source.line) for case in cases}
     nameless = {case.source.line: case.id for case in cases if parse(lines[case.source.line]).get("id") is None}
     return text.composed({line: edited_json(lines[line], {("id",): name}) for line, name in nameless.items()})
@@ -190,7 +190,7 @@ class LabelTransfer:
 
     def content(self, newer_content: bytes) -> bytes:
         """The file of the newer version with the labels; all else stays as it is there, byte for byte."""
-        text = JsonLines(newer_content)
+        text = CaseText(newer_content)
         changed = {
             case.source.line: text.line_with(case, Marks.of(self.labelled[case.id]), _hashes(self.labelled[case.id]))
             for case in self.newer
