@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_rageval.io.sealed_lines import BUFFER, DamagedLineError, record_in
 
@@ -17,6 +17,13 @@ READ = frozenset(["case_key", "trial", "question", "answer", "retrieved_chunks",
 _KEY = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
 """How a record begins."""
 _NAME, _FURTHEST, _END = b'"case_key":', 40, b'",'
+
+
+class CaseLines(NamedTuple):
+    """A case by trial: its records, and the observations if the run keeps them."""
+
+    records: Mapping[int, Record]
+    observations: Mapping[int, Record]
 
 
 def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.case_diff import Record, detail, records_of
+from pytest_rageval.comparison.case_diff import detail
 from pytest_rageval.comparison.changes import gain
 from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.verdict_sentence import RunVerdict, comparison_notes, pair_verdict
@@ -196,11 +196,11 @@ def _cases(before: Side, after: Side, comparison: Comparison, *, is_detailed: bo
     content, was, now = comparison.content, comparison.both.was, comparison.both.now
     described = before.metrics["metrics"] | after.metrics["metrics"]
     gains = {key: _gains(was[key].scores, now[key].scores, described) for name in FLIPS for key in content[name]}
-    worst = sorted(content["flipped_to_fail"], key=lambda key: (math.fsum(gains[key].values()), key))
+    worst = content["flipped_to_fail"]
     best = sorted(content["flipped_to_pass"], key=lambda key: (-math.fsum(gains[key].values()), key))
     lost = [case["case_key"] for case in content["unmeasured"]]
     keys = {*worst[:DETAILED], *best[:DETAILED], *lost[:DETAILED]} if is_detailed else set()
-    records = _records(before, keys), _records(after, keys)
+    records = before.records(keys), after.records(keys)
 
     def case_of(key: str) -> dict[str, Any]:
         case_before, case_after, moved = was[key], now[key], gains[key]
@@ -235,10 +235,6 @@ def _errors(cases: CaseColumns) -> dict[str, str]:
     """Return by case the kind of its error; a baseline knows that it was one, not of which kind."""
     outcomes = zip(cases.case_keys, cases.outcomes, cases.error_kinds, strict=True)
     return {key: kind or "unknown" for key, outcome, kind in outcomes if outcome == "error"}
-
-
-def _records(side: Side, keys: set[str]) -> dict[str, Record]:
-    return records_of(side.run.path / "results.jsonl", keys) if side.run else {}
 
 
 def _gains(before: Mapping[str, float], after: Mapping[str, float], described: Mapping[str, Any]) -> dict[str, float]:
