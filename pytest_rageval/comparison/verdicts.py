@@ -64,8 +64,7 @@ class Comparison:
 
     before, after  the facts by which the two are comparable
     problems       why nothing of the two can be compared
-    both           the cases that are left; those before decided by the gates in effect now, with names of `renamed`
-    renamed        metrics before by the names that they have after
+    both           the cases that are left; those before decided by the gates in effect now, with the present names
     """
 
     content: Mapping[str, Any]
@@ -74,7 +73,6 @@ class Comparison:
     after: Comparable
     problems: tuple[Mismatch, ...]
     both: Both
-    renamed: Mapping[str, str]
 
 
 def compare_with_baseline(
@@ -167,7 +165,6 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
         after=facts[1],
         problems=problems,
         both=both,
-        renamed=renamed,
     )
 
 

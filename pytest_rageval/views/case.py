@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from pytest_rageval.comparison.case_diff import CaseLines, place_of, representative_trial
+from pytest_rageval.comparison.case_diff import CaseLines, best_chunks, place_of, representative_trial
 from pytest_rageval.comparison.case_filter import case_id, place_text
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.metrics.arithmetic import arithmetic
@@ -307,11 +307,10 @@ def _chunks(
         mark, note = (f"gold {numbers}" if numbers else "other"), (f", beyond k = {k}" if is_late else "")
         parts = marked_text(chunk["text"] or "", _snippets(case, record, chunk["matches"]))
         yield ChunkRow(chunk["rank"], kind, mark, place_of(chunk), chunk["score_final"], chunk["text"], note, parts)
-    ranks_before = _ranks(earlier)
+    before = best_chunks(earlier["retrieved_chunks"]) if earlier else {}
     for number, name in enumerate(golds):
         if number not in matched:
-            rank = ranks_before.get(number)
-            note = f"; it stood at rank {rank} before" if rank else ""
+            note = f"; it stood at rank {before[number]['rank']} before" if number in before else ""
             yield ChunkRow(None, "missed", f"gold {number + 1} of {len(golds)}", name, None, None, note)
 
 
@@ -338,14 +337,6 @@ def _gold_names(case: EvalCase | None) -> list[str]:
     if case.gold.supports:
         return [str(anchor) for anchor in case.gold.supports]
     return list(case.gold.chunk_ids or ())
-
-
-def _ranks(record: Mapping[str, Any] | None) -> dict[int, int]:
-    ranks: dict[int, int] = {}
-    for chunk in record["retrieved_chunks"] if record else ():
-        for gold in chunk["matches"]:
-            ranks.setdefault(gold, chunk["rank"])
-    return ranks
 
 
 def _judgements(record: Mapping[str, Any]) -> Iterator[JudgementRow]:
