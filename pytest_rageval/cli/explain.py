@@ -11,8 +11,9 @@ import click
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.cli.output import columns
 from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.render.html.case_view import RecordedCase, recorded_case_of
 from pytest_rageval.render.markdown.case_markdown import case_markdown
-from pytest_rageval.render.text.explain import Form, RecordedCase, explanation, recorded_case_of
+from pytest_rageval.render.text.explain import Form, explanation
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.stored_plan import plan_of
 from pytest_rageval.text import counted
@@ -54,8 +55,8 @@ def _show(project: Project, stored: StoredRun, record: Mapping[str, Any], form: 
     elif form == "markdown":
         click.echo(case_markdown(case.view), nl=False)
     else:
-        width = columns(WIDTH)
-        for line in explanation(case, stored.observation(record["case_key"]), plan, Form(width, is_full)):
+        obs = stored.observation(record["case_key"])
+        for line in explanation(case.view, case.record, obs, plan, Form(columns(WIDTH), is_full)):
             click.echo(line)
 
 

@@ -6,18 +6,19 @@ A baseline is the committed reference: a run's metrics and, by case key, content
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.comparison.case_diff import Record, records_of
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_text
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.runs.columns import CaseColumns, Scores
-from pytest_rageval.runs.reader import StoredRun, checked_config, checked_metrics, open_stored_run
+from pytest_rageval.runs.reader import RESULTS, StoredRun, checked_config, checked_metrics, open_stored_run
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 SCHEMA = 1
@@ -52,6 +53,10 @@ class Side:
     @property
     def has_records(self) -> bool:
         return self.run is not None and self.run.has_records
+
+    def records(self, keys: Set[str]) -> dict[str, Record]:
+        """Return the records of some cases, as far as there are any."""
+        return records_of(self.run.path / RESULTS, keys) if self.run else {}
 
     @property
     def cases(self) -> CaseColumns:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_rageval.io.sealed_lines import BUFFER, DamagedLineError, record_in
 
@@ -17,6 +17,13 @@ READ = frozenset(["case_key", "trial", "question", "answer", "retrieved_chunks",
 _KEY = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
 """How a record begins."""
 _NAME, _FURTHEST, _END = b'"case_key":', 40, b'",'
+
+
+class CaseLines(NamedTuple):
+    """A case by trial: its records, and the observations if the run keeps them."""
+
+    records: Mapping[int, Record]
+    observations: Mapping[int, Record]
 
 
 def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:
@@ -66,44 +73,31 @@ def representative_trial(trials: Mapping[int, Record]) -> Record:
 
 
 def detail(before: Record | None, after: Record | None) -> dict[str, Any] | None:
-    """Question, answers, golds and chunks of a case on both sides; None where neither kept a record."""
+    """Return question, answers, golds and chunks of a case on both sides; None if neither kept a record."""
     record = after or before
     if record is None:
         return None
-    was, now = _chunks(before), _chunks(after)
+    was, now = (side["retrieved_chunks"] if side else () for side in (before, after))
+    sides = {"before": _of_side(before, now), "after": _of_side(after, was)}
     return {
         "question": record["question"],
-        "answer_before": before["answer"] if before else None,
-        "answer_after": after["answer"] if after else None,
-        "abstained_before": _abstained(before),
-        "abstained_after": _abstained(after),
         "golds": _golds(was, now) if before and after else [],
-        "chunks_before": [_placed(chunk, now) for chunk in was[:SHOWN_CHUNKS]] if before else None,
-        "chunks_after": [_placed(chunk, was) for chunk in now[:SHOWN_CHUNKS]] if after else None,
-        "failed_gates_before": _failed(before),
-        "failed_gates_after": _failed(after),
-        "error_before": _error(before),
-        "error_after": _error(after),
+        **{f"{name}_{side}": value for side, facts in sides.items() for name, value in facts.items()},
     }
 
 
-def _chunks(record: Record | None) -> Sequence[Mapping[str, Any]]:
-    return record["retrieved_chunks"] if record else ()
-
-
-def _abstained(record: Record | None) -> bool | None:
-    abstention = record["abstention"] if record else None
-    return bool(abstention["abstained"]) if abstention else None
-
-
-def _failed(record: Record | None) -> list[dict[str, Any]]:
-    gates = record["verdict"]["failed_gates"] if record else ()
-    return [{name: gate[name] for name in ("metric", "value", "threshold", "tag")} for gate in gates]
-
-
-def _error(record: Record | None) -> dict[str, Any] | None:
-    error = record["error"] if record else None
-    return {"kind": error["kind"], "message": error["message"]} if error else None
+def _of_side(record: Record | None, others: Sequence[Record]) -> dict[str, Any]:
+    if record is None:
+        return {**dict.fromkeys(("answer", "abstained", "chunks", "error")), "failed_gates": []}
+    abstention, error = record["abstention"], record["error"]
+    gates = record["verdict"]["failed_gates"]
+    return {
+        "answer": record["answer"],
+        "abstained": bool(abstention["abstained"]) if abstention else None,
+        "chunks": [_placed(chunk, others) for chunk in record["retrieved_chunks"][:SHOWN_CHUNKS]],
+        "failed_gates": [{name: gate[name] for name in ("metric", "value", "threshold", "tag")} for gate in gates],
+        "error": {"kind": error["kind"], "message": error["message"]} if error else None,
+    }
 
 
 def place_of(chunk: Mapping[str, Any]) -> str:
@@ -119,9 +113,8 @@ def has_same_id(chunk: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return chunk["chunk_id"] is not None and chunk["chunk_id"] == other["chunk_id"] and len(paths) < 2
 
 
-def _placed(chunk: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """A chunk with its golds, counted from 1, and its rank on the other side."""
-    others = list(others)
+def _placed(chunk: Record, others: Sequence[Record]) -> dict[str, Any]:
+    """Return a chunk with its golds, counted from 1, and its rank on the other side."""
     id, place = chunk["chunk_id"], place_of(chunk)
     same_id = (other for other in others if has_same_id(chunk, other))
     same_place = (other for other in others if other["rel_path"] and place_of(other) == place)
@@ -138,7 +131,7 @@ def _placed(chunk: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> di
 
 def _golds(was: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Each gold that came on either side: the best rank of a chunk that matches it, and where that chunk stands."""
-    before, after = _best(was), _best(now)
+    before, after = best_chunks(was), best_chunks(now)
     return [
         {
             "gold": gold + 1,
@@ -150,9 +143,7 @@ def _golds(was: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -
     ]
 
 
-def _best(chunks: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
-    chunk_by_gold: dict[int, Mapping[str, Any]] = {}
-    for chunk in chunks:
-        for gold in chunk["matches"]:
-            chunk_by_gold.setdefault(gold, chunk)
-    return chunk_by_gold
+def best_chunks(chunks: Sequence[Record]) -> dict[int, Record]:
+    """Return by gold the first chunk that matches it."""
+    matches = ((gold, chunk) for chunk in reversed(chunks) for gold in chunk["matches"])
+    return dict(matches)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import compress
 from operator import ne, sub
@@ -248,3 +248,68 @@ def gain(delta: float | None, described: Mapping[str, Any]) -> float | None:
     low, high = described["scale"]
     share: float = delta / (high - low)
     return share if described["better"] == "higher" else -share
+
+
+# ── how bad a case is ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Scale(NamedTuple):
+    """The scale of a metric, as its low end, its width, and whether less is better."""
+
+    low: float
+    width: float
+    is_lower_better: bool
+
+    def share(self, score: float) -> float:
+        """Return a score as 0 to 1 with higher better; as `normalised`, for every score of a run."""
+        share = (score - self.low) / self.width
+        return 1 - share if self.is_lower_better else share
+
+    @property
+    def to_share(self) -> Callable[[float], float]:
+        """Return a function that does the same; most scores are shares already, which costs a tenth."""
+        return float if self == (0, 1, False) else self.share
+
+
+def scales_of(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Scale]:
+    """Return the scales of the metrics in metrics.json."""
+    return {
+        name: Scale(metric["scale"][0], metric["scale"][1] - metric["scale"][0], metric["better"] != "higher")
+        for name, metric in metrics.items()
+    }
+
+
+Shares = Mapping[str, Callable[[float], float]]
+"""By metric a function that gives a score as 0 to 1, higher better."""
+
+
+def shares_of(metrics: Mapping[str, Mapping[str, Any]]) -> Shares:
+    """Return the functions for the metrics in metrics.json."""
+    return {name: scale.to_share for name, scale in scales_of(metrics).items()}
+
+
+def fall_of(moved: Iterable[tuple[str, float, float]], shares: Shares) -> tuple[float, str | None]:
+    """Return the largest fall among scores that moved (metric, before, after), and its metric; 0 and None without."""
+    falls = ((shares[name](now) - shares[name](was), name) for name, was, now in moved if name in shares)
+    fall, name = min(falls, default=(0.0, None))
+    return (fall, name) if fall < 0 else (0.0, None)
+
+
+def mean_share(scores: Mapping[str, float], shares: Shares) -> float:
+    """Return the mean of the scores as 0 to 1, higher better; 1 without any."""
+    levels = [shares[name](score) for name, score in scores.items() if name in shares]
+    return math.fsum(levels) / len(levels) if levels else 1.0
+
+
+def worst_first(
+    keys: Iterable[str], before: CaseColumns, after: CaseColumns, metrics: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """Return cases in the order of every face: the largest fall first, then the lowest scores, then the name."""
+    shares = shares_of(metrics)
+
+    def severity(key: str) -> tuple[float, float, str]:
+        was, now = before[key].scores, after[key].scores
+        moved = ((name, was[name], score) for name, score in now.items() if name in was)
+        return fall_of(moved, shares)[0], mean_share(now, shares), key
+
+    return sorted(keys, key=severity)

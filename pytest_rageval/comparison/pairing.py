@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.case_diff import Record, detail, records_of
-from pytest_rageval.comparison.changes import gain
+from pytest_rageval.comparison.case_diff import detail
+from pytest_rageval.comparison.changes import Pairs, gain, paired
 from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.verdict_sentence import RunVerdict, comparison_notes, pair_verdict
 from pytest_rageval.comparison.verdicts import Comparison, compare_sides
@@ -18,7 +18,7 @@ from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry, without_code
 from pytest_rageval.plan import Plan, make_plan
-from pytest_rageval.runs.columns import CaseColumns, Column, SharedCases, values_at
+from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.runs.comparable import Mismatch
 from pytest_rageval.runs.config_diff import SettingChange, config_changes
 
@@ -196,11 +196,11 @@ def _cases(before: Side, after: Side, comparison: Comparison, *, is_detailed: bo
     content, was, now = comparison.content, comparison.both.was, comparison.both.now
     described = before.metrics["metrics"] | after.metrics["metrics"]
     gains = {key: _gains(was[key].scores, now[key].scores, described) for name in FLIPS for key in content[name]}
-    worst = sorted(content["flipped_to_fail"], key=lambda key: (math.fsum(gains[key].values()), key))
+    worst = content["flipped_to_fail"]
     best = sorted(content["flipped_to_pass"], key=lambda key: (-math.fsum(gains[key].values()), key))
     lost = [case["case_key"] for case in content["unmeasured"]]
     keys = {*worst[:DETAILED], *best[:DETAILED], *lost[:DETAILED]} if is_detailed else set()
-    records = _records(before, keys), _records(after, keys)
+    records = before.records(keys), after.records(keys)
 
     def case_of(key: str) -> dict[str, Any]:
         case_before, case_after, moved = was[key], now[key], gains[key]
@@ -237,10 +237,6 @@ def _errors(cases: CaseColumns) -> dict[str, str]:
     return {key: kind or "unknown" for key, outcome, kind in outcomes if outcome == "error"}
 
 
-def _records(side: Side, keys: set[str]) -> dict[str, Record]:
-    return records_of(side.run.path / "results.jsonl", keys) if side.run else {}
-
-
 def _gains(before: Mapping[str, float], after: Mapping[str, float], described: Mapping[str, Any]) -> dict[str, float]:
     """Return by metric that was scored on both sides and moved its change as a share of its scale."""
     names = sorted(before.keys() & after.keys() & described.keys())
@@ -262,7 +258,7 @@ def by_category(
             "passed_before": values_at(was.outcomes, members.before).count("passed"),
             "passed_after": values_at(now.outcomes, members.after).count("passed"),
             **{flip: sum(key in keys for key in members.keys) for flip, keys in flips.items()},
-            "metrics": _metrics(members, was, now),
+            "metrics": {name: _means(pairs) for name, pairs in paired(was, now, members).items() if pairs.before},
         }
         for name, members in sorted(_categories(both.shared, categories).items())
     } or None
@@ -283,21 +279,7 @@ def _categories(shared: SharedCases, categories: Mapping[str, str]) -> dict[str,
     }
 
 
-def _metrics(shared: SharedCases, before: CaseColumns, after: CaseColumns) -> dict[str, Any]:
-    by_name = {
-        name: _means(values_at(before.scores[name], shared.before), values_at(after.scores[name], shared.after))
-        for name in sorted(before.scores.keys() & after.scores.keys())
-    }
-    return {name: means for name, means in by_name.items() if means}
-
-
-def _means(was: Column, now: Column) -> dict[str, Any] | None:
-    if None in was or None in now:
-        scored = [pair for pair in zip(was, now, strict=True) if None not in pair]
-        was, now = [pair[0] for pair in scored], [pair[1] for pair in scored]
-    if not was:
-        return None
-    n = len(was)
-    # What may be None was left out above, which a type checker does not see.
-    mean_was, mean_now = math.fsum(filter(None, was)) / n, math.fsum(filter(None, now)) / n
-    return {"before": mean_was, "after": mean_now, "delta": mean_now - mean_was, "n": n}
+def _means(pairs: Pairs) -> dict[str, Any]:
+    n = len(pairs.before)
+    before, after = math.fsum(pairs.before) / n, math.fsum(pairs.after) / n
+    return {"before": before, "after": after, "delta": after - before, "n": n}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.case_diff import records_of
 from pytest_rageval.comparison.changes import JUDGED_OTHERWISE, OVERALL
 from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.layer_table import layer_notes
@@ -336,8 +335,9 @@ def _outcomes(after: Side, comparison: Comparison, known_failures: str | None) -
     cases = after.scores.cases
     failing = {key for key, outcome in zip(cases.case_keys, cases.outcomes, strict=True) if outcome in IS_BAD}
     xfailed = {key for key in failing if cases[key].outcome == "xfailed"}
-    records = records_of(after.run.path / "results.jsonl", xfailed) if after.run and xfailed else {}
-    marked = {key for key, record in records.items() if not str(record["reason"] or "").startswith(IS_KNOWN)}
+    marked = {
+        key for key, record in after.records(xfailed).items() if not str(record["reason"] or "").startswith(IS_KNOWN)
+    }
     known = sum(_is_known(key, comparison.both) for key in failing - marked)
     return outcomes | {"xfailed": len(marked) + known, "failed": len(failing - marked) - known}
 

@@ -15,6 +15,7 @@ from pytest_rageval.comparison.changes import (
     compared_metrics,
     fallen_together,
     paired,
+    worst_first,
 )
 from pytest_rageval.comparison.gates_now import Both, case_flips, decided_by_gates_now, gate_changes, gates_of
 from pytest_rageval.errors import SettingsError
@@ -63,8 +64,7 @@ class Comparison:
 
     before, after  the facts by which the two are comparable
     problems       why nothing of the two can be compared
-    both           the cases that are left; those before decided by the gates in effect now, with names of `renamed`
-    renamed        metrics before by the names that they have after
+    both           the cases that are left; those before decided by the gates in effect now, with the present names
     """
 
     content: Mapping[str, Any]
@@ -73,7 +73,6 @@ class Comparison:
     after: Comparable
     problems: tuple[Mismatch, ...]
     both: Both
-    renamed: Mapping[str, str]
 
 
 def compare_with_baseline(
@@ -118,6 +117,8 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
     both = Both(was, now, shared, gates[0], gates[1], unlike)
     both = both._replace(was=decided_by_gates_now(both))
     has_other_cases = bool(now and was) and not len(now) == len(was) == len(shared.keys)
+    flips = case_flips(both)
+    flips = flips._replace(flipped_to_fail=worst_first(flips.flipped_to_fail, both.was, now, metrics))
     pairs = paired(both.was, now, shared)
     changes, reasons = compared_metrics(
         metrics, earlier, pairs, unlike, is_of_same_cases=not changed and not has_other_cases
@@ -147,7 +148,7 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
             "fallen": fallen_together(
                 both.was, now, shared, {name: described[name] for name in {*changes} - {*reasons}}
             ),
-            **case_flips(both)._asdict(),
+            **flips._asdict(),
             **_cases(both),
             "changed_cases": sorted(changed),
             "changed_failing": sorted(key for key in changed if after.cases[key].is_bad),
@@ -164,7 +165,6 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
         after=facts[1],
         problems=problems,
         both=both,
-        renamed=renamed,
     )
 
 

@@ -208,14 +208,14 @@ def metrics_section(content: Content) -> Iterator[Block]:
         yield table
     if rest := len(content["metrics"]) - len(table.rows):
         yield Line(f"{rest} more metric{'s' if rest != 1 else ''} did not move")
-    yield from map(Line, fallen_together(content))
+    yield from map(Line, fallen_lines(content))
 
 
-def fallen_together(content: Content) -> list[str]:
+def fallen_lines(content: Content) -> list[str]:
     """Return a line for each group of metrics that got worse in the same cases."""
     groups = content.get("fallen", ())
     lines = [
-        f"the same {group['cases']:,} cases got worse in {len(names := group['metrics'])} metrics: {listed(names)}"
+        f"the same {group['cases']:,} cases got worse in {len(names := group['metrics'])} metrics: {listed(names, 3)}"
         for group in groups[:SHOWN_GROUPS]
     ]
     return lines + [and_more(len(groups) - SHOWN_GROUPS, "such groups")] * (len(groups) > SHOWN_GROUPS)

@@ -67,6 +67,12 @@ def said(problems: Iterable[object], content: Mapping[str, Any]) -> list[str]:
             {"settings": {"judge_temperature": 0.7}},
             ["judge temperature was 0.0 and is 0.7"],
         ),
+        (
+            rows_of("q1", judge=JUDGE | {"heuristic": True}),
+            rows_of("q1", judge=JUDGE | {"heuristic": True}),
+            {"settings": {"judge_temperature": 0.7}},
+            [],
+        ),
         (rows_of("q1", "q2"), rows_of("q1", "q2", content_hash="new"), {}, ["2 changed (a.jsonl::q1, a.jsonl::q2)"]),
         (rows_of("q1"), rows_of("q2"), {}, ["no case is on both sides"]),
     ],

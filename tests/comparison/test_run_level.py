@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from stored_runs import REGISTRY, a_baseline, a_row, metrics_of, store
-from stored_runs import compared_runs as compared_by_command
+from stored_runs import REGISTRY, a_baseline, a_row, metrics_of
 
 from pytest_rageval.comparison.verdicts import compare_with_baseline
 from pytest_rageval.config.settings import Settings
@@ -42,23 +40,6 @@ def test_a_metric_of_the_run_that_falls_is_seen_whatever_its_layer():
     ]
 
 
-def test_the_command_compares_it_too(tmp_path: Path):
-    store(tmp_path, "a", ROWS, plan=plan_with(1.0))
-    store(tmp_path, "b", ROWS, plan=plan_with(0.0))
-    change = compared_by_command(tmp_path, "a", "b").content["metrics"]["index_freshness"]
-    assert (change["delta"], change["verdict"]) == (-1.0, "regressed")
-
-
 def test_the_summary_shows_it_with_the_metrics_of_the_run():
     lines = [line.text for line in view_lines(run_view(metrics_of(ROWS, plan_with(0.25)), ROWS, is_verbose=True), 100)]
     assert any(line.split()[:2] == ["index_freshness", "0.250"] for line in lines)
-
-
-def test_metrics_json_says_of_each_metric_whether_it_is_of_the_run():
-    metrics = metrics_of(ROWS, plan_with(1.0))["metrics"]
-    assert {name: metrics[name]["run_level"] for name in ("mrr", "index_freshness")} == {
-        "mrr": False, "index_freshness": True
-    }  # fmt: skip
-
-
-# ── files that do not say it ──────────────────────────────────────────────────────────────────────────────────

@@ -102,12 +102,6 @@ def test_what_is_no_run_is_said_in_one_line(reports: Path, wanted: str, said: st
     assert said in error.value.problems[0]
 
 
-def test_a_run_that_did_not_finish_says_how_it_can(reports: Path):
-    (reports / "runs/20250102_000000/metrics.json").unlink()
-    with pytest.raises(SettingsError, match=r"was interrupted; finish it first with --rageval-resume 20250102_000000"):
-        opened(reports, "latest")
-
-
 @pytest.mark.parametrize("scale", [[1, 0], [0], "0 to 1", [0, None]])
 def test_a_file_with_a_senseless_scale_is_refused(reports: Path, scale: object):
     path = reports / "runs/20250102_000000/metrics.json"

@@ -68,12 +68,12 @@ def test_of_many_failing_cases_ten_lines_are_printed_and_the_last_says_how_many_
     assert on_github.read_text(encoding="utf-8").count("<details>") == 14
 
 
-def test_gates_come_first_then_errors_then_what_newly_fails_then_the_rest(project: Project, on_github: Path):
+def test_gates_come_first_then_what_newly_fails_then_errors_then_the_rest(project: Project, on_github: Path):
     project.cases([a_missed_case("a-old"), a_case("b-new", "Boiling worse?"), a_case("c-broken", "Boiling broken?")])
     project.run("--rageval-update-baseline")
     project.write("broken.py", BROKEN)
     assert [match["title"] for match in commands(project.run("--rageval-target", "broken:answer"))] == [
-        "gate recall_any@5 drop", "error%3A c-broken", "newly failing%3A b-new", "failing%3A a-old",
+        "gate recall_any@5 drop", "newly failing%3A b-new", "error%3A c-broken", "failing%3A a-old",
     ]  # fmt: skip
 
 

@@ -27,11 +27,11 @@ from stored_runs import (
 )
 
 from pytest_rageval.render.html import first_screen, sections
-from pytest_rageval.render.html.case_parts import aligned_chunks, marked_text
 from pytest_rageval.render.html.figures import doubling_histogram, histogram, interval_figure, least_span, spark
 from pytest_rageval.render.html.report_page import BODIES, report_html
 from pytest_rageval.runs.records import to_line
 from pytest_rageval.text import score_text
+from pytest_rageval.views.case_parts import aligned_chunks, marked_text
 
 
 def blocks_of(html: str) -> list[Any]:

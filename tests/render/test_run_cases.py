@@ -9,8 +9,9 @@ from collections.abc import Mapping
 import pytest
 
 from pytest_rageval.comparison.case_filter import all_rounded, rounded
+from pytest_rageval.comparison.changes import Scale
 from pytest_rageval.render.html.report_page import MANY, DataBlocks, level_of
-from pytest_rageval.render.html.run_cases import EarlierScores, Flips, Scale, on_one_line
+from pytest_rageval.render.html.run_cases import EarlierScores, Flips, on_one_line
 from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.row import CaseScores, Row, SharedParts
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from pytest_rageval.render.html.text_diff import MOST_WORDS, word_diff, word_set
+from pytest_rageval.views.text_diff import MOST_WORDS, word_diff, word_set
 
 
 def marked(before: str, after: str) -> str:

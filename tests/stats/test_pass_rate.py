@@ -6,13 +6,19 @@ import random
 
 import pytest
 
+from pytest_rageval.stats.agreement import Estimate
 from pytest_rageval.stats.pass_rate import corrected_pass_rate, paired_difference
+
+
+def ends(estimate: Estimate | None) -> tuple[float, float]:
+    assert estimate is not None
+    assert estimate.interval is not None
+    return estimate.interval
 
 
 def test_what_the_judge_lets_through_is_taken_off_and_what_it_misses_put_on():
     labelled = [(True, True)] * 6 + [(True, False)] * 3 + [(False, True)] * 1
     found = corrected_pass_rate(labelled, [1.0] * 80 + [0.0] * 20)
-    assert found is not None
     assert found.value == pytest.approx(0.8 + (1 - 3) / 10)
 
 
@@ -23,10 +29,8 @@ def test_without_labels_or_without_a_run_there_is_no_estimate():
 
 def test_a_share_stays_a_share():
     found = corrected_pass_rate([(False, True)] * 2 + [(True, True)] * 8, [1.0] * 50)
-    assert found is not None
     assert found.value == 1
-    assert found.interval is not None
-    assert 0.5 < found.interval[0] < found.interval[1] == 1
+    assert 0.5 < ends(found)[0] < ends(found)[1] == 1
 
 
 def test_labels_that_cannot_be_a_sample_of_the_others_give_no_interval():
@@ -36,16 +40,13 @@ def test_labels_that_cannot_be_a_sample_of_the_others_give_no_interval():
 
 def test_no_disagreement_among_a_few_labels_is_no_certainty():
     found = corrected_pass_rate([(True, True)] * 10 + [(False, False)] * 10, [1.0, 0.0] * 5000)
-    assert found is not None
     assert found.value == 0.5
-    assert found.interval is not None
-    assert found.interval[1] - found.interval[0] > 0.2
+    assert ends(found)[1] - ends(found)[0] > 0.2
 
 
 def test_many_labels_give_the_textbook_interval():
     labelled = [(True, True)] * 5000 + [(True, False)] * 1000 + [(False, True)] * 500 + [(False, False)] * 3500
     found = corrected_pass_rate(labelled, [1.0] * 60_000 + [0.0] * 40_000)
-    assert found is not None
     off = (0.15 - 0.05**2) / 10_000  # variance of people - judge
     half = 1.959963984540054 * (off + 0.6 * 0.4 / 100_000) ** 0.5
     assert found.value == pytest.approx(0.55)
@@ -81,7 +82,5 @@ def test_the_interval_covers_what_people_would_say_nineteen_times_in_twenty(
 
     for _ in range(rounds):
         found = corrected_pass_rate([one() for _ in range(n)], [float(one()[0]) for _ in range(more)])
-        assert found is not None
-        assert found.interval is not None
-        covered += found.interval[0] <= passing <= found.interval[1]
+        covered += ends(found)[0] <= passing <= ends(found)[1]
     assert covered / rounds >= 0.93

@@ -86,7 +86,3 @@ def test_limits_are_written_with_few_digits_on_any_scale():
     best = best_threshold(pairs, (0.0, 1.0), lambda score: score >= 0.7, 0.7, "youden")
     assert isinstance(best, Threshold)
     assert len(f"{best.limit:.12g}") <= 4
-
-
-def test_equal_labels_give_equal_limits():
-    assert found(two_kinds(5, border=2.5)) == found(two_kinds(5, border=2.5))

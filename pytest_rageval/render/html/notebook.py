@@ -59,16 +59,16 @@ def _problems(page: PageRun) -> Sequence[Mapping[str, Any]]:
 def _shown_cases(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[dict[str, Any]]:
     """The content of each case's page, cut to what a cell of a notebook takes."""
     for case, view in zip(cases, case_views(page, cases), strict=False):  # no views without records
-        texts = view or {"question": case.texts.question, "answer": case.texts.answer, "why": [case.why]}
+        question, answer = (view.question, view.answer) if view else (case.texts.question, case.texts.answer)
         yield {
             "id": on_one_line(case.id, LONGEST_NAME),
             "outcome": case.row.outcome,
-            "why": [on_one_line(line, LONGEST_TEXT) for line in texts["why"][:5]],
-            "question": on_one_line(texts["question"], LONGEST_TEXT),
-            "expected": [on_one_line(text, LONGEST_TEXT) for text in texts.get("expected", ())[:3]],
-            "answer": on_one_line(texts["answer"], LONGEST_TEXT),
+            "why": [on_one_line(line, LONGEST_TEXT) for line in (view.why if view else [case.why])[:5]],
+            "question": on_one_line(question, LONGEST_TEXT),
+            "expected": [on_one_line(text, LONGEST_TEXT) for text in (view.expected[:3] if view else ())],
+            "answer": on_one_line(answer, LONGEST_TEXT),
             "chunks": [
                 (row.rank, on_one_line(row.mark, LONGEST_NAME), on_one_line(row.place, LONGEST_NAME))
-                for row in texts.get("chunks", ())[:MOST_CHUNKS]
+                for row in (view.chunks[:MOST_CHUNKS] if view else ())
             ],
         }

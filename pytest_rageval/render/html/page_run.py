@@ -31,7 +31,7 @@ from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import counted
 from pytest_rageval.tools.calibration_record import KeptCalibration, kept_calibrations
-from pytest_rageval.views.comparison import fallen_together, settings_table
+from pytest_rageval.views.comparison import fallen_lines, settings_table
 from pytest_rageval.views.parts import FigureTable
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class PageRun:
     @property
     def fallen_together(self) -> list[str]:
         """A line for each group of metrics that got worse in the same cases."""
-        return fallen_together(self.compared or {})
+        return fallen_lines(self.compared or {})
 
     def changed_settings(self) -> FigureTable:
         """Return the settings that differ from the other run, none without one."""

@@ -7,7 +7,6 @@ import zlib
 from base64 import b64encode
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
-from types import SimpleNamespace
 from typing import Any
 
 from pytest_rageval.cases.gold_places import cannot_be_won_line
@@ -153,8 +152,7 @@ def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
     """The rendered page of each of these cases; '' of one without a record, none where no records are kept."""
     case_html = macro("case.html", "case")
     for view in case_views(page, cases):
-        # As attributes: a template tries those first, and a key that is asked for as one costs an exception.
-        yield case_html(SimpleNamespace(**view)) if view else ""
+        yield case_html(view) if view else ""
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────

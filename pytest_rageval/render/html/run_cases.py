@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from operator import attrgetter
@@ -10,8 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.case_diff import READ, trials_of
+from pytest_rageval.comparison.case_diff import READ, CaseLines, trials_of
 from pytest_rageval.comparison.case_filter import case_id, place_text, why_text
+from pytest_rageval.comparison.changes import fall_of, mean_share, shares_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.columns import CaseColumns, Scores
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
@@ -26,7 +26,6 @@ CHANGES = ("worse", "unmeasured", "new", "same", "fixed")
 _RANKS = {"error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
 FullTexts = dict[str, tuple[str | None, str | None]]
 """Question and answer of a case by its key, uncut."""
-_NO_FALL: tuple[float, str | None] = (0.0, None)
 _SEVERITY = attrgetter("severity")
 
 
@@ -111,37 +110,11 @@ def listed_cases(
     `full_texts` takes what rows hold only the beginning of.
     """
     rows, texts = read_rows(side, full_texts)
-    shares = {name: scale.to_share for name, scale in scales_of(side.metrics["metrics"]).items()}
+    shares = shares_of(side.metrics["metrics"])
     earlier = EarlierScores.of(before.cases if before else CaseColumns(), names)
     changes = flips.by_key()
     cases = [_listed(row, texts.get(row.key, NO_TEXTS), changes.get(row.key, "same"), earlier, shares) for row in rows]
     return sorted(cases, key=_SEVERITY)
-
-
-class Scale(NamedTuple):
-    """The scale of a metric, as its low end, its width, and whether less is better."""
-
-    low: float
-    width: float
-    is_lower_better: bool
-
-    def share(self, score: float) -> float:
-        """A score as 0 to 1 with higher better; as `normalised`, for every score of a run."""
-        share = (score - self.low) / self.width
-        return 1 - share if self.is_lower_better else share
-
-    @property
-    def to_share(self) -> Callable[[float], float]:
-        """What does the same; a score from 0 to 1 is its share, as most are, and costs a tenth so."""
-        return float if self == (0, 1, False) else self.share
-
-
-def scales_of(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Scale]:
-    """The scales of the metrics in metrics.json."""
-    return {
-        name: Scale(metric["scale"][0], metric["scale"][1] - metric["scale"][0], metric["better"] != "higher")
-        for name, metric in metrics.items()
-    }
 
 
 class EarlierScores(NamedTuple):
@@ -181,12 +154,8 @@ NO_TEXTS = CaseTexts("", "", "", 1)
 def _listed(
     row: Row, texts: CaseTexts, change: str, earlier: EarlierScores, shares: Mapping[str, Callable[[float], float]]
 ) -> ListedCase:
-    levels = [shares[name](score) for name, score in row.scores.items() if name in shares]
-    level = math.fsum(levels) / len(levels) if levels else 1.0
-    moved = earlier.moved(row)
-    falls = [(shares[name](now) - shares[name](was), name) for name, was, now in moved if name in shares]
-    drop, fallen = min(falls, default=_NO_FALL)
-    return ListedCase(row, texts, change, min(drop, 0.0), fallen if drop < 0 else None, level)
+    drop, fallen = fall_of(earlier.moved(row), shares)
+    return ListedCase(row, texts, change, drop, fallen, mean_share(row.scores, shares))
 
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -235,13 +204,6 @@ def _bare_row(key: str, case: CaseScores, scores: Scores) -> Row:
         failed=(), gates_examined=0, trial_passed=case.outcome == "passed", error_kind=case.error_kind, message=None,
         is_blank=False, latency={}, cost={}, judge=None,
     )  # fmt: skip
-
-
-class CaseLines(NamedTuple):
-    """A case by trial: what was recorded, and the observations where the run keeps them."""
-
-    records: Mapping[int, Mapping[str, Any]]
-    observations: Mapping[int, Mapping[str, Any]]
 
 
 def read_case_lines(run: StoredRun, keys: Set[str], damages: list[str] | None = None) -> dict[str, CaseLines]:

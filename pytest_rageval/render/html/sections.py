@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_filter import group_of
+from pytest_rageval.comparison.changes import scales_of
 from pytest_rageval.comparison.layer_table import LayerCell, layer_rows
 from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
 from pytest_rageval.render.html.figures import (
@@ -22,7 +23,7 @@ from pytest_rageval.render.html.figures import (
 )
 from pytest_rageval.render.html.first_screen import interval_text
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.render.html.run_cases import ListedCase, scales_of
+from pytest_rageval.render.html.run_cases import ListedCase
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.intervals import mean_of_means_interval

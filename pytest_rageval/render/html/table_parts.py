@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from pytest_rageval.render.html.case_view import case_views
@@ -70,7 +69,7 @@ class CaseTable:
         cases = self.cases
         for case, view in zip(cases, case_views(self._page, cases), strict=False):  # no views without records
             if view is not None:
-                yield case.key, self._part(case, printable(self._macros.details(SimpleNamespace(**view))))
+                yield case.key, self._part(case, printable(self._macros.details(view)))
 
     def summary(self, link: str | None) -> str:
         """The verdict of the run, and where all of its cases are."""

@@ -1,89 +1,59 @@
-"""A case as Markdown, for an issue or a coding agent: the parts of its page that "copy as Markdown" takes, as it does.
+"""A case as Markdown, for an issue or a coding agent: the parts that "copy as Markdown" takes from its page.
 
-Both take the parts from the same rendered page; each stands as a fenced text, so that nothing in it is markup.
+Each part stands as a fenced text, so that nothing in it is markup.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from html.parser import HTMLParser
-from typing import Any
+from collections.abc import Iterator
 
-from pytest_rageval.render.html.environment import rendered
+from pytest_rageval.text import printable, score_text
+from pytest_rageval.views.case import CaseView, ChunkRow
 
-VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905 reads better
+HEADS = ("rank", "gold", "score", "place and text")
+NOT_KEPT = "not kept"
+MARKS = {"gold": "✔ ", "missed": "✘ missed ", "other": "· "}
+STATED = {True: "✔ ", False: "✘ ", None: "· "}
 _SPACE = re.compile("[\\s\ufeff]+")
 _TICKS = re.compile("`+")
 
 
-def case_markdown(view: Mapping[str, Any]) -> str:
-    """The Markdown of a case, of the content of its page."""
-    page = _Parts()
-    page.feed(rendered("case.html", c=view))
-    return "\n\n".join(f"**{part.name}**\n\n{_fenced(part.text)}" for part in page.parts) + "\n"
+def case_markdown(view: CaseView) -> str:
+    """Return the Markdown of a case."""
+    return "\n\n".join(f"**{name}**\n\n{_fenced(text)}" for name, text in _parts(view)) + "\n"
 
 
 def _fenced(text: str) -> str:
+    text = printable(text).strip(" \t\n\r\ufeff\u00a0")
     fence = "`" * max([3, *(len(ticks) + 1 for ticks in _TICKS.findall(text))])
     return f"{fence}text\n{text}\n{fence}"
 
 
-class _Part:
-    """One part: its name, and its text, of a table its rows with the cells between bars."""
-
-    def __init__(self, name: str, tag: str) -> None:
-        self.name, self.is_table = name, tag == "table"
-        self.depth = 1
-        self._texts: list[str] = []
-        self._rows: list[list[list[str]]] = []
-
-    def begin(self, tag: str) -> None:
-        self.depth += tag not in VOID
-        if tag == "tr":
-            self._rows.append([])
-        elif tag in ("td", "th") and self._rows:
-            self._rows[-1].append([])
-
-    def add(self, text: str) -> None:
-        self._texts.append(text)
-        if self._rows and self._rows[-1]:
-            self._rows[-1][-1].append(text)
-
-    @property
-    def text(self) -> str:
-        if not self.is_table:
-            return "".join(self._texts).strip(" \t\n\r\ufeff\u00a0")
-        return "\n".join(" | ".join(map(_on_one_line, row)) for row in self._rows)
+def _parts(view: CaseView) -> Iterator[tuple[str, str]]:
+    yield "case", view.id
+    if view.why:
+        yield "why", "\n".join(view.why)
+    yield "question", NOT_KEPT if view.question is None else view.question
+    yield "expected", "\n".join(_expected(view))
+    yield "answer", view.no_answer or (NOT_KEPT if view.answer is None else view.answer)
+    if view.chunks and not view.no_chunks:
+        rows = [HEADS, *map(_cells, view.chunks)]
+        yield "chunks", "\n".join(" | ".join(_SPACE.sub(" ", cell).strip() for cell in row) for row in rows)
+    yield "rerun", view.rerun or view.explain
 
 
-def _on_one_line(texts: list[str]) -> str:
-    return _SPACE.sub(" ", "".join(texts)).strip()
+def _expected(view: CaseView) -> Iterator[str]:
+    if not view.answerable:
+        yield "an abstention: the documents hold no answer"
+    yield from view.expected
+    if not view.expected and view.answerable:
+        yield "no answer is labelled" if view.has_observation else "not kept: this run has no observations.jsonl"
+    if view.stated:
+        yield "key facts " + " ".join(STATED[fact.is_stated] + fact.text for fact in view.stated)
 
 
-class _Parts(HTMLParser):
-    """The elements of a page that are named as parts (`data-md`), in order."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.parts: list[_Part] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for part in self._open():
-            part.begin(tag)
-        if name := dict(attrs).get("data-md"):
-            self.parts.append(_Part(name, tag))
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        pass  # closes itself, and holds no text
-
-    def handle_endtag(self, tag: str) -> None:
-        for part in self._open() if tag not in VOID else ():
-            part.depth -= 1
-
-    def handle_data(self, data: str) -> None:
-        for part in self._open():
-            part.add(data)
-
-    def _open(self) -> Iterator[_Part]:
-        return (part for part in self.parts if part.depth > 0)
+def _cells(chunk: ChunkRow) -> tuple[str, ...]:
+    place = f"{chunk.place}{chunk.note} {chunk.text or ''}"
+    score = "" if chunk.score is None else score_text(chunk.score)
+    return str(chunk.rank or "–"), MARKS[chunk.kind] + chunk.mark, score, place

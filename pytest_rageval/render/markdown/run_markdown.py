@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_rageval.comparison.changes import mean_share, shares_of
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.render.markdown.markdown_text import as_code, as_html, as_name, without_gaps
 from pytest_rageval.render.markdown.view_markdown import block_lines
@@ -34,14 +35,19 @@ class FailingCase(NamedTuple):
 
 
 def failing_cases(run: StoredRun) -> list[FailingCase]:
-    """Errors first, then what newly fails, of equals those with the most failed gates; known failures are left out."""
+    """Return what newly fails, the largest fall first, then errors, then the others, the lowest scores first."""
     comparison = (run.metrics or {}).get("comparison") or {}
-    new = {*comparison.get("flipped_to_fail", ())}
-    cases = [_failing_case(trials, new) for trials in run.cases() if trials[-1]["outcome"] in FAILING]
-    return sorted(cases, key=lambda case: (not case.is_error, not case.is_new, -len(case.reasons), case.key))
+    new = {key: place for place, key in enumerate(comparison.get("flipped_to_fail", ()))}
+    shares = shares_of((run.metrics or {}).get("metrics", {}))
+    levels, cases = {}, []
+    for trials in run.cases():
+        if trials[-1]["outcome"] in FAILING:
+            cases.append(_failing_case(trials, new))
+            levels[cases[-1].key] = mean_share(trials[0].get("scores", {}), shares)
+    return sorted(cases, key=lambda case: (new.get(case.key, len(new)), not case.is_error, levels[case.key], case.key))
 
 
-def _failing_case(trials: Sequence[Mapping[str, Any]], new: set[str]) -> FailingCase:
+def _failing_case(trials: Sequence[Mapping[str, Any]], new: Collection[str]) -> FailingCase:
     record = next((trial for trial in trials if _reasons(trial)), trials[-1])
     source = record.get("source") or {}
     return FailingCase(

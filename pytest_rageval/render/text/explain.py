@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 
-from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.metrics.arithmetic import arithmetic
-from pytest_rageval.metrics.registry import Registry, is_described
+from pytest_rageval.metrics.registry import is_described
 from pytest_rageval.model import Gold, Observation
 from pytest_rageval.plan import Plan
-from pytest_rageval.render.html.case_view import CaseContext, ChunkRow, case_view, latency_words
-from pytest_rageval.render.html.page_run import compared_side
-from pytest_rageval.render.html.run_cases import CaseLines, CaseTexts, ListedCase, read_case_lines
 from pytest_rageval.render.text.columns import aligned, last_wrapped, shortened, wrapped
-from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.row import Row, cases_of
 from pytest_rageval.text import printable, score_text, short
+from pytest_rageval.views.case import CaseView, ChunkRow
 
 TEXT = 300
 """Characters of a text that are shown."""
@@ -41,21 +34,21 @@ class Form(NamedTuple):
 
 
 def explanation(
-    case: RecordedCase,
+    case: CaseView,
+    record: Mapping[str, Any],
     obs: Observation | None,
     plan: Plan,
     form: Form = Form(),  # noqa: B008 it is frozen
 ) -> Iterator[str]:
-    """The lines for one case; `obs` is None where asking or judging failed, or where no observation was kept."""
-    return map(printable, _lines(case, obs, plan, form))
+    """Return the lines of a case. `obs` is None if asking or judging failed, or no observation was kept."""
+    return map(printable, _lines(case, record, obs, plan, form))
 
 
-def _lines(case: RecordedCase, obs: Observation | None, plan: Plan, form: Form) -> Iterator[str]:
-    record = case.record
+def _lines(case: CaseView, record: Mapping[str, Any], obs: Observation | None, plan: Plan, form: Form) -> Iterator[str]:
     yield f"{record['case_key']}   {record['outcome']}"
     yield f"written at {record['source']['file']}:{record['source']['line']}"
     if (record.get("requests") or 0) > 1:
-        yield f"latency: {latency_words(record)}"
+        yield f"latency: {case.latency}"
     yield ""
     if obs is None:
         error = record["error"]
@@ -121,9 +114,9 @@ def _gold(gold: Gold, form: Form) -> Iterator[str]:
     yield from _section("expected", rows, form.width)
 
 
-def _came(case: RecordedCase, obs: Observation | None, form: Form) -> Iterator[str]:
+def _came(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
     """The chunks by rank, each with its text, then the golds that were not retrieved."""
-    chunks: Sequence[ChunkRow] = case.view["chunks"]
+    chunks: Sequence[ChunkRow] = case.chunks
     rows = [
         [str(chunk.rank or "–"), printable(chunk.place), score_text(chunk.score), _mark_of(chunk)] for chunk in chunks
     ]
@@ -159,10 +152,10 @@ def _chunk_text(chunk: ChunkRow, obs: Observation | None, form: Form) -> Iterato
         yield f"       {and_more(len(lines) - len(shown), 'lines')}: --full shows them"
 
 
-def _claims(case: RecordedCase, form: Form) -> Iterator[str]:
+def _claims(case: CaseView, form: Form) -> Iterator[str]:
     """What the judge says of each statement of the answer, and the chunk that is nearest to it."""
     rows = []
-    for claim in case.view["claims"]:
+    for claim in case.claims:
         mark, verdict = ("✔", "supported") if claim.is_supported else ("✘", "unsupported")
         near = f"chunk {claim.chunk}" if claim.chunk else ""
         rows.append([mark, verdict, near, shortened(printable(claim.text), max(form.width - 28, LEAST))])
@@ -207,45 +200,3 @@ def _section(title: str, rows: Sequence[Sequence[str]], width: int) -> Iterator[
 
 def _text(text: str) -> str:
     return shortened(printable(text), TEXT)
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedCase:
-    """A case with what its run keeps of it.
-
-    case         as lists of cases hold it, compared with nothing
-    record       of the trial that shows the outcome
-    observation  the line of observations.jsonl for it; None where the run keeps none
-    view         the content of its page
-    """
-
-    case: ListedCase
-    record: Mapping[str, Any]
-    observation: Mapping[str, Any] | None
-    view: Mapping[str, Any]
-
-
-def recorded_case_of(run: StoredRun, last: Mapping[str, Any], registry: Registry, baseline: Path) -> RecordedCase:
-    """The case of its `last` record in the run. `baseline`: the file of the project's baseline."""
-    key = last["case_key"]
-    # Of a run that died, a worker's file may hold the record.
-    lines = read_case_lines(run, {key}).get(key) or CaseLines({last["trial"]: last}, {})
-    record = representative_trial(lines.records)
-    [row] = cases_of(map(Row.of, lines.records.values()))
-    source = record.get("source") or {}
-    place = f"{source['file']}:{source['line']}" if source.get("file") else ""
-    case = ListedCase(row, CaseTexts("", "", place, len(lines.records)), "same", 0.0, None, 1.0)
-    metrics = (run.metrics or {}).get("metrics", {})
-    view = case_view(
-        case, lines, _earlier(run, key, baseline), CaseContext(run.run_id, run.config, metrics, registry, {})
-    )
-    return RecordedCase(case, record, lines.observations.get(record["trial"]), view)
-
-
-def _earlier(run: StoredRun, key: str, baseline: Path) -> CaseLines | None:
-    """The case in the run with which this one was compared, where that keeps records, and the two could be compared."""
-    comparison = (run.metrics or {}).get("comparison")
-    if comparison is None or not comparison["compared"] or key in comparison["changed_cases"]:
-        return None
-    side = compared_side(run, run.path.parent.parent, baseline)
-    return read_case_lines(side.run, {key}).get(key) if side and side.run and side.has_records else None

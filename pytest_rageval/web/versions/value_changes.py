@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.cases.canonical import case_to_mapping
 from pytest_rageval.model import EvalCase
-from pytest_rageval.render.html.text_diff import DiffPiece, word_diff
 from pytest_rageval.text import counted, cut
+from pytest_rageval.views.text_diff import DiffPiece, word_diff
 from pytest_rageval.web.versions.agent import LONGEST_NOTE, Agent, default_prompt, editable_rubrics
 
 

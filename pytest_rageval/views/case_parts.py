@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_diff import has_same_id, place_of
 from pytest_rageval.metrics.answer import stated_facts
-from pytest_rageval.render.html.text_diff import word_diff, word_set
 from pytest_rageval.runs.record_texts import CUT
 from pytest_rageval.text import change, printable, score_text, short
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
+from pytest_rageval.views.text_diff import word_diff, word_set
 
 LONGEST_TEXT = 4_000
 """Characters of a question or an answer; chunks stand as far as results.jsonl keeps them."""
