@@ -60,7 +60,7 @@ def answers_from_traces(file: Path, form: str, paths: Sequence[Path], output: Pa
     A trace belongs to the case that its attribute `rageval.case_id` names, else to the one that asks the same question.
     Traces and cases that came to nothing are listed.
     """
-    path = output or file.with_name(f"{file.name.removesuffix(file.suffix)}.answers.jsonl")
+    path = output or file.with_suffix(".answers.jsonl")
     _check_can_be_written(path, force=force)
     traced = _read_traced(file, form)
     matched = match_traces(traced, sound_cases(case_files(paths)))
@@ -90,7 +90,7 @@ def cases_from_traces(file: Path, form: str, feedback: str, output: Path | None)
 
     Drafts stand in a file that no run asks, until somebody labels them. A question that is there already is left out.
     """
-    path = output or file.with_name(f"{file.name.removesuffix(file.suffix)}{ENDING}")
+    path = output or file.with_suffix(ENDING)
     check_is_drafts(path)
     traced = _read_traced(file, form)
     drafts = drafts_of(traced, feedback)

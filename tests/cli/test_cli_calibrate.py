@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner, Result
 from judge_server import with_own_judges
 from project import SOME, Project, a_case
-from rich.cells import cell_len
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import RagevalError
@@ -92,13 +91,6 @@ def test_a_person_sees_the_verdict_the_table_and_the_worst_disagreements_first()
     assert worst == ["lax-0", "lax-1", "lax-2", "strict"]
     assert "  no limit is suggested: too few labels: 10 pass and 10 fail, at least 20 of each are needed" in lines
     assert "note: 20 answers are few: the figures are hints; label 30 or more, drawn at random" in lines
-
-
-@pytest.mark.parametrize("columns", [60, 80, 120])
-def test_no_line_is_wider_than_the_terminal(columns: int):
-    wide = [a_label(f"{'행' * 90}{number}", 1, question="물" * 300) for number in range(3)]
-    result = calibrate(labels(*TWENTY, *wide), *READER, columns=columns)
-    assert [line for line in result.output.splitlines() if cell_len(line) > columns] == []
 
 
 def test_a_limit_is_suggested_as_a_gate():
