@@ -152,7 +152,9 @@ def export_cases(paths: Sequence[Path], form: str, output: Path, answers: Path |
     field for is kept in one named `rageval`, if it has room for that, so that `rageval cases convert` brings it back;
     what it has no room for is said.
     """
-    cases = _with_unique_ids(sound_cases(case_files(paths)))
+    cases = sound_cases(case_files(paths))
+    counts = Counter(case.id for case in cases)  # an id of several files has its file before it
+    cases = [case if counts[case.id] == 1 else replace(case, id=case.key) for case in cases]
     given = _answers_by_id(answers, cases) if answers is not None else {}
     written = WRITERS[form](cases, given)
     places = {output / name: lines for name, lines in written.files.items()}
@@ -166,12 +168,6 @@ def export_cases(paths: Sequence[Path], form: str, output: Path, answers: Path |
     for note in written.notes:
         click.echo(printable(note), err=True)
     click.echo(f"{counted(len(cases), 'case')}" + (f", {counted(len(given), 'answer')}" if answers else ""))
-
-
-def _with_unique_ids(cases: Sequence[EvalCase]) -> list[EvalCase]:
-    """Put its file before an id that stands in several files."""
-    counts = Counter(case.id for case in cases)
-    return [case if counts[case.id] == 1 else replace(case, id=case.key) for case in cases]
 
 
 def _answers_by_id(path: Path, cases: Sequence[EvalCase]) -> dict[str, Answer]:

@@ -12,7 +12,7 @@ from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.cli.output import columns
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.render.markdown.case_markdown import case_markdown
-from pytest_rageval.render.text.explain import Form, RecordedCase, explanation, recorded_case_of
+from pytest_rageval.render.text.explain import Form, explanation, recorded_case_of
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.stored_plan import plan_of
 from pytest_rageval.text import counted
@@ -50,14 +50,11 @@ def _show(project: Project, stored: StoredRun, record: Mapping[str, Any], form: 
     plan = plan_of(stored, project.settings, project.root)
     case = recorded_case_of(stored, record, plan.registry, project.baseline_file)
     if form == "json":
-        echo_json(_content(stored, case), [f"rageval report {shlex.quote(stored.run_id)}"], indent=1)
+        content = {"schema": 1, "run": stored.run_id, "record": case.record, "observation": case.observation}
+        echo_json(content, [f"rageval report {shlex.quote(stored.run_id)}"], indent=1)
     elif form == "markdown":
         click.echo(case_markdown(case.view), nl=False)
     else:
         width = columns(WIDTH)
         for line in explanation(case, stored.observation(record["case_key"]), plan, Form(width, is_full)):
             click.echo(line)
-
-
-def _content(stored: StoredRun, case: RecordedCase) -> dict[str, Any]:
-    return {"schema": 1, "run": stored.run_id, "record": case.record, "observation": case.observation}

@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -268,19 +267,8 @@ def test_wrong_usage_is_one_line(arguments: list[str], said: str):
 # ── the page ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Tags(HTMLParser):
-    """Which elements a page has, and which of their attributes could load or run something."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.seen: set[str] = set()
-        self.risky: list[tuple[str, str | None]] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.add(tag)
-        self.risky += [(name, value) for name, value in attrs if name.startswith("on") or name in ("src", "href")]
+RISKY = re.compile(r"<(?:script|link|iframe|img|object)|<[^>]*\s(?:on\w+|src|href)=")
+"""What of a page could load or run something."""
 
 
 def page(*arguments: str) -> str:
@@ -293,11 +281,9 @@ def test_the_page_has_the_charts_and_needs_nothing_else():
     many = [*(a_label(f"p{number}", 3 + number % 3) for number in range(40)),
             *(a_label(f"f{number}", number % 4, human_pass=False) for number in range(40))]  # fmt: skip
     text = page(labels(*many))
-    tags = Tags(text)
     assert text.count("<svg") == 3
-    assert {"polyline", "circle", "table"} <= tags.seen
-    assert not tags.seen & {"script", "link", "iframe", "img", "object"}
-    assert tags.risky == []
+    assert all(f"<{tag}" in text for tag in ("polyline", "circle", "table"))
+    assert not RISKY.search(text)
     assert "<code>groundedness &gt;= 2.5</code>" in text
     assert "prefers-color-scheme: dark" in text
 
@@ -309,9 +295,7 @@ def test_hostile_texts_are_shown_and_do_nothing():
     assert "\x1b" not in result.output
     assert "\u202e" not in result.output
     text = page("labels.jsonl")
-    tags = Tags(text)
-    assert not tags.seen & {"script", "img"}
-    assert tags.risky == []
+    assert not RISKY.search(text)
     assert "&lt;script&gt;" in text
     assert "{{ 7 * 7 }}" in text
     assert not {"\x1b", "\u202e"} & set(text)
