@@ -12,7 +12,7 @@ from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cli.case_files import GLOBS
 from pytest_rageval.cli.options import CommandOnRun, exit_codes
-from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.output import Progress
 from pytest_rageval.cli.stored_run import Opened, end, opened, run_argument
 from pytest_rageval.finish import Finished
 from pytest_rageval.io.suggestions import listed

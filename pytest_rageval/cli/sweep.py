@@ -12,8 +12,7 @@ import click
 
 from pytest_rageval.cli.case_files import chosen_cases
 from pytest_rageval.cli.options import STOPPED, as_arguments, echo_json, exit_codes, run_options, settings_given
-from pytest_rageval.cli.output import columns
-from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.output import Progress, columns
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Finished

@@ -83,12 +83,6 @@ def test_five_cases_that_all_move_are_enough_and_four_of_thirty_are_not():
     assert four.ci[0] < 0 < five.ci[0]
 
 
-def test_few_cases_are_never_distinguishable():
-    few = ["p0", "p1", "p2"]
-    assert difference(AFTER, BEFORE, Weights(), few).ci is None
-    assert not difference(AFTER, BEFORE, Weights(), few).is_distinguishable
-
-
 def test_cases_with_an_error_on_one_side_are_not_compared():
     without = {key: parts for key, parts in AFTER.items() if key != "p0"}
     assert difference(without, BEFORE, Weights(), AFTER).n == 14
