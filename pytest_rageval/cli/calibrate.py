@@ -12,8 +12,7 @@ from typing import Any
 import click
 
 from pytest_rageval.cli.options import FORM_JSON, echo_json, exit_codes, output_option, run_options, settings_given
-from pytest_rageval.cli.output import echo_view, write_output
-from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.output import Progress, echo_view, write_output
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError

@@ -60,7 +60,7 @@ def answers_from_traces(file: Path, form: str, paths: Sequence[Path], output: Pa
     A trace belongs to the case that its attribute `rageval.case_id` names, else to the one that asks the same question.
     Traces and cases that came to nothing are listed.
     """
-    path = output or file.with_name(f"{file.name.removesuffix(file.suffix)}.answers.jsonl")
+    path = output or file.with_suffix(".answers.jsonl")
     _check_can_be_written(path, force=force)
     traced = _read_traced(file, form)
     matched = match_traces(traced, sound_cases(case_files(paths)))
@@ -90,7 +90,7 @@ def cases_from_traces(file: Path, form: str, feedback: str, output: Path | None)
 
     Drafts stand in a file that no run asks, until somebody labels them. A question that is there already is left out.
     """
-    path = output or file.with_name(f"{file.name.removesuffix(file.suffix)}{ENDING}")
+    path = output or file.with_suffix(ENDING)
     check_is_drafts(path)
     traced = _read_traced(file, form)
     drafts = drafts_of(traced, feedback)
@@ -152,7 +152,9 @@ def export_cases(paths: Sequence[Path], form: str, output: Path, answers: Path |
     field for is kept in one named `rageval`, if it has room for that, so that `rageval cases convert` brings it back;
     what it has no room for is said.
     """
-    cases = _with_unique_ids(sound_cases(case_files(paths)))
+    cases = sound_cases(case_files(paths))
+    counts = Counter(case.id for case in cases)  # an id of several files has its file before it
+    cases = [case if counts[case.id] == 1 else replace(case, id=case.key) for case in cases]
     given = _answers_by_id(answers, cases) if answers is not None else {}
     written = WRITERS[form](cases, given)
     places = {output / name: lines for name, lines in written.files.items()}
@@ -166,12 +168,6 @@ def export_cases(paths: Sequence[Path], form: str, output: Path, answers: Path |
     for note in written.notes:
         click.echo(printable(note), err=True)
     click.echo(f"{counted(len(cases), 'case')}" + (f", {counted(len(given), 'answer')}" if answers else ""))
-
-
-def _with_unique_ids(cases: Sequence[EvalCase]) -> list[EvalCase]:
-    """Put its file before an id that stands in several files."""
-    counts = Counter(case.id for case in cases)
-    return [case if counts[case.id] == 1 else replace(case, id=case.key) for case in cases]
 
 
 def _answers_by_id(path: Path, cases: Sequence[EvalCase]) -> dict[str, Answer]:

@@ -11,7 +11,7 @@ import click
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.cli.output import columns
 from pytest_rageval.config.project import Project, find_project
-from pytest_rageval.render.html.case_view import RecordedCase, recorded_case_of
+from pytest_rageval.render.html.case_view import recorded_case_of
 from pytest_rageval.render.markdown.case_markdown import case_markdown
 from pytest_rageval.render.text.explain import Form, explanation
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
@@ -51,14 +51,11 @@ def _show(project: Project, stored: StoredRun, record: Mapping[str, Any], form: 
     plan = plan_of(stored, project.settings, project.root)
     case = recorded_case_of(stored, record, plan.registry, project.baseline_file)
     if form == "json":
-        echo_json(_content(stored, case), [f"rageval report {shlex.quote(stored.run_id)}"], indent=1)
+        content = {"schema": 1, "run": stored.run_id, "record": case.record, "observation": case.observation}
+        echo_json(content, [f"rageval report {shlex.quote(stored.run_id)}"], indent=1)
     elif form == "markdown":
         click.echo(case_markdown(case.view), nl=False)
     else:
         obs = stored.observation(record["case_key"])
         for line in explanation(case.view, case.record, obs, plan, Form(columns(WIDTH), is_full)):
             click.echo(line)
-
-
-def _content(stored: StoredRun, case: RecordedCase) -> dict[str, Any]:
-    return {"schema": 1, "run": stored.run_id, "record": case.record, "observation": case.observation}

@@ -69,7 +69,11 @@ def generate(
     project = find_project()
     path = output or project.root / "evalcases" / f"{docs.resolve().name}.drafts.jsonl"
     check_is_drafts(path)
-    asked_before = [case.question for case in drafts_in(path)] + _questions(project)
+    asked_before = [case.question for case in drafts_in(path)] + [
+        case.question
+        for file in find_case_files(project.root, project.settings.cases)
+        for case in load_file(file, project.root).cases  # as far as they can be read
+    ]
     notes = NoteFolder(docs)
     passages = _passages(notes)
     if not passages:
@@ -134,12 +138,6 @@ def _passages(notes: NoteFolder) -> list[NotePassage]:
         for section in notes.sections(rel_path) or ()
         if section.text.strip()
     ]
-
-
-def _questions(project: Project) -> list[str]:
-    """The questions of all case files of the project, as far as these can be read."""
-    files = find_case_files(project.root, project.settings.cases)
-    return [case.question for path in files for case in load_file(path, project.root).cases]
 
 
 def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float | None) -> ModelDrafts:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from pytest_rageval.cli.options import STOPPED, CommandOnRun, exit_codes
-from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.output import Progress
 from pytest_rageval.cli.score import Deciding, deciding, deciding_options
 from pytest_rageval.cli.stored_run import Opened, opened, run_argument
 from pytest_rageval.config.options import OPTIONS

@@ -18,6 +18,7 @@ from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.text import printable
 from pytest_rageval.tools.judge_check import NO_JUDGE, configured_judge, keep_result, verdicts_on
 
+VERDICT = ("rubric", "canary", "expected", "score", "scores", "error", "passed")
 PASSAGES = 1
 """Of usual length: those of the canaries are short."""
 
@@ -65,18 +66,7 @@ def _as_json(judge: Judge, verdicts: Sequence[Verdict], conclusion: Sequence[str
         "repeats": repeats,
         "passed": sum(verdict.passed for verdict in verdicts),
         "failed": sum(not verdict.passed for verdict in verdicts),
-        "verdicts": [
-            {
-                "rubric": verdict.rubric,
-                "canary": verdict.canary,
-                "expected": list(verdict.expected),
-                "score": verdict.score,
-                "scores": list(verdict.scores),
-                "error": verdict.error,
-                "passed": verdict.passed,
-            }
-            for verdict in verdicts
-        ],
+        "verdicts": [{name: getattr(verdict, name) for name in VERDICT} for verdict in verdicts],
         "conclusion": list(conclusion),
     }
 

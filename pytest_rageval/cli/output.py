@@ -1,16 +1,21 @@
-"""Write what verbs show: views as wide as the terminal, and files named by `--output`."""
+"""Write what verbs show: views as wide as the terminal, files named by `--output`, and how far the work is."""
 
 from __future__ import annotations
 
 import shutil
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import click
+from rich.cells import cell_len
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
+from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.render.text.view_text import StyledLine, view_lines
 
 LEAST_COLUMNS = 40
@@ -40,3 +45,41 @@ def write_output(path: Path, text: str) -> None:
         write_text(path, text.encode("utf-8", "backslashreplace").decode("utf-8"))
     except OSError as error:
         raise SettingsError(f"--output: {path} cannot be written: {error.strerror or error}") from None
+
+
+# ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+FIRST_S, EVERY_S = 1.0, 0.1
+
+
+class Progress:
+    """`with Progress("judged") as watch: watch(12)` shows `judged 12` on standard error, and wipes it at the end."""
+
+    def __init__(self, what: str, total: int | None = None, end: Callable[[], str] = str) -> None:
+        """`end`: what stands behind the count each time."""
+        self._what, self._of, self._end = what, "" if total is None else f" of {total}", end
+        self._next = time.monotonic() + FIRST_S
+        self._is_terminal = sys.stderr.isatty()
+        self._width = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __call__(self, done: int) -> None:
+        if not self._is_terminal or (now := time.monotonic()) < self._next:
+            return
+        self._next = now + EVERY_S
+        line = shortened(f"{self._what} {done}{self._of}{self._end()}", shutil.get_terminal_size().columns - 1)
+        self._width = max(self._width, cell_len(line))
+        print(f"\r{line.ljust(self._width)}", end="", file=sys.stderr, flush=True)
+
+    def wipe(self) -> None:
+        """Leave nothing of the line: something else is to stand there."""
+        if self._width:
+            print("\r" + " " * self._width, end="\r", file=sys.stderr, flush=True)
+            self._width = 0
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.wipe()

@@ -184,7 +184,9 @@ def _shown(
     note = _note(run, baseline)
     yield f"{_id(run)}  {run.timestamp:%Y-%m-%d %H:%M:%S} UTC" + (f"  {note}" if note else "")
     yield from _titled("configuration", [
-        [name, _value(value)] for name, value in flat_settings(config).items() if _is_told(value)
+        [name, _value(value)]
+        for name, value in flat_settings(config).items()
+        if value not in (None, {}, "server default") and not isinstance(value, list)  # `--json` has the long lists
     ])  # fmt: skip
     yield from _titled("versions", [[name, _value(config.get(name))] for name in VERSIONS])
     if metrics is not None:
@@ -201,11 +203,6 @@ def _shown(
 
 def _titled(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
     return ["", title, *aligned(rows, indent="  ", to_the_left=True)] if rows else []
-
-
-def _is_told(value: Any) -> bool:
-    """Was anything set? Lists of metrics and gates are long: `--json` has them."""
-    return value not in (None, {}, "server default") and not isinstance(value, list)
 
 
 def _value(value: Any) -> str:

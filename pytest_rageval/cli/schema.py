@@ -60,7 +60,15 @@ def for_agents(name: str) -> str:
 def _document(root: click.Command, parts: tuple[str, ...]) -> dict[str, Any]:
     makers: dict[str, Callable[[], Any]] = {
         "commands": lambda: dict(_commands(root, "", click.Context(root))),
-        "pytest_options": lambda: {f"--rageval-{option.name}": _pytest_option(option) for option in OPTIONS},
+        "pytest_options": lambda: {
+            f"--rageval-{option.name}": {
+                "help": option.help,
+                "kind": option.kind,
+                "value": option.metavar,
+                "choices": list(option.choices),
+            }
+            for option in OPTIONS
+        },
         "settings": settings_schema,
         "environment": lambda: dict(ENVIRONMENT),
         "case": case_schema,
@@ -69,10 +77,6 @@ def _document(root: click.Command, parts: tuple[str, ...]) -> dict[str, Any]:
         "metrics": lambda: {metric.name: describe(metric) for metric in load_registry()},
     }
     return {"version": version("pytest-rageval"), **{part: makers[part]() for part in parts}}
-
-
-def _pytest_option(option: Any) -> dict[str, Any]:
-    return {"help": option.help, "kind": option.kind, "value": option.metavar, "choices": list(option.choices)}
 
 
 def _commands(command: click.Command, name: str, context: click.Context) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -10,8 +10,9 @@ import click
 
 from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.loading import load_file
+from pytest_rageval.cli.case_files import GLOBS
 from pytest_rageval.cli.options import CommandOnRun, exit_codes
-from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.output import Progress
 from pytest_rageval.cli.stored_run import Opened, end, opened, run_argument
 from pytest_rageval.finish import Finished
 from pytest_rageval.io.suggestions import listed
@@ -84,7 +85,11 @@ def deciding(options: dict[str, Any], *, changes_scores: Sequence[str] = ()) -> 
 
 
 def _labels(at: Opened, paths: Sequence[Path]) -> Labels:
-    files = list(dict.fromkeys(file.resolve() for path in paths for file in _files_at(path)))
+    files = list(
+        dict.fromkeys(
+            file.resolve() for path in paths for file in (find_case_files(path, GLOBS) if path.is_dir() else [path])
+        )
+    )
     if not files:
         raise click.UsageError(f"--cases: no case files in {', '.join(map(str, paths))}")
     most = at.settings.max_line_bytes
@@ -95,10 +100,6 @@ def _labels(at: Opened, paths: Sequence[Path]) -> Labels:
     if labels.unasked:
         click.secho(f"{counted(labels.unasked, 'case')} there not asked in this run, left out", fg="yellow")
     return labels
-
-
-def _files_at(path: Path) -> list[Path]:
-    return find_case_files(path, ("*.jsonl", "*.csv")) if path.is_dir() else [path]
 
 
 @click.command(cls=CommandOnRun)
@@ -122,8 +123,4 @@ def abstention(run: str, reports: str | None, baseline: str | None, **options: A
     where the run had not scored it. All other scores stay as recorded, unless --cases brings new labels; verdicts,
     metrics.json and summary.md follow."""
     at = opened(run, reports=reports, baseline=baseline)
-    deciding(options).decide(at, ("abstention",), stays=_is_of_another_layer)
-
-
-def _is_of_another_layer(measure: Measure) -> bool:
-    return measure.metric.layer != "abstention"
+    deciding(options).decide(at, ("abstention",), stays=lambda measure: measure.metric.layer != "abstention")

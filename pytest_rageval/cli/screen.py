@@ -10,7 +10,7 @@ import click
 
 from pytest_rageval.case_output import Output
 from pytest_rageval.cli.options import as_written_here
-from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.output import Progress
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.model import CaseResult
 from pytest_rageval.prefetch import Tally

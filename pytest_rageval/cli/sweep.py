@@ -12,8 +12,7 @@ import click
 
 from pytest_rageval.cli.case_files import chosen_cases
 from pytest_rageval.cli.options import STOPPED, as_arguments, echo_json, exit_codes, run_options, settings_given
-from pytest_rageval.cli.output import columns
-from pytest_rageval.cli.progress import Progress
+from pytest_rageval.cli.output import Progress, columns
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Finished
@@ -80,19 +79,18 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
     cases, files = chosen_cases(project, [project.root / path for path in request.paths], least=2)
     chosen = sampled(cases, request.sample, request.seed)
     if file is not None:
-        file.check_same(project, chosen)
-    with Progress("asked") as progress:
-        asked = _Counter(progress)
-        bench = Bench(project, given, chosen, files, request.as_grid(), "", asked.add, _write_run_reports)
-        with bench:
-            _check_points(bench)
-            if file is None:
-                file = SweepFile.new(project.reports)
-                file.keep(request, project, chosen)
-            bench.sweep_id = file.sweep_id
-            probes = file.probes()
-            swept = _swept(file, request, project, bench, probes)
-    content = file.finish(request, project, chosen, swept, probes)
+        file.check_same(file.head(request, project, chosen))
+    with (
+        Progress("asked") as progress,
+        Bench(project, given, chosen, files, request.as_grid(), "", progress, _write_run_reports) as bench,
+    ):
+        _check_points(bench)
+        if file is None:
+            file = SweepFile.new(project.reports)
+            file.keep(file.head(request, project, chosen), (), {})
+        bench.sweep_id, head, probes = file.sweep_id, file.head(request, project, chosen), file.probes()
+        swept = _swept(file, request, bench, head, probes)
+    content = file.finish(head, swept, probes)
     write_sweep_page(swept, file.folder, difference_sentence(swept), caveats(swept))
     if as_json:
         echo_json(content, _next(swept), indent=None)
@@ -120,17 +118,6 @@ def _write_run_reports(finished: Finished, prepared: Prepared) -> None:
         click.echo(printable(problem), err=True)
 
 
-class _Counter:
-    """Adds up what was asked, for the line that shows it."""
-
-    def __init__(self, show: Progress) -> None:
-        self._show, self._asked = show, 0
-
-    def add(self, asked: int) -> None:
-        self._asked += asked
-        self._show(self._asked)
-
-
 def _request(project: Project, resume: str | None, options: Mapping[str, Any]) -> tuple[SweepFile | None, SweepRequest]:
     """What is swept; a sweep that is resumed says so itself."""
     if resume is not None:
@@ -155,10 +142,10 @@ def _relative(path: Path, root: Path) -> str:
     return whole.relative_to(root.resolve()).as_posix() if whole.is_relative_to(root.resolve()) else whole.as_posix()
 
 
-def _swept(file: SweepFile, request: SweepRequest, project: Project, bench: Bench, probes: Probes) -> Sweep:
+def _swept(file: SweepFile, request: SweepRequest, bench: Bench, head: Mapping[str, Any], probes: Probes) -> Sweep:
     """The sweep, its points kept as they come; Ctrl-C leaves it to be resumed."""
     try:
-        keep = partial(file.keep, request, project, bench.cases, probes=probes)
+        keep = partial(file.keep, head, probes=probes)
         return Sweeping(bench, request.weights, keep, probes, is_confirmed=request.confirm).run()
     except KeyboardInterrupt:
         click.echo(f"interrupted; rageval sweep --resume {file.sweep_id} goes on", err=True)

@@ -46,18 +46,9 @@ NEEDED = ("fastapi", "uvicorn", "python_multipart")
 @click.option("--field-characters", type=click.IntRange(1), help="Longest text of an uploaded row (default: 20,000).")
 @click.option("--open", "is_opened", is_flag=True, help="Open it in a browser.")
 def web(
-    host: str,
-    port: int,
-    data: Path | None,
-    reports: str | None,
-    token: str | None,
-    no_token: bool,
-    host_names: tuple[str, ...],
-    proxies: tuple[str, ...],
-    upload_rows: int | None,
-    field_characters: int | None,
-    is_opened: bool,
-) -> None:
+    data: Path | None, reports: str | None, token: str | None, no_token: bool, is_opened: bool,
+    upload_rows: int | None, field_characters: int | None, **where: Any,
+) -> None:  # fmt: skip
     """Serve the project of the current folder to a browser: runs, cases, comparisons, agents, datasets, new runs.
 
     Only this machine can reach it, unless --host says otherwise. Stop it with Ctrl-C; runs that it started go on.
@@ -68,17 +59,10 @@ def web(
         _warn(f"--token: other users of this machine see it in the list of processes; set {WEB_TOKEN}")
     chosen = {"upload_rows": upload_rows, "field_characters": field_characters}
     project = find_project({"reports": reports})
-    _serve(
-        project,
-        is_opened=is_opened,
-        token=None if no_token else token or "",
-        host=host,
-        port=port,
-        host_names=host_names,
-        proxies=proxies,
-        data=Path.cwd() / data if data else project.root / "data",
-        limits={name: most for name, most in chosen.items() if most is not None},
-    )
+    limits = {name: most for name, most in chosen.items() if most is not None}
+    folder = Path.cwd() / data if data else project.root / "data"
+    given = None if no_token else token or ""
+    _serve(project, is_opened=is_opened, token=given, data=folder, limits=limits, **where)
 
 
 def serve_label_page(project: Project, file: Path, case_id: str | None, opinion: str | None) -> None:
@@ -131,15 +115,11 @@ def _serve(
         limits=WebLimits(**(limits or {})),
         **where,
     )
-    app = create_web_app(settings)
-    serve_web(
-        app,
-        settings,
-        lambda line: click.echo(printable(line)),
-        is_opened=is_opened,
-        is_token_shown=token == "",
-        page=page,
-    )
+    serve_web(create_web_app(settings), settings, _say, is_opened=is_opened, is_token_shown=token == "", page=page)
+
+
+def _say(line: str) -> None:
+    click.echo(printable(line))
 
 
 def _warn(what: str) -> None:

@@ -105,7 +105,7 @@ def write(text: str, terms: Sequence[str], hits: Sequence[Hit], rarity: Callable
     if not hits:
         return _abstained(text, "no_relevant_context")
     read = [hit for hit in hits[:CHUNKS_READ] if hit.score >= FAINTEST * hits[0].score]
-    passages = [_passage_terms(question, hit.chunk) for hit in read]
+    passages = [question.terms_in(_headings(hit.chunk)).union(*map(question.terms_in, hit.chunk.said)) for hit in read]
     if max(map(question.share, passages)) < LEAST_SHARE and question.share(frozenset().union(*passages)) < LEAST_UNION:
         return _abstained(text, "insufficient_information")
     if question.years and not question.years & frozenset().union(*(_years(hit.chunk) for hit in read)):
@@ -242,10 +242,6 @@ def _headings(chunk: NoteChunk) -> str:
 def _years(chunk: NoteChunk) -> frozenset[str]:
     """The years that a passage speaks of, that of its note's date among them."""
     return frozenset(_YEAR.findall(f"{chunk.heading_path} {chunk.text} {chunk.meta.get('date', '')}"))
-
-
-def _passage_terms(question: _Question, chunk: NoteChunk) -> frozenset[str]:
-    return question.terms_in(_headings(chunk)).union(*(question.terms_in(text) for text in chunk.said))
 
 
 @lru_cache(maxsize=20_000)

@@ -60,9 +60,12 @@ class _App:
     async def _respond(self, connection: Message, receive: Receive, send: Send) -> None:
         try:
             body = await _body(receive)
-            method, handle = self._route(connection["path"])
+            path = connection["path"]
+            if path not in self._routes:
+                raise BadRequest(f"no such path {path!a}; known are {', '.join(self._routes)}", status=404)
+            method, handle = self._routes[path]
             if connection["method"] != method:
-                problem = f"{connection['path']} is for {method}, not {connection['method']}"
+                problem = f"{path} is for {method}, not {connection['method']}"
                 await _send(send, 405, _error(problem), allow=method)
                 return
             response = await handle(connection.get("query_string", b"").decode("latin-1"), body)
@@ -75,11 +78,6 @@ class _App:
             return
         else:
             await _send(send, 200, response)
-
-    def _route(self, path: str) -> tuple[str, Callable[[str, bytes], Awaitable[dict[str, Any]]]]:
-        if path not in self._routes:
-            raise BadRequest(f"no such path {path!a}; known are {', '.join(self._routes)}", status=404)
-        return self._routes[path]
 
     async def _ask(self, query: str, body: bytes) -> dict[str, Any]:
         debug = _parameter(query, "debug", "true|1|false|0", "true or false") in ("true", "1")

@@ -121,7 +121,7 @@ def passage_relevance(terms: Sequence[str], chunk: NoteChunk, rarity: Callable[[
     adjacency = _share(
         (
             weight[first] + weight[second],
-            first in places and second in places and _stand_together(places[first], places[second]),
+            any(place + apart in places[second] for place in places[first] for apart in range(-NEAR, NEAR + 1)),
         )
         for first, second in pairs
     )
@@ -142,7 +142,3 @@ def _share(weighed: Iterable[tuple[float, bool]]) -> float:
         total += weight
         true += weight * is_true
     return true / total if total else 0.0
-
-
-def _stand_together(places: set[int], other_places: set[int]) -> bool:
-    return any(place + apart in other_places for place in places for apart in range(-NEAR, NEAR + 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from pytest_rageval.cases.drafts import ENDING, draft_id
@@ -20,8 +21,10 @@ def answer_draft(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_
     if not question:
         return None
     answer = (line["answer"] or {}).get("answer") if line else None
-    source = record["references"] or record["retrieved_chunks"]
-    cited = [_cited(passage) for passage in source]
+    passages = record["references"] or record["retrieved_chunks"]
+    # A place outlives the next indexing; the id serves where the system tells no place.
+    places = [{name: passage[name] for name in PLACE if passage.get(name)} for passage in passages]
+    cited = [place or {"chunk_id": passage.get("chunk_id")} for place, passage in zip(places, passages, strict=True)]
     origin: dict[str, Json] = {"run": run_id, "case": record["case_key"]}
     origin["answer"] = answer if answer is not None else record["answer"]
     if cited:
@@ -29,12 +32,7 @@ def answer_draft(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_
     return {"id": draft_id(question), "question": question, "tags": ["draft"], "metadata": {"draft": origin}}
 
 
-def _cited(passage: Mapping[str, Any]) -> dict[str, Json]:
-    """Where a passage stands, which outlives the next indexing; its id where the system tells no place."""
-    return {name: passage[name] for name in PLACE if passage.get(name)} or {"chunk_id": passage.get("chunk_id")}
-
-
 def drafts_file_of(record: Mapping[str, Any]) -> str:
     """The file of drafts beside the file of a record's case, as a path from the project's root."""
-    folder, slash, name = ((record.get("source") or {}).get("file") or "evalcases/cases.jsonl").rpartition("/")
-    return f"{folder}{slash}{name.rpartition('.')[0] or name}{ENDING}"
+    file = (record.get("source") or {}).get("file") or "evalcases/cases.jsonl"
+    return str(PurePosixPath(file).with_suffix(ENDING))

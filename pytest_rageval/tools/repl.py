@@ -121,8 +121,7 @@ class Session:
         if self.project.settings.redact:
             raise SettingsError("save: redact keeps questions out of all files")
         case_file = self._files[0] if self._files else self.project.root / "evalcases" / "cases.jsonl"
-        path = case_file.with_name(case_file.name.removesuffix(case_file.suffix) + ENDING)
-        question = self._last.question
+        path, question = case_file.with_suffix(ENDING), self._last.question
         new_id = draft_id(question)
         try:
             is_new = add_drafts(path, [{"id": new_id, "question": question, "tags": ["draft"]}])

@@ -46,8 +46,8 @@ class Scaffolded(NamedTuple):
 
 def scaffold(root: Path, choice: Choice) -> list[Scaffolded]:
     """Write all files; SettingsError where one cannot be written, or the notes are no folder."""
-    if choice.notes is not None:
-        check_notes(choice.notes)
+    if choice.notes is not None and not choice.notes.is_dir():
+        raise SettingsError(f"--notes: {choice.notes} is not a folder; name the one that your system answers from")
     contents = dict(_contents(root, choice))  # all of them before the first is written
     done = [_write(root, name, text) for name, text in contents.items()]
     if FIRST_CASES not in contents:
@@ -58,14 +58,15 @@ def scaffold(root: Path, choice: Choice) -> list[Scaffolded]:
 
 def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
     """The files by name. Where pyproject.toml configures the project already, ours goes beside it."""
-    configuration = f"{CONFIGURATION}.new" if _is_configured_elsewhere(root) else CONFIGURATION
+    is_elsewhere = has_table(root) and not (root / CONFIGURATION).exists()
+    configuration = f"{CONFIGURATION}.new" if is_elsewhere else CONFIGURATION
     values = {"target": toml_value(choice.target), "notes": _notes_line(root, choice.notes), "server": ""}
     if choice.target.startswith(("http://", "https://")):
         values["server"] = Template(_template("server.toml")).substitute(values)
     yield configuration, Template(_template("rageval.toml")).substitute(values)
     if not _case_files(root):
         is_demo = choice.target == "demo"
-        yield FIRST_CASES, _template("demo_cases.jsonl") if is_demo else as_lines(cases_about(choice.notes))
+        yield FIRST_CASES, _template("demo_cases.jsonl") if is_demo else _first_cases(choice.notes)
     yield "reports/.gitignore", GITIGNORE
     if choice.ci != "none":
         yield CI_FILES[choice.ci], _template(f"{choice.ci}.yml")
@@ -77,10 +78,6 @@ def _notes_line(root: Path, notes: Path | None) -> str:
         return '# notes = "notes"         '
     place = Path(os.path.relpath(notes, root))
     return f"notes = {toml_value(place.as_posix())}"
-
-
-def _is_configured_elsewhere(root: Path) -> bool:
-    return has_table(root) and not (root / CONFIGURATION).exists()
 
 
 def _case_files(root: Path) -> list[Path]:
@@ -113,19 +110,10 @@ def _write(root: Path, name: str, text: str) -> Scaffolded:
     raise SettingsError(f"{root / name}: there are {len(beside)} of it already; remove some")
 
 
-def cases_about(notes: Path | None) -> list[dict[str, Any]]:
-    """Cases to be rewritten: about headings of the notes where there are some, and one that no note answers."""
-    about = list(_about(notes)) if notes is not None else []
-    return [*(about or [QUESTION]), UNANSWERABLE]
-
-
-def check_notes(notes: Path) -> None:
-    """SettingsError where this is no folder."""
-    if not notes.is_dir():
-        raise SettingsError(f"--notes: {notes} is not a folder; name the one that your system answers from")
-
-
-def as_lines(cases: list[dict[str, Any]]) -> str:
+def _first_cases(notes: Path | None) -> str:
+    """Return cases to be rewritten: about headings of the notes, if there are any, and one that no note answers."""
+    cases = [*(list(_about(notes)) if notes is not None else []), UNANSWERABLE]
+    cases = cases if len(cases) > 1 else [QUESTION, *cases]
     return "".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases)
 
 

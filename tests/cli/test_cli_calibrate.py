@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 from click.testing import CliRunner, Result
 from judge_server import with_own_judges
 from project import SOME, Project, a_case
-from rich.cells import cell_len
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import RagevalError
@@ -92,13 +90,6 @@ def test_a_person_sees_the_verdict_the_table_and_the_worst_disagreements_first()
     assert worst == ["lax-0", "lax-1", "lax-2", "strict"]
     assert "  no limit is suggested: too few labels: 10 pass and 10 fail, at least 20 of each are needed" in lines
     assert "note: 20 answers are few: the figures are hints; label 30 or more, drawn at random" in lines
-
-
-@pytest.mark.parametrize("columns", [60, 80, 120])
-def test_no_line_is_wider_than_the_terminal(columns: int):
-    wide = [a_label(f"{'행' * 90}{number}", 1, question="물" * 300) for number in range(3)]
-    result = calibrate(labels(*TWENTY, *wide), *READER, columns=columns)
-    assert [line for line in result.output.splitlines() if cell_len(line) > columns] == []
 
 
 def test_a_limit_is_suggested_as_a_gate():
@@ -276,19 +267,8 @@ def test_wrong_usage_is_one_line(arguments: list[str], said: str):
 # ── the page ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Tags(HTMLParser):
-    """Which elements a page has, and which of their attributes could load or run something."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.seen: set[str] = set()
-        self.risky: list[tuple[str, str | None]] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.add(tag)
-        self.risky += [(name, value) for name, value in attrs if name.startswith("on") or name in ("src", "href")]
+RISKY = re.compile(r"<(?:script|link|iframe|img|object)|<[^>]*\s(?:on\w+|src|href)=")
+"""What of a page could load or run something."""
 
 
 def page(*arguments: str) -> str:
@@ -301,11 +281,9 @@ def test_the_page_has_the_charts_and_needs_nothing_else():
     many = [*(a_label(f"p{number}", 3 + number % 3) for number in range(40)),
             *(a_label(f"f{number}", number % 4, human_pass=False) for number in range(40))]  # fmt: skip
     text = page(labels(*many))
-    tags = Tags(text)
     assert text.count("<svg") == 3
-    assert {"polyline", "circle", "table"} <= tags.seen
-    assert not tags.seen & {"script", "link", "iframe", "img", "object"}
-    assert tags.risky == []
+    assert all(f"<{tag}" in text for tag in ("polyline", "circle", "table"))
+    assert not RISKY.search(text)
     assert "<code>groundedness &gt;= 2.5</code>" in text
     assert "prefers-color-scheme: dark" in text
 
@@ -317,9 +295,7 @@ def test_hostile_texts_are_shown_and_do_nothing():
     assert "\x1b" not in result.output
     assert "\u202e" not in result.output
     text = page("labels.jsonl")
-    tags = Tags(text)
-    assert not tags.seen & {"script", "img"}
-    assert tags.risky == []
+    assert not RISKY.search(text)
     assert "&lt;script&gt;" in text
     assert "{{ 7 * 7 }}" in text
     assert not {"\x1b", "\u202e"} & set(text)

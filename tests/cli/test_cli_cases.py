@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from processes import python
 
 from pytest_rageval.cli.cases import cases
 
@@ -114,24 +113,8 @@ def test_stats_count_everything_by_name(here: Path):
     }
 
 
-def test_stats_as_text_align_numbers_whatever_the_script(here: Path):
-    a_project(here, a__jsonl="\n".join(f'{{"id": "{i}", "question": "왜?", "category": "시장"}}' for i in range(1200)))
-    output = rageval_cases("stats").output
-    assert output.startswith("1,200 cases in 1 file\n")
-    assert "\nby category\n  1,200  시장\n" in output
-
-
 def test_stats_of_files_with_problems_say_so(here: Path):
     a_project(here, a__jsonl=SOUND + "{")
     result = rageval_cases("stats")
     assert result.exit_code == 1
     assert "1 problem; `rageval cases validate` lists them" in result.stderr
-
-
-@pytest.mark.child_process
-def test_the_installed_command_reaches_the_verb(here: Path):
-    a_project(here, 한국어__jsonl=SOUND + "{")
-    code = "from pytest_rageval.cli.main import main; main()"
-    run = python("-c", code, "cases", "validate", env={"PYTHONUTF8": "1"})
-    assert run.returncode == 1
-    assert run.stdout.startswith("evalcases/한국어.jsonl:3:2: not valid JSON")

@@ -66,14 +66,6 @@ def test_a_judge_that_obeys_the_answer_is_said_to_and_the_exit_code_is_1():
     )
 
 
-def test_the_heuristic_judge_says_honestly_what_it_fails():
-    result = judge_check("--judge", "lexical")
-    assert result.exit_code == 1
-    assert "✓  abstention " in result.output
-    assert "cannot be trusted with groundedness" in result.output
-    assert "can be trusted with abstention" in result.output
-
-
 def test_as_json():
     result = judge_check("--judge", "stub:5", "--json")
     told = json.loads(result.output)

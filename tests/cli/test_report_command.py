@@ -37,17 +37,6 @@ def test_a_table_turns_it_off(project: Project):
     assert not (project.runs[-1] / "report.html").exists()
 
 
-def test_the_report_of_a_run_with_a_baseline_is_the_comparison_with_it(project: Project):
-    project.cases([a_case("one"), a_case("two")])
-    project.run("--rageval-update-baseline")
-    project.cases([a_case("one"), a_missed_case("two")])
-    project.run("--rageval-ignore-invariants", "--rageval-run-id", "worse")
-    text = page_of(project.runs[-1])
-    assert "<b>1</b> case newly fails" in text
-    assert "compared with" in text
-    assert "Newly failing" in text
-
-
 @pytest.mark.parametrize("arguments", [[], ["--rageval-allow-regressions"], ["-k", "one"]])
 def test_the_page_says_the_sentence_that_every_face_says(project: Project, arguments: list[str]):
     project.cases([a_case("one"), a_case("two")])

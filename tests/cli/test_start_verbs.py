@@ -14,7 +14,6 @@ from project import Project, a_case
 
 from pytest_rageval.cli.demo import A_CASE
 from pytest_rageval.cli.main import GROUP_OF, VERBS
-from pytest_rageval.runs.folder import GITIGNORE
 
 
 @pytest.fixture
@@ -148,12 +147,6 @@ def test_a_verb_names_its_own_option_where_no_target_is_set(empty: Project, verb
     stderr = empty.rageval(*verb.split()).stderr.str()
     assert "no target: say which system to ask with --target, e.g. --target demo" in stderr
     assert "--rageval-target" not in stderr
-
-
-def test_a_scaffold_for_another_system_has_cases_to_be_written(empty: Project):
-    assert empty.rageval("init", "--yes", "--target", "bot:answer").ret == 0
-    assert empty.rageval("cases", "validate").ret == 0
-    assert tree(empty.path)["reports/.gitignore"] == GITIGNORE
 
 
 @pytest.mark.parametrize(

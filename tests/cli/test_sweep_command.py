@@ -137,24 +137,6 @@ def test_what_is_no_better_than_chance_is_said_so(project: Project):
     assert bot.results["recommended"]["params"] == {"k": 5}, "of equal points the one with fewer chunks"
 
 
-def test_more_questions_than_the_points_have_are_said_to_be_more(project: Project):
-    bot = ScoredBot(project)
-    output = bot.sweep("--grid", "k=5,6")
-    calls = bot.results["calls"]
-    assert calls["asked"] > calls["all_points"]
-    more = calls["asked"] - calls["all_points"]
-    assert f"asked {calls['asked']} questions, {more} more than the points have: the default, and probes" in output
-    assert "saved" not in output
-
-
-def test_lines_of_no_table_are_pasted_above_the_tables(project: Project):
-    bot = ScoredBot(project)
-    table = (project.path / "pyproject.toml").read_text(encoding="utf-8").partition("[tool.rageval]\n")[2]
-    (project.path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
-    project.write("rageval.toml", table)
-    assert "to try it all the same, in rageval.toml, above its first [table]:\nk = 5" in bot.sweep("--grid", "k=5,6")
-
-
 def test_a_sample_is_the_same_for_the_same_seed(project: Project):
     bot = ScoredBot(project)
 
@@ -229,12 +211,6 @@ def test_points_that_end_in_errors_are_left_out_and_said(project: Project):
     output = bot.sweep("--grid", "fails=true,false", "--grid", "k=1,5")
     assert "fails true, k 5 and its group left out: all cases ended in errors" in output
     assert [point["params"]["fails"] for point in bot.results["points"]] == [False, False]
-
-
-def test_a_system_that_is_not_there_is_said_before_anything_is_written(project: Project):
-    output = ScoredBot(project).sweep(*GRID, "--target", "http://127.0.0.1:9", code=2)
-    assert "is the system running?" in output
-    assert not (project.path / "reports").exists()
 
 
 def test_answers_that_are_there_already_cannot_be_swept(project: Project):

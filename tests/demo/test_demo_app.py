@@ -88,15 +88,6 @@ def test_a_high_threshold_abstains_everywhere():
         assert chunks(answer) == []
 
 
-def test_questions_from_elsewhere_are_not_answered():
-    for question in (
-        "What is the capital of Australia?",
-        "Flibber wug the snorkelious quandaxle?",
-        "안녕, 너는 누구니?",
-    ):
-        assert ask(question)["abstained"] is True
-
-
 @pytest.mark.parametrize(
     "question",
     [

@@ -18,22 +18,6 @@ from pytest_rageval.model import Anchor, Answer, AskRequest, Chunk
 # ── marking ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_gold_irrelevant_groups_and_answerable_end_in_the_file(folder: Desk):
-    folder.write(a_bare("one"), a_bare("two"))
-    session = folder.session()
-    point(session, "a").toggle_gold()
-    point(session, "b").toggle_irrelevant()
-    point(session, "c").put_in_group(2)
-    session.go(1)
-    session.set_answerable(is_answerable=False)
-    assert session.save()
-    one, two = folder.cases().values()
-    assert one.gold.supports == (Anchor("notes/a.md"), Anchor("notes/c.md"))
-    assert one.gold.support_groups == ((0,), (1,))
-    assert one.gold.irrelevant_supports == (Anchor("notes/b.md"),)
-    assert two.answerable is False
-
-
 def test_marking_again_takes_the_mark_away_and_the_line_is_as_it_was(folder: Desk):
     folder.write(a_bare("one"), a_bare("two"))
     before = folder.file.read_bytes()
@@ -44,16 +28,6 @@ def test_marking_again_takes_the_mark_away_and_the_line_is_as_it_was(folder: Des
     session.toggle_gold()
     session.save()
     assert folder.file.read_bytes() == before
-
-
-def test_a_range_is_marked_at_once(folder: Desk):
-    folder.write(a_bare("one"))
-    session = folder.session()
-    session.move(2, extends=True)
-    session.toggle_gold()
-    assert len(session.marks.golds) == 3
-    session.toggle_irrelevant()
-    assert (len(session.marks.golds), len(session.marks.irrelevant)) == (0, 3)
 
 
 def test_a_snippet_tells_chunks_of_one_section_apart(folder: Desk):

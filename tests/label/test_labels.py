@@ -53,11 +53,6 @@ def test_a_label_names_a_case_of_a_run(tmp_path: Path):
     assert (second.run, second.case_key, second.human_pass) == (None, "a.jsonl::x", False)
 
 
-def test_a_judges_score_needs_no_answer(tmp_path: Path):
-    (one,) = read(written(tmp_path, {"id": "a", "human_pass": True, "judge_score": 0}))
-    assert (one.judge_score, one.question) == (0.0, None)
-
-
 @pytest.mark.parametrize(
     ("word", "passes"),
     [("true", True), ("FALSE", False), ("1", True), ("0", False), ("Yes", True), ("no ", False), (1, True), (0, False)],

@@ -10,7 +10,6 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import EvalCase, Source
 from pytest_rageval.tools.sweep.ranking import (
     CaseParts,
-    Gain,
     Weights,
     difference,
     in_halves,
@@ -82,19 +81,6 @@ def test_five_cases_that_all_move_are_enough_and_four_of_thirty_are_not():
     assert four.ci is not None
     assert five.ci is not None
     assert four.ci[0] < 0 < five.ci[0]
-
-
-@pytest.mark.parametrize(("low", "high", "is_distinguishable"), [
-    (0.0, 0.2, False), (-0.2, 0.0, False), (0.01, 0.2, True), (-0.2, -0.01, True), (-0.1, 0.1, False),
-])  # fmt: skip
-def test_an_interval_that_holds_or_ends_at_0_shows_no_change(low: float, high: float, is_distinguishable: bool):
-    assert Gain((low + high) / 2, (low, high), 0.05, 10).is_distinguishable is is_distinguishable
-
-
-def test_few_cases_are_never_distinguishable():
-    few = ["p0", "p1", "p2"]
-    assert difference(AFTER, BEFORE, Weights(), few).ci is None
-    assert not difference(AFTER, BEFORE, Weights(), few).is_distinguishable
 
 
 def test_cases_with_an_error_on_one_side_are_not_compared():

@@ -27,7 +27,7 @@ from pytest_rageval.targets.target import Target, is_called
 from pytest_rageval.tools.sweep.grid import Grid, Point
 
 Watch = Callable[[int], None]
-"""Hears how many cases were asked since it heard last."""
+"""Hears how many cases were asked so far."""
 OnFinished = Callable[[Finished, Prepared], object]
 """Writes the reports of a run that has ended."""
 
@@ -206,7 +206,7 @@ class Bench:
             self.calls += asked
             if asked and index != self._index:
                 self.indexings, self._index = self.indexings + 1, index
-            self._watch(asked)
+            self._watch(self.calls)
 
         return watch
 

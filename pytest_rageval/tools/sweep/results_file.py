@@ -91,45 +91,40 @@ class SweepFile:
         except ValidationError:
             raise SettingsError(f"{self.path} is not what a sweep writes; begin a new one") from None
 
-    def check_same(self, project: Project, cases: Sequence[EvalCase]) -> None:
+    def head(self, request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> dict[str, Any]:
+        """Return what the file says of a sweep from its beginning on."""
+        settings = project.settings
+        return {
+            "sweep_id": self.sweep_id,
+            "request": asdict(request),
+            "target": None if settings.target is None else public_target(settings.target),
+            "cases": len(cases),
+            "cases_digest": digest(cases),
+            "configured": {"k": settings.k} | Mask(settings.secrets()).value(settings.ask_params),
+        }
+
+    def check_same(self, head: Mapping[str, Any]) -> None:
         """SettingsError where target, settings or cases are not those that the sweep was begun with."""
         begun = read_json(self.path, "sweep")
-        now = self._content(self.request(), project, cases)
         for name, what in _SAME.items():
-            if begun.get(name) != now[name]:
+            if begun.get(name) != head[name]:
                 raise SettingsError(f"--resume: sweep {self.sweep_id} was begun with {what}; begin a new one")
 
-    def keep(
-        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], points: Sequence[ScoredPoint] = (),
-        probes: Probes | None = None,
-    ) -> None:  # fmt: skip
+    def keep(self, head: Mapping[str, Any], points: Sequence[ScoredPoint], probes: Probes) -> None:
         """Write the points so far of a sweep that goes on, and what its probes found."""
-        so_far = {"finished": False, "points": [_point(point) for point in points], "probes": dict(probes or {})}
-        write_json(self.path, self._content(request, project, cases) | so_far)
+        so_far = {"finished": False, "points": [_point(point) for point in points], "probes": dict(probes)}
+        write_json(self.path, {**head, **so_far})
 
     def probes(self) -> Probes:
         """What the probes of this sweep found until it was interrupted."""
         probes = read_json(self.path, "sweep").get("probes")
         return dict(probes) if isinstance(probes, dict) else {}
 
-    def finish(
-        self, request: SweepRequest, project: Project, cases: Sequence[EvalCase], sweep: Sweep, probes: Probes
-    ) -> dict[str, Any]:
+    def finish(self, head: Mapping[str, Any], sweep: Sweep, probes: Probes) -> dict[str, Any]:
         """Write what the sweep comes to; returns it."""
-        content = self._content(request, project, cases) | sweep_content(sweep) | {"probes": dict(probes)}
+        content = {**head, **sweep_content(sweep), "probes": dict(probes)}
         write_json(self.path, content)
         return content
-
-    def _content(self, request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> dict[str, Any]:
-        return {
-            "sweep_id": self.sweep_id,
-            "request": asdict(request),
-            "target": None if project.settings.target is None else public_target(project.settings.target),
-            "cases": len(cases),
-            "cases_digest": digest(cases),
-            "configured": {"k": project.settings.k}
-            | Mask(project.settings.secrets()).value(project.settings.ask_params),
-        }
 
 
 def sweep_content(sweep: Sweep) -> dict[str, Any]:
