@@ -382,17 +382,17 @@ class CircuitBreaker:
     def __init__(self) -> None:
         self._failures = 0
         self._kind: str | None = None
-        self._is_over = False
+        self.is_over = False
         """True once a call answered, or failed otherwise: no later one ends the run."""
 
     def add(self, calls: Iterable[Call]) -> str | None:
         """Return why the run is to end with these calls, as a line; None if it goes on."""
         for kind, message in calls:
             self._kind = self._kind or kind
-            self._is_over = self._is_over or kind != self._kind or not kind
+            self.is_over = self.is_over or kind != self._kind or not kind
             self._failures += 1
-            if not self._is_over and self._failures == FIRST_CALLS:
-                self._is_over = True
+            if not self.is_over and self._failures == FIRST_CALLS:
+                self.is_over = True
                 return (
                     f"rageval: the first {FIRST_CALLS} calls all failed alike, so the others were not made: {message}; "
                     "mend that and run again"

@@ -150,9 +150,10 @@ class RunSession:
             evaluated, lines = self.lines(ended(evaluated, end.outcome, end.reason))
             self.keep(lines)
             yield evaluated
-            self.broken_off = self.breaker.add(calls_of([evaluated])) if breaks_off else None
-            if self.broken_off is not None:
-                return
+            if breaks_off and not self.breaker.is_over:
+                self.broken_off = self.breaker.add(calls_of([evaluated]))
+                if self.broken_off is not None:
+                    return
 
     def evaluated(self, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1) -> Evaluation:
         """Score and gate the trials of one case."""

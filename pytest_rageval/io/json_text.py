@@ -45,7 +45,8 @@ def spaced(compact: str) -> str:
 
 def _shown(text: str) -> str:
     # Of ASCII only DEL is harmful that JSON does not escape itself; of others this is half of the time of the pattern.
-    is_harmless = "\x7f" not in text if text.isascii() else text.isprintable()
+    # Texts that were cut end with an ellipsis.
+    is_harmless = "\x7f" not in text if text.replace("…", "").isascii() else text.isprintable()
     if is_harmless and _COMMAND.search(text) is None:
         return text
     return _HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

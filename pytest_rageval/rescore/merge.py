@@ -63,9 +63,9 @@ def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side |
     keeper = Keeper.new(reports, plan, config)
     try:
         keeper.folder.log(f"merged from {', '.join(run.run_id for run in runs)}")
-        for line in lines_in_order(run.path / RESULTS for run in runs):
+        for line in lines_in_order((run.path / RESULTS for run in runs), source="source"):
             keeper.take(line)
-        for line in lines_in_order(run.path / OBSERVATIONS for run in runs):
+        for line in lines_in_order((run.path / OBSERVATIONS for run in runs), source="case"):
             keeper.folder.append(OBSERVATIONS, line)
         keys = {key for key, _ in keeper.rows}
         return finish(keeper, plan, Extent(every=keys, expected=keys), baseline, file)

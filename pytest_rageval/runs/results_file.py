@@ -22,6 +22,7 @@ from pytest_rageval.io.atomic import write_json, write_lines
 from pytest_rageval.io.sealed_lines import (
     Check,
     Key,
+    Members,
     Place,
     ends_well,
     index,
@@ -36,7 +37,7 @@ from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun, observation_of
 from pytest_rageval.runs.records import RecordLine, observation_record, result_record
-from pytest_rageval.runs.row import Row, SharedParts, check_observation, check_result
+from pytest_rageval.runs.row import SCHEMA, Row, SharedParts, check_observation, check_result
 
 MOST_UNWRITTEN, MOMENT_S = 256, 0.2
 """Records that wait to be written, and seconds."""
@@ -366,12 +367,17 @@ def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:
     return [key for key in places if done[key[0]] >= trials]
 
 
-def lines_in_order(paths: Iterable[Path], notes: list[str] | None = None, check: Check | None = None) -> Iterator[str]:
-    """The last line of each case and trial, by file, line, key and trial; only their places are in memory together.
+def lines_in_order(
+    paths: Iterable[Path], notes: list[str] | None = None, check: Check | None = None, source: str | None = None
+) -> Iterator[str]:
+    """Yield the last line of each case and trial, by file, line, key and trial; only their places are in memory
+    together.
 
-    `notes` and `check` as for `whole_records`.
+    `notes` and `check` as for `whole_records`; `source`: the member that tells where the case was written, if lines
+    that have it need no check.
     """
-    places = {_position(record): place for place, record in whole_records(paths, notes, check)}
+    members = Members(SCHEMA, source) if source is not None else None
+    places = {_position(record): place for place, record in whole_records(paths, notes, check, members=members)}
     with ExitStack() as stack:
         files: dict[Path, BinaryIO] = {}
         for _, place in sorted(places.items()):
@@ -387,10 +393,10 @@ def put_in_order(folder: Path) -> list[str]:
     Returns what a person should know, a line each: lines that were cut off or damaged are left out.
     """
     notes: list[str] = []
-    for name, check in ((RESULTS, check_result), (OBSERVATIONS, check_observation)):
+    for name, check, source in ((RESULTS, check_result, "source"), (OBSERVATIONS, check_observation, "case")):
         path = folder / name
         if path.exists():
-            write_lines(path, lines_in_order([path], notes, check))
+            write_lines(path, lines_in_order([path], notes, check, source))
     return notes
 
 

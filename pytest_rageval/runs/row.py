@@ -8,14 +8,11 @@ from itertools import chain, groupby, islice
 from operator import attrgetter
 from pathlib import Path
 from sys import intern
-from typing import Any, NotRequired, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from typing import Any, TypeVar
 
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.gates.verdict import over_trials
-from pytest_rageval.io.sealed_lines import DamagedLineError, Key, Place, check_seal, lines_of, record_in
+from pytest_rageval.io.sealed_lines import DamagedLineError, Key, Members, Place, whole_records
 
 SCHEMA = 2
 """Of the lines of results.jsonl and observations.jsonl; those of schema 1 have no checksum."""
@@ -219,44 +216,19 @@ NEEDED = ("schema", "case_key", "test_case_id", "trial", "content_hash", "answer
           "scores", "cost", "verdict", "error", "skipped_metrics")  # fmt: skip
 WHERE_WRITTEN = ("decision_hash", "requests", "has_groups", "gold_answer")
 
-
-def _reader(needed: Iterable[str], where_written: Iterable[str] = ()) -> TypeAdapter[Any]:
-    # Whatever else a line holds (chunks, details, traces) is never made into objects: 13 µs for 3 kB instead of 21.
-    keys = dict.fromkeys(needed, Any) | dict.fromkeys(where_written, NotRequired[Any])
-    return TypeAdapter(TypedDict("_Slim", keys))  # type: ignore[operator] # its keys are known elsewhere
-
-
-_ROWS = _reader(NEEDED, WHERE_WRITTEN)
-_KEYS = _reader(("schema", "case_key", "trial"))
+_ROWS = Members(SCHEMA, *NEEDED, where_written=WHERE_WRITTEN)
+_KEYS = Members(SCHEMA)
 
 
 def row_records(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a file, in order; a last line that was cut off is left out, any other damage a SettingsError."""
-    return (record for _, record in _slim_records(path, _ROWS))
+    """Yield the records of a file in order; a cut last line is left out, any other damage is a SettingsError."""
+    return (record for _, record in whole_records([path], check=check_result, members=_ROWS))
 
 
 def row_places(path: Path) -> dict[Key, Place]:
     """Return where the last record of each case and trial stands; damage as for `row_records`."""
-    return {(record["case_key"], record["trial"]): place for place, record in _slim_records(path, _KEYS)}
-
-
-def _slim_records(path: Path, reader: TypeAdapter[Any]) -> Iterator[tuple[Place, dict[str, Any]]]:
-    for place, line in lines_of(path):
-        if line.endswith(b"\n"):
-            record = _slim(line, reader)
-            yield place, record_in(line, place, check_result) if record is None else record
-
-
-def _slim(line: bytes, reader: TypeAdapter[Any]) -> dict[str, Any] | None:
-    """None of a line that is not what this version writes: it is read as a whole, and refused."""
-    try:
-        check_seal(line)
-        record: dict[str, Any] = reader.validate_json(line)
-        if record["schema"] == SCHEMA and isinstance(record["case_key"], str) and isinstance(record["trial"], int):
-            return record
-    except (DamagedLineError, ValidationError):
-        pass
-    return None
+    records = whole_records([path], check=check_result, members=_KEYS)
+    return {(record["case_key"], record["trial"]): place for place, record in records}
 
 
 def check_result(record: Mapping[str, Any]) -> None:

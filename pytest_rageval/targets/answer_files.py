@@ -143,8 +143,9 @@ class _Reading:
             self._report.add(row.line, row.column_finder().column((key,), False), message)
             return
         records[record.name] = record
-        for name in row.record.keys() - KNOWN - self._unknown.keys():
-            self._unknown[name] = row.line
+        if not row.record.keys() <= KNOWN:
+            for name in row.record.keys() - KNOWN:
+                self._unknown.setdefault(name, row.line)
 
     def finished(self, system: str | None) -> AnswersFile:
         """The answers of the system that is meant; CaseError if there are problems, or no such system."""

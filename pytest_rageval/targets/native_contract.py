@@ -147,8 +147,9 @@ def _free_parts(answer: Answer, members: Mapping[str, Json], extra: Mapping[str,
         if name in members:
             yield name, members[name]
     # Chunks are many and mostly plain: a look into all of them costs as much as reading half of them.
-    yield "chunks", [chunk.extra for chunk in answer.chunks or () if chunk.extra]
-    yield "references", [reference.extra for reference in answer.references or () if reference.extra]
+    for name, values in (("chunks", answer.chunks), ("references", answer.references)):
+        if extra_ones := [value.extra for value in values or () if value.extra]:
+            yield name, extra_ones
 
 
 def _members(data: Json, top: Mapping[str, str]) -> tuple[dict[str, Json], dict[str, Json]]:
