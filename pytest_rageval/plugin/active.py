@@ -31,7 +31,7 @@ from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.batches import PARTS, AdaptedFixtures, Batches
 from pytest_rageval.plugin.case_hook import marked_cases, with_case_hook
 from pytest_rageval.plugin.current_test import kept_current_test
-from pytest_rageval.plugin.display.captured_output import CapturedOutput, ReportMasking, mask_report
+from pytest_rageval.plugin.display.captured_output import CapturedOutput, mask_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.evaluator import Evaluator, assert_gates
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
@@ -90,7 +90,6 @@ class ActiveSession:
             self.problem = problem
         self.captured = CapturedOutput(self.config, self.mask, session.routing)
         self.config.pluginmanager.register(self.captured, "rageval-capture")
-        self.config.pluginmanager.register(ReportMasking(self.config, self.mask), "rageval-masking")
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────
 
