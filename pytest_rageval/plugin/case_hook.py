@@ -24,14 +24,14 @@ from pytest_rageval.text import printable
 
 
 class _Above(pytest.Directory):
-    """A folder of which nothing is collected but its `conftest.py` files, which pytest loads when it begins."""
+    """A folder that is collected for its `conftest.py` files alone."""
 
     def collect(self) -> Iterator[pytest.Item]:
         return iter(())
 
 
 def with_case_hook(file: CaseFile, session: pytest.Session) -> CaseFile:
-    """The file with the cases that the hook gives in the place of its own; what is wrong with them is a problem of it.
+    """Return the file with the cases as the hook changed them, and with the problems of those.
 
     The place of a case stays: it says where to look, whatever the hook makes of it.
     """
@@ -73,7 +73,7 @@ def _load_conftests(path: Path, session: pytest.Session) -> None:
 
 
 def marked_cases(metafunc: pytest.Metafunc, load: Callable[[Path], CaseFile]) -> list[EvalCase]:
-    """The selected cases of the file that the test's mark names; what is wrong is a collection error of that test."""
+    """Return the selected cases of the file that the test's mark names; a wrong mark is a collection error."""
     mark = metafunc.definition.get_closest_marker("rageval")
     assert mark is not None
     if len(mark.args) != 1 or not isinstance(mark.args[0], str) or set(mark.kwargs) - {"select"}:
