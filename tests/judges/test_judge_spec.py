@@ -206,7 +206,7 @@ def test_settings_become_options():
     settings = Settings(
         judge_base_url="http://localhost:1", judge_temperature=0.5, judge_concurrency=3, judge_requests_per_minute=9.0
     )
-    options = judge_endpoint(settings, share=0.5)
+    options = judge_endpoint(settings, workers=2)
     assert (options.base_url, options.temperature, options.concurrency) == ("http://localhost:1", 0.5, 3)
     assert (options.requests_per_minute, options.tokens_per_minute, options.share) == (9.0, None, 0.5)
 
