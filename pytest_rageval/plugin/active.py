@@ -31,7 +31,7 @@ from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.batches import PARTS, AdaptedFixtures, Batches
 from pytest_rageval.plugin.case_hook import marked_cases, with_case_hook
 from pytest_rageval.plugin.current_test import kept_current_test
-from pytest_rageval.plugin.display.captured_output import CapturedOutput, ReportMasking, mask_report
+from pytest_rageval.plugin.display.captured_output import CapturedOutput, mask_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.evaluator import Evaluator, assert_gates
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
@@ -53,7 +53,7 @@ NO_TARGET = (
 
 
 class ActiveSession:
-    """What hooks, items and fixtures ask of a session with cases, whichever process it is.
+    """The part of a session with cases that every process has: hooks, items and fixtures call it.
 
     problem   what is wrong with the settings: then nothing is prepared, and the session ends before its first test
     run       None until the first question is near, and in a dry run
@@ -90,7 +90,6 @@ class ActiveSession:
             self.problem = problem
         self.captured = CapturedOutput(self.config, self.mask, session.routing)
         self.config.pluginmanager.register(self.captured, "rageval-capture")
-        self.config.pluginmanager.register(ReportMasking(self.config, self.mask), "rageval-masking")
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -111,7 +110,7 @@ class ActiveSession:
 
     @property
     def prepared(self) -> Prepared:
-        """Settings and what they stand for; a usage error with one line a problem, where they are wrong."""
+        """Return the settings and what they stand for; a usage error with one line a problem if they are wrong."""
         if self._prepared is None:
             self.raise_problem()
         assert self._prepared is not None
@@ -128,7 +127,7 @@ class ActiveSession:
 
     @contextmanager
     def usage_errors(self) -> Iterator[None]:
-        """What a user can mend ends the session with exit code 4 and a line for each problem."""
+        """End the session with exit code 4 and a line a problem, if the user can mend what is wrong."""
         try:
             yield
         except RagevalError as error:
@@ -142,12 +141,12 @@ class ActiveSession:
         return self._collectors[-1]
 
     def take_hooks(self) -> None:
-        """Once all is collected, each file knows the hooks of its items."""
+        """Look up the hooks of all items, once everything is collected."""
         for collector in self._collectors:
             collector.take_hooks()
 
     def load(self, path: Path) -> CaseFile:
-        """A case file as the project's hook leaves it, read once however often it is asked for."""
+        """Read a case file once, and let the project's hook change its cases."""
         if path not in self._files:
             limit = {"max_line_bytes": self.settings.max_line_bytes} if self.is_prepared else {}
             file = load_file(path, self.session.root, **limit)
@@ -155,27 +154,27 @@ class ActiveSession:
         return self._files[path]
 
     def is_reported(self, path: Path) -> bool:
-        """Has the controller of xdist said what is wrong with this file?"""
+        """Return whether the controller of xdist has reported the problems of this file."""
         return str(path) in self.session.worker_input("rageval_checked").split(os.pathsep)
 
     def all_cases(self) -> list[EvalCase]:
-        """The cases that the globs find and of files that were named; files with problems give none."""
+        """Return the cases of all found and named files; files with problems give none."""
         return [case for path in self.session.all_files for case in self.load(path).cases]
 
     def check_gates(self) -> None:
-        """A usage error where a written gate is for cases that do not exist; silent where some could not be read."""
+        """Raise a usage error if a written gate is for cases that do not exist; ignore it if a file cannot be read."""
         for path in self.session.all_files:
             self.load(path)
         with self.usage_errors():
             check_gate_conditions(self.prepared, [*self._files.values()])
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
-        """Run a test of the user's own for each case of the file that its mark names."""
+        """Run a test of the project's own for each case of the file that its mark names."""
         cases = marked_cases(metafunc, self.load)
         metafunc.parametrize("eval_case", cases, ids=[case.id for case in cases])
 
     def name(self, item: pytest.Item) -> None:
-        """Let `-k` find a test of the user's own by its case; pytest escapes an id that is not ASCII."""
+        """Let `-k` find a test of the project's own by its case; pytest escapes an id that is not ASCII."""
         if (case := item_case(item)) is not None:
             item.extra_keyword_matches.update(keywords(case))
 
@@ -205,7 +204,7 @@ class ActiveSession:
     # ── the run ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _leave(self) -> NoReturn:
-        """At a second signal: end the session at once."""
+        """End the session at once, at a second signal."""
         folder = self.run.writer.folder if self.run is not None and self.run.keeper is not None else None
         remedy = f"; pytest --rageval-resume {folder.run_id} finishes the run" if folder else " twice"
         pytest.exit(f"interrupted{remedy}", returncode=pytest.ExitCode.INTERRUPTED)
@@ -223,16 +222,16 @@ class ActiveSession:
 
     @property
     def writer(self) -> Keeper:
-        """What writes the run, on the process that controls it."""
+        """Return what writes the run, on the controlling process."""
         return self.opened().writer
 
     def plan_batches(self, items: Sequence[EvalItem]) -> None:
-        """Take the final order of the items, those left out that the run which is resumed has done."""
+        """Take the final order of the items, without those that a resumed run has results of."""
         run = self.opened()
         self._batches.plan([item for item in items if not run.is_done(item.case)])
 
     def stop_asking(self) -> None:
-        """Close what asks and judges: nothing is observed any more; safe to call twice."""
+        """Close what asks and judges; safe to call twice."""
         if self.run is not None:
             try:
                 self._adapted.close(self.run.loop)
@@ -241,7 +240,7 @@ class ActiveSession:
                 self.captured.end()
 
     def close(self) -> None:
-        """Give files and lock back, whatever happens."""
+        """Release files and lock, whatever happens."""
         if self.run is not None:
             try:
                 self.stop_asking()
@@ -252,7 +251,7 @@ class ActiveSession:
     # ── target, judge and cache, as the fixtures give them ────────────────────────────────────────────────────
 
     def make_target(self) -> Target:
-        """The configured target, made once; RagevalError where it cannot be."""
+        """Return the configured target, made once; RagevalError if it cannot be made."""
         if self._target is None:
             if self.prepared.settings.target is None:
                 raise SettingsError(NO_TARGET)
@@ -279,7 +278,7 @@ class ActiveSession:
             self.session.notes += getattr(judge, "notes", ())
 
     def _wait_for(self, closing: Coroutine[Any, Any, None]) -> None:
-        """Wait for what closes a target or a judge, on the loop on which it was used."""
+        """Close a target or a judge on the loop on which it was used."""
         if self.run is None:
             asyncio.run(closing)
         elif self.run.loop.is_blocked:
@@ -305,7 +304,7 @@ class ActiveSession:
         return self._batches.fixtures_of(item) if self.run is not None else {}
 
     def evaluate(self, item: EvalItem) -> CaseResult:
-        """The item's result; what could not be asked, judged or scored is raised as an error in one line."""
+        """Return the item's result; raise an error of one line if it could not be asked, judged or scored."""
         run = self.opened()
         if run.unfinished is not None and run.is_done(item.case):
             result = run.unfinished.result(item.case)
@@ -327,7 +326,7 @@ class ActiveSession:
     def _evaluation(
         self, run: RunSession, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1
     ) -> Evaluation:
-        """The scores, and what asking, judging and scoring printed, shown as this test's."""
+        """Score trials, and show what asking, judging and scoring printed as this test's output."""
         evaluated = run.evaluated(trials, observed, attempts)
         self.captured.replay(run.printed)
         return evaluated
@@ -337,7 +336,7 @@ class ActiveSession:
         assert_gates(result, self.prepared.plan, self.prepared.baseline)
 
     def evaluator(self, node: pytest.Item, client: object, judge: object, cache: object) -> Evaluator:
-        """The `rageval` fixture of one test."""
+        """Return the `rageval` fixture of one test."""
         self.raise_problem()
         target, cached_judge = self._adapted.pair(client, judge, cache)
 

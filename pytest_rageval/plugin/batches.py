@@ -33,7 +33,7 @@ class Batches:
         self._fixtures: dict[int, Mapping[str, object]] = {}
 
     def plan(self, items: Sequence[EvalItem]) -> None:
-        """Take the final order of the items to ask; any other item is asked when it comes to that."""
+        """Take the final order of the items to prefetch; any other item is asked on demand."""
         for definitions, group in groupby(filter(_will_be_asked, items), key=_session_definitions):
             if definitions is not None:
                 batch = list(group)
@@ -44,7 +44,7 @@ class Batches:
         return self._fixtures.get(id(self._places[item][0]), {}) if item in self._places else {}
 
     def observed(self, item: EvalItem, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
-        """What came of asking and judging the trials of this item's case."""
+        """Return what asking and judging the trials of this item's case gave."""
         if item not in self._places or item.attempts > 1:
             return self._prefetcher.now(trials, target, judge)
         batch, position = self._places[item]
@@ -56,12 +56,12 @@ class Batches:
 
 
 def _will_be_asked(item: pytest.Item) -> bool:
-    """A mark may skip the test, or not run it: its case is asked when it comes to that, never ahead."""
+    """Return whether the test will surely run: the case of one that a mark may skip is never prefetched."""
     return not any(mark.name in ("skip", "skipif", "xfail") for mark in item.iter_markers())
 
 
 def _session_definitions(item: pytest.Item) -> tuple[int, ...] | None:
-    """What this item's target, judge and cache resolve to; None where one of them is not made once for the session."""
+    """Return what the item's target, judge and cache resolve to; None if one of them is not made once a session."""
     definitions = [fixture_definition(item, name) for name in PARTS]
     if any(getattr(definition, "scope", None) != "session" for definition in definitions):
         return None
@@ -76,7 +76,7 @@ class AdaptedFixtures:
         self._pairs: dict[tuple[int, ...], tuple[tuple[object, ...], Target, Judge | None]] = {}
 
     def pair(self, client: object, judge: object, cache: object) -> tuple[Target, Judge | None]:
-        """Target and judge of these objects; the same for the same ones."""
+        """Return the target and judge of these objects; the same for the same objects."""
         key = (id(client), id(judge), id(cache))
         if key not in self._pairs:
             problems = Problems()
@@ -88,7 +88,7 @@ class AdaptedFixtures:
         return self._pairs[key][1:]
 
     def close(self, loop: BackgroundLoop) -> None:
-        """Close the targets that were made here around a function or a client; all others have owners."""
+        """Close the targets that were made here around a function or a client."""
         while self._pairs:
             _, ((client, *_), target, _judge) = self._pairs.popitem()
             if target is not client and not loop.is_blocked:

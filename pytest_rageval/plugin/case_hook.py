@@ -7,6 +7,7 @@ select=…)` names the cases that a test of the user's own runs over.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,14 +24,14 @@ from pytest_rageval.text import printable
 
 
 class _Above(pytest.Directory):
-    """A folder of which nothing is collected but its `conftest.py` files, which pytest loads when it begins."""
+    """A folder that is collected for its `conftest.py` files alone."""
 
     def collect(self) -> Iterator[pytest.Item]:
         return iter(())
 
 
 def with_case_hook(file: CaseFile, session: pytest.Session) -> CaseFile:
-    """The file with the cases that the hook gives in the place of its own; what is wrong with them is a problem of it.
+    """Return the file with the cases as the hook changed them, and with the problems of those.
 
     The place of a case stays: it says where to look, whatever the hook makes of it.
     """
@@ -72,7 +73,7 @@ def _load_conftests(path: Path, session: pytest.Session) -> None:
 
 
 def marked_cases(metafunc: pytest.Metafunc, load: Callable[[Path], CaseFile]) -> list[EvalCase]:
-    """The selected cases of the file that the test's mark names; what is wrong is a collection error of that test."""
+    """Return the selected cases of the file that the test's mark names; a wrong mark is a collection error."""
     mark = metafunc.definition.get_closest_marker("rageval")
     assert mark is not None
     if len(mark.args) != 1 or not isinstance(mark.args[0], str) or set(mark.kwargs) - {"select"}:
@@ -103,45 +104,37 @@ def _words(case: EvalCase) -> list[str]:
     return [word.lower() for word in keywords(case)]
 
 
-_TOKEN = re.compile(r"\s*(\(|\)|[^\s()]+)")
+_WORD = re.compile(r"[^\s()]+")
+_OPERATORS = ("and", "or", "not")
 Test = Callable[[list[str]], bool]
 
 
 def selector(expression: str) -> Test:
-    """A `-k` expression (words, and, or, not, parentheses) as a test of a case's keywords; ValueError if it is none."""
-    tokens = _TOKEN.findall(expression)
-    test, rest = _either(tokens)
-    if rest:
-        raise ValueError(f"unexpected {rest[0]!r}")
-    return test
+    """Return a `-k` expression (words, and, or, not, parentheses) as a test of keywords; ValueError if it is none."""
+    words: list[str] = []
+
+    def as_name(match: re.Match[str]) -> str:
+        if match[0] in _OPERATORS:
+            return match[0]
+        words.append(match[0].lower())
+        return f"word_{len(words) - 1}"
+
+    python = _WORD.sub(as_name, " ".join(expression.split()))
+    try:
+        return _test(ast.parse(python, mode="eval").body, words)
+    except (SyntaxError, RecursionError):
+        raise ValueError("write words that are joined by `and`, `or` and `not`, with parentheses") from None
 
 
-def _either(tokens: list[str]) -> tuple[Test, list[str]]:
-    left, rest = _both(tokens)
-    if rest[:1] != ["or"]:
-        return left, rest
-    right, rest = _either(rest[1:])
-    return (lambda words: left(words) or right(words)), rest
-
-
-def _both(tokens: list[str]) -> tuple[Test, list[str]]:
-    left, rest = _single(tokens)
-    if rest[:1] != ["and"]:
-        return left, rest
-    right, rest = _both(rest[1:])
-    return (lambda words: left(words) and right(words)), rest
-
-
-def _single(tokens: list[str]) -> tuple[Test, list[str]]:
-    if not tokens or tokens[0] in (")", "and", "or"):
-        raise ValueError(f"expected a word, got {tokens[0]!r}" if tokens else "it ends too early")
-    if tokens[0] == "not":
-        inner, rest = _single(tokens[1:])
-        return (lambda words: not inner(words)), rest
-    if tokens[0] == "(":
-        inner, rest = _either(tokens[1:])
-        if rest[:1] != [")"]:
-            raise ValueError("a parenthesis is not closed")
-        return inner, rest[1:]
-    word = tokens[0].lower()
-    return (lambda words: any(word in name for name in words)), tokens[1:]
+def _test(node: ast.expr, words: list[str]) -> Test:
+    match node:
+        case ast.Name(id=name):
+            word = words[int(name.removeprefix("word_"))]
+            return lambda names: any(word in keyword for keyword in names)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            inner = _test(operand, words)
+            return lambda names: not inner(names)
+        case ast.BoolOp(op=operator, values=values):
+            tests, decide = [_test(value, words) for value in values], all if isinstance(operator, ast.And) else any
+            return lambda names: decide(test(names) for test in tests)
+    raise SyntaxError

@@ -91,7 +91,7 @@ class Controller(ActiveSession):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
-        """Under xdist: end the session over broken case files before a worker asks anything."""
+        """End a session with workers before they ask anything, if case files are broken."""
         if self.session.collected:
             report_problems(session, [self.load(path) for path in self.session.collected])
 
@@ -116,7 +116,7 @@ class Controller(ActiveSession):
             self.plan_batches(items)
 
     def _open(self, cases: Sequence[EvalCase], *, is_target_ours: bool, is_judge_asked: bool) -> None:
-        """Before the first question: can the target answer, can the judge be asked, can a result be kept?
+        """Check that the target can answer and the judge can be asked, and open the run.
 
         What a user can mend ends the session with exit code 4 and a line for each problem.
         """
@@ -154,7 +154,7 @@ class Controller(ActiveSession):
             return self._open_run(is_judge_asked=False, judges=judges_of_tests(own_test) if own_test else (None,))
 
     def _check_target(self) -> None:
-        """Is there a target, can it be reached, does it have all answers? A dry run looks at files of answers only."""
+        """Check that the target exists and has all answers; a dry run checks files of answers only."""
         settings = self.settings
         if settings.target is None or not settings.dry_run or kind_of(settings.target).is_checkable:
             check_can_answer(self.prepared, self.make_target(), self.all_cases())
@@ -182,7 +182,7 @@ class Controller(ActiveSession):
                 self.cannot_write(error)
 
     def _same_error(self, report: pytest.TestReport) -> str | None:
-        """The test that has shown the error of this one's setup already, if there is one."""
+        """Return the test that has shown the same error of its setup, if there is one."""
         if report.when != "setup" or not report.failed:
             return None
         crash = getattr(report.longrepr, "reprcrash", None)
@@ -202,7 +202,7 @@ class Controller(ActiveSession):
             raise session.Failed(reason)
 
     def cannot_write(self, error: OSError) -> NoReturn:
-        """End the session in one line: what cannot be kept need not be asked. What is on disk stays."""
+        """End the session in one line: a result that cannot be written need not be asked for."""
         self.opened().cannot_write(error)
         folder = self.writer.folder.path
         message = f"rageval: {folder} cannot be written to: {error.strerror}; resume the run when it can"
@@ -242,7 +242,7 @@ class Controller(ActiveSession):
         self.interrupts.end_finishing()
 
     def close(self) -> None:
-        """Once the workers are gone: what they still wrote counts as well; then the run is closed."""
+        """Take what the workers still wrote, once they are gone, and close the run."""
         self.interrupts.begin_closing()
         try:
             if self.run is not None and not self.run.is_broken:
@@ -254,7 +254,7 @@ class Controller(ActiveSession):
             super().close()
 
     def _take_late_results(self) -> None:
-        """Results that were written after the run was aggregated: metrics are of exactly what is on disk."""
+        """Finish the run again if results came later: its metrics are of exactly what is on disk."""
         writer = self.writer
         if not writer.folder.path.is_dir():  # nothing happened
             return
@@ -282,13 +282,13 @@ class Controller(ActiveSession):
             self._report = end_report(folder, prepared.settings, baseline, exit_status=int(exitstatus))
 
     def _write(self) -> None:
-        """Write what the records come to."""
+        """Write metrics and reports of the records."""
         prepared = self.prepared
         self.finished = self.opened().finish(self._extent)
         self.session.notes += write_reports(self.finished.folder, prepared.plan, self.finished.cases)
 
     def _has_results(self, exitstatus: int) -> bool:
-        """Is there anything to finish? A run in which no case was reached leaves no folder."""
+        """Return whether there is anything to finish; a run without a result leaves no folder."""
         writer = self.writer
         writer.take_over()
         is_lost = bool(self.expected) and exitstatus == pytest.ExitCode.OK
@@ -304,7 +304,7 @@ class Controller(ActiveSession):
         return False
 
     def _cannot_finish(self, error: OSError | RagevalError) -> None:
-        """Say in one line what could not be written: the records stay, and the run can be finished from them."""
+        """Print in one line what could not be written; the run can be finished from its records."""
         self.finished = None
         what, run_id = self.opened().cannot_write(error), self.writer.folder.run_id
         message = f"rageval: {what}; mend that, and finish the run with --rageval-resume {run_id}"

@@ -70,7 +70,7 @@ class Evaluator:
 
 
 def assert_gates(result: CaseResult, plan: Plan, baseline: Side | None) -> None:
-    """Raise what pytest understands; return where all gates hold."""
+    """Raise what pytest understands, unless all gates pass."""
     __tracebackhide__ = True
     if result.failed_gates:
         reason = known_failure(result, plan, baseline)

@@ -56,7 +56,7 @@ def _uncounted(session: pytest.Session, exitstatus: int, active: ActiveSession) 
 
 
 def _counted(config: pytest.Config, failed: set[str]) -> frozenset[str]:
-    """The tests that pytest counted as failed and that its terminal, where there is one, does not show as good."""
+    """Return the tests that pytest counted as failed and that its terminal does not show as good."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is None:
         return _plain(failed)
@@ -65,12 +65,12 @@ def _counted(config: pytest.Config, failed: set[str]) -> frozenset[str]:
 
 
 def _plain(nodeids: Collection[str]) -> frozenset[str]:
-    """Node ids without the groups that xdist writes behind them."""
+    """Return node ids without the groups that xdist appends."""
     return frozenset(plain for nodeid in nodeids for plain in without_group(nodeid))
 
 
 def _unreached(session: pytest.Session, active: ActiveSession) -> int:
-    """How many tests of the project's own that may evaluate cases have come to no outcome.
+    """Return how many tests of the project's own that may evaluate cases have no outcome.
 
     The controller of xdist cannot see what a test uses: where any has evaluated a case, all others may.
     """
@@ -89,7 +89,7 @@ def _fixtures(item: pytest.Item) -> list[str]:
 
 
 def _selection(config: pytest.Config) -> Iterator[tuple[str, str]]:
-    """What was said to select tests, by option."""
+    """Yield the options that selected tests, with their values."""
     option = config.option
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         yield "paths", " ".join(map(str, config.args))

@@ -3,7 +3,7 @@
 This module is imported in every test session of every project that has the plugin installed, so it imports nothing
 beyond the standard library and pytest; the rest comes through the door when the first case file does.
 
-PYTEST_DONT_REWRITE, as `plain_imports` says: a second session of the same process would warn that it was not.
+PYTEST_DONT_REWRITE, as the package says: a second session of the same process would warn that it was not.
 """
 
 from __future__ import annotations

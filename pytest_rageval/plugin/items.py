@@ -36,7 +36,7 @@ class EvalFile(pytest.Module):
         """Those of the `conftest.py` files above, for all items: pytest looks them up eleven times an item."""
 
     def take_hooks(self) -> None:
-        """Once all is collected: `conftest.py` files of other folders, which have come since, are to be left out."""
+        """Look the hooks up once all is collected, without those of `conftest.py` files that came later."""
         self.hooks = self.ihook
 
     def collect(self) -> Iterator[EvalItem]:
@@ -52,7 +52,7 @@ class EvalFile(pytest.Module):
         yield from items
 
     def _items(self, cases: Sequence[EvalCase]) -> list[EvalItem]:
-        """Items that share one resolution of their fixtures: they all have the same ones."""
+        """Make items that share one resolution of their fixtures."""
         items: list[EvalItem] = []
         shared: dict[str, Any] = {}
         for case in cases:
@@ -94,14 +94,14 @@ class EvalItem(pytest.Function):
 
     @cached_property
     def location(self) -> tuple[str, int | None, str]:
-        """As pytest has it, the path made relative for the first item of a file only."""
+        """Return what pytest would; the path is made relative for the first item of a file only."""
         if self.file.place is None:
             self.file.place = super().location[0]
         _, line, name = self.reportinfo()
         return self.file.place, line, name
 
     def listextrakeywords(self) -> set[str]:
-        """What `-k` sees: made when it asks, since a set of five words in each item is half a kilobyte."""
+        """Return what `-k` sees, made when it asks: five words in each item are half a kilobyte."""
         return super().listextrakeywords().union(keywords(self.case))
 
     def setup(self) -> None:
@@ -145,7 +145,7 @@ class EvalItem(pytest.Function):
 
 
 def fixture_resolution(item: pytest.Function) -> dict[str, Any]:
-    """What a sibling item needs to skip resolving the same fixtures again; nothing where pytest keeps it elsewhere.
+    """Return what lets a sibling item skip resolving the same fixtures; nothing if pytest keeps it elsewhere.
 
     The one place that reads a private attribute: it saves more than half of the cost of collecting an item.
     """
@@ -185,13 +185,13 @@ def hands_on(function: ast.FunctionDef | ast.AsyncFunctionDef, fixture: str) -> 
 
 
 def without_group(nodeid: str) -> Iterator[str]:
-    """A node id, and what it may have been before xdist wrote a group behind it under `--dist loadgroup`."""
+    """Yield a node id, and what it may be without the group that `--dist loadgroup` appends."""
     yield nodeid
     yield from (nodeid[: mark.start()] for mark in re.finditer("@", nodeid))
 
 
 def own_nodeid(item: pytest.Item) -> str:
-    """An item's node id as it is without xdist: part of the keys of cases that tests of the user's own evaluate."""
+    """Return an item's node id without the group of xdist: it is part of keys of cases."""
     if not item.config.getoption("loadgroup", False):
         return item.nodeid
     marks = item.iter_markers("xdist_group")
@@ -200,7 +200,7 @@ def own_nodeid(item: pytest.Item) -> str:
 
 
 def item_case(item: pytest.Item) -> EvalCase | None:
-    """The case of an eval item, or of a user's test that a case file parametrizes."""
+    """Return the case of an eval item, or of a test that a case file parametrizes."""
     case = getattr(item, "case", None) or getattr(getattr(item, "callspec", None), "params", {}).get("eval_case")
     return case if isinstance(case, EvalCase) else None
 
@@ -219,5 +219,5 @@ _ODD = re.compile(r"\\(?=[xu][0-9a-f])|:(?=:)|(?<=:):|\[|[\x00-\x1f\x7f-\x9f\u20
 
 
 def node_name(case_id: str) -> str:
-    """A case's id as the last part of a node id: unchanged, but for what pytest cannot carry, as `\\x5b`."""
+    """Return a case's id as the last part of a node id, with what pytest cannot carry escaped as `\\x5b`."""
     return _ODD.sub(lambda match: f"\\{'u%04x' if ord(match[0]) > 255 else 'x%02x'}" % ord(match[0]), case_id)

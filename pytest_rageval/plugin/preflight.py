@@ -16,13 +16,13 @@ from pytest_rageval.plugin.session import FIXTURES, EvalSession
 
 
 def is_ours(definition: Any) -> bool:
-    """Is this fixture definition the one of this plugin, or one that cannot be known?"""
+    """Return whether this fixture definition is the one of this plugin, or cannot be known."""
     function = getattr(definition, "func", None)
     return definition is None or getattr(function, "__module__", "") == "pytest_rageval.plugin.fixtures"
 
 
 def report_problems(session: pytest.Session, files: list[CaseFile]) -> None:
-    """Broken case files as collection errors that end the session, as they do where one process collects."""
+    """Report broken case files as collection errors that end the session."""
     broken = [(str(file.path.relative_to(session.config.rootpath)), file.problems) for file in files if file.problems]
     for nodeid, problems in broken:
         report = pytest.CollectReport(nodeid, "failed", "\n".join(problems), [])
@@ -42,7 +42,7 @@ class Override(NamedTuple):
 
 
 def overrides(session: EvalSession, fixture: str, case_files: Iterable[Path]) -> dict[Path, Override | None]:
-    """By case file what gives it this fixture, None where that is ours; the nearest conftest.py, else another plugin.
+    """Return by case file what overrides this fixture: the nearest conftest.py, else a plugin, None if nothing does.
 
     From the files' text, whatever was selected and whichever process resolves fixtures: it is part of the run's hash.
     """
@@ -62,7 +62,7 @@ def overrides(session: EvalSession, fixture: str, case_files: Iterable[Path]) ->
 
 
 def _in_plugins(session: EvalSession, fixture: str) -> Iterator[Override]:
-    """In plugins that are no conftest.py: those count below their folders alone."""
+    """Yield the overrides in plugins other than conftest.py files."""
     for name, plugin in session.config.pluginmanager.list_name_plugin():
         file = Path(getattr(plugin, "__file__", None) or name)
         if name != FIXTURES and file.name != "conftest.py" and hasattr(plugin, fixture):
@@ -71,7 +71,7 @@ def _in_plugins(session: EvalSession, fixture: str) -> Iterator[Override]:
 
 
 def _in_conftest(session: EvalSession, conftest: Path, fixture: str) -> Override | None:
-    """What a conftest.py says; of one that makes the fixture in a way that its text does not show, what was loaded."""
+    """Return the override in a conftest.py, from its text or, if that does not show it, from the loaded module."""
     place = conftest.relative_to(session.root).as_posix()
     try:
         statements = ast.parse(conftest.read_bytes()).body
@@ -89,7 +89,7 @@ def _in_conftest(session: EvalSession, conftest: Path, fixture: str) -> Override
 
 
 def _fixture_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
-    """Its own name, and the one that `@pytest.fixture(name=…)` gives it."""
+    """Yield the name of the function, and the one that `@pytest.fixture(name=…)` gives it."""
     yield function.name
     for decorator in function.decorator_list:
         for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
@@ -103,13 +103,13 @@ JUDGE, CLIENT = "rag_judge", "rag_client"
 
 
 def judges_of_files(session: EvalSession) -> frozenset[str | None]:
-    """Where the `rag_judge` of each case file stands, as `conftest.py::rag_judge`; None for ours."""
+    """Return the place of the `rag_judge` of each case file, such as `conftest.py::rag_judge`; None for ours."""
     given = overrides(session, JUDGE, session.all_files).values()
     return frozenset(override and f"{override.source}::{JUDGE}" for override in given)
 
 
 def judges_of_tests(item: pytest.Item) -> frozenset[str | None]:
-    """Where the `rag_judge` of each test of this session stands that uses one; None for ours."""
+    """Return the place of the `rag_judge` of each test of this session that uses one; None for ours."""
     items = [test for test in item.session.items if JUDGE in getattr(test, "fixturenames", ())]
     return frozenset(_place_of(fixture_definition(test, JUDGE), test.config.rootpath) for test in items)
 
@@ -124,7 +124,7 @@ def _place_of(definition: Any, root: Path) -> str | None:
 
 
 def used_target(session: EvalSession, configured: str | None) -> str | None:
-    """The target that cases are put to: the configured one, and each `rag_client` of the project by its place.
+    """Return the target of the run: the configured one, and each `rag_client` of the project by its place.
 
     All case files count, whatever was selected: it stands in config.json, and in its hash.
     """

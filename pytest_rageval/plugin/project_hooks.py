@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def call_hook(hook: pluggy.HookCaller, **arguments: object) -> Any:
-    """What the hook gives; SettingsError where it raises. Ctrl-C and `pytest.exit` go on: they end the run in order.
+    """Call a hook; SettingsError if it raises. Ctrl-C and `pytest.exit` pass: they end the run in order.
 
     `pytest.skip` and the like are no Exception of Python's, and would end the session without a word about the run.
     """

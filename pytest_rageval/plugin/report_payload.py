@@ -85,7 +85,7 @@ def _attach_records(
 
 
 def _is_final(report: pytest.TestReport) -> bool:
-    """Does this phase decide the test's outcome?"""
+    """Return whether this phase decides the test's outcome."""
     return report.when != "teardown" and (report.when == "call" or not report.passed)
 
 
@@ -96,7 +96,7 @@ HARMLESS = ("passed", "skipped")
 def _ended(
     evaluations: list[Evaluation], report: pytest.TestReport, raised: BaseException | None, run: RunSession
 ) -> Iterator[Evaluation]:
-    """What a test of the user's own has evaluated, with the outcome that pytest gives the test."""
+    """Yield what a test of the project's own evaluated, with the outcome that pytest gives the test."""
     outcome = _outcome(report)
     if outcome in HARMLESS and isinstance(raised, GateFailure):
         outcome = "failed"
@@ -108,7 +108,7 @@ def _ended(
 
 
 def _ended_trials(item: EvalItem, report: pytest.TestReport, run: RunSession) -> Iterator[Evaluation]:
-    """What an item has evaluated, with the outcome that pytest gives it."""
+    """Yield what an item evaluated, with the outcome that pytest gives it."""
     outcome, reason = _outcome(report), _reason(report)
     if item.evaluation is not None:
         verdict = ending(item.evaluation.overall, run.prepared.plan, run.prepared.baseline)
@@ -129,7 +129,7 @@ def _outcome(report: pytest.TestReport) -> Outcome:
 
 
 def _reason(report: pytest.TestReport) -> str | None:
-    """Why a test was skipped or broke, as one line."""
+    """Return in one line why a test was skipped or broke."""
     if report.passed:
         return None
     if hasattr(report, "wasxfail"):
@@ -142,7 +142,7 @@ def _reason(report: pytest.TestReport) -> str | None:
 
 
 def _lines(item: pytest.Item, evaluation: Evaluation, report: pytest.TestReport, run: RunSession) -> list[RecordLine]:
-    """A record a trial. What cannot be written fails the test."""
+    """Return a record a trial; a result that cannot be written fails the test."""
     try:
         hook = item.ihook.pytest_rageval_result
         if hook.get_hookimpls():  # a call that nobody takes costs as much as to score a case by a metric
@@ -167,7 +167,7 @@ def _lines(item: pytest.Item, evaluation: Evaluation, report: pytest.TestReport,
 
 
 def _properties(result: CaseResult) -> list[tuple[str, object]]:
-    """What JUnit XML says of a case: how it ended, the gates that failed, its labels, its scores."""
+    """Return the properties of a case in JUnit XML: outcome, failed gates, labels, scores."""
     properties = [_fact("rageval.outcome", result.outcome)]
     properties += [("rageval.failed_gate", printable(str(gate))) for gate in result.failed_gates]
     if result.case.category:
@@ -190,7 +190,7 @@ def _score(name: str, value: float, _sign: float) -> tuple[str, object]:
 
 
 def _broken(evaluation: Evaluation, problem: Problem) -> Evaluation:
-    """The evaluation as an error, so that its record says what pytest says."""
+    """Return the evaluation as an error, so that its record agrees with pytest."""
     results = (evaluation.overall, *evaluation.trials)
     overall, *trials = (replace(result, outcome="error", error=problem, reason=problem.message) for result in results)
     return Evaluation(overall, tuple(trials))
@@ -202,7 +202,7 @@ def _fail(report: pytest.TestReport, message: str) -> None:
 
 
 def _drop_place_of_ours(report: pytest.TestReport) -> None:
-    """Of what we say without a traceback pytest names the line that raised it; the text alone says all."""
+    """Leave out the line of ours that pytest adds to a failure without a traceback."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None and crash.message.startswith("Failed: ") and PACKAGE in Path(crash.path).parents:
         report.longrepr = str(report.longrepr).strip()

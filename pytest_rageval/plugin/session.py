@@ -30,7 +30,7 @@ def one_case(rag_client: object, rag_judge: object, rag_judge_cache: object) -> 
 
 
 class EvalSession:
-    """Facts about one session, on whatever process: alone, the controller of xdist, or a worker."""
+    """Facts about one session, on any process."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -58,7 +58,7 @@ class EvalSession:
 
     @cached_property
     def reports_folder(self) -> Path:
-        """Where runs are kept, as far as it can be known without checking all settings: never a place of cases."""
+        """Return the folder of the runs, without a check of all settings; it never holds cases."""
         return self.root / (self.config.getoption("rageval_reports") or reports_of(self.root))
 
     @cached_property
@@ -88,7 +88,7 @@ class EvalSession:
         return list(dict.fromkeys([*self.found_files, *self.collected]))
 
     def owns(self, path: Path) -> bool:
-        """Is this a case file: found by the globs, or named on the command line with a case as its first record?"""
+        """Return whether this is a case file: found by the globs, or named and with a case as its first record."""
         if path.suffix not in SUFFIXES or path.is_relative_to(self.reports_folder):
             return False
         is_named = path in self.named_files
@@ -101,7 +101,7 @@ class EvalSession:
         return looks_like_cases(path)
 
     def is_faulty(self, path: Path) -> bool:
-        """Was this named, as a file of cases would be? If nobody collects it, its mistakes are to be shown."""
+        """Return whether this file was named like one of cases: if nobody collects it, its mistakes are shown."""
         is_named = path.suffix in SUFFIXES and path in self.named_files
         return is_named and not any(mark in path.name for mark in NO_CASES)
 
@@ -118,25 +118,25 @@ class EvalSession:
         return list(dict.fromkeys([*named, *below]))
 
     def _is_ignored(self, path: Path, folder: Path) -> bool:
-        """Does pytest leave out this file, or a folder between it and the one that was named?"""
+        """Return whether pytest ignores this file, or a folder between it and the named one."""
         between = [path, *(parent for parent in path.parents if parent != folder and parent.is_relative_to(folder))]
         ignores = self.config.hook.pytest_ignore_collect
         return any(ignores(collection_path=place, config=self.config) for place in reversed(between))
 
     def is_deselected(self, path: Path) -> bool:
-        """Does `--deselect` leave out all of this file?"""
+        """Return whether `--deselect` leaves out all of this file."""
         prefixes = tuple(self.config.getoption("deselect") or ())
         return bool(prefixes) and path.relative_to(self.root).as_posix().startswith(prefixes)
 
     def projects(self) -> list[Path]:
-        """Folders with a configuration table over what this session was started for, in that order."""
+        """Return the nearest folders with a configuration table above the named places, in their order."""
         places = [place if place.is_dir() else place.parent for place in self.named_places]
         starts = dict.fromkeys([self.config.invocation_params.dir, *places])
         nearest = (next((folder for folder in (start, *start.parents) if has_table(folder)), None) for start in starts)
         return list(dict.fromkeys(folder for folder in nearest if folder is not None))
 
     def check_one_project(self) -> None:
-        """A usage error where the command line names two projects: a run has one configuration, and one baseline."""
+        """Raise a usage error if two projects are named: a run has one configuration and one baseline."""
         if self.config.args_source is not pytest.Config.ArgsSource.ARGS or len(self.config.args) < 2:
             return
         named = [folder for folder in self.projects() if any(folder in (p, *p.parents) for p in self.named_places)]
@@ -148,7 +148,7 @@ class EvalSession:
             )
 
     def unsaid(self, *, is_empty: bool) -> Iterator[str]:
-        """What a person would not notice: case files that this session leaves out, a table that nobody reads.
+        """Yield notes about case files that this session leaves out and tables that it does not read.
 
         `is_empty`: was nothing collected? Then projects below the root directory are looked for as well.
         """
@@ -186,17 +186,17 @@ class EvalSession:
 
     @property
     def given_options(self) -> dict[str, Any]:
-        """Options of ours on the command line, by the setting they stand for."""
+        """Return our options on the command line by the names of their settings."""
         options = {option.field: self.config.getoption(option.dest, None) for option in OPTIONS}
         return {name: value for name, value in options.items() if value is not None}
 
     @property
     def workers(self) -> int:
-        """Among how many processes limits are divided: the workers of xdist, 1 elsewhere."""
+        """Return among how many processes limits are divided: 1 without workers of xdist."""
         return int(self.worker_input("workercount") or 1)
 
     def worker_input(self, name: str) -> str:
-        """What the controller told this worker of xdist; an empty string on any other process."""
+        """Return what the controller told this worker of xdist; an empty string on any other process."""
         return str(getattr(self.config, "workerinput", {}).get(name, ""))
 
 

@@ -37,7 +37,7 @@ WORKERS = "rageval-workers"
 
 
 def are_blocks_wanted(config: pytest.Config) -> bool:
-    """May workers get their cases in blocks? Not where --dist, or a plugin, says how tests are handed out."""
+    """Return whether workers may get blocks: not if --dist or a plugin says how tests are distributed."""
     is_left_alone = config.option.dist == "load" and config.known_args_namespace.dist == "no"
     schedulers = config.hook.pytest_xdist_make_scheduler.get_hookimpls()
     is_ours_alone = all(scheduler.plugin_name in ("dsession", WORKERS) for scheduler in schedulers)
@@ -45,7 +45,7 @@ def are_blocks_wanted(config: pytest.Config) -> bool:
 
 
 def block(things: Sequence[T], worker: int | None, workers: int) -> Sequence[T]:
-    """The part of one worker, numbered from 0: contiguous, and as long as that of any other, or one longer.
+    """Return the contiguous part of one worker, numbered from 0; all parts are equally long, or one longer.
 
     Nothing for a worker that was started in place of one that died: what it gets is not known before.
     """
@@ -57,15 +57,15 @@ def block(things: Sequence[T], worker: int | None, workers: int) -> Sequence[T]:
 
 
 def worker_number(worker_id: str) -> int | None:
-    """The number of a worker of xdist: 3 of `gw3`; None of a name that somebody chose."""
+    """Return the number of a worker of xdist: 3 of `gw3`; None of any other name."""
     match = re.fullmatch(r"gw(\d+)", worker_id)
     return int(match[1]) if match else None
 
 
 class BlockScheduling:
-    """Implements xdist's scheduler protocol: each first worker gets its block of cases, and all else who is free.
+    """xdist's scheduler protocol: each initial worker has a block of cases; other tests go to whoever is free.
 
-    A worker is handed little at a time. The cases that one leaves that dies are for whoever is free.
+    A worker is handed few tests at a time. What a worker leaves that dies goes to whoever is free.
     """
 
     def __init__(self, config: pytest.Config, cases: Collection[str], session: EvalSession) -> None:
@@ -91,7 +91,7 @@ class BlockScheduling:
 
     @property
     def tests_finished(self) -> bool:
-        """A worker begins its last test when it is told that there is no other."""
+        """Return whether all is handed out: a worker begins its last test when it is told to end."""
         is_handed_out = not self._shared and not any(self._blocks.values())
         return self.collection_is_completed and is_handed_out and all(len(own) < 2 for own in self._handed.values())
 
@@ -103,7 +103,7 @@ class BlockScheduling:
         self._handed[node] = []
 
     def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
-        """Not of a worker that came when all was handed out, and was told to end."""
+        """Take what a worker collected, unless it came too late and was told to end."""
         if node in self._handed and (not self._tests or collection == self._tests):
             self._collected[node] = list(collection)
 
@@ -127,7 +127,7 @@ class BlockScheduling:
                 self._config.hook.pytest_collectreport(report=report)
 
     def _divide(self) -> None:
-        """A block to each worker that was there from the beginning."""
+        """Give a block to each initial worker."""
         cases = [index for index, nodeid in enumerate(self._tests) if nodeid in self._cases]
         for node in self.nodes:
             number, workers = worker_number(node.gateway.id), node.workerinput["workercount"]
@@ -168,7 +168,7 @@ class BlockScheduling:
             node.send_runtest_some(portion)
 
     def remove_node(self, node: Any) -> str | None:
-        """Return the test that is to be blamed for the death of a worker, if one is."""
+        """Return the test to blame for the death of a worker, if there is one."""
         is_block = node in self._blocks and str(self._config.option.maxworkerrestart) != "0"
         left, is_busy = self.left_of(node), bool(self._handed.pop(node))
         self._blocks.pop(node, None)
@@ -184,7 +184,7 @@ class BlockScheduling:
         return blamed
 
     def left_of(self, node: Any) -> list[int]:
-        """The tests of a worker that have not ended, in the order in which it runs them."""
+        """Return the tests of a worker that have not ended, in their order."""
         return [*self._handed.get(node, ()), *self._blocks.get(node, ())]
 
 
@@ -267,7 +267,7 @@ class ControlledWorkers:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Take a worker's notes over; say what one that died has left, before the scheduler hears of it."""
+        """Take over a worker's notes, and note what a dead one has left, before the scheduler hears of it."""
         output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
         notes = self._session.notes
         notes += [note for note in output.get(_NOTES, ()) if note not in notes]
@@ -281,7 +281,7 @@ class ControlledWorkers:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
-        """A case whose worker died is an error, recorded like any other."""
+        """Record the case whose worker died as an error."""
         case = self._active.expected.get(crashitem)
         if case is not None:
             report.when = "setup"
@@ -299,7 +299,7 @@ class Worker(ActiveSession):
         self.config.pluginmanager.register(self, WORKERS)
 
     def opened(self, own_test: pytest.Item | None = None) -> RunSession:  # noqa: ARG002 because nothing is opened here
-        """The run, joined at the first case."""
+        """Return the run, joined at the first case."""
         if self.run is not None:
             return self.run
         worker_input = self.session.worker_input
@@ -312,7 +312,7 @@ class Worker(ActiveSession):
         return self.run
 
     def pytest_sessionfinish(self) -> None:
-        """Before xdist sends its output: what a person should know, and how far questions were held back."""
+        """Hand notes, and how far calls were held back, to the controller before xdist sends its output."""
         output: dict[str, Any] = self.config.workeroutput  # type: ignore[attr-defined] # because xdist puts it there
         output[_NOTES] = list(self.session.notes)
         if self.run is not None:

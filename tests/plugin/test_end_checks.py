@@ -13,15 +13,6 @@ def pytest_runtest_protocol(item):
     return True if item.name == "two" else None
 """
 SKIPPING = "import pytest\n@pytest.fixture(autouse=True)\ndef never():\n    pytest.skip('not today')\n"
-HIDING = """
-import pytest
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item, call):
-    report = yield
-    if report.failed:
-        report.outcome, report.longrepr = "passed", None
-    return report
-"""
 
 
 def failing_checks(result: pytest.RunResult) -> list[str]:
@@ -30,37 +21,24 @@ def failing_checks(result: pytest.RunResult) -> list[str]:
     return [line.partition("::")[2].partition(" - ")[0] for line in lines]
 
 
-def test_a_case_that_was_collected_and_has_no_result_fails_completeness(project: Project):
+@pytest.mark.parametrize(
+    ("conftest", "arguments", "check", "said"),
+    [
+        (UNFINISHED, [], "completeness", "1 case collected without a result: evalcases/a.jsonl::two"),
+        (SKIPPING, [], "examined", "no case was examined, all 2 were skipped"),
+        ("", ["--rageval-gate", "key_fact_recall >= 0.5"], "key_fact_recall >= 0.5",
+         "unmeasured: no case that the gate is for has a value of key_fact_recall"),
+    ],
+)  # fmt: skip
+def test_what_could_not_be_looked_at_fails_a_check_of_the_run(
+    project: Project, conftest: str, arguments: list[str], check: str, said: str
+):
     project.cases(CASES)
-    project.write("conftest.py", UNFINISHED)
-    result = project.run()
+    project.write("conftest.py", conftest)
+    result = project.run(*arguments)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert failing_checks(result) == ["completeness"]
-    assert lines_with(result, "1 case collected without a result: evalcases/a.jsonl::two")
-
-
-def test_a_run_of_skipped_cases_alone_fails_examined(project: Project):
-    project.cases(CASES)
-    project.write("conftest.py", SKIPPING)
-    result = project.run()
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert failing_checks(result) == ["examined"]
-
-
-def test_a_written_gate_that_looked_at_no_case_fails_as_unmeasured(project: Project):
-    project.cases(CASES)
-    result = project.run("--rageval-gate", "key_fact_recall >= 0.5")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert failing_checks(result) == ["key_fact_recall >= 0.5"]
-    assert lines_with(result, "unmeasured: no case that the gate is for has a value of key_fact_recall")
-
-
-def test_a_failure_that_pytest_did_not_count_fails_verdicts(project: Project):
-    project.cases([*CASES, a_missed_case("missed")])
-    project.write("conftest.py", HIDING)
-    result = project.run()
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert failing_checks(result) == ["verdicts"]
+    assert failing_checks(result) == [check]
+    assert lines_with(result, said)
 
 
 def test_a_part_of_the_cases_is_partial_and_fails_no_gate_of_the_run(project: Project):

@@ -19,8 +19,12 @@ SHOWING = ("report_handler", "caplog_handler", "log_cli_handler")
 """Handlers of pytest's logging plugin that belong to the test under way."""
 
 
+LOG_HANDLERS = ("report_handler", "log_cli_handler", "log_file_handler")
+"""Of pytest's logging plugin: what they write is shown. Not the one of `caplog`, which tests of the user's own read."""
+
+
 class CapturedOutput:
-    """Hooks on every process that runs tests, beneath pytest's own capturing.
+    """Hooks on every process: captured output beneath pytest's own capturing, and masked logs and warnings.
 
     pytest shows what is printed while a test is under way as that test's, and outside of tests on the terminal. Cases
     that are asked ahead print at any time: what they print and log is kept, and replayed in the set-up of their test.
@@ -36,6 +40,10 @@ class CapturedOutput:
         self._handlers = [handler for handler in handlers if isinstance(handler, logging.Handler)]
         self._level: int | None = getattr(logging_plugin, "log_level", None)
         self._own_handler = _CaseHandler()
+        for name in LOG_HANDLERS:
+            handler = getattr(logging_plugin, name, None)
+            if isinstance(handler, logging.Handler):
+                handler.setFormatter(_MaskingFormatter(handler.formatter or logging.Formatter(), mask))
 
     def begin(self) -> None:
         """Before the first case is asked."""
@@ -102,6 +110,14 @@ class CapturedOutput:
 
     pytest_runtest_call = pytest_runtest_teardown = pytest_make_collect_report = pytest_runtest_setup
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+        """Before pytest's terminal, or the worker that sends it there, takes the text of a warning."""
+        text = str(warning_message.message)
+        shown = printable(self._mask.shown(text))
+        if shown != text:
+            warning_message.message = _with_text(warning_message.message, shown)
+
 
 def _is_of_no_case(_record: logging.LogRecord) -> bool:
     return OUTPUT.get() is None
@@ -118,30 +134,6 @@ class _CaseHandler(logging.Handler):
             output.log(kept)
         elif logging.getLogger().handlers == [self] and logging.lastResort is not None:
             logging.lastResort.handle(record)
-
-
-LOG_HANDLERS = ("report_handler", "log_cli_handler", "log_file_handler")
-"""Of pytest's logging plugin: what they write is shown. Not the one of `caplog`, which tests of the user's own read."""
-
-
-class ReportMasking:
-    """Hooks on every process, and what is registered with pytest's own logging."""
-
-    def __init__(self, config: pytest.Config, mask: Mask) -> None:
-        self._mask = mask
-        logging_plugin = config.pluginmanager.get_plugin("logging-plugin")
-        for name in LOG_HANDLERS:
-            handler = getattr(logging_plugin, name, None)
-            if isinstance(handler, logging.Handler):
-                handler.setFormatter(_MaskingFormatter(handler.formatter or logging.Formatter(), mask))
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
-        """Before pytest's terminal, or the worker that sends it there, takes the text of a warning."""
-        text = str(warning_message.message)
-        shown = printable(self._mask.shown(text))
-        if shown != text:
-            warning_message.message = _with_text(warning_message.message, shown)
 
 
 class _MaskingFormatter(logging.Formatter):

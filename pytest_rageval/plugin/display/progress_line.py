@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -24,7 +24,7 @@ class ProgressLine:
 
     def __init__(self, config: pytest.Config, text: Callable[[], str]) -> None:
         terminal: Any = config.pluginmanager.get_plugin("terminalreporter")
-        self._terminal, self._text = terminal, text
+        self._config, self._text = config, text
         self._capture = config.pluginmanager.get_plugin("capturemanager")
         # Other reporters, such as that of pytest-sugar, draw lines themselves.
         is_usual = type(terminal) is pytest.TerminalReporter
@@ -51,11 +51,8 @@ class ProgressLine:
     @contextmanager
     def _uncaptured(self) -> Iterator[Any]:
         """pytest's writer: a test's set-up, during which cases are waited for, is captured, and has no width."""
-        if self._capture is None:
-            yield self._terminal._tw
-            return
-        with self._capture.global_and_fixture_disabled():
-            yield self._terminal._tw
+        with nullcontext() if self._capture is None else self._capture.global_and_fixture_disabled():
+            yield self._config.get_terminal_writer()
 
     def _write(self, writer: Any, text: str) -> None:
         # Past pytest's writer, which would count the characters as part of its line.

@@ -72,7 +72,7 @@ def write_summary(
         return
     terminal.write_sep("=", "rageval")
     view = run_view(finished.metrics, finished.rows, is_verbose=terminal.verbosity > 0)
-    for line in view_lines(view, terminal._tw.fullwidth):
+    for line in view_lines(view, terminal.config.get_terminal_writer().fullwidth):
         terminal.write_line(line.text, **({} if line.style == "plain" else {line.style: True}))
     for note in (*finished.notes, *notes):
         terminal.write_line(printable(note), yellow=True)
