@@ -91,7 +91,7 @@ class Row:
                 ("groups", (str(bool(record.get("has_groups"))).lower(),)),
                 ("answer", tuple(record.get("gold_answer", ("none",)))),
             ),
-            scores={intern(name): score for name, score in record["scores"].items()},
+            scores=record["scores"],
             not_applicable=shared.value(frozenset(record["skipped_metrics"])),
             failed=shared.value(failed),
             gates_examined=record["verdict"]["gates_held"] + len(record["verdict"]["failed_gates"]),
@@ -100,7 +100,7 @@ class Row:
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
             latency={
-                intern(name): number
+                name: number
                 for name, number in (*record["latency"].items(), ("requests", record.get("requests")))
                 if number is not None
             },

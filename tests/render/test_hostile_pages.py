@@ -158,7 +158,7 @@ def called_directly(page: PageRun) -> Iterator[str]:
     tile = next(first_screen.tiles(page))
     yield called.tile(tile._replace(metric=text, value=text, change=text, n=None, gate=(True, text)))
     yield called.spark(spark([0, 1]), text) + called.interval(figure, text, text)
-    yield called.heat(HeatCell(text, text, 1, "fall", 1, text)) + called.bars(doubling_histogram([1]), text)
+    yield called.heat(HeatCell(text, text, 1, "fall", 1, text)) + called.chart(doubling_histogram([1]), text)
     count = SimpleNamespace(before=text, number=text, label=text)
     yield called.verdict(SimpleNamespace(symbol=text, word=text, counts=[count], asides=[text], gates=text))
     yield called.outcome(text, "")

@@ -36,8 +36,10 @@ LOOSE, LEVEL = 4, 6
 these are a tenth larger, in less than half of the time."""
 MANY = 20_000
 """Cases of a list from which on time counts for more than size."""
-BUDGET = 2_000
-"""Cases whose page is in the file, worst first, unless all are asked for."""
+BUDGET, UNCHANGED = 2_000, 1_000
+"""Cases whose page is in the file, worst first, unless all are asked for: so many that fail, fell or were not measured;
+others, of which there is nothing to explain, until there are so many pages in all.
+"""
 PLAIN = 200
 """Failing cases that can be read without scripts."""
 SHOWN_RUNS = 8
@@ -58,26 +60,25 @@ def level_of(cases: int) -> int:
 
 
 class DataBlocks:
-    """Lines in the order in which they were added; a line is named by its number."""
+    """Compressed lines, of which the first is kept free for the index, which names all others by their number."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.lines = [""]
 
     def add(self, value: Any, level: int = LEVEL) -> int:
-        """Add a JSON value; its line."""
-        self.lines.append(_packed(value, level))
+        """Add a text or a JSON value; return its line."""
+        self.lines.append(packed(value, level))
         return len(self.lines) - 1
 
-    def replace(self, line: int, value: Any, level: int = LEVEL) -> None:
-        self.lines[line] = _packed(value, level)
-
-    def add_parts(self, values: Sequence[Any], size: int, level: int = LEVEL) -> list[int]:
-        """Add a list in blocks of so many; the lines."""
-        return [self.add(values[start : start + size], level) for start in range(0, len(values), size)]
+    def add_parts(self, values: Sequence[Any], size: int) -> list[int]:
+        """Add a list in blocks of so many; return the lines."""
+        return [self.add(values[start : start + size]) for start in range(0, len(values), size)]
 
 
-def _packed(value: Any, level: int = LEVEL) -> str:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def packed(value: Any, level: int = LEVEL) -> str:
+    """Compress a text, or a value as JSON."""
+    is_text = isinstance(value, str)
+    text = value if is_text else json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return b64encode(zlib.compress(text.encode(), level)).decode("ascii")
 
 
@@ -125,10 +126,9 @@ def _commit(project: Any) -> str:
 
 
 def _blocks(page: PageRun, budget: int | None) -> tuple[DataBlocks, int]:
-    """The compressed blocks, the index first, and for how many cases there is a page."""
+    """Return the compressed blocks, the index first, and for how many cases there is a page."""
     blocks = DataBlocks()
-    blocks.add(None)  # the index, which names the lines of all others, comes to stand here
-    bodies = list(fragments(page, page.cases[:budget]))
+    bodies = list(fragments(page, page.cases[: _bodied(page.cases, budget)]))
     lines = {
         "bodies": blocks.add_parts(bodies, BODIES),
         "texts": add_texts(blocks, page.cases),
@@ -136,8 +136,17 @@ def _blocks(page: PageRun, budget: int | None) -> tuple[DataBlocks, int]:
         "falls": add_falls(blocks, page),
     }
     sizes = {"perBody": BODIES, "perTexts": TEXTS, "bodied": len(bodies)}
-    blocks.replace(0, case_columns(page) | lines | sizes | {"project": _project(page)}, level_of(len(page.cases)))
+    index = case_columns(page) | lines | sizes | {"project": _project(page)}
+    blocks.lines[0] = packed(index, level_of(len(page.cases)))
     return blocks, len(bodies)
+
+
+def _bodied(cases: Sequence[ListedCase], budget: int | None) -> int:
+    """Return how many of the cases, worst first, have their page in the file."""
+    if budget is None:
+        return len(cases)
+    notable = sum(case.severity[:2] < (5, 0.0) for case in cases[:budget])
+    return max(notable, min(budget, UNCHANGED))
 
 
 def _project(page: PageRun) -> str:
@@ -220,10 +229,11 @@ def _sections(page: PageRun) -> Mapping[str, Any]:
         "gates": [(gate["passed"], gate_line(gate)) for gate in page.gates],
         "distributions": list(sections.distributions(page)),
         "latency_rows": sections.latency_rows(page),
-        "latency_bars": sections.latency_bars(page),
+        "latency_chart": sections.latency_chart(page),
         "slowest": sections.slowest(page),
         "cost_rows": sections.cost_rows(page),
         "judge_rows": sections.judge_rows(page),
+        "history_charts": list(sections.history_charts(page, history_names)) if page.trend else [],
         "history": runs_table(page.trend, history_names) if page.trend else None,
         "configuration": sections.configuration(page),
         "versions": versions_table(page.comparison) if page.comparison else None,
@@ -298,12 +308,19 @@ def _group(group: str, cases: Sequence[ListedCase]) -> Mapping[str, Any]:
 
 
 def add_texts(blocks: DataBlocks, cases: Sequence[ListedCase]) -> list[int]:
-    """Questions, answers, reasons and places in blocks of their own: only rows in sight and words to find need them."""
-    rows = [
-        [printable(text) for text in (case.texts.question, case.texts.answer, case.why, case.texts.place)]
-        for case in cases
-    ]
-    return blocks.add_parts(rows, TEXTS, level_of(len(cases)))
+    """Add ids, questions, answers, reasons and places in texts of their own: rows in sight and words to find need them.
+
+    A case stands after each NUL, a field on each line.
+    """
+    level = level_of(len(cases))
+    return [blocks.add(_listed_text(cases[start : start + TEXTS]), level) for start in range(0, len(cases), TEXTS)]
+
+
+def _listed_text(cases: Sequence[ListedCase]) -> str:
+    fields = ((case.id, case.texts.question, case.texts.answer, case.why, case.texts.place) for case in cases)
+    lines = [field.replace("\n", " ") for case in fields for field in case]
+    written = printable("\n".join(lines)).split("\n")
+    return "\0".join("\n".join(written[start : start + 5]) for start in range(0, len(written), 5))
 
 
 def add_scores(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
