@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Baseline, Side
-from pytest_rageval.comparison.case_diff import Record, detail, records_of
+from pytest_rageval.comparison.case_diff import detail
 from pytest_rageval.comparison.verdict_sentence import RunVerdict, comparison_notes, pair_verdict
 from pytest_rageval.comparison.verdicts import Comparison, compare_cases
 from pytest_rageval.config.settings import Settings
@@ -235,7 +235,7 @@ def _cases(
     best = sorted(content["flipped_to_pass"], key=lambda key: (-math.fsum(gains[key].values()), key))
     lost = [case["case_key"] for case in content["unmeasured"]]
     keys = {*worst[:DETAILED], *best[:DETAILED], *lost[:DETAILED]}
-    records = [_records(side, keys) for side in detailed] or [{}, {}]
+    records = [side.records(keys) for side in detailed] or [{}, {}]
 
     def case_of(key: str) -> dict[str, Any]:
         case_before, case_after = was.cases[key], now.cases[key]
@@ -265,10 +265,6 @@ def _errors(scores: Scores) -> dict[str, str]:
     cases = scores.cases
     outcomes = zip(cases.case_keys, cases.outcomes, cases.error_kinds, strict=True)
     return {key: kind or "unknown" for key, outcome, kind in outcomes if outcome == "error"}
-
-
-def _records(side: Side, keys: set[str]) -> dict[str, Record]:
-    return records_of(side.run.path / "results.jsonl", keys) if side.run else {}
 
 
 def _gains(before: Mapping[str, float], after: Mapping[str, float], described: Mapping[str, Any]) -> dict[str, float]:

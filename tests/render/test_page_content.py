@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zlib
 from base64 import b64decode
 from dataclasses import replace
@@ -19,6 +20,7 @@ from stored_runs import (
     a_full_record,
     a_page,
     a_plan,
+    accept,
     an_observation,
     page_between,
     some_cases,
@@ -227,6 +229,16 @@ def test_a_small_step_looks_small():
     assert small is not None
     assert large is not None
     assert (small.path, large.path) == ("M0 10.5h0L100 9.5", "M0 18h0L100 2")
+
+
+def test_the_committed_baseline_alone_shows_a_case_before_and_after(tmp_path: Path):
+    rows = some_cases(0, cases=2)
+    accept(tmp_path, store_full(tmp_path, "before", rows), rows)
+    store_full(tmp_path, "now", some_cases(1, cases=2))
+    shutil.rmtree(tmp_path / "runs" / "before")
+    page = page_between(tmp_path, "baseline", "now")
+    assert page.has_both_sides
+    assert "Scores that moved" in body_of(report_html(page))
 
 
 # ── case page ─────────────────────────────────────────────────────────────────────────────────────────────────

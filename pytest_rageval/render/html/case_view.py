@@ -333,7 +333,7 @@ def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[dict[str,
     keys = {case.key for case in cases}
     lines = read_case_lines(page.side.run, keys, page.damages) if page.side.run and page.side.has_records else {}
     other = page.before if page.compared else None
-    before = read_answers(other.run, keys, page.damages) if other and other.run and other.has_records else {}
+    before = read_answers(other, keys, page.damages) if other else {}
     view = CaseContext(
         page.run_id,
         page.config,
