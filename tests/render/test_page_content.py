@@ -28,7 +28,7 @@ from stored_runs import (
     store_full,
 )
 
-from pytest_rageval.render.html import first_screen, sections
+from pytest_rageval.render.html import first_screen, report_page, sections
 from pytest_rageval.render.html.case_parts import aligned_chunks, marked_text
 from pytest_rageval.render.html.figures import (
     doubling_histogram,
@@ -89,11 +89,15 @@ def test_a_gold_beyond_k_is_said_with_its_rank(tmp_path: Path):
     assert "gold 1 “stock/north.md” stands at rank 8, beyond k = 5" in body
 
 
-def test_cases_beyond_the_budget_are_rows_without_a_page(tmp_path: Path):
+@pytest.mark.parametrize(("budget", "unchanged", "bodied"), [(10, 1000, 10), (None, 0, 40), (40, 20, 20), (40, 0, 12)])
+def test_cases_beyond_the_budget_are_rows_without_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: int | None, unchanged: int, bodied: int
+):
+    monkeypatch.setattr(report_page, "UNCHANGED", unchanged)
     page = a_page(tmp_path, "worse")
-    index = blocks_of(report_html(page, budget=10))[0]
-    assert (len(index["id"]), index["bodied"]) == (40, 10)
-    assert blocks_of(report_html(page, budget=None))[0]["bodied"] == 40
+    index = blocks_of(report_html(page, budget=budget))[0]
+    assert (len(index["id"]), index["bodied"]) == (40, bodied)
+    assert all(case.is_failing for case in page.cases[:12])
 
 
 def test_a_case_without_a_record_has_no_page_and_costs_no_other_one_its_own(tmp_path: Path):

@@ -19,7 +19,6 @@ from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import macro, policy, rendered, script, style
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.run_cases import ListedCase
-from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
 from pytest_rageval.views.comparison import METRIC_COLUMNS, ONE_SIDED, versions_table
 from pytest_rageval.views.history import runs_table
@@ -246,7 +245,6 @@ def _sections(page: PageRun) -> Mapping[str, Any]:
 def case_columns(page: PageRun) -> dict[str, Any]:
     """The index block: a list of values by column, names by number where they repeat."""
     cases = page.cases
-    tags = _Tags()
     layers = list(LAYERS)
     layer_of = {name: metric["layer"] for name, metric in page.metrics["metrics"].items()}
     return {
@@ -257,11 +255,10 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded("file", [case_file(case.key) for case in cases]),
         **_coded("outcome", [case.row.outcome for case in cases]),
         **_coded("change", [case.change for case in cases]),
-        **_group("category", cases),
-        **_group("difficulty", cases),
-        **_group("domain", cases),
-        "tag": [tags.codes_of(case.row) for case in cases],
-        "tags": tags.names,
+        **_coded("category", [group_of(case.row, "category") for case in cases]),
+        **_coded("difficulty", [group_of(case.row, "difficulty") for case in cases]),
+        **_coded("domain", [group_of(case.row, "domain") for case in cases]),
+        **_tags(cases),
         "layer": [sum(1 << layers.index(layer) for layer in layers_of(case.row, layer_of)) if case.row.failed else 0
                   for case in cases],
         "layers": layers,
@@ -273,27 +270,17 @@ def case_columns(page: PageRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class _Tags:
-    """Tags by number, in the order in which they were first met."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._codes: dict[str, int] = {}
-        self._sets: dict[Hashable, list[int]] = {}
-
-    def codes_of(self, row: Row) -> list[int]:
-        """The numbers of a case's tags; worked out once for all cases with the same."""
-        source = row.groups["tag"], row.failed
-        codes = self._sets.get(source)
-        if codes is None:
-            codes = self._sets[source] = [self._code(tag) for tag in tags_of(row)]
-        return codes
-
-    def _code(self, tag: str) -> int:
-        if tag not in self._codes:
-            self._codes[tag] = len(self.names)
-            self.names.append(printable(tag))
-        return self._codes[tag]
+def _tags(cases: Sequence[ListedCase]) -> dict[str, Any]:
+    """Return the numbers of each case's tags, worked out once for all cases with the same, and what they stand for."""
+    codes: dict[str, int] = {}
+    known: dict[Hashable, list[int]] = {}
+    column = []
+    for case in cases:
+        source = case.row.groups["tag"], case.row.failed
+        if source not in known:
+            known[source] = [codes.setdefault(tag, len(codes)) for tag in tags_of(case.row)]
+        column.append(known[source])
+    return {"tag": column, "tags": [printable(name) for name in codes]}
 
 
 def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
@@ -301,10 +288,6 @@ def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
     codes: dict[str, int] = {}
     column_values = [codes.setdefault(value, len(codes)) for value in values]
     return {column: column_values, f"{column}s": [printable(name) for name in codes]}
-
-
-def _group(group: str, cases: Sequence[ListedCase]) -> Mapping[str, Any]:
-    return _coded(group, [group_of(case.row, group) for case in cases])
 
 
 def add_texts(blocks: DataBlocks, cases: Sequence[ListedCase]) -> list[int]:
