@@ -90,7 +90,7 @@ def environment() -> Environment:
         "filter_word": _filter_word,
     }
     pages.tests["long"] = _is_long
-    pages.globals["frame"] = FRAME
+    pages.globals["plot_frame"] = FRAME
     pages.globals["is_served"] = False  # True in the web app, where a command line is of no use to whoever reads
     return pages
 

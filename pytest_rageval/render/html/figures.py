@@ -88,7 +88,7 @@ def least_span(scale: Sequence[float]) -> float:
 # ── plots with axes ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Frame(NamedTuple):
+class PlotFrame(NamedTuple):
     """The units of a plot, and the edges of its inner part; around it stand the labels of the axes."""
 
     width: int = 260
@@ -99,7 +99,7 @@ class Frame(NamedTuple):
     bottom: int = 102
 
 
-FRAME = Frame()
+FRAME = PlotFrame()
 MOST_LABELS = 6
 
 
