@@ -215,6 +215,9 @@ def html_lines(text: str) -> str:
 
 def _block_lines(block: str) -> Iterator[str]:
     """Return the members of a data block; those that are HTML, as lines like the page's."""
+    if block[:1] not in ("[", "{"):  # questions and answers: a case after each NUL
+        yield from block.split("\0")
+        return
     content = json.loads(block)
     if not isinstance(content, list) or not all(isinstance(member, str) for member in content):
         yield json.dumps(content, ensure_ascii=False)

@@ -107,7 +107,9 @@ def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Side | None, ba
     """
     finished = conclude(keeper, plan, extent, baseline)
     if plan.settings.update_baseline:
-        finished = _with_verdict(_with_baseline(finished, plan, extent, baseline_file), plan, extent)
+        finished = _with_verdict(
+            _with_baseline(finished, plan, extent, baseline_file, keeper.folder.path), plan, extent
+        )
     write_json(keeper.folder.path / CONFIG, finished.config)
     write_scores(keeper.folder.path, finished.rows)
     keeper.folder.log(f"finished: {counted(len(finished.rows), 'case')}, {finished.metrics['outcomes']}")
@@ -223,14 +225,14 @@ def _unreached(metrics: Mapping[str, Any]) -> int:
     return max(0, expected - int(metrics["total_tests"]))
 
 
-def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path) -> Finished:
+def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path, folder: Path) -> Finished:
     """Write the run as the new baseline, or add the problem that prevents it."""
     if extent.is_interrupted:  # where problems are not shown
         return replace(finished, notes=(*finished.notes, INTERRUPTED))
     refusal = _refusal(plan, extent, finished.metrics)
     if refusal is not None:
         return replace(finished, problems={**finished.problems, "update-baseline": refusal})
-    write_baseline(file, finished.metrics, finished.rows, finished.config)
+    write_baseline(file, finished.metrics, finished.rows, finished.config, folder)
     return replace(finished, notes=(*finished.notes, _accepted(file, finished.metrics)))
 
 

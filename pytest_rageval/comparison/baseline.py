@@ -1,16 +1,18 @@
 """What is compared: a run, a file of aggregates, or the baseline.
 
-A baseline is the committed reference: a run's metrics and, by case key, content hash, outcome and scores. No texts.
+A baseline is the committed reference: a run's metrics and, by case key, content hash, outcome and scores. Texts of its
+cases stand in a file beside it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.comparison.baseline_texts import read_texts, write_texts
 from pytest_rageval.comparison.case_diff import Record, records_of
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import SettingsError
@@ -37,6 +39,7 @@ class Side:
     scores   None for aggregates alone: means, no cases
     config   the content of config.json; None if it is not known
     run      None if there are no records
+    texts    by case the record kept beside a baseline whose run is gone
     """
 
     name: str
@@ -45,6 +48,7 @@ class Side:
     config: Mapping[str, Any] | None = None
     run: StoredRun | None = None
     note: str | None = None
+    texts: Mapping[str, Record] = field(default_factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -52,11 +56,13 @@ class Side:
 
     @property
     def has_records(self) -> bool:
-        return self.run is not None and self.run.has_records
+        return bool(self.texts) or (self.run is not None and self.run.has_records)
 
     def records(self, keys: Set[str]) -> dict[str, Record]:
         """Return the records of some cases, as far as there are any."""
-        return records_of(self.run.path / RESULTS, keys) if self.run else {}
+        if self.run is not None:
+            return records_of(self.run.path / RESULTS, keys)
+        return {key: record for key, record in self.texts.items() if key in keys}
 
     @property
     def cases(self) -> CaseColumns:
@@ -166,8 +172,15 @@ OF_THE_RUN = frozenset({"begun", "project", "hardware", "libraries"})
 """What differs between runs that came to the same: no reason to change a committed file."""
 
 
-def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], config: Mapping[str, Any]) -> None:
-    """Replace the baseline. One case a line, so that a change of it can be read as a diff."""
+def write_baseline(
+    path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], config: Mapping[str, Any], folder: Path
+) -> None:
+    """Replace the baseline and its texts. One case a line, so that a change of it can be read as a diff.
+
+    folder  of the run, whose records hold the texts
+    """
+    cases_now = cases_of(rows)
+    write_texts(path, str(metrics["volatile"].get("run_id")), cases_now, folder)
     kept = {name: value for name, value in metrics.items() if name != "comparison"}
     kept["config"] = {name: value for name, value in config.items() if name not in OF_THE_RUN}
     head = json_text(kept, sort_keys=True)
@@ -183,7 +196,7 @@ def write_baseline(path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], 
             None,
             sort_keys=True,
         )
-        for row in cases_of(rows)
+        for row in cases_now
     )
     write_text(path, f'{head[:-2]},\n "cases": {{\n{cases}\n }}\n}}\n')
 
@@ -218,12 +231,20 @@ def _of_baseline(name: str, path: Path, reports: Path) -> Side:
     if run := _run_of(baseline.metrics, reports):
         categories = run.scores.categories if run.scores else {}
         return replace(baseline, name=name, scores=Scores(baseline.cases, categories), config=run.config, run=run)
-    note = (
-        f"{name} holds no texts, and its run {baseline.run_id} is not in {reports / 'runs'}: "
-        "of its cases the outcomes and scores are shown"
-    )
     config = None if baseline.config is None else checked_config(baseline.config, path)
-    return replace(baseline, name=name, config=config, note=note)
+    side = replace(baseline, name=name, config=config)
+    try:
+        texts = read_texts(path, baseline.run_id)
+    except ValueError as problem:
+        return replace(side, note=str(problem))
+    if len(texts) == len(baseline.cases):
+        return replace(side, texts=texts)
+    held = f"the texts of {len(texts):,} of its {len(baseline.cases):,} cases" if texts else "no texts"
+    note = (
+        f"{name} holds {held}, and its run {baseline.run_id} is not in {reports / 'runs'}: "
+        f"of {'the others' if texts else 'its cases'} the outcomes and scores are shown"
+    )
+    return replace(side, texts=texts, note=note)
 
 
 def _only_means(name: str) -> str:

@@ -88,7 +88,7 @@ class Row:
             message=error.get("message") or record["reason"],
             is_blank=abstained.get("decided_by") == "empty answer",
             latency={
-                intern(name): number
+                name: number
                 for name, number in (*record["latency"].items(), ("requests", record.get("requests")))
                 if number is not None
             },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from stored_runs import a_row, accept, compared_runs, store
 
+from pytest_rageval.comparison import baseline_texts
 from pytest_rageval.comparison.baseline import Side, open_side
 from pytest_rageval.errors import SettingsError
 
@@ -48,8 +50,55 @@ def test_a_reference_is_a_run(reports: Path, wanted: str, run_id: str):
     assert side.config is not None
 
 
-def test_a_baseline_whose_run_is_gone_says_that_it_has_no_texts(reports: Path):
+def test_a_baseline_whose_run_is_gone_has_the_texts_beside_it(reports: Path):
     shutil.rmtree(reports / "runs" / "20250101_000000")
+    side = opened(reports, "baseline")
+    assert (side.run, side.note) == (None, None)
+    assert side.records({"a.jsonl::q"})["a.jsonl::q"]["answer"] is not None
+    assert side.records({"other"}) == {}
+
+
+def a_bomb() -> bytes:
+    return gzip.compress(b" " * 50_000_000)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no gzip",
+        a_bomb(),
+        gzip.compress(b"[" * 100_000),
+        gzip.compress(b'{"run_id": "20250101_000000", "cases": [{}]}'),
+    ],
+)
+def test_texts_that_cannot_be_read_cost_a_sentence(reports: Path, content: bytes):
+    shutil.rmtree(reports / "runs" / "20250101_000000")
+    (reports / "baseline.texts.json.gz").write_bytes(content)
+    side = opened(reports, "baseline")
+    assert "baseline.texts.json.gz cannot be read" in (side.note or "")
+    assert not side.has_records
+
+
+def test_texts_are_bounded_and_tell_of_failing_cases_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(baseline_texts, "MOST_CASES", 1)
+    rows = [a_row("a.jsonl::a", mrr=1.0), a_row("a.jsonl::b", outcome="failed", mrr=0.0)]
+    accept(tmp_path, store(tmp_path, "20250101_000000", rows, records={}), rows)
+    shutil.rmtree(tmp_path / "runs")
+    side = opened(tmp_path, "baseline")
+    assert [*side.texts] == ["a.jsonl::b"]
+    assert "holds the texts of 1 of its 2 cases" in (side.note or "")
+
+
+def test_texts_of_a_redacted_run_are_not_written(tmp_path: Path):
+    redacted = {"a.jsonl::q": {"question": None, "answer": None}}
+    accept(tmp_path, store(tmp_path, "20250101_000000", ROWS, records=redacted), ROWS)
+    assert not (tmp_path / "baseline.texts.json.gz").exists()
+
+
+def test_a_baseline_whose_run_and_texts_are_gone_says_that_it_has_no_texts(reports: Path):
+    shutil.rmtree(reports / "runs" / "20250101_000000")
+    (reports / "baseline.texts.json.gz").unlink()
     side = opened(reports, "baseline")
     assert side.run is None
     assert "baseline holds no texts, and its run 20250101_000000 is not in" in (side.note or "")

@@ -18,7 +18,7 @@ from stored_runs import a_record, a_row, page_between, write_page
 
 from pytest_rageval.render.html import environment, first_screen, table_parts
 from pytest_rageval.render.html.environment import case_address
-from pytest_rageval.render.html.figures import doubling_histogram, interval_figure, spark
+from pytest_rageval.render.html.figures import AxisValue, Chart, interval_figure, spark
 from pytest_rageval.render.html.notebook import comparison_html, run_html
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.report_page import fragments, report_html
@@ -158,7 +158,9 @@ def called_directly(page: PageRun) -> Iterator[str]:
     tile = next(first_screen.tiles(page))
     yield called.tile(tile._replace(metric=text, value=text, change=text, n=None, gate=(True, text)))
     yield called.spark(spark([0, 1]), text) + called.interval(figure, text, text)
-    yield called.heat(HeatCell(text, text, 1, "fall", 1, text)) + called.bars(doubling_histogram([1]), text)
+    labels = [AxisValue(1, text)]
+    yield called.chart(Chart(text, labels, labels, marks=labels), text)
+    yield called.heat(HeatCell(text, text, 1, "fall", 1, text))
     count = SimpleNamespace(before=text, number=text, label=text)
     yield called.verdict(SimpleNamespace(symbol=text, word=text, counts=[count], asides=[text], gates=text))
     yield called.outcome(text, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zlib
 from base64 import b64decode
 from dataclasses import replace
@@ -19,6 +20,7 @@ from stored_runs import (
     a_full_record,
     a_page,
     a_plan,
+    accept,
     an_observation,
     page_between,
     some_cases,
@@ -26,8 +28,15 @@ from stored_runs import (
     store_full,
 )
 
-from pytest_rageval.render.html import first_screen, sections
-from pytest_rageval.render.html.figures import doubling_histogram, histogram, interval_figure, least_span, spark
+from pytest_rageval.render.html import first_screen, report_page, sections
+from pytest_rageval.render.html.figures import (
+    doubling_histogram,
+    histogram,
+    interval_figure,
+    least_span,
+    spark,
+    time_chart,
+)
 from pytest_rageval.render.html.report_page import BODIES, report_html
 from pytest_rageval.runs.records import to_line
 from pytest_rageval.text import score_text
@@ -36,7 +45,8 @@ from pytest_rageval.views.case_parts import aligned_chunks, marked_text
 
 def blocks_of(html: str) -> list[Any]:
     lines = html.partition('id="blocks">')[2].partition("</script>")[0].split("\n")
-    return [json.loads(zlib.decompress(b64decode(line))) for line in lines]
+    texts = [zlib.decompress(b64decode(line)).decode() for line in lines]
+    return [json.loads(text) if text[0] in "[{" else text for text in texts]
 
 
 def body_of(html: str, number: int = 0) -> str:
@@ -79,11 +89,15 @@ def test_a_gold_beyond_k_is_said_with_its_rank(tmp_path: Path):
     assert "gold 1 “stock/north.md” stands at rank 8, beyond k = 5" in body
 
 
-def test_cases_beyond_the_budget_are_rows_without_a_page(tmp_path: Path):
+@pytest.mark.parametrize(("budget", "unchanged", "bodied"), [(10, 1000, 10), (None, 0, 40), (40, 20, 20), (40, 0, 12)])
+def test_cases_beyond_the_budget_are_rows_without_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: int | None, unchanged: int, bodied: int
+):
+    monkeypatch.setattr(report_page, "UNCHANGED", unchanged)
     page = a_page(tmp_path, "worse")
-    index = blocks_of(report_html(page, budget=10))[0]
-    assert (len(index["id"]), index["bodied"]) == (40, 10)
-    assert blocks_of(report_html(page, budget=None))[0]["bodied"] == 40
+    index = blocks_of(report_html(page, budget=budget))[0]
+    assert (len(index["id"]), index["bodied"]) == (40, bodied)
+    assert all(case.is_failing for case in page.cases[:12])
 
 
 def test_a_case_without_a_record_has_no_page_and_costs_no_other_one_its_own(tmp_path: Path):
@@ -183,25 +197,52 @@ def test_an_interval_is_drawn_on_its_scale(mean: float, ci: Any, placed: tuple[f
 def test_charts_of_nothing_are_nothing():
     assert interval_figure(None, None, (0, 1)) is None
     assert spark([0.5]) is None
-    assert doubling_histogram([]) == []
+    assert doubling_histogram([]) is None
+    assert time_chart([None, 0.5], ["01-01", "01-02"], 0.5, 0.1) is None
 
 
 def test_histograms_count_every_value():
-    assert [bar.cases for bar in histogram([0, 0.05, 0.1, 0.99, 1], (0, 1))] == [2, 1, 0, 0, 0, 0, 0, 0, 0, 2]
-    assert [(bar.low, bar.cases) for bar in doubling_histogram([1, 3, 4, 7.9])] == [(1, 1), (2, 1), (4, 2)]
+    chart = histogram([0, 0.05, 0.1, 0.99, 1], (0, 1), [0.1, 1])
+    assert [bar.cases for bar in chart.rows] == [2, 1, 0, 0, 0, 0, 0, 0, 0, 2]
+    assert [bar.before for bar in chart.rows] == [0, 1, 0, 0, 0, 0, 0, 0, 0, 1]
+    doubling = doubling_histogram([1, 3, 4, 7.9], {"p50 before": 2, "p95 before": 900})
+    assert doubling is not None
+    assert [(bar.low, bar.cases) for bar in doubling.rows] == [(1, 1), (2, 1), (4, 2)]
+    assert [mark.text for mark in doubling.marks] == ["p50 before"]
 
 
-def test_a_line_of_equal_values_lies_in_the_middle():
-    line = spark([0.5, None, 0.5])
+def test_the_axes_of_a_chart_name_its_values():
+    chart = histogram([0.5] * 1200, (0, 5), [0.5])
+    assert [each.text for each in chart.across] == ["0", "1", "2", "3", "4", "5"]
+    assert [each.text for each in chart.up] == ["0", "1,200"]
+    in_time = time_chart([0.5, None, 0.7], ["01-01", "01-02", "01-03"], 0.6, 0.1)
+    assert in_time is not None
+    assert [each.text for each in (*in_time.across, *in_time.up)] == ["01-01", "01-03", "0.50", "0.70"]
+    assert in_time.line.count("M") == 2
+    assert in_time.before
+
+
+def test_a_line_of_equal_values_lies_in_the_middle_with_a_gap_for_a_missing_one():
+    line = spark([0.5, 0.5, None, 0.5])
     assert line is not None
-    assert line.points == "0,10 100,10"
+    assert line.path == "M0 10h0L33.3 10M100 10h0"
 
 
 def test_a_small_step_looks_small():
     small, large = spark([4.87, 4.9], least_span((0, 5))), spark([1, 4], least_span((0, 5)))
     assert small is not None
     assert large is not None
-    assert (small.points, large.points) == ("0,10.5 100,9.5", "0,18 100,2")
+    assert (small.path, large.path) == ("M0 10.5h0L100 9.5", "M0 18h0L100 2")
+
+
+def test_the_committed_baseline_alone_shows_a_case_before_and_after(tmp_path: Path):
+    rows = some_cases(0, cases=2)
+    accept(tmp_path, store_full(tmp_path, "before", rows), rows)
+    store_full(tmp_path, "now", some_cases(1, cases=2))
+    shutil.rmtree(tmp_path / "runs" / "before")
+    page = page_between(tmp_path, "baseline", "now")
+    assert page.has_both_sides
+    assert "Scores that moved" in body_of(report_html(page))
 
 
 # ── case page ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_rageval.comparison.case_filter import all_rounded, rounded
 from pytest_rageval.comparison.changes import Scale
-from pytest_rageval.render.html.report_page import MANY, DataBlocks, level_of
+from pytest_rageval.render.html.report_page import MANY, level_of, packed
 from pytest_rageval.render.html.run_cases import EarlierScores, Flips, on_one_line
 from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.row import CaseScores, Row, SharedParts
@@ -82,9 +82,7 @@ def test_scores_are_rounded_alike_one_by_one_and_all_at_once():
 
 def test_a_long_list_is_packed_less_closely_and_reads_the_same():
     assert level_of(MANY - 1) > level_of(MANY)
-    blocks, words = DataBlocks(), [f"word {number % 97} {number % 89}" for number in range(3000)]
-    for cases in (MANY - 1, MANY):
-        blocks.add(words, level_of(cases))
-    close, loose = blocks.lines
+    words = [f"word {number % 97} {number % 89}" for number in range(3000)]
+    close, loose = (packed(words, level_of(cases)) for cases in (MANY - 1, MANY))
     assert len(close) < len(loose)
     assert zlib.decompress(b64decode(close)) == zlib.decompress(b64decode(loose))

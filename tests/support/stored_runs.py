@@ -141,7 +141,7 @@ def accept(reports: Path, folder: Path, rows: Sequence[Row]) -> Path:
     metrics, config = (
         json.loads((folder / name).read_text(encoding="utf-8")) for name in ("metrics.json", "config.json")
     )
-    write_baseline(path, metrics, rows, config)
+    write_baseline(path, metrics, rows, config, folder)
     return path
 
 

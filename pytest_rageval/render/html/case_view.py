@@ -21,7 +21,7 @@ def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView 
     keys = {case.key for case in cases}
     lines = read_case_lines(page.side.run, keys, page.damages) if page.side.run and page.side.has_records else {}
     other = page.before if page.compared else None
-    before = read_answers(other.run, keys, page.damages) if other and other.run and other.has_records else {}
+    before = read_answers(other, keys, page.damages) if other else {}
     metrics, other_id = page.metrics["metrics"], other.run_id if other else None
     context = CaseContext(page.run_id, page.config, metrics, page.registry, page.names, other_id)
     for case in cases if lines else ():

@@ -22,6 +22,7 @@ from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
+from pytest_rageval.render.html.figures import FRAME
 from pytest_rageval.text import counted, printable, score_text, short
 
 FOLDED_LINES = 12
@@ -89,6 +90,7 @@ def environment() -> Environment:
         "filter_word": _filter_word,
     }
     pages.tests["long"] = _is_long
+    pages.globals["plot_frame"] = FRAME
     pages.globals["is_served"] = False  # True in the web app, where a command line is of no use to whoever reads
     return pages
 

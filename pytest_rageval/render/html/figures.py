@@ -1,10 +1,10 @@
-"""Geometry of the page's small charts: interval bars, sparklines, histograms, in units that the templates draw."""
+"""Geometry of the page's charts: interval bars, sparklines, and plots with axes, in units that the templates draw."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 WIDTH, HEIGHT = 100, 20
@@ -45,15 +45,15 @@ def _placed(value: float, scale: Sequence[float]) -> float:
 
 
 class Spark(NamedTuple):
-    """Values in time as a line: its points, and the last one."""
+    """Values in time as a line with a gap for each that is missing, and the place of the last one."""
 
-    points: str
+    path: str
     last: tuple[float, float]
     values: tuple[float | None, ...]
 
 
 def spark(values: Iterable[float | None], least_span: float = 0.0) -> Spark | None:
-    """A line over its own range, or over `least_span` where the values lie closer, so that a small step looks small.
+    """Return a line over the range of its values, or over `least_span` if they lie closer: a small step looks small.
 
     None of fewer than two values.
     """
@@ -64,53 +64,174 @@ def spark(values: Iterable[float | None], least_span: float = 0.0) -> Spark | No
     middle, span = (min(numbers) + max(numbers)) / 2, max(max(numbers) - min(numbers), least_span) or 1.0
     step, top = WIDTH / (len(values) - 1), HEIGHT - 4
     places = [
-        (round(number * step, 1), round(HEIGHT / 2 - top * (value - middle) / span, 1))
+        None if value is None else (round(number * step, 1), round(HEIGHT / 2 - top * (value - middle) / span, 1))
         for number, value in enumerate(values)
-        if value is not None
     ]
-    return Spark(" ".join(f"{x:g},{y:g}" for x, y in places), places[-1], values)
+    return Spark(line_path(places), [place for place in places if place][-1], values)
+
+
+def line_path(places: Iterable[tuple[float, float] | None]) -> str:
+    """Join places by a line that breaks at each None; a place alone is a dot."""
+    path, is_drawing = "", False
+    for place in places:
+        if place is not None:
+            path += "{}{:g} {:g}".format("L" if is_drawing else "M", *place) + ("" if is_drawing else "h0")
+        is_drawing = place is not None
+    return path
 
 
 def least_span(scale: Sequence[float]) -> float:
-    """A tenth of a metric's scale: a line of values that lie closer is drawn over this much of it."""
+    """Return a tenth of a metric's scale: a line of values that lie closer is drawn over this much of it."""
     return (scale[1] - scale[0]) / 10
 
 
+# ── plots with axes ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class PlotFrame(NamedTuple):
+    """The units of a plot, and the edges of its inner part; around it stand the labels of the axes."""
+
+    width: int = 260
+    height: int = 120
+    left: int = 34
+    right: int = 252
+    top: int = 8
+    bottom: int = 102
+
+
+FRAME = PlotFrame()
+MOST_LABELS = 6
+
+
+class AxisValue(NamedTuple):
+    """A value at an axis."""
+
+    at: float
+    text: str
+
+
+class Axis(NamedTuple):
+    """An axis over values: its ends, with room beyond them, and the first and the last value."""
+
+    low: float
+    high: float
+    first: float
+    last: float
+
+    @classmethod
+    def over(cls, values: Sequence[float], least: float = 0.0) -> Axis:
+        """Return an axis over some values, of at least some length."""
+        first, last = min(values, default=0.0), max(values, default=1.0)
+        room = max(0.06 * (last - first), 0.01, (least - last + first) / 2)
+        return cls(first - room, last + room, first, last)
+
+    def height(self, value: float) -> float:
+        """Return where a value stands on the axis up."""
+        return round(FRAME.bottom - self._share(value) * (FRAME.bottom - FRAME.top), 1)
+
+    def across(self, value: float) -> float:
+        """Return where a value stands on the axis across."""
+        return round(FRAME.left + self._share(value) * (FRAME.right - FRAME.left), 1)
+
+    def _share(self, value: float) -> float:
+        return (value - self.low) / (self.high - self.low)
+
+    def labels(self, place: Callable[[float], float]) -> tuple[AxisValue, ...]:
+        """Return the first and the last value at their places, once if they are alike."""
+        return tuple(AxisValue(place(value), f"{value:.2f}") for value in dict.fromkeys((self.first, self.last)))
+
+
 class Bar(NamedTuple):
-    """A bar of a histogram: the values from `low` to `high`, how many, and its height of at most `HEIGHT`."""
+    """How many cases have a value from `low` to `high`, now and before."""
 
     low: float
     high: float
     cases: int
-    height: float
+    before: int
 
 
-def histogram(values: Sequence[float], scale: Sequence[float]) -> list[Bar]:
-    """How often values lie in each tenth of the scale; a value on a border counts above it, the last one below."""
+class Chart(NamedTuple):
+    """A plot with axes: bars or a line, the baseline dashed beside it, and other values of the baseline as marks.
+
+    `rows` are the bars for the table beneath.
+    """
+
+    unit: str
+    across: Sequence[AxisValue]
+    up: Sequence[AxisValue]
+    bars: str = ""
+    line: str = ""
+    before: str = ""
+    marks: Sequence[AxisValue] = ()
+    rows: Sequence[Bar] = ()
+
+
+def histogram(values: Sequence[float], scale: Sequence[float], before: Sequence[float] = ()) -> Chart:
+    """Count the values in each tenth of the scale; a value on a border counts above it, the last one below."""
     low, high = scale
-    width, counts = high - low, [0] * BINS
-    for place, number in Counter([int((value - low) / width * BINS) for value in values]).items():
-        counts[min(max(place, 0), BINS - 1)] += number
-    step = (high - low) / BINS
-    edges = [low + step * number for number in range(BINS + 1)]
-    return _bars(edges, counts)
+    width = high - low
+    edges = [low + width * number / BINS for number in range(BINS + 1)]
+    counts, was = (_counts([int((value - low) / width * BINS) for value in each], BINS) for each in (values, before))
+    return _bar_chart(edges, counts, was, "cases by score")
 
 
-def doubling_histogram(values: Sequence[float]) -> list[Bar]:
-    """How often values lie between doublings: 100, 200, 400, …; for times, which have no scale."""
+def doubling_histogram(values: Sequence[float], before: Mapping[str, float] | None = None) -> Chart | None:
+    """Count the times between doublings: 100, 200, 400, … ms. `before`: times of the baseline to mark."""
     positive = [value for value in values if value > 0]
     if not positive:
-        return []
+        return None
     first, last = (math.floor(math.log2(end)) for end in (min(positive), max(positive)))
-    counts = [0] * (last - first + 1)
-    for value in positive:
-        counts[math.floor(math.log2(value)) - first] += 1
-    return _bars([2.0**power for power in range(first, last + 2)], counts)
-
-
-def _bars(edges: Sequence[float], counts: Sequence[int]) -> list[Bar]:
-    most = max(counts, default=0) or 1
-    return [
-        Bar(edges[number], edges[number + 1], count, round(count / most * HEIGHT, 2))
-        for number, count in enumerate(counts)
+    bins = last - first + 1
+    counts = _counts([math.floor(math.log2(value)) - first for value in positive], bins)
+    chart = _bar_chart([2.0**power for power in range(first, last + 2)], counts, [0] * bins, "cases by ms")
+    marks = [
+        AxisValue(FRAME.left + (math.log2(time) - first) / bins * (FRAME.right - FRAME.left), name)
+        for name, time in (before or {}).items()
+        if time > 0
     ]
+    return chart._replace(marks=[mark for mark in marks if FRAME.left <= mark.at <= FRAME.right])
+
+
+def _counts(places: Iterable[int], bins: int) -> list[int]:
+    counts = [0] * bins
+    for place, number in Counter(places).items():
+        counts[min(max(place, 0), bins - 1)] += number
+    return counts
+
+
+def _bar_chart(edges: Sequence[float], counts: Sequence[int], before: Sequence[int], unit: str) -> Chart:
+    most = max(*counts, *before, 1)
+    step = (FRAME.right - FRAME.left) / len(counts)
+    lefts = [round(FRAME.left + step * number, 1) for number in range(len(edges))]
+    tops, were = ([round(FRAME.bottom - each / most * (FRAME.bottom - FRAME.top), 1) for each in every]
+                  for every in (counts, before))  # fmt: skip
+    bars = [
+        f"M{left:g} {FRAME.bottom}V{top:g}h{step - 1:.4g}V{FRAME.bottom}z"
+        for left, top, number in zip(lefts, tops, counts, strict=False)
+        if number
+    ]
+    outline = "".join(f"V{top:g}H{right:g}" for top, right in zip(were, lefts[1:], strict=True))
+    every = math.ceil(len(edges) / MOST_LABELS)
+    across = [AxisValue(left, f"{edge:,g}") for left, edge in zip(lefts, edges, strict=True)][::every]
+    up = [AxisValue(FRAME.bottom, "0"), AxisValue(FRAME.top, f"{most:,}")]
+    rows = [Bar(*row) for row in zip(edges, edges[1:], counts, before, strict=False)]
+    line_before = f"M{FRAME.left} {FRAME.bottom}{outline}V{FRAME.bottom}" if any(before) else ""
+    return Chart(unit, across, up, "".join(bars), before=line_before, rows=rows)
+
+
+def time_chart(
+    values: Sequence[float | None], dates: Sequence[str], before: float | None, least: float
+) -> Chart | None:
+    """Draw a mean from run to run, and the baseline's as a dashed line; None of fewer than two values."""
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < 2:
+        return None
+    axis = Axis.over([*numbers, *([] if before is None else [before])], least)
+    step = (FRAME.right - FRAME.left - 2 * FRAME.top) / (len(values) - 1)
+    lefts = [round(FRAME.left + FRAME.top + step * number, 1) for number in range(len(values))]
+    line = line_path(
+        None if value is None else (left, axis.height(value)) for left, value in zip(lefts, values, strict=True)
+    )
+    dashed = "" if before is None else f"M{FRAME.left} {axis.height(before):g}H{FRAME.right}"
+    across = [AxisValue(lefts[0], dates[0]), AxisValue(lefts[-1], dates[-1])]
+    return Chart(f"mean of {len(values)} runs in time", across, axis.labels(axis.height), line=line, before=dashed)

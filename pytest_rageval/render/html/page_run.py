@@ -117,6 +117,21 @@ class PageRun:
         return {name: [scores.get(name) for scores in by_case] for name in sorted(set().union(*by_case))}
 
     @cached_property
+    def before_columns(self) -> Mapping[str, Column]:
+        """By metric, as it is called in this run, the scores of the other run; empty where they are not compared."""
+        if self.compared is None or self.before is None or self.before.scores is None:
+            return {}
+        return self.before.scores.cases.renamed(self.names).scores
+
+    @property
+    def latency_before(self) -> Mapping[str, Any]:
+        """The latency of the other run; empty where it is unknown, or of other cases."""
+        if self.before is None or not self.compared or not self.is_of_same_cases:
+            return {}
+        metrics = self.before.run.metrics if self.before.run else None
+        return ((metrics or self.before.metrics).get("volatile") or {}).get("latency") or {}
+
+    @cached_property
     def falls(self) -> Mapping[str, list[Fall]]:
         """By metric the cases that fell in it."""
         if self.compared is None or self.before is None or self.before.scores is None:

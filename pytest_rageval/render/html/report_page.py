@@ -18,7 +18,6 @@ from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.environment import macro, policy, rendered, script, style
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.run_cases import ListedCase
-from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
 from pytest_rageval.views.comparison import METRIC_COLUMNS, ONE_SIDED, versions_table
 from pytest_rageval.views.history import runs_table
@@ -35,8 +34,10 @@ LOOSE, LEVEL = 4, 6
 these are a tenth larger, in less than half of the time."""
 MANY = 20_000
 """Cases of a list from which on time counts for more than size."""
-BUDGET = 2_000
-"""Cases whose page is in the file, worst first, unless all are asked for."""
+BUDGET, UNCHANGED = 2_000, 1_000
+"""Cases whose page is in the file, worst first, unless all are asked for: so many that fail, fell or were not measured;
+others, of which there is nothing to explain, until there are so many pages in all.
+"""
 PLAIN = 200
 """Failing cases that can be read without scripts."""
 SHOWN_RUNS = 8
@@ -57,26 +58,25 @@ def level_of(cases: int) -> int:
 
 
 class DataBlocks:
-    """Lines in the order in which they were added; a line is named by its number."""
+    """Compressed lines, of which the first is kept free for the index, which names all others by their number."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.lines = [""]
 
     def add(self, value: Any, level: int = LEVEL) -> int:
-        """Add a JSON value; its line."""
-        self.lines.append(_packed(value, level))
+        """Add a text or a JSON value; return its line."""
+        self.lines.append(packed(value, level))
         return len(self.lines) - 1
 
-    def replace(self, line: int, value: Any, level: int = LEVEL) -> None:
-        self.lines[line] = _packed(value, level)
-
-    def add_parts(self, values: Sequence[Any], size: int, level: int = LEVEL) -> list[int]:
-        """Add a list in blocks of so many; the lines."""
-        return [self.add(values[start : start + size], level) for start in range(0, len(values), size)]
+    def add_parts(self, values: Sequence[Any], size: int) -> list[int]:
+        """Add a list in blocks of so many; return the lines."""
+        return [self.add(values[start : start + size]) for start in range(0, len(values), size)]
 
 
-def _packed(value: Any, level: int = LEVEL) -> str:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def packed(value: Any, level: int = LEVEL) -> str:
+    """Compress a text, or a value as JSON."""
+    is_text = isinstance(value, str)
+    text = value if is_text else json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return b64encode(zlib.compress(text.encode(), level)).decode("ascii")
 
 
@@ -124,10 +124,9 @@ def _commit(project: Any) -> str:
 
 
 def _blocks(page: PageRun, budget: int | None) -> tuple[DataBlocks, int]:
-    """The compressed blocks, the index first, and for how many cases there is a page."""
+    """Return the compressed blocks, the index first, and for how many cases there is a page."""
     blocks = DataBlocks()
-    blocks.add(None)  # the index, which names the lines of all others, comes to stand here
-    bodies = list(fragments(page, page.cases[:budget]))
+    bodies = list(fragments(page, page.cases[: _bodied(page.cases, budget)]))
     lines = {
         "bodies": blocks.add_parts(bodies, BODIES),
         "texts": add_texts(blocks, page.cases),
@@ -135,8 +134,17 @@ def _blocks(page: PageRun, budget: int | None) -> tuple[DataBlocks, int]:
         "falls": add_falls(blocks, page),
     }
     sizes = {"perBody": BODIES, "perTexts": TEXTS, "bodied": len(bodies)}
-    blocks.replace(0, case_columns(page) | lines | sizes | {"project": _project(page)}, level_of(len(page.cases)))
+    index = case_columns(page) | lines | sizes | {"project": _project(page)}
+    blocks.lines[0] = packed(index, level_of(len(page.cases)))
     return blocks, len(bodies)
+
+
+def _bodied(cases: Sequence[ListedCase], budget: int | None) -> int:
+    """Return how many of the cases, worst first, have their page in the file."""
+    if budget is None:
+        return len(cases)
+    notable = sum(case.severity[:2] < (5, 0.0) for case in cases[:budget])
+    return max(notable, min(budget, UNCHANGED))
 
 
 def _project(page: PageRun) -> str:
@@ -218,10 +226,11 @@ def _sections(page: PageRun) -> Mapping[str, Any]:
         "gates": [(gate["passed"], gate_line(gate)) for gate in page.gates],
         "distributions": list(sections.distributions(page)),
         "latency_rows": sections.latency_rows(page),
-        "latency_bars": sections.latency_bars(page),
+        "latency_chart": sections.latency_chart(page),
         "slowest": sections.slowest(page),
         "cost_rows": sections.cost_rows(page),
         "judge_rows": sections.judge_rows(page),
+        "history_charts": list(sections.history_charts(page, history_names)) if page.trend else [],
         "history": runs_table(page.trend, history_names) if page.trend else None,
         "configuration": sections.configuration(page),
         "versions": versions_table(page.comparison) if page.comparison else None,
@@ -234,7 +243,6 @@ def _sections(page: PageRun) -> Mapping[str, Any]:
 def case_columns(page: PageRun) -> dict[str, Any]:
     """The index block: a list of values by column, names by number where they repeat."""
     cases = page.cases
-    tags = _Tags()
     layers = list(LAYERS)
     layer_of = {name: metric["layer"] for name, metric in page.metrics["metrics"].items()}
     return {
@@ -245,11 +253,10 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded("file", [case_file(case.key) for case in cases]),
         **_coded("outcome", [case.row.outcome for case in cases]),
         **_coded("change", [case.change for case in cases]),
-        **_group("category", cases),
-        **_group("difficulty", cases),
-        **_group("domain", cases),
-        "tag": [tags.codes_of(case.row) for case in cases],
-        "tags": tags.names,
+        **_coded("category", [group_of(case.row, "category") for case in cases]),
+        **_coded("difficulty", [group_of(case.row, "difficulty") for case in cases]),
+        **_coded("domain", [group_of(case.row, "domain") for case in cases]),
+        **_tags(cases),
         "layer": [sum(1 << layers.index(layer) for layer in layers_of(case.row, layer_of)) if case.row.failed else 0
                   for case in cases],
         "layers": layers,
@@ -261,27 +268,17 @@ def case_columns(page: PageRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class _Tags:
-    """Tags by number, in the order in which they were first met."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._codes: dict[str, int] = {}
-        self._sets: dict[Hashable, list[int]] = {}
-
-    def codes_of(self, row: Row) -> list[int]:
-        """The numbers of a case's tags; worked out once for all cases with the same."""
-        source = row.groups["tag"], row.failed
-        codes = self._sets.get(source)
-        if codes is None:
-            codes = self._sets[source] = [self._code(tag) for tag in tags_of(row)]
-        return codes
-
-    def _code(self, tag: str) -> int:
-        if tag not in self._codes:
-            self._codes[tag] = len(self.names)
-            self.names.append(printable(tag))
-        return self._codes[tag]
+def _tags(cases: Sequence[ListedCase]) -> dict[str, Any]:
+    """Return the numbers of each case's tags, worked out once for all cases with the same, and what they stand for."""
+    codes: dict[str, int] = {}
+    known: dict[Hashable, list[int]] = {}
+    column = []
+    for case in cases:
+        source = case.row.groups["tag"], case.row.failed
+        if source not in known:
+            known[source] = [codes.setdefault(tag, len(codes)) for tag in tags_of(case.row)]
+        column.append(known[source])
+    return {"tag": column, "tags": [printable(name) for name in codes]}
 
 
 def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
@@ -291,17 +288,20 @@ def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
     return {column: column_values, f"{column}s": [printable(name) for name in codes]}
 
 
-def _group(group: str, cases: Sequence[ListedCase]) -> Mapping[str, Any]:
-    return _coded(group, [group_of(case.row, group) for case in cases])
-
-
 def add_texts(blocks: DataBlocks, cases: Sequence[ListedCase]) -> list[int]:
-    """Questions, answers, reasons and places in blocks of their own: only rows in sight and words to find need them."""
-    rows = [
-        [printable(text) for text in (case.texts.question, case.texts.answer, case.why, case.texts.place)]
-        for case in cases
-    ]
-    return blocks.add_parts(rows, TEXTS, level_of(len(cases)))
+    """Add ids, questions, answers, reasons and places in texts of their own: rows in sight and words to find need them.
+
+    A case stands after each NUL, a field on each line.
+    """
+    level = level_of(len(cases))
+    return [blocks.add(_listed_text(cases[start : start + TEXTS]), level) for start in range(0, len(cases), TEXTS)]
+
+
+def _listed_text(cases: Sequence[ListedCase]) -> str:
+    fields = ((case.id, case.texts.question, case.texts.answer, case.why, case.texts.place) for case in cases)
+    lines = [field.replace("\n", " ") for case in fields for field in case]
+    written = printable("\n".join(lines)).split("\n")
+    return "\0".join("\n".join(written[start : start + 5]) for start in range(0, len(written), 5))
 
 
 def add_scores(blocks: DataBlocks, page: PageRun) -> dict[str, int]:

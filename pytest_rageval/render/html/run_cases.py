@@ -222,13 +222,16 @@ def read_case_lines(run: StoredRun, keys: Set[str], damages: list[str] | None = 
     return {key: CaseLines(trials, observations.get(key, {})) for key, trials in records.items()}
 
 
-def read_answers(run: StoredRun, keys: Set[str], damages: list[str] | None = None) -> dict[str, CaseLines]:
-    """The records of some cases, and observations of those whose answer is cut in its record; `damages` as above."""
+def read_answers(side: Side, keys: Set[str], damages: list[str]) -> dict[str, CaseLines]:
+    """Read the records of some cases, and observations of those whose answer is cut in its record; `damages` as above.
+
+    A baseline whose run is gone has what stands beside it.
+    """
+    if side.run is None:
+        return {key: CaseLines({record["trial"]: record}, {}) for key, record in side.records(keys).items()}
     try:
-        return _answers(run, keys)
+        return _answers(side.run, keys)
     except SettingsError as damage:
-        if damages is None:
-            raise
         damages.append(f"{damage}; cases are not shown as they were before")
         return {}
 

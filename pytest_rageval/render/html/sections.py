@@ -11,7 +11,7 @@ from pytest_rageval.comparison.changes import scales_of
 from pytest_rageval.comparison.layer_table import LayerCell, layer_rows
 from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
 from pytest_rageval.render.html.figures import (
-    Bar,
+    Chart,
     IntervalFigure,
     Spark,
     change_figure,
@@ -20,10 +20,12 @@ from pytest_rageval.render.html.figures import (
     interval_figure,
     least_span,
     spark,
+    time_chart,
 )
 from pytest_rageval.render.html.first_screen import interval_text
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.run_cases import ListedCase
+from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.intervals import mean_of_means_interval
@@ -37,6 +39,7 @@ SHOWN_CAUSES = 10
 SHADES_OF_A_SCALE = 30
 """The darkest shade of a change stands for about a third of the scale."""
 CULPRITS = ("worse", "doubtful")
+PERCENTILES = ("p50", "p95", "p99")
 
 
 class HeatCell(NamedTuple):
@@ -70,7 +73,7 @@ class MetricRow(NamedTuple):
     fallen: int
 
 
-Columns = dict[str, list[float | None]]
+Columns = dict[str, Column]
 """By metric a score a case, None of those without one."""
 
 
@@ -90,17 +93,18 @@ def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell |
 def _normalised_scores(page: PageRun) -> dict[tuple[str, str], Columns]:
     """By category and layer, and there by metric, the score of each case of the category as 0 to 1, higher better."""
     described = page.metrics["metrics"]
-    scales = scales_of(described)
+    shares = {name: scale.to_share for name, scale in scales_of(described).items()}
     places: dict[str, list[int]] = {}
     for place, case in enumerate(page.cases):
         places.setdefault(group_of(case.row, "category"), []).append(place)
     by_cell: dict[tuple[str, str], Columns] = {}
     columns = page.score_columns
     for name in sorted(columns.keys() & described.keys()):
-        share, column = scales[name].share, columns[name]
+        share, column = shares[name], columns[name]
+        if share is not float:  # most scores are shares already
+            column = [None if score is None else share(score) for score in column]
         for category, chosen in places.items():
-            shares = [None if (score := column[place]) is None else share(score) for place in chosen]
-            by_cell.setdefault((category, described[name]["layer"]), {})[name] = shares
+            by_cell.setdefault((category, described[name]["layer"]), {})[name] = list(map(column.__getitem__, chosen))
     return by_cell
 
 
@@ -160,14 +164,18 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
 # ── distributions, speed ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def distributions(page: PageRun) -> Iterator[tuple[str, int, list[Bar]]]:
-    """Histograms of the metrics that have more than two values."""
-    described = page.metrics["metrics"]
-    columns = page.score_columns
+def distributions(page: PageRun) -> Iterator[tuple[str, int, Chart]]:
+    """Return histograms of the metrics that have more than two values, with those of the baseline."""
+    described, columns = page.metrics["metrics"], page.score_columns
+    before = page.before_columns
     for name in sorted(described, key=lambda name: (list(LAYERS).index(described[name]["layer"]), name)):
-        values = [score for score in columns.get(name, ()) if score is not None]
+        values, was = _present(columns.get(name, ())), _present(before.get(name, ()))
         if len(set(values)) > 2:
-            yield name, len(values), histogram(values, described[name]["scale"])
+            yield name, len(values), histogram(values, described[name]["scale"], was)
+
+
+def _present(column: Column) -> list[float]:
+    return [score for score in column if score is not None]
 
 
 def latency_rows(page: PageRun) -> list[tuple[str, ...]]:
@@ -175,9 +183,9 @@ def latency_rows(page: PageRun) -> list[tuple[str, ...]]:
     latency = page.metrics["volatile"].get("latency") or {}
     if latency.get("p50_ms") is None:
         return []
-    rows: list[tuple[str, ...]] = [
-        ("asking, in all", *(duration(latency[name]) for name in ("p50_ms", "p95_ms", "p99_ms")))
-    ]
+    rows = [_percentiles("asking, in all", latency)]
+    if before := page.latency_before:
+        rows.append(_percentiles("the same before", before))
     for phase, parts in (latency.get("phases") or {}).items():
         rows.append((phase.removesuffix("_ms").replace("_", " "), duration(parts["p50"]), duration(parts["p95"]), ""))
     if waited := latency.get("retry_wait_ms"):
@@ -185,8 +193,34 @@ def latency_rows(page: PageRun) -> list[tuple[str, ...]]:
     return rows
 
 
-def latency_bars(page: PageRun) -> list[Bar]:
-    return doubling_histogram([time for case in page.cases if (time := case.row.latency.get("total_ms")) is not None])
+def _percentiles(name: str, latency: Mapping[str, Any]) -> tuple[str, ...]:
+    times = (latency.get(f"{percentile}_ms") for percentile in PERCENTILES)
+    return name, *(NO_VALUE if time is None else duration(time) for time in times)
+
+
+def latency_chart(page: PageRun) -> Chart | None:
+    """Return the cases by their latency; percentiles of the baseline are marked."""
+    times = [time for case in page.cases if (time := case.row.latency.get("total_ms")) is not None]
+    before = page.latency_before
+    marks = {f"{name} before": time for name in PERCENTILES[:2] if (time := before.get(f"{name}_ms")) is not None}
+    return doubling_histogram(times, marks)
+
+
+def history_charts(page: PageRun, names: Iterable[str]) -> Iterator[tuple[str, Chart]]:
+    """Return the pass rate and some metrics in the runs of the trend, each against the baseline."""
+    dates = [run.timestamp[5:10] for run in page.trend]
+    described, before = page.metrics["metrics"], page.before.metrics if page.before is not None else {}
+    rates = [_pass_rate(run.outcomes, run.total) for run in page.trend]
+    was = _pass_rate(before.get("outcomes") or {}, before.get("total_tests", 0))
+    charts = [("pass rate", time_chart(rates, dates, was, 0.1))]
+    for name in names:
+        mean = ((before.get("metrics") or {}).get(name) or {}).get("mean")
+        charts.append((name, time_chart(page.values_in_time(name), dates, mean, least_span(described[name]["scale"]))))
+    yield from ((name, chart) for name, chart in charts if chart is not None)
+
+
+def _pass_rate(outcomes: Mapping[str, int], total: int) -> float | None:
+    return outcomes.get("passed", 0) / total if total else None
 
 
 def slowest(page: PageRun) -> list[tuple[ListedCase, int, str]]:

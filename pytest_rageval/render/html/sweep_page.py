@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.render.html.environment import policy, rendered, style
+from pytest_rageval.render.html.figures import FRAME, Axis, AxisValue
 from pytest_rageval.text import NO_VALUE, score_text
 from pytest_rageval.tools.sweep.grid import value_text
 from pytest_rageval.tools.sweep.sweep import ScoredPoint, Sweep
 from pytest_rageval.views.sweep import SCORES, fixed_params, score_cells
 
 SWEEP_PAGE = "sweep.html"
-WIDTH, HEIGHT = 260, 120
-LEFT, TOP, RIGHT, BOTTOM = 34, 8, 8, 18
-"""Units of a plot, and of its margins, in which the labels of the axes stand."""
 MOST_ROWS = 200
 RUN_PAGES = ("report.html", "summary.md")
 
@@ -30,13 +28,6 @@ class Dot(NamedTuple):
     text: str
     kind: str
     link: str | None = None
-
-
-class AxisValue(NamedTuple):
-    """A value at an axis."""
-
-    at: float
-    text: str
 
 
 class Plot(NamedTuple):
@@ -69,8 +60,6 @@ def sweep_html(
         rows=[_row(point, sweep, links) for point in (sweep.default, *sweep.points[:MOST_ROWS])],
         hidden=max(0, len(sweep.points) - MOST_ROWS), plots=[parameter_plot(sweep, name) for name in sweep.varying],
         front=front_plot(sweep, links), front_points=[_row(point, sweep, links) for point in sweep.front],
-        width=WIDTH, height=HEIGHT, left=LEFT, top=TOP,
-        right=WIDTH - RIGHT, bottom=HEIGHT - BOTTOM,
     )  # fmt: skip
 
 
@@ -82,9 +71,9 @@ def parameter_plot(sweep: Sweep, name: str) -> Plot:
             by_value.setdefault(value_text(scored.point.params.get(name)), []).append(scored)
     scores = [each.scores.score or 0.0 for group in by_value.values() for each in group]
     default = sweep.default.scores.score
-    axis = _Axis.over([*scores, *([default] if default is not None else [])])
-    step = (WIDTH - LEFT - RIGHT) / max(1, len(by_value))
-    places = {value: round(LEFT + step * (number + 0.5), 1) for number, value in enumerate(by_value)}
+    axis = Axis.over([*scores, *([default] if default is not None else [])])
+    step = (FRAME.right - FRAME.left) / max(1, len(by_value))
+    places = {value: round(FRAME.left + step * (number + 0.5), 1) for number, value in enumerate(by_value)}
     dots = [
         Dot(places[value], axis.height(each.scores.score or 0.0), _text(each, sweep), _kind(each, sweep))
         for value, group in by_value.items()
@@ -104,8 +93,8 @@ def front_plot(sweep: Sweep, links: Mapping[str, str | None]) -> Plot | None:
               if point.scores.recall is not None and point.scores.negative_accuracy is not None]  # fmt: skip
     if not points:
         return None
-    across = _Axis.over([point.scores.recall or 0.0 for point in points])
-    up = _Axis.over([point.scores.negative_accuracy or 0.0 for point in points])
+    across = Axis.over([point.scores.recall or 0.0 for point in points])
+    up = Axis.over([point.scores.negative_accuracy or 0.0 for point in points])
 
     def place(point: ScoredPoint) -> tuple[float, float]:
         return across.across(point.scores.recall or 0.0), up.height(point.scores.negative_accuracy or 0.0)
@@ -152,34 +141,6 @@ def _row(point: ScoredPoint, sweep: Sweep, links: Mapping[str, str | None]) -> d
 def _link(runs: Path, run: str) -> str | None:
     """The page of a run, from the sweep's folder."""
     return next((f"../../runs/{run}/{name}" for name in RUN_PAGES if (runs / run / name).is_file()), None)
-
-
-class _Axis(NamedTuple):
-    """An axis over values: its ends, with room beyond them, and the first and the last value."""
-
-    low: float
-    high: float
-    first: float
-    last: float
-
-    @classmethod
-    def over(cls, values: Sequence[float]) -> _Axis:
-        first, last = min(values, default=0.0), max(values, default=1.0)
-        room = max(0.06 * (last - first), 0.01)
-        return cls(first - room, last + room, first, last)
-
-    def share(self, value: float) -> float:
-        return (value - self.low) / (self.high - self.low)
-
-    def height(self, value: float) -> float:
-        return round(HEIGHT - BOTTOM - self.share(value) * (HEIGHT - TOP - BOTTOM), 1)
-
-    def across(self, value: float) -> float:
-        return round(LEFT + self.share(value) * (WIDTH - LEFT - RIGHT), 1)
-
-    def labels(self, place: Callable[[float], float]) -> tuple[AxisValue, ...]:
-        """The first and the last value at their places; one of values that are all alike."""
-        return tuple(AxisValue(place(value), f"{value:.2f}") for value in dict.fromkeys((self.first, self.last)))
 
 
 def _order(value: object) -> tuple[bool, float, str]:

@@ -29,16 +29,23 @@
     for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
     return bytes;
   };
+  const inflate = (line) => new Response(new Blob([bytesOf(line)]).stream().pipeThrough(new DecompressionStream("deflate")));
   const load = (line, isBody) => {
     if (!inflated.has(line)) {
-      const stream = new Blob([bytesOf(line)]).stream().pipeThrough(new DecompressionStream("deflate"));
-      inflated.set(line, new Response(stream).json());
+      inflated.set(line, inflate(line).json());
       if (isBody) {
         const bodies = [...inflated.keys()].filter((kept) => index.bodies.includes(kept));
         if (bodies.length > KEPT) inflated.delete(bodies[0]);
       }
     }
     return inflated.get(line);
+  };
+  // A block of texts is one text, a case after each NUL, with its id, question, answer, reason and place on a line each.
+  const texts = new Map();
+  const textsOf = async (number) => {
+    const block = Math.floor(number / index.perTexts);
+    if (!texts.has(block)) texts.set(block, inflate(index.texts[block]).text().then((text) => text.split("\0")));
+    return (await texts.get(block))[number % index.perTexts].split("\n");
   };
   const name = (column, number) => index[column + "s"][index[column][number]];
   const keyOf = (number) => (name("file", number) ? name("file", number) + "::" : "") + index.id[number];
@@ -53,25 +60,19 @@
     Object.hasOwn(index.scores, written) ? written : Object.keys(index.scores).find((metric) => metric.split("@")[0] === written);
   const column = async (metric) => (NUMBERS.includes(metric) ? index[metric] : load(index.scores[metric]));
   // All words to find, a long text for each block: one search through it takes a tenth of one through each of its cases.
-  const allTexts = async () => {
-    haystack ||= Promise.all(index.texts.map(async (line, block) => {
-      const texts = await load(line), from = block * index.perTexts;
-      if (block) inflated.delete(line); // rows in sight inflate theirs again
-      const parts = texts.map((each, place) => `${index.id[from + place]}\n${each.join("\n")}`.toLowerCase());
-      const ends = new Uint32Array(parts.length);
-      parts.reduce((end, part, place) => (ends[place] = end + part.length) + 1, 0);
-      return { from, ends, text: parts.join("\0") };
-    }));
+  const allTexts = () => {
+    haystack ||= Promise.all(index.texts.map(async (line, block) => ({ from: block * index.perTexts, text: (await inflate(line).text()).toLowerCase() })));
     return haystack;
   };
   const holding = async (word) => {
     const numbers = new Uint8Array(index.id.length);
     if (!word || word.includes("\0")) return numbers.fill(word ? 0 : 1);
-    for (const { from, ends, text } of await allTexts()) {
-      let place = 0;
-      for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, ends[place])) {
-        while (ends[place] <= at) place++;
+    for (const { from, text } of await allTexts()) {
+      let place = 0, end = text.indexOf("\0");
+      for (let at = text.indexOf(word); at >= 0 && end >= 0; at = text.indexOf(word, end)) {
+        for (; end >= 0 && end < at; end = text.indexOf("\0", end + 1)) place++;
         numbers[from + place] = 1;
+        if (end < 0) break;
       }
     }
     return numbers;
@@ -188,9 +189,7 @@
     const question = cell(row, "question", ""), fallen = name("fallen", number);
     cell(row, "drop", fallen ? `${onScale(index.drop[number] * index.widths[fallen])} ${fallen.split("@")[0]}` : index.compared ? "" : index.level[number].toFixed(2));
     const answer = cell(row, "answer", "");
-    load(index.texts[Math.floor(number / index.perTexts)]).then((texts) => {
-      [question.textContent, answer.textContent] = texts[number % index.perTexts];
-    });
+    textsOf(number).then((texts) => ([, question.textContent, answer.textContent] = texts));
     return row;
   };
   const draw = (isNew) => {
@@ -265,8 +264,8 @@
     if (number < 0) {
       page.append(bar(number, false), element("p", "note", `This run has no case “${key}”.`));
     } else if (!body) {
-      const text = (await load(index.texts[Math.floor(number / index.perTexts)]))[number % index.perTexts];
-      page.append(bar(number, false), element("h2", "", index.id[number]), element("p", "", text[2]), element("p", "", text[0]), element("p", "", text[1]));
+      const [, question, answer, why] = await textsOf(number);
+      page.append(bar(number, false), element("h2", "", index.id[number]), ...[why, question, answer].map((text) => element("p", "", text)));
       page.append(element("p", "note", `The page of this case is not in this file (rageval report ${index.run} --full puts all in). It is shown by:`), element("code", "", `rageval explain ${index.run} '${key}'`));
     } else {
       page.innerHTML = body; // escaped by the template; the policy forbids handlers and scripts
@@ -392,7 +391,7 @@
     details.addEventListener("toggle", () => details.open && details.append(inside));
   };
   const foldTables = () => {
-    for (const details of document.querySelectorAll(".bars details, #config details, .causes details"))
+    for (const details of document.querySelectorAll(".plot details, #config details, .causes details"))
       if (!details.open) fold(details);
   };
 
@@ -401,10 +400,10 @@
   const failingNumbers = () => index.id.map((_, number) => number).filter((number) => ["failed", "error", "xfailed"].includes(name("outcome", number)));
   const readReasons = async () => {
     for (const number of failingNumbers().slice(plain.querySelectorAll("li").length))
-      reasons.set(number, (await load(index.texts[Math.floor(number / index.perTexts)]))[number % index.perTexts]);
+      reasons.set(number, await textsOf(number));
   };
   const addRest = () => {
-    for (const [number, [question, answer, why]] of reasons) {
+    for (const [number, [, question, answer, why]] of reasons) {
       const row = plain.querySelector("ol").appendChild(element("li", "", `${MARKS[name("outcome", number)]} ${index.id[number]}`));
       row.append(element("p", "reason", why), element("p", "", "Q " + question), element("p", "", "A " + answer));
     }
@@ -426,9 +425,7 @@
     plain.remove();
     foldTables();
     makeList();
-    let typing;
-    filter.addEventListener("focus", () => setTimeout(allTexts), { once: true }); // words will be looked for
-    filter.addEventListener("input", () => (clearTimeout(typing), (typing = setTimeout(filtered, 80))));
+    filter.addEventListener("input", filtered);
     $("sort").addEventListener("change", filtered);
     addEventListener("hashchange", route);
     if (!location.hash.startsWith("#/cases")) {
@@ -441,8 +438,9 @@
     await apply(filter.value, "");
     if ($("filter-error").textContent) (filter.value = ""), await apply("", "");
     await route();
-    if (index.id.length) await load(index.texts[0]);
+    if (index.id.length) await textsOf(0);
     document.documentElement.dataset.ready = "yes";
+    setTimeout(allTexts); // before somebody looks for words
     readReasons();
   };
   if (blocks.length) start();

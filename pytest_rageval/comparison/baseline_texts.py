@@ -1,0 +1,128 @@
+"""Texts of a baseline's cases, compressed beside it: before and after exist where only committed files do.
+
+What is kept comes from results.jsonl, masked and cut as a run writes it; with `redact` there is nothing to keep.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pytest_rageval.comparison.case_diff import Record, records_of
+from pytest_rageval.io.atomic import write_bytes
+from pytest_rageval.runs.reader import RESULTS
+from pytest_rageval.runs.results_file import journals
+from pytest_rageval.runs.row import Row
+
+MOST_CASES = 2_000
+MOST_BYTES = 8_000_000
+"""Of all texts uncompressed: about a megabyte as a file."""
+_GZIP = 31
+
+
+class _Part(BaseModel):
+    """A part of a record: what a comparison reads of it; everything else is left out."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class _Chunk(_Part):
+    chunk_id: str | None
+    rel_path: str | None
+    heading_path: str | None
+    rank: int
+    score_final: float | None
+    matches: list[int]
+
+
+class _Abstention(_Part):
+    abstained: bool
+
+
+class _Gate(_Part):
+    metric: str
+    value: float | None
+    threshold: str
+    tag: str | None
+
+
+class _Verdict(_Part):
+    passed: bool
+    trial_passed: bool | None = None
+    failed_gates: list[_Gate]
+
+
+class _Error(_Part):
+    kind: str
+    message: str | None
+
+
+class _Kept(_Part):
+    case_key: str
+    trial: int
+    outcome: str
+    question: str | None
+    answer: str | None
+    retrieved_chunks: list[_Chunk]
+    abstention: _Abstention | None
+    verdict: _Verdict
+    error: _Error | None
+    scores: dict[str, float]
+
+
+class _File(_Part):
+    run_id: str
+    cases: list[_Kept]
+
+
+def texts_path(baseline: Path) -> Path:
+    """Return where the texts of a baseline stand: `baseline.texts.json.gz` beside `baseline.json`."""
+    return baseline.with_name(f"{baseline.stem}.texts.json.gz")
+
+
+def write_texts(baseline: Path, run_id: str, rows: Iterable[Row], folder: Path) -> None:
+    """Keep the texts of a run's cases, failing ones first, within a size; remove the file if there are none."""
+    ordered = sorted(rows, key=lambda row: (row.outcome == "passed", row.key))
+    keys = list(dict.fromkeys(row.key for row in ordered))[:MOST_CASES]
+    files = (folder / RESULTS, *journals(folder, RESULTS))
+    records = {key: record for file in files for key, record in records_of(file, {*keys}).items()}
+    kept, size = list[dict[str, Any]](), 0
+    for key in keys:
+        if key in records and records[key]["question"] is not None:
+            case = _Kept.model_validate(records[key]).model_dump()
+            size += len(_json(case))
+            if size > MOST_BYTES:
+                break
+            kept.append(case)
+    if kept:
+        content = _json({"run_id": run_id, "cases": kept})
+        write_bytes(texts_path(baseline), gzip.compress(content, mtime=0))
+    else:
+        texts_path(baseline).unlink(missing_ok=True)
+
+
+def read_texts(baseline: Path, run_id: str | None) -> Mapping[str, Record]:
+    """Return the records kept of a run by case, none without a file or of another run.
+
+    ValueError says what is wrong with the file.
+    """
+    path = texts_path(baseline)
+    try:
+        packed = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b""
+        text = zlib.decompressobj(_GZIP).decompress(packed, 2 * MOST_BYTES)
+        file = _File.model_validate_json(text)
+    except FileNotFoundError:
+        return {}
+    except (OSError, zlib.error, ValidationError, RecursionError):
+        raise ValueError(f"{path} cannot be read (was it changed?): cases are not shown as they were before") from None
+    return {case.case_key: case.model_dump() for case in file.cases} if file.run_id == run_id else {}
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode("utf-8", "replace")
