@@ -39,6 +39,7 @@ MASKS = tuple(
     (re.compile(pattern, re.MULTILINE), mask)
     for pattern, mask in (
         (r"^platform .*$", "<platform>"),
+        (r"\bLinux-[\w.-]+", "<platform>"),
         (r"^plugins: .*$", "<plugins>"),
         (r"^( *slowest calls:).*(\n +.*ms$)*", r"\1 <calls>"),
         (r"(?<!\d)\d{8}_\d{6}(?:_\d+)?(?!\d)", "<run id>"),  # the second of one second has a number of its own
