@@ -71,6 +71,7 @@ def a_bomb() -> bytes:
         gzip.compress(b"[" * 100_000),
         gzip.compress(b'{"run_id": "20250101_000000", "cases": [{}]}'),
     ],
+    ids=["empty", "no gzip", "bomb", "deep", "no records"],
 )
 def test_texts_that_cannot_be_read_cost_a_sentence(reports: Path, content: bytes):
     shutil.rmtree(reports / "runs" / "20250101_000000")
