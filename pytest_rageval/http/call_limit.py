@@ -33,12 +33,12 @@ class BackOff:
     refusals: int = 0
 
     def __add__(self, other: BackOff) -> BackOff:
-        """Of two processes that ask the same system, each within its own limit."""
+        """Add up two processes that query the same system, each within its own limit."""
         return BackOff(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     @property
     def note(self) -> str | None:
-        """What a person should know of it; None where all went as it was allowed to."""
+        """Return a line about the reduced limit for the user, or None if it was never reduced."""
         if self.lowest == self.most:
             return None
         return (
@@ -57,14 +57,14 @@ class Permit:
         self._limit, self._era, self._is_held = limit, limit.era, True
 
     def refused(self) -> None:
-        """The server says that this call is too much for it now."""
+        """Report that the server refused this call as one too many."""
         if self._is_held:
             self._is_held = False
             self._limit.refused(self._era)
             self._limit.give_back()
 
     async def again(self) -> float:
-        """Wait until the call may be sent once more; the seconds that took."""
+        """Wait for permission to resend the call; return the seconds waited."""
         if self._is_held:
             return 0.0
         loop = asyncio.get_running_loop()
@@ -79,7 +79,7 @@ class Permit:
         return waited
 
     def ended(self) -> None:
-        """The call is over; it went well unless it was refused to the last."""
+        """Report the end of the call, as a success unless its last attempt was refused."""
         if self._is_held:
             self._is_held = False
             self._limit.went_well()
@@ -90,7 +90,7 @@ _permit: ContextVar[Permit | None] = ContextVar("rageval_permit", default=None)
 
 
 def current_permit() -> Permit | None:
-    """The permission under which this task sends its call, if it needs one."""
+    """Return the permit of the current task, or None if its call needs none."""
     return _permit.get()
 
 
@@ -106,7 +106,7 @@ _tally: ContextVar[CallTally | None] = ContextVar("rageval_tally", default=None)
 
 
 def add_to_tally(requests: int, retry_wait_ms: float) -> None:
-    """Add what one call came to, where somebody counts."""
+    """Add one call's requests and retry time to the active tally, if there is one."""
     if (tally := _tally.get()) is not None:
         tally.requests += requests
         tally.retry_wait_ms += retry_wait_ms
@@ -114,7 +114,7 @@ def add_to_tally(requests: int, retry_wait_ms: float) -> None:
 
 @contextmanager
 def tallied() -> Iterator[CallTally]:
-    """Count the requests that are sent within, also for whoever counts outside."""
+    """Count the requests sent inside the block; an outer block counts them too."""
     tally = CallTally()
     token = _tally.set(tally)
     try:
@@ -154,7 +154,7 @@ class CallLimit:
             permit.ended()
 
     async def take(self) -> None:
-        """Wait for a place."""
+        """Wait for a free place."""
         await self._free.acquire()
         while self._withheld:  # a place that was free already when the limit was lowered
             self._withheld -= 1
@@ -162,12 +162,12 @@ class CallLimit:
         self.running += 1
 
     def give_back(self) -> None:
-        """Leave a place to the next one."""
+        """Free the place for the next caller."""
         self.running -= 1
         self._make_free()
 
     def refused(self, era: int) -> None:
-        """One call was refused that began in an era."""
+        """Halve the limit after a refusal, once per era (the call's era is the one in which it began)."""
         state = self.back_off
         state.refusals += 1
         self._good = 0
@@ -178,7 +178,7 @@ class CallLimit:
             state.limit, state.lowest = lower, min(state.lowest, lower)
 
     def went_well(self) -> None:
-        """One call went well."""
+        """Count a successful call, and raise the limit by a quarter after enough of them."""
         state = self.back_off
         self._good += 1
         if self._good >= GOOD_CALLS * state.limit and state.limit < state.most:
@@ -204,12 +204,12 @@ class CallSlots:
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[Permit]:
-        """Wait for permission to ask."""
+        """Wait for permission to query the system."""
         async with self._calls.permit(), self._questions.permit() as permit:
             yield permit
 
     def judging(self) -> AbstractAsyncContextManager[Permit]:
-        """Wait for permission to judge, which is a call like any other."""
+        """Wait for permission to judge; it counts towards the limit of all calls."""
         return self._calls.permit()
 
     @property
@@ -218,5 +218,5 @@ class CallSlots:
 
     @property
     def back_off(self) -> BackOff:
-        """How far questions were held back so far."""
+        """Return how far the limit on questions was reduced."""
         return self._questions.back_off

@@ -59,7 +59,7 @@ class Carrier:
     """
 
     def __init__(self, *, app: Any = None, proxy: str | None = None) -> None:
-        """`app`: an ASGI application of this process to ask in place of the network."""
+        """Create a carrier; `app` is an ASGI application in this process to call in place of the network."""
         self._app = None if app is None else httpx.ASGITransport(app=app)
         self._proxy = None if proxy is None else _proxy(proxy)
         # The last used comes first, so that few connections are kept warm when little is in flight.
@@ -68,9 +68,9 @@ class Carrier:
     async def send(
         self, method: str, url: httpx.URL, headers: Mapping[str, str], body: bytes | None, *, is_again: bool = False
     ) -> Reply:
-        """Send one request and wait for the head of its reply; raises CarrierFailure.
+        """Send one request and wait for the head of its reply; raise CarrierFailure.
 
-        Names of headers are in lower case. `is_again`: on a new connection, since a kept one was closed.
+        Header names are in lower case. `is_again` forces a new connection, because an idle one was closed.
         """
         request = httpx.Request(method, url, headers={**HEADERS, **headers}, content=body)
         if self._app is not None:
@@ -81,7 +81,7 @@ class Carrier:
         return await line.send(request, body)
 
     async def aclose(self) -> None:
-        """Close the connections that are idle."""
+        """Close the idle connections."""
         while self._idle:
             await self._idle.pop().aclose()
 
@@ -96,24 +96,24 @@ class Reply:
 
     @property
     def excess(self) -> str | None:
-        """Why these are too many headers to be read, or None. Nothing is looked up in them before this is known."""
+        """Return why the headers are too many to read, or None. Check it before any look-up in the headers."""
         size = sum(len(name) + len(value) + 4 for name, value in self.fields)
         return MANY_HEADERS if len(self.fields) > MOST_HEADER_FIELDS or size > MOST_HEADER_BYTES else None
 
     @cached_property
     def headers(self) -> dict[str, str]:
-        """Headers by their names in lower case; several of a name are joined by commas."""
+        """Return the headers by lower-case name; repeated headers are joined by commas."""
         return headers_of(self.fields)
 
     def values(self, name: bytes) -> list[str]:
-        """Each value of the headers of one name, which is given in lower case."""
+        """Return the value of each header of one name, given in lower case."""
         return [_text(value) for field, value in self.fields if field.lower() == name]
 
     async def body(self, limit: int) -> tuple[bytes, bool]:
-        """The body, and whether it is whole; reading ends where it passes the limit.
+        """Return the body up to the limit, and whether that is all of it.
 
-        Raises CarrierFailure where it breaks off, ValueError for a bad encoding. Inflated at once, each piece could
-        grow a thousandfold, and once more for each further encoding named.
+        Raise CarrierFailure if the connection breaks off, ValueError for a bad encoding. Pieces are inflated
+        within the limit: at once, each could grow a thousandfold.
         """
         encoding = self.headers.get("content-encoding", "").strip().lower()
         if encoding not in ("", "identity", "gzip", "x-gzip"):
@@ -132,7 +132,7 @@ class Reply:
         return bytes(body), True
 
     async def aclose(self) -> None:
-        """Give the connection back, or end it where the body was not read to its end."""
+        """Return the connection for reuse, or close it if the body was not read to its end."""
         try:
             await self._stream.aclose()
         finally:
@@ -148,7 +148,7 @@ class _Line:
     """
 
     def __init__(self, proxy: httpcore.Proxy | None, idle: list[_Line]) -> None:
-        """`idle`: where it goes when it is free."""
+        """Create a line; `idle` is the list that it returns to when it is free."""
         self._idle = idle
         self._streams = ReplyStreams()
         self._pool = httpcore.AsyncConnectionPool(
@@ -176,7 +176,7 @@ class _Line:
         return Reply(response.status, response.headers, response.stream, self)
 
     async def end_reply(self, headers: Mapping[str, str]) -> None:
-        """Be free for another request; where the end of the reply could be disputed, on a new connection."""
+        """Become free for another request; on a new connection if the headers make the reply's end ambiguous."""
         if {"transfer-encoding", "content-length"} <= headers.keys():
             await self._pool.aclose()
         else:
@@ -225,7 +225,7 @@ def _failure(error: Exception, *, was_stale: bool = False) -> CarrierFailure:
 
 
 def _not_http(problem: str) -> str:
-    """What came in place of a status line, from the words of a parser that quotes it as bytes."""
+    """Describe what came in place of a status line, from the parser's message, which quotes it as bytes."""
     quoted = re.search(r"""b('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", problem)
     line = ast.literal_eval(quoted[0]).decode("latin-1") if quoted else ""
     return f"the reply is not HTTP: {excerpt(line)}" if line.strip() else "the reply is not HTTP"
@@ -241,7 +241,7 @@ MANY_HEADERS = f"the reply has more than {MOST_HEADER_FIELDS} header fields, or 
 
 
 def headers_of(fields: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by their names in lower case; several of a name are joined by commas."""
+    """Return headers by lower-case name; repeated headers are joined by commas."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in fields:
         name, value = raw_name.decode("latin-1").lower(), _text(raw_value)
@@ -268,7 +268,7 @@ class _Gunzip:
         return self._has_begun and not self._stream.eof
 
     def some(self, raw: bytes, room: int) -> bytes:
-        """At most `room` (≥ 1) bytes; what is left behind then does not matter, the reply is too large."""
+        """Return at most `room` (≥ 1) bytes and drop the rest: a reply that does not fit is refused as too large."""
         out = bytearray()
         while raw and len(out) < room:
             if self._stream.eof:  # gzip allows several members in a row

@@ -101,7 +101,7 @@ class SlottedClient:
         json: Any = None,
         before_retry: Callable[[], Awaitable[None]] | None = None,
     ) -> HttpReply:
-        """Send one request, `json` as its body where given; raises HttpFailure unless a reply with 2xx comes."""
+        """Send one request, with `json` as its body if given; raise HttpFailure unless the status is 2xx."""
         prepared = self._kind(method, url)
         body = None if json is None else _JSON.encode(json).encode()
         async with self._free:
@@ -119,12 +119,12 @@ class SlottedClient:
                 add_to_tally(call.attempts, 1000 * (call.latest - call.first))
 
     async def aclose(self) -> None:
-        """Close the connections that are idle; call it when no request is under way."""
+        """Close the idle connections; call it when no request is under way."""
         for carrier in self._carriers.values():
             await carrier.aclose()
 
     def _prepared(self, method: str, url: str) -> _Prepared:
-        """What requests have in common."""
+        """Build the parts that all requests to this URL share."""
         address, user = without_user(url)
         headers = {**user, **self._headers}
         origin = f"{address.scheme}://{address.netloc.decode('ascii', 'replace')}"
@@ -194,7 +194,7 @@ class SlottedClient:
         return HttpReply(status, headers, call.mask.bytes(body), call.attempts)
 
     def _refusal(self, call: _Call, incoming: Reply, beginning: bytes, status: int) -> HttpFailure:
-        """A reply that means a status of 400 or more as a failure, with when to try again."""
+        """Build the failure for a reply that means status 400 or above, with when to retry."""
         if status in OVERLOADED_STATUS and (permit := current_permit()) is not None:
             permit.refused()
         body = call.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
@@ -214,9 +214,9 @@ class SlottedClient:
 
 
 async def _sent(call: _Call) -> Reply:
-    """The beginning of the reply. Where a kept connection turns out to be closed, a new one is taken, once.
+    """Send the call and return the head of the reply; if an idle connection was closed, retry once on a new one.
 
-    A server that closes an idle connection may do so while the request is on its way: nothing was wrong with it.
+    A server may close an idle connection while the request is on its way: that is not the request's fault.
     """
     try:
         return await call.send()
@@ -228,7 +228,7 @@ async def _sent(call: _Call) -> Reply:
 
 
 async def _beginning(incoming: Reply) -> bytes:
-    """As much of a refusal's body as a message may quote; nothing where it cannot be read."""
+    """Read as much of a refusal's body as a message may quote; empty if it is unreadable."""
     try:
         return (await incoming.body(EXCERPT_BYTES))[0]
     except (ValueError, CarrierFailure):

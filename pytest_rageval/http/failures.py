@@ -43,7 +43,7 @@ class HttpFailure(Exception):
 
 
 def os_words_in(error: BaseException) -> str | None:
-    """The operating system's words in an error or what it came from; None where it said nothing."""
+    """Return the operating system's message in an error or its causes, or None if it has none."""
     deepest: BaseException | None = error
     while deepest is not None:
         while isinstance(deepest, BaseExceptionGroup):
@@ -83,10 +83,10 @@ async def with_retries(
     seconds_left: Callable[[], float],
     before_retry: Callable[[], Awaitable[None]] | None = None,
 ) -> T:
-    """Try, and repeat what failed at most `retries` times; raises the last failure, with the number of tries.
+    """Call `attempt`, and retry a failure at most `retries` times; raise the last failure with the number of tries.
 
-    `backoff` is the wait in seconds before the first retry, doubled for each further one, with as much again of
-    jitter; a Retry-After replaces it. Nothing is retried once `seconds_left` is used up.
+    `backoff` is the wait in seconds before the first retry. It doubles each time, with as much again of jitter; a
+    Retry-After replaces it. No retry begins once `seconds_left` is used up.
     """
     for tried in count(1):
         try:
@@ -106,7 +106,7 @@ async def with_retries(
 
 
 def longest_wait(headers: Iterable[str]) -> float | None:
-    """The longest of several Retry-After headers, in seconds from now; None where none makes sense."""
+    """Return the longest of several Retry-After headers in seconds from now, or None if none is valid."""
     waits = [seconds_of(value) for header in headers for value in _ALTERNATIVES.split(header)]
     return max((wait for wait in waits if wait is not None), default=None)
 
@@ -116,7 +116,7 @@ _ALTERNATIVES = re.compile(r"(?<=[0-9T]),\s*")
 
 
 def seconds_of(retry_after: str) -> float | None:
-    """A Retry-After header in seconds from now (0 for a date that is past); None where it is nonsense."""
+    """Return a Retry-After header in seconds from now (0 for a past date), or None if it is invalid."""
     text = retry_after.strip()
     if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text):
         return float(text)

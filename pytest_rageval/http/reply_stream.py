@@ -46,7 +46,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._is_writable = True
 
     def expect(self, status: int, method: str, headers: Mapping[str, str]) -> None:
-        """Take note of how the body ends, by the reply's status and headers, as RFC 9112, 6.3 says."""
+        """Determine how the body ends from the reply's status and headers (RFC 9112, 6.3)."""
         if method == "HEAD" or status in (204, 304):
             self._framing, self._room = "sized", 0
         elif "transfer-encoding" in headers:
@@ -61,7 +61,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     # ── as httpcore uses it ──────────────────────────────────────────────────────────────────────────────────
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Return the next bytes of the reply, and none behind its end; b"" at the end of the connection."""
+        """Return the next bytes of the reply, none from behind its end; b"" at the end of the connection."""
         if self._is_soiled:
             raise httpcore.ReadError("the server sent bytes that belong to no request")
         if self._unread:
@@ -82,7 +82,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         return piece
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send bytes of a request; on a connection that holds bytes which nobody asked for, nothing is sent."""
+        """Send bytes of a request; send nothing on a connection with unread bytes from an earlier reply."""
         if self._is_between:
             self._is_soiled, self._is_between, self.is_untouched = bool(self._unread), False, True
             # What is said to a SOCKS proxy is no HTTP; no request begins with one of these bytes.
@@ -102,7 +102,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> ReplyStream:
-        """Go on over TLS."""
+        """Upgrade the connection to TLS."""
         try:
             async with asyncio.timeout(timeout):
                 transport = await asyncio.get_running_loop().start_tls(
@@ -121,7 +121,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         return self
 
     def get_extra_info(self, info: str) -> Any:
-        """Tell what httpcore asks: whether an idle connection is to be ended, and objects of the transport."""
+        """Return whether httpcore should close the idle connection, or an object of the transport."""
         if info == "is_readable":
             return self._is_ended or bool(self._unread)
         return self._transport.get_extra_info(info)
@@ -133,7 +133,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._transport = transport  # type: ignore[assignment]  # of a stream it is one
 
     def data_received(self, data: bytes) -> None:
-        """Keep what came until it is read, but not without end."""
+        """Buffer the data until it is read, and pause the transport when the buffer is full."""
         self._unread += data
         self.is_untouched = False
         if len(self._unread) >= _MOST_UNREAD:
@@ -141,22 +141,22 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._changed()
 
     def eof_received(self) -> None:
-        """Take note of the end; asyncio then closes the connection."""
+        """Mark the end of the data; asyncio then closes the connection."""
         self._is_ended = True
         self._changed()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Take note of the end, and of its reason."""
+        """Mark the connection as lost, with its reason."""
         self._is_ended = self._is_lost = True
         self._error = self._error or exc
         self._changed()
 
     def pause_writing(self) -> None:
-        """Let `write` wait."""
+        """Make `write` wait."""
         self._is_writable = False
 
     def resume_writing(self) -> None:
-        """Let `write` go on."""
+        """Let `write` continue."""
         self._is_writable = True
         self._changed()
 
@@ -172,7 +172,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
             self._change = None
 
     def _end_of_piece(self) -> int:
-        """Return how much of the unread bytes is certain to belong to this reply."""
+        """Return how many of the unread bytes certainly belong to this reply."""
         if self._framing == "head":
             if found := _END_OF_HEAD.search(self._line + self._unread[:2]):
                 return found.end() - len(self._line)
@@ -186,7 +186,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         return self._unread.find(b"\n") + 1 or len(self._unread)
 
     def _note(self, piece: bytes) -> None:
-        """Take note of what was handed out, as far as the next piece depends on it."""
+        """Update the framing from the bytes that were handed out."""
         if self._framing == "head":
             is_end = _END_OF_HEAD.search(self._line + piece) is not None
             self._line = b"" if is_end else (self._line + piece)[-2:]
@@ -214,7 +214,7 @@ class ReplyStreams(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> ReplyStream:
-        """Connect to the first address of a host that replies; the next one is tried after a quarter of a second."""
+        """Connect to the first address that replies, trying the next one after a quarter of a second."""
         try:
             async with asyncio.timeout(timeout):
                 _, self.newest = await asyncio.get_running_loop().create_connection(
@@ -229,5 +229,5 @@ class ReplyStreams(httpcore.AsyncNetworkBackend):
         return self.newest
 
     async def sleep(self, seconds: float) -> None:
-        """Wait; httpcore does so between retries, of which it makes none here."""
+        """Wait between retries, for httpcore's interface; it makes no retries here."""
         await asyncio.sleep(seconds)
