@@ -59,9 +59,9 @@ class AnyLlmWire(OpenAiWire):
 
 
 def any_llm_model(_kind: str, rest: str, options: EndpointOptions) -> ChatModel:
-    """The model of `PROVIDER/MODEL` or `PROVIDER/MODEL@URL`; SettingsError in one line.
+    """Return the model of `PROVIDER/MODEL` or `PROVIDER/MODEL@URL`; raise SettingsError in one line.
 
-    In replay nothing is asked, and nothing of any-llm need be installed.
+    Replay sends no requests and works without any-llm installed.
     """
     parts = _SPEC.fullmatch(rest)
     if parts is None:
@@ -75,7 +75,7 @@ def any_llm_model(_kind: str, rest: str, options: EndpointOptions) -> ChatModel:
 
 
 def _provider(name: str, url: str | None) -> Any:
-    """any-llm's provider, which does not retry: that is done here."""
+    """Create any-llm's provider with its retries off: they are done here."""
     try:
         from any_llm import AnyLLM
         from any_llm.exceptions import UnsupportedParameterError
@@ -104,7 +104,7 @@ class AnyLlmClient:
     async def request(
         self, method: str, url: str, *, json: Any, before_retry: Callable[[], Awaitable[None]] | None = None
     ) -> HttpReply:
-        """The completion as the JSON of OpenAI's kind; raises HttpFailure, as an HTTP request does."""
+        """Return the completion as JSON in OpenAI's format; raise HttpFailure, as an HTTP request does."""
         name = f"{method} {url}"
         deadline = asyncio.get_running_loop().time() + self._timeout * (self._retries + 1)
         return await with_retries(
@@ -116,7 +116,7 @@ class AnyLlmClient:
         )
 
     async def aclose(self) -> None:
-        """Close the provider's own client, where it has one that can be closed."""
+        """Close the provider's own client, if it has one with a `close`."""
         close = getattr(getattr(self._provider, "client", None), "close", None)
         closing = close() if callable(close) else None
         if inspect.isawaitable(closing):
@@ -138,7 +138,7 @@ class AnyLlmClient:
 
 
 def _failure(name: str, error: Exception) -> HttpFailure:
-    """The failure that an error of any-llm stands for, with a body like that of a server of OpenAI's kind."""
+    """Convert an error of any-llm to a failure whose body looks like that of an OpenAI server."""
     said = _mask().text(str(getattr(error, "message", "") or error))
     param = getattr(error, "param", None) or getattr(error, "parameter_name", None)
     told = {"message": said, "param": param, "code": getattr(error, "code", None)}
@@ -160,7 +160,7 @@ def _failure(name: str, error: Exception) -> HttpFailure:
 
 
 def _kind_without_status(error: Exception) -> str:
-    """What went wrong where no server answered, by the names of the error and of the one behind it."""
+    """Return the kind of a failure without a server's status, from the class names of the error and its cause."""
     names = f"{type(error).__name__} {type(getattr(error, 'original_exception', None)).__name__}"
     if "Timeout" in names:
         return "timeout"

@@ -40,9 +40,9 @@ class Exchange:
 
 
 def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
-    """The model that a spec names, `KIND:REST` as the kind's provider reads it. SettingsError where it names none.
+    """Return the model of a spec, `KIND:REST` as the kind's provider reads it; raise SettingsError for any other.
 
-    The URL in a spec comes before that of the options. A spec without a kind is a model at their URL.
+    The URL of a spec overrides that of the options. A spec without a kind is a model at the options' URL.
     """
     kind, colon, rest = spec.partition(":")
     if not colon or kind not in PROVIDERS:
@@ -88,13 +88,13 @@ class ChatModel:
 
     @property
     def options(self) -> dict[str, Json]:
-        """What the user has the provider told, as far as replies depend on it."""
+        """Return the user's settings for the provider that replies depend on."""
         limit = {} if self.max_tokens is None else {"max_tokens": self.max_tokens}
         omit: dict[str, Json] = {"omit": list(self._omit)} if self._omit else {}
         return limit | self._parameters | omit
 
     def sampling(self, max_tokens: int) -> dict[str, Json]:
-        """What replies depend on beside model and messages, as a cache's key holds it."""
+        """Return everything but model and messages that replies depend on, for the cache key."""
         sent = {"temperature": self.temperature, "seed": SEED, "max_tokens": max_tokens, **self._parameters}
         return sent | ({"omit": list(self._omit)} if self._omit else {})
 
@@ -107,11 +107,11 @@ class ChatModel:
         max_tokens: int = 2048,
         trial: int = 0,
     ) -> Exchange:
-        """Send a conversation; a reply that comes is paid for, whatever it is worth. Raises ModelFailure.
+        """Send a conversation and return the reply, whose cost counts even if it is useless. Raise ModelFailure.
 
-        schema      JSON Schema of the reply, where the server can keep to one
-        max_tokens  of the reply; where they do not suffice, it comes truncated
-        trial       of the same request; each has a seed of its own
+        schema      JSON Schema of the reply, for servers that can enforce one
+        max_tokens  limit of the reply, which is truncated there
+        trial       number of the trial; each has its own seed
         """
         name = re.sub(r"[^A-Za-z0-9_-]", "_", schema_name)[:64]
         question = Question(
@@ -125,7 +125,7 @@ class ChatModel:
         return Exchange(reply, cost, round(latency_ms, 3), manner.left_out)
 
     async def check(self) -> str | None:
-        """Why the server cannot be asked, in one line, or None; costs nothing."""
+        """Return why the server is unusable, in one line, or None; costs nothing."""
         return await self._provider.problem(self._wire.models_url)
 
     async def aclose(self) -> None:
@@ -133,7 +133,7 @@ class ChatModel:
         await self._provider.aclose()
 
     async def _asked(self, question: Question, turn: RequestSlot) -> tuple[Json, float, Manner]:
-        """The reply's JSON; what the server refuses to be told is left out, now and in all later requests."""
+        """Return the reply's JSON; drop the parameters that the server refuses, now and in later requests."""
         manner = self._manner
         while True:
             try:
@@ -148,7 +148,7 @@ class ChatModel:
         return data, latency_ms, manner
 
     def _keep(self, manner: Manner) -> None:
-        """From now on in this manner; others may have found out something else at the same time, so both count."""
+        """Use this manner from now on, merged with what concurrent requests have learned."""
         noted = self._manner.left_out
         self._manner = Manner(manner.refused | self._manner.refused)
         self.notes += [

@@ -59,9 +59,9 @@ class Endpoint:
     async def ask(
         self, body: Mapping[str, Json], before_retry: Callable[[], Awaitable[None]] | None = None
     ) -> tuple[Json, float]:
-        """Return the JSON of the reply and the milliseconds of the request that was answered; raises ModelFailure.
+        """Return the JSON of the reply and the milliseconds of the answered request; raise ModelFailure.
 
-        A RequestRefused is one of these, for 400 and 422.
+        Raise its subclass RequestRefused for 400 and 422.
         """
         started = time.perf_counter()
         try:
@@ -75,9 +75,9 @@ class Endpoint:
         return json_from_body(reply.body, self.where), taken_ms
 
     async def problem(self, probe_url: str) -> str | None:
-        """Why this server cannot be asked, in one line, or None: one GET that costs nothing, tried once.
+        """Return why this server is unusable, in one line, or None: one free GET without retries.
 
-        A server that replies at all is there, whatever it says of that address; only a key that it refuses is told.
+        Any reply shows that the server is there; of the statuses, only a refused key (401, 403) is a problem.
         """
         if not probe_url:
             return None
@@ -99,7 +99,7 @@ class Endpoint:
 
 
 async def body_of(url: str, headers: Mapping[str, str]) -> bytes:
-    """What a GET brings, tried once and briefly; raises HttpFailure."""
+    """Return the body of a GET, with a short timeout and no retry; raise HttpFailure."""
     # A client of its own: it is asked before anything runs, perhaps in another event loop than the questions.
     client = SlottedClient(
         slots=1, timeout=PROBE_SECONDS, retries=0, headers=headers, max_bytes=2**20, limit="of this check"
@@ -151,16 +151,16 @@ class Provider(Endpoint):
 
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
-        """Permission for one request of about so many tokens; a ModelFailure of kind budget where nothing is left."""
+        """Wait for permission to send a request of about `tokens` tokens; raise ModelFailure if the budget is spent."""
         self._check_budget()
         async with pace_of(self._host, self._limits).turn(tokens) as turn:
             self._check_budget()  # others may have spent the rest while this one waited
             yield turn
 
     def pay(self, turn: RequestSlot, tokens_in: int | None, tokens_out: int | None) -> float | None:
-        """Account for a reply: tokens to the pace, dollars to the budget; its cost where that is known.
+        """Charge a reply's tokens to the pace and its price to the budget; return the price if it is known.
 
-        A server that does not tell its tokens is taken to have used what was estimated.
+        If the server reports no tokens, the estimate counts.
         """
         if tokens_in is not None and tokens_out is not None:
             turn.settle(tokens_in + tokens_out)

@@ -59,20 +59,20 @@ class EndpointOptions:
 
     @property
     def limits(self) -> Limits:
-        """The limits of this process: its share, and at least one request at a time."""
+        """Return the limits of this process: its share, and at least one request at a time."""
         per_minute = (self.requests_per_minute, self.tokens_per_minute)
         requests, tokens = (None if limit is None else limit * self.share for limit in per_minute)
         return Limits(max(1, int(self.concurrency * self.share)), requests, tokens, self.is_adaptive)
 
     @property
     def parameters(self) -> dict[str, Json]:
-        """Further fields of each request's body."""
+        """Return the additional fields of each request's body."""
         effort = {} if self.reasoning_effort is None else {"reasoning_effort": self.reasoning_effort}
         return effort | dict(self.extra_body)
 
     @property
     def key_of(self) -> KeySource:
-        """Where the key comes from; none is needed where the headers bring one, or nothing is asked."""
+        """Return the source of the key; none is needed in replay, or if the headers hold a key."""
         holds_key = any(name.lower() in ("authorization", "api-key", "x-api-key") for name in self.headers)
         return unneeded_key if self.is_replay or holds_key else judge_key
 
@@ -108,7 +108,7 @@ class Budget:
         return self.spent_usd >= self.max_usd
 
     def check(self) -> None:
-        """Before each new request: a ModelFailure of kind budget where nothing is left."""
+        """Raise ModelFailure of kind budget if nothing is left; call it before each new request."""
         if self.is_reached:
             raise ModelFailure(
                 "budget",
@@ -117,11 +117,11 @@ class Budget:
             )
 
     def spend(self, usd: float) -> None:
-        """What a request has cost."""
+        """Add the cost of a request."""
         self.spent_usd += usd
 
     def check_price(self, tariff: Tariff) -> None:
-        """A limit cannot be kept without prices: a SettingsError where the model has none."""
+        """Raise SettingsError if the model has no known price, since a limit needs one."""
         if not tariff.is_known:
             raise SettingsError(
                 f"--rageval-max-cost: the price of {tariff.model!r} is not known; leave the limit away, or name a "
@@ -137,14 +137,14 @@ class Tariff(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Is there a price for this model there?"""
+        """Return True if the model has a known price at this provider."""
         return self.cost(1, 1) is not None
 
     def cost(self, tokens_in: int | None, tokens_out: int | None) -> float | None:
-        """US dollars of one request.
+        """Return the price of one request in US dollars, or None (never 0) if it is unknown.
 
-        None, never 0, where nobody knows: the tokens are not told, genai-prices (the extra `prices`) is not installed
-        or does not know the model there, or the server is one's own, whose electricity is on another bill.
+        It is unknown without token counts, without genai-prices (the extra `prices`), for models that genai-prices does
+        not list, and for servers on this machine or a private network.
         """
         parts = urlsplit(self.url)
         is_named = parts.scheme == "any-llm"
@@ -163,9 +163,9 @@ class Tariff(NamedTuple):
             return None
 
     def estimate(self, prompts: Iterable[str], passages: int, times: int) -> float | None:
-        """US dollars of putting each of these rubrics' prompts to the model `times` over, with so many passages.
+        """Estimate the US dollars for sending each prompt `times` over with so many passages; None without a price.
 
-        A passage is taken for PASSAGE_TOKENS, a reply for REPLY_TOKENS; None where the price is not known.
+        Assumes PASSAGE_TOKENS a passage and REPLY_TOKENS a reply.
         """
         each = [estimated_tokens(prompt, 0) + passages * PASSAGE_TOKENS for prompt in prompts]
         return self.cost(sum(each) * times, REPLY_TOKENS * len(each) * times)
@@ -192,9 +192,9 @@ class Limits(NamedTuple):
 
 
 def estimated_tokens(text: str, most_out: int) -> int:
-    """Tokens that a request may cost, before it is sent: UTF-8 bytes / 4, and the longest reply allowed.
+    """Estimate the tokens of a request before it is sent: UTF-8 bytes / 4, plus the longest reply allowed.
 
-    Bytes, since a Korean or Chinese character is about a token, an English one a quarter.
+    Bytes, since a Korean or Chinese character is about one token, an English one a quarter.
     """
     return len(text.encode("utf-8", "surrogatepass")) // 4 + most_out
 
@@ -207,12 +207,12 @@ class RequestSlot:
         self.tokens = tokens
 
     def settle(self, tokens: int) -> None:
-        """The tokens of the reply's usage, in place of the estimate."""
+        """Replace the estimated tokens by those of the reply's usage."""
         self._pace.give_back(self.tokens - tokens)
         self.tokens = tokens
 
     async def again(self) -> None:
-        """Permission to send the request once more; its tokens are counted again."""
+        """Wait for permission to resend the request; its tokens count again."""
         await self._pace.take(self.tokens)
 
 
@@ -233,13 +233,13 @@ class Pace:
 
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
-        """Wait for permission to send one request of about so many tokens."""
+        """Wait for permission to send one request of about `tokens` tokens."""
         async with self._free.permit():
             await self.take(tokens)
             yield RequestSlot(self, tokens)
 
     async def take(self, tokens: int) -> None:
-        """Wait until one request of so many tokens may go."""
+        """Wait until the limits allow one request of `tokens` tokens."""
         if self._requests is None and self._tokens is None:
             return
         async with self._queue:
@@ -255,7 +255,7 @@ class Pace:
                 await self._requests.acquire()
 
     def give_back(self, tokens: float) -> None:
-        """Tokens that were taken too much, or, below 0, too few."""
+        """Return tokens that were reserved and not used, or charge more if `tokens` is negative."""
         if self._tokens is not None:
             self._over = min(self._over + tokens, self._tokens.max_rate * KEPT_SECONDS / BURST_SECONDS)
 
@@ -264,7 +264,7 @@ _paces: dict[asyncio.AbstractEventLoop, dict[tuple[str, Limits], Pace]] = {}
 
 
 def pace_of(host: str, limits: Limits) -> Pace:
-    """The pace of a host in the running event loop; all with the same limits share it."""
+    """Return the pace of a host in the running event loop, shared by all callers with the same limits."""
     loop = asyncio.get_running_loop()
     if loop not in _paces:
         for closed in [other for other in _paces if other.is_closed()]:

@@ -35,7 +35,7 @@ class Prompt:
 
 
 def new_marker(variables: Mapping[str, Json]) -> str:
-    """A fence of one request: 64 random bits in hexadecimal, occurring in none of the variables."""
+    """Return a random fence for one request: 64 random bits in hexadecimal that occur in none of the variables."""
     shown = json.dumps(dict(variables), ensure_ascii=False, default=str)
     while (marker := f"fence-{secrets.token_hex(8)}") in shown:
         pass
@@ -43,11 +43,11 @@ def new_marker(variables: Mapping[str, Json]) -> str:
 
 
 def fenced_prompt(template: str, variables: Mapping[str, Json], marker: str) -> Prompt:
-    """The template with marker and variables filled in, in one pass: what a variable holds is never expanded.
+    """Fill marker and variables into the template in one pass: placeholders inside a variable are not expanded.
 
     Each variable is written as JSON in which `<`, `>`, `&`, line separators, control characters and lone surrogates are
-    escapes, so that no text holds a tag or an end of line. One of more than LONGEST_VARIABLE characters or MOST_TEXTS
-    entries is cut; a line after its JSON says so. Other braces stand for themselves.
+    escaped, so that no text can hold a tag or end a line. A variable of more than LONGEST_VARIABLE characters or
+    MOST_TEXTS entries is cut, and a line after its JSON says so. Other braces stay as they are.
     """
     written = {MARKER: marker}
     flags = []
@@ -62,7 +62,7 @@ def fenced_prompt(template: str, variables: Mapping[str, Json], marker: str) -> 
 
 
 def _written(value: Json) -> tuple[str, bool]:
-    """The variable as JSON, with a note where it was cut, and whether it was."""
+    """Return the variable as JSON, with a note if it was cut, and whether it was cut."""
     budget = _Budget(LONGEST_VARIABLE)
     shown = budget.within(value)
     if isinstance(shown, list) and shown:
@@ -83,7 +83,7 @@ class _Budget:
         self.is_exceeded = False
 
     def within(self, value: Json) -> Json:
-        """The value with its texts cut, in order, where the budget ends."""
+        """Return the value with its texts cut, in order, where the budget ends."""
         if isinstance(value, str):
             return self._cut(value)
         if isinstance(value, Mapping):
@@ -140,9 +140,9 @@ class UnreadableReply(ValueError):
 
 
 def stated_object(text: str) -> dict[str, Json]:
-    """Return the one JSON object that a reply is, alone or in a code fence, with white space around it.
+    """Return the one JSON object in a reply, which may stand in a code fence with white space around it.
 
-    Whatever else stands before or behind it makes the reply unreadable: it may be quoted, and say something else.
+    Any other text makes the reply unreadable: the object may be a quotation, and the text say something else.
     """
     if len(text) > LONGEST_REPLY:
         raise UnreadableReply(f"it is {len(text):,} characters long, more than {LONGEST_REPLY:,}")
@@ -219,7 +219,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def quotes_marker(text: str, stated: Mapping[str, Json], marker: str) -> bool:
-    """Whether a reply repeats the marker of its request, in its text or, spelt with escapes, in what it states."""
+    """Return True if a reply repeats the marker of its request, as text or written with JSON escapes."""
     return marker in text or marker in json.dumps(stated, ensure_ascii=False)
 
 
@@ -227,7 +227,7 @@ def quotes_marker(text: str, stated: Mapping[str, Json], marker: str) -> bool:
 
 
 def value_of(stated: Mapping[str, Json], name: str) -> Json:
-    """The value of a field, which must be stated, and once."""
+    """Return the value of a field; raise UnreadableReply if it is missing or stated twice."""
     if name not in stated:
         raise UnreadableReply(f'"{name}" is missing')
     alike = [key for key in stated if key != name and key.strip(INVISIBLE).casefold() == name.casefold()]
@@ -241,7 +241,7 @@ def scalar(value: Json) -> Json:
 
 
 def number_of(name: str, value: Json, low: float, high: float) -> float:
-    """The number within its range that a value states, alone or as a fraction of the top: 4, 4.0, "4" or "4/5"."""
+    """Return the number that a value states, alone or as a fraction of `high`: 4, 4.0, "4" or "4/5"."""
     number = _number(name, value, high)
     if not low <= number <= high:
         raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected {low:g} to {high:g}')
@@ -271,12 +271,12 @@ INVISIBLE = " \t\r\n\f\v\x1c\x1d\x1e\x1f\x85\xa0\xad\u1680\u180e\u2028\u2029\u20
 
 
 def value_in_words(value: Json) -> str:
-    """The value, or what kind of thing it is where it is no scalar."""
+    """Return the value as JSON, or its kind if it is a list or an object."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     return quoted_json(value)
 
 
 def quoted_json(value: Json) -> str:
-    """The beginning of what came, as JSON, on one line that a terminal survives."""
+    """Return the beginning of a value as JSON, on one line that is safe for a terminal."""
     return excerpt(json.dumps(cut(value, 60) if isinstance(value, str) else value, ensure_ascii=False), 80)

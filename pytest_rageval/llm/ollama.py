@@ -32,7 +32,7 @@ class OllamaWire:
         self.headers, self.key_name = key_header(key_of(self.chat_url, None, OLLAMA_URL))
 
     def body(self, question: chat.Question, manner: chat.Manner = chat.EVERYTHING) -> dict[str, Json]:
-        """What is sent; a JSON Schema is its `format`, and the limit is called `num_predict`."""
+        """Return the request body; a JSON Schema goes into `format`, the token limit into `num_predict`."""
         options = chat.sampling(question, manner, "num_predict")
         options |= {name: value for name, value in question.parameters.items() if name not in _TOP_FIELDS}
         sent = {name: value for name, value in question.parameters.items() if name in _TOP_FIELDS}
@@ -44,7 +44,7 @@ class OllamaWire:
         return {**sent, "options": options, "model": question.model, "messages": messages, "stream": False}
 
     def read(self, data: Json) -> chat.ChatReply:
-        """The one message. Durations come in nanoseconds."""
+        """Read the message. Durations are in nanoseconds."""
         reply = chat.object_at(data, "")
         if reply.get("done") is False:
             raise chat.misfit("done", False, "true: one whole reply, not a stream")
