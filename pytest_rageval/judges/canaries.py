@@ -52,7 +52,7 @@ class Canary:
     claims: tuple[float, float] | None = None
 
     def band(self, scale: tuple[float, float]) -> tuple[float, float]:
-        """Lowest and highest value that is right for this canary."""
+        """Return the lowest and highest acceptable value for this canary."""
         low, high = scale
         if self.claims is not None:
             return self.claims
@@ -80,12 +80,12 @@ class Verdict:
 
     @property
     def score(self) -> float | None:
-        """The median of the scores, None without any."""
+        """Return the median of the scores, or None without scores."""
         return statistics.median(self.scores) if self.scores else None
 
     @property
     def passed(self) -> bool:
-        """Whether every score lies in the expected band, its ends included, or was rightly left out."""
+        """Return True if there is no error and every score lies in the expected band, its ends included."""
         low, high = self.expected
         return self.error is None and all(low <= score <= high for score in self.scores)
 
@@ -97,7 +97,7 @@ def _file() -> dict[str, Any]:
 
 @cache
 def shipped_canaries() -> Mapping[str, tuple[Canary, ...]]:
-    """The canaries by rubric. On abstention, good stands for the top of the scale: the system abstained."""
+    """Return the canaries by rubric. For abstention, the top of the scale means that the system abstained."""
     from pydantic import TypeAdapter
 
     file = _file()
@@ -112,12 +112,12 @@ def shipped_canaries() -> Mapping[str, tuple[Canary, ...]]:
 
 
 def _of_own_rubric() -> tuple[Canary, ...]:
-    """One good answer: what it is worth, only the project knows; whether a score comes can be tried."""
+    """Return one good answer; only the project knows its right score, so any score passes."""
     return (replace(shipped_canaries()["correctness"][0], name="any answer", is_good=None),)
 
 
 def canaries_for(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING) -> list[tuple[Rubric, Canary]]:
-    """All canaries of the rubrics that the judge can answer, those that the project adds among them."""
+    """Return all canaries of the rubrics that the judge can answer, including the project's own."""
     names = [name for name in dict.fromkeys((*shipped_canaries(), *wordings)) if can_judge(judge, name)]
     rubrics = [wordings.get(name) or load_rubric(name) for name in names]
     return [
@@ -126,17 +126,17 @@ def canaries_for(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING) -> list
 
 
 async def try_canaries(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING, repeats: int = 1) -> list[Verdict]:
-    """One verdict for each canary, put to the judge so many times.
+    """Judge each canary `repeats` times and return one verdict per canary.
 
-    `wordings` are a project's own rubrics by name; the shipped ones are used where it has none. All canaries are put
-    to the judge at once (it limits itself); an error of the judge is the verdict's.
+    `wordings` are the project's own rubrics by name; shipped ones fill the gaps. All requests are sent at once (the
+    judge limits itself). An error of the judge becomes part of the verdict.
     """
     pairs = canaries_for(judge, wordings)
     return await asyncio.gather(*(_verdict(judge, rubric, canary, repeats) for rubric, canary in pairs))
 
 
 def request_of(rubric: Rubric, canary: Canary, trial: int = 0) -> JudgeRequest:
-    """The request that shows a canary to a judge."""
+    """Build the request that shows a canary to a judge."""
     notes = ({"chunk_id": f"note-{n}.md", "text": text} for n, text in enumerate(canary.contexts, start=1))
     material: dict[str, Json] = {
         **_file()["material"],
@@ -159,7 +159,7 @@ async def _verdict(judge: Judge, rubric: Rubric, canary: Canary, repeats: int) -
 
 
 async def _trial(judge: Judge, rubric: Rubric, canary: Canary, trial: int) -> tuple[float | None, str | None]:
-    """The score that came, or why none did."""
+    """Return the score, or None with the reason."""
     try:
         judgement = await judge.judge(request_of(rubric, canary, trial))
         error = unfit(judgement)
@@ -178,7 +178,7 @@ def _metric(rubric: Rubric, canary: Canary) -> str:
 
 
 def _value(judgement: Judgement, rubric: Rubric, canary: Canary) -> float | None:
-    """The score on the rubric's scale; of a rubric that takes answers apart, the number of claims."""
+    """Return the score on the rubric's scale, or the number of claims for a rubric that splits answers."""
     if canary.claims is not None:
         claims = judgement.extra.get("claims")
         return float(len(claims)) if isinstance(claims, Sequence) and not isinstance(claims, str) else None
@@ -190,7 +190,7 @@ def _value(judgement: Judgement, rubric: Rubric, canary: Canary) -> float | None
 
 
 def rubrics_of(verdicts: Iterable[Verdict]) -> dict[str, list[Verdict]]:
-    """Verdicts by rubric, in their order."""
+    """Group verdicts by rubric, in their order."""
     by_rubric: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         by_rubric.setdefault(verdict.rubric, []).append(verdict)
@@ -204,7 +204,7 @@ CheckRecord = Mapping[str, Any]
 def keep_check(
     path: Path, judge: Judge, verdicts: Sequence[Verdict], wordings: Mapping[str, Rubric], repeats: int
 ) -> None:
-    """Add a judge's result to the file, in place of its last one; an OSError where that cannot be written."""
+    """Write a judge's result to the file in place of its last one; raise OSError if the file is not writable."""
     rubrics = {
         name: {
             "prompt_version": (wordings.get(name) or load_rubric(name)).prompt_version,
@@ -218,15 +218,15 @@ def keep_check(
 
 
 def kept_check(path: Path, judge: Judge) -> CheckRecord | None:
-    """The last result of this judge; None where it was never checked here."""
+    """Return the last result for this judge, or None if it was never checked here."""
     record = _read(path).get(identity_of(judge))
     return record if isinstance(record, dict) and isinstance(record.get("rubrics"), dict) else None
 
 
 def check_of_run(record: CheckRecord | None, judge: Judge, wordings: Mapping[str, Rubric]) -> dict[str, Any] | None:
-    """As much of a result as concerns the rubrics of a run, in the wording it asks them in; None without any result.
+    """Return the part of a result that concerns a run's rubrics in their current wording; None without a result.
 
-    `unchecked` names those that the judge was not tried on as they are worded now.
+    `unchecked` names the rubrics that were not checked in that wording.
     """
     if record is None:
         return None
@@ -240,7 +240,7 @@ def check_of_run(record: CheckRecord | None, judge: Judge, wordings: Mapping[str
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The file's content; nothing where there is none or it is no longer JSON, since it can be made again."""
+    """Return the file's content, or an empty dict if it is missing or not JSON: a new check rewrites it."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

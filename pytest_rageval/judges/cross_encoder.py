@@ -56,10 +56,10 @@ class Head:
 
 
 def head_of(config: Mapping[str, Json]) -> Head:
-    """The head that a model's config.json describes; a SettingsError where it does not say which label is support.
+    """Return the head described by a model's config.json; raise SettingsError if no label clearly means support.
 
-    One label is a score, as of HHEM 1. Of `LABEL_0` and `LABEL_1` the second is support, as of MiniCheck and HHEM 2.
-    Among named labels one must mean support, as `entailment` does.
+    A single label is a score, as in HHEM 1. Of `LABEL_0` and `LABEL_1` the second means support, as in MiniCheck and
+    HHEM 2. Of named labels, exactly one must mean support, as `entailment` does.
     """
     is_hhem_2 = str(config.get("model_type", "")).startswith("HHEMv2")
     prompt = config.get("prompt", _HHEM_2 if is_hhem_2 else None)
@@ -74,7 +74,7 @@ def head_of(config: Mapping[str, Json]) -> Head:
 
 
 def _labels(config: Mapping[str, Json]) -> dict[int, str]:
-    """Labels by their index."""
+    """Return the labels by their index."""
     written = config.get("id2label")
     if isinstance(written, Mapping) and all(str(index).isdigit() for index in written):
         return {int(index): str(name) for index, name in written.items()}
@@ -110,10 +110,10 @@ class CrossEncoder:
         self._loaded: tuple[Any, Tokenizer] | None = None
 
     def support(self, claims: Sequence[str], passages: Sequence[str]) -> list[list[float]]:
-        """By claim and passage, how likely the passage supports the claim: of its windows, the best counts.
+        """Return by claim and passage the chance that the passage, by its best window, supports the claim.
 
-        A claim that is too long for the model is judged in parts, of which the least supported counts. A JudgeError
-        where the model cannot be loaded, or gives what its configuration does not describe.
+        A claim too long for the model is judged in parts, and the least supported part counts. Raise JudgeError if the
+        model cannot be loaded, or if its output does not fit its configuration.
         """
         with self._lock:
             session, tokenizer = self._loaded = self._loaded or self._load()
@@ -147,7 +147,7 @@ class CrossEncoder:
     def _pairs(
         self, tokenizer: Tokenizer, claims: Sequence[Sequence[str]], passages: Sequence[str]
     ) -> Iterator[tuple[int, int, int, Encoding]]:
-        """Each part of a claim with each window of each passage: the indices of the three, and both texts encoded."""
+        """Yield each part of a claim with each window of each passage, as three indices and the encoded pair."""
         frame = len(self._encoded(tokenizer, "", "").ids)
         for claim, parts in enumerate(claims):
             for index, part in enumerate(parts):
@@ -189,7 +189,7 @@ class CrossEncoder:
 
 
 def _support_in(logits: numpy.ndarray[Any, Any], mask: numpy.ndarray[Any, Any], head: Head) -> list[float]:
-    """The chance of support in each row of logits."""
+    """Return the chance of support in each row of logits."""
     import numpy
 
     if logits.ndim == 3:
@@ -208,7 +208,7 @@ def _support_in(logits: numpy.ndarray[Any, Any], mask: numpy.ndarray[Any, Any], 
 
 
 def _cut(tokenizer: Tokenizer, text: str, room: int) -> Iterator[str]:
-    """A text in windows of at most so many tokens, which overlap; whole where it fits."""
+    """Yield overlapping windows of at most `room` tokens, or the whole text if it fits."""
     offsets = tokenizer.encode(text, add_special_tokens=False).offsets
     if len(offsets) <= room:
         yield text
@@ -222,7 +222,7 @@ def _cut(tokenizer: Tokenizer, text: str, room: int) -> Iterator[str]:
 
 
 def _most_tokens(files: ModelFiles) -> int:
-    """How many tokens of a pair the model reads: what configuration and tokenizer allow, at most MOST_TOKENS."""
+    """Return how many tokens of a pair the model reads, by configuration and tokenizer, at most MOST_TOKENS."""
     config = files.config
     positions = config.get("max_position_embeddings")
     # RoBERTa counts positions from behind its padding token.
@@ -260,9 +260,9 @@ Find = Callable[[str], Path | None]
 
 
 def model_files(written: str, root: Path | None) -> ModelFiles:
-    """The files of `FOLDER`, relative to the root, or of the hub's `OWNER/NAME` or `OWNER/NAME@REVISION`.
+    """Find the files of `FOLDER`, relative to the root, or of the hub's `OWNER/NAME` or `OWNER/NAME@REVISION`.
 
-    A folder comes before a repository of the same name. SettingsError in one line where a file is missing.
+    A folder takes precedence over a repository of the same name. Raise SettingsError if a file is missing.
     """
     folder = (root or Path()) / Path(written).expanduser()
     if written and folder.is_dir():
@@ -293,7 +293,7 @@ def _read(name: str, find: Find) -> ModelFiles:
 
 
 def _digest(paths: Iterator[Path]) -> str:
-    """SHA-256 over the files' lengths and contents, in this order; their names and places do not count."""
+    """Return the SHA-256 over the files' lengths and contents, in this order; their names and folders do not count."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(f"{path.stat().st_size}\n".encode())
@@ -304,7 +304,7 @@ def _digest(paths: Iterator[Path]) -> str:
 
 
 def _hub(repository: str, revision: str | None) -> Find:
-    """Files of the hub, downloaded once; with HF_HUB_OFFLINE, those that were downloaded before."""
+    """Return a finder for files of the hub, downloaded once; with HF_HUB_OFFLINE, only for those in the cache."""
     # Imported here, since only a model of the hub needs it.
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError

@@ -69,7 +69,7 @@ METRICS: Mapping[str, frozenset[str]] = {
 
 
 def deepeval_judge(spec: JudgeSpec) -> DeepEvalJudge:
-    """The judge of `deepeval:METRIC@SPEC`, with the spec of the model that it asks."""
+    """Create the judge of `deepeval:METRIC@SPEC`, where SPEC names its model."""
     metric, _, model = spec.rest.partition("@")
     if metric not in METRICS:
         raise SettingsError(f"metric {printable(metric)!r} is not one of {', '.join(sorted(METRICS))}")
@@ -88,7 +88,7 @@ class DeepEvalJudge(AsksModel):
     """
 
     def __init__(self, metric: str, chat: ChatModel) -> None:
-        """A SettingsError where DeepEval is not installed, or is not version 4."""
+        """Create the judge; raise SettingsError unless DeepEval 4 is installed."""
         super().__init__(chat)
         self._metric = metric
         self._deepeval = load_deepeval()
@@ -98,7 +98,7 @@ class DeepEvalJudge(AsksModel):
         self.sampling = {**self.sampling, "steps": 1}
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """One judgement, of several requests to the model; whatever DeepEval raises is a JudgeError."""
+        """Judge with several requests to the model; convert any exception of DeepEval to JudgeError."""
         check_rubric(self, request)
         exchanges: list[Exchange] = []
         test_case = _test_case(request.variables)
@@ -143,7 +143,7 @@ class DeepEvalJudge(AsksModel):
 
 
 def load_deepeval() -> Any:
-    """What we use of DeepEval, by name; a SettingsError where it is not there."""
+    """Import the parts of DeepEval used here, by name; raise SettingsError if one is missing."""
     os.environ.update(QUIET)
     try:
         metrics, cases = import_module("deepeval.metrics"), import_module("deepeval.test_case")
@@ -160,7 +160,7 @@ def load_deepeval() -> Any:
 
 
 def _test_case(variables: Mapping[str, Json]) -> dict[str, Any]:
-    """A test case of DeepEval's: the first gold answer is the expected one, else the key facts are."""
+    """Build DeepEval's test case; the expected output is the first gold answer, else the key facts."""
     references = reference_texts(variables) or ["\n".join(variables.get("key_facts") or ())]
     return {
         "input": variables.get("question") or "",
@@ -171,7 +171,7 @@ def _test_case(variables: Mapping[str, Json]) -> dict[str, Any]:
 
 
 def _claims(metric: Any) -> list[tuple[str, bool]] | None:
-    """The claims that Faithfulness found, and whether each holds; None for a metric without claims."""
+    """Return Faithfulness's claims and whether each is supported; None for a metric without claims."""
     claims, verdicts = getattr(metric, "claims", None), getattr(metric, "verdicts", None)
     if claims is None or verdicts is None:
         return None
@@ -183,7 +183,7 @@ def _holds(verdict: Any) -> bool:
 
 
 def model_for(chat: ChatModel, exchanges: list[Exchange], trial: int = 0) -> Any:
-    """A `DeepEvalBaseLLM` that asks `chat` and notes each exchange."""
+    """Return a `DeepEvalBaseLLM` that sends its prompts to `chat` and records each exchange."""
     return _model_class()(chat, exchanges, trial)
 
 
@@ -208,14 +208,14 @@ def _model_class() -> Any:
             return asyncio.run(self.a_generate(prompt, schema))
 
         async def a_generate(self, prompt: str, schema: Any = None) -> Any:
-            """The reply's text, or where a schema is given, the reply as an instance of it."""
+            """Return the reply's text, or with a schema the reply as an instance of it."""
             return await asked(self._chat, self._exchanges, prompt, schema, self._trial)
 
     return AskingModel
 
 
 async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: Any, trial: int = 0) -> Any:
-    """One reply, read strictly by the schema (a pydantic model); one that does not fit is asked for once more."""
+    """Return one reply, read strictly by the schema (a pydantic model); if it does not fit, try once more."""
 
     def read(text: str) -> Any:
         try:
@@ -240,7 +240,7 @@ async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema:
 
 
 def strict(schema: Json) -> Json:
-    """A JSON Schema as servers with strict output want it: every property required, no other allowed."""
+    """Return the JSON Schema in strict form: every property required, no other allowed."""
     made = copy.deepcopy(schema)
     for part in [made, *made.get("$defs", {}).values()]:
         if part.get("type") == "object":

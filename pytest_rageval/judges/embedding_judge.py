@@ -67,14 +67,14 @@ class _Near:
     floor: float
 
     def share(self, text: str, others: Iterable[str]) -> float:
-        """How near the nearest of the other texts is: 0 as near as strangers, 1 the same."""
+        """Return how close the nearest of the other texts is, from 0 (as unrelated texts) to 1 (equal)."""
         mine = self.vectors[text]
         best = max((cosine(mine, self.vectors[other]) for other in others), default=self.floor)
         return min(1.0, max(0.0, (best - self.floor) / (1 - self.floor)))
 
 
 def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
-    """The judge of `embedding:MODEL@URL`; the URL in it comes before that of the options."""
+    """Create the judge of `embedding:MODEL@URL`; the URL in the spec overrides that of the options."""
     options = spec.options or EndpointOptions()
     model, url = model_and_url(spec.kind, spec.rest)
     if (url := url or options.base_url) is None:
@@ -109,7 +109,7 @@ class EmbeddingJudge:
         self._measuring = asyncio.Lock()
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """One judgement; JudgeError where the server gives no usable vectors."""
+        """Judge one request; raise JudgeError if the server returns no usable vectors."""
         if request.rubric == "abstention":
             return phrasing_judgement(request, model=self.model, heuristic=True)
         check_rubric(self, request)
@@ -120,7 +120,7 @@ class EmbeddingJudge:
         )
 
     async def check(self) -> str | None:
-        """Why the server cannot be asked, in one line, or None; costs nothing."""
+        """Return why the server is unusable, in one line, or None; costs nothing."""
         return await self._embedder.check()
 
     async def aclose(self) -> None:
@@ -251,7 +251,7 @@ class Embedder:
         self._dimensions: int | None = None
 
     async def vectors(self, texts: Iterable[str], bill: list[Paid]) -> dict[str, Vector]:
-        """The vector of each text that is not blank, by text; JudgeError where what comes are no such vectors."""
+        """Return the vector of each text that is not blank, by text; raise JudgeError for an unusable reply."""
         distinct = dict.fromkeys(text for text in texts if text.strip())
         vectors = {text: self._known[text] for text in distinct if text in self._known}
         missing = [text for text in distinct if text not in vectors]
@@ -266,7 +266,7 @@ class Embedder:
         return vectors
 
     async def check(self) -> str | None:
-        """Why the server cannot be asked, in one line, or None; costs nothing."""
+        """Return why the server is unusable, in one line, or None; costs nothing."""
         return await self._provider.problem(self._models_url)
 
     async def aclose(self) -> None:
@@ -286,7 +286,7 @@ class Embedder:
             raise JudgeError(failure.kind, str(failure), status=failure.status) from None
 
     def _read(self, data: Json, expected: int) -> list[Vector]:
-        """One vector a text, in the order of their `index`; ValueError with what is wrong."""
+        """Return one vector per text, in the order of their `index`; raise ValueError with what is wrong."""
         entries = data.get("data") if isinstance(data, Mapping) else None
         if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
             raise ValueError("the response has no list of embeddings")
@@ -315,5 +315,5 @@ class Embedder:
 
 
 def cosine(first: Vector, second: Vector) -> float:
-    """Of two vectors of length 1: in [-1, 1]."""
+    """Return the cosine of two unit vectors, in [-1, 1]."""
     return math.fsum(map(mul, first, second))

@@ -60,32 +60,32 @@ class JudgeSpec(NamedTuple):
 
 
 def is_local(judge: Judge) -> bool:
-    """Whether judging costs nothing, needs no network and comes out the same every time."""
+    """Return True if judging is free, needs no network and always gives the same result."""
     return getattr(judge, "is_local", judge.heuristic)
 
 
 def judges_at_once(judge: Judge) -> bool:
-    """Whether it never waits, so that it may be asked where no loop runs."""
+    """Return True if the judge never waits, so that it works without a running event loop."""
     return getattr(judge, "answers_at_once", False)
 
 
 def tells_by_phrasing(judge: Judge) -> bool:
-    """Whether it tells abstentions by phrases."""
+    """Return True if the judge detects abstentions from the wording."""
     return getattr(judge, "abstention_by_phrasing", False)
 
 
 def takes_own_rubrics(judge: Judge) -> bool:
-    """Whether it goes by the prompt that a rubric brings."""
+    """Return True if the judge uses the prompt of a project's rubric."""
     return getattr(judge, "takes_own_rubrics", False)
 
 
 def can_judge(judge: Judge, rubric: str) -> bool:
-    """Whether a judge can answer a rubric, which may be one that the project adds to the shipped ones."""
+    """Return True if the judge can answer a rubric, shipped or added by the project."""
     return rubric in judge.rubrics or (takes_own_rubrics(judge) and rubric not in rubric_names())
 
 
 def check_rubric(judge: Judge, request: JudgeRequest) -> None:
-    """Raise a JudgeError for a request about a rubric that the judge lacks."""
+    """Raise JudgeError if the judge lacks the rubric of a request."""
     if request.rubric not in judge.rubrics:
         message = f"judge {judge.model!r} has no rubric {request.rubric!r}; it has {', '.join(sorted(judge.rubrics))}"
         raise JudgeError("invalid_request", message)
@@ -104,9 +104,9 @@ def share_judgement(
     supported: float = 1.0,
     **fields: Any,
 ) -> Judgement:
-    """The judgement with a score as far up the rubric's scale as `share`, or without a score for None.
+    """Build the judgement whose score is at `share` of the rubric's scale; None gives no score.
 
-    `rated` are the claims and how far each is supported, which they are from `supported` on.
+    `rated` lists claims with their support; from `supported` on, a claim counts as supported.
     """
     rubric = rubric_of(request)
     low, high = rubric.scale
@@ -125,14 +125,14 @@ def share_judgement(
 
 
 def spent(parts: Iterable[Any]) -> dict[str, Any]:
-    """Tokens, cost and time of judgements or exchanges, added up by field; a sum with an unknown part is unknown."""
+    """Add up tokens, cost and time of judgements or exchanges; a sum with an unknown part is None."""
     parts = list(parts)
     names = ("tokens_in", "tokens_out", "cost_usd", "latency_ms")
     return {name: total([getattr(part, name) for part in parts]) for name in names}
 
 
 def total(summands: Sequence[float | None]) -> float | None:
-    """The sum, the same on every Python; None where a part is not known."""
+    """Return the sum, the same on every Python version, or None if a part is unknown."""
     known = [summand for summand in summands if summand is not None]
     if len(known) < len(summands):
         return None
@@ -141,19 +141,19 @@ def total(summands: Sequence[float | None]) -> float | None:
 
 
 def identity_of(judge: Judge) -> str:
-    """What a judge is, its server included: its `identity` where it has one, else its model."""
+    """Return the judge's `identity`, which includes its server, or else its model."""
     identity: str = getattr(judge, "identity", judge.model)
     return identity
 
 
 def served_model(judgement: Judgement) -> str | None:
-    """What the server said that it is, where one was asked and said so."""
+    """Return the model name that the server reported, or None."""
     served = judgement.extra.get("served_model")
     return served if isinstance(served, str) and served else None
 
 
 def several_served(judge: str, served: Collection[str]) -> str | None:
-    """The note that judgements come from models which the server called by different names; None where they do not."""
+    """Return a note if the server reported several model names, or None."""
     if len(served) < 2:
         return None
     names = " and ".join(printable(name[:80]) for name in sorted(served))
@@ -164,7 +164,7 @@ def several_served(judge: str, served: Collection[str]) -> str | None:
 
 
 def described_judge(judge: Judge, temperature: float) -> dict[str, Any]:
-    """The judge as config.json names it."""
+    """Describe the judge for config.json."""
     description: dict[str, Any] = {"model": judge.model, "heuristic": judge.heuristic}
     if identity_of(judge) != judge.model:
         description["identity"] = identity_of(judge)

@@ -59,13 +59,13 @@ _MODEL = re.compile(r"\w[\w.+:/-]*\w")
 
 
 def asks_server(spec: str) -> bool:
-    """Whether judging by this spec may cost something; True for what only its author knows."""
+    """Return True if judging by this spec may cost money; always for judges from outside this package."""
     kind = KINDS.get(spec.partition(":")[0])
     return kind is None or kind.asks_server
 
 
 def judge_of_run(settings: Settings, root: Path, workers: int) -> Judge | None:
-    """The configured judge; limits and budget are divided among the processes of the run."""
+    """Create the configured judge, with a worker's share of the limits and the budget."""
     if settings.judge in WITHOUT_REST:
         settings.resolved_judge_headers()  # wrong ones are reported with any judge
         return judge_from_spec(settings.judge)
@@ -75,7 +75,7 @@ def judge_of_run(settings: Settings, root: Path, workers: int) -> Judge | None:
 def judge_endpoint(
     settings: Settings, *, workers: int | None = None, budget: Budget | None = None
 ) -> EndpointOptions:  # fmt: skip
-    """Return the options of a judge's server; for a run, limits and the configured budget divided among workers."""
+    """Return the options of a judge's server; for a run, divide limits and the configured budget among the workers."""
     from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions  # here: the usual judge has no endpoint
 
     share, options = 1 / (workers or 1), settings.judge_options
@@ -105,11 +105,10 @@ def judge_endpoint(
 
 
 def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOptions | None = None) -> Judge | None:
-    """The judge that a spec names; None for `none`. Anything that names no judge is a SettingsError.
+    """Create the judge that a spec names, or None for `none`; raise SettingsError for an unknown spec.
 
-    `package.module:object` is a judge, or a class or function without arguments that gives one; `root` is put on the
-    import path for it. What `options` say goes to judges that ask a server. A name that is nothing else is a model at
-    their URL.
+    `package.module:object` is a judge, or a class or function without arguments that returns one; `root` is put on the
+    import path for it. `options` go to judges with a server. Any other name is a model at the URL in `options`.
     """
     spec = spec.strip()
     name, colon, rest = spec.partition(":")
@@ -128,7 +127,7 @@ def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOpt
 
 
 def _built_in(spec: JudgeSpec) -> Judge | None:
-    """The judge of one of our kinds; every problem begins with the spec."""
+    """Create a judge of this package; raise SettingsError with the spec in front of each problem."""
     module, _, function = KINDS[spec.kind].factory.partition(":")
     if not module:
         return None
@@ -145,7 +144,7 @@ _NO_MODULE = object()
 
 
 def judge_from_object(candidate: object) -> Judge | None:
-    """The judge that a fixture gives: a Judge as it is, a plain object through an adapter, None for none."""
+    """Return a fixture's judge: a Judge unchanged, a plain object in an adapter, or None."""
     if candidate is None or (isinstance(candidate, Judge) and not inspect.isclass(candidate)):
         return candidate
     if not inspect.isclass(candidate):
@@ -181,7 +180,7 @@ def _from_entry_point(spec: str, entry_point: EntryPoint, rest: str) -> Judge | 
 
 
 def _made(place: str, make: Callable[[], object]) -> object:
-    """What somebody else's code gives; it may raise anything, and the user gets one line."""
+    """Call a factory from outside this package; convert any exception to a SettingsError of one line."""
     try:
         return make()
     except SettingsError:
@@ -192,7 +191,7 @@ def _made(place: str, make: Callable[[], object]) -> object:
 
 
 def _from_dotted_path(spec: str, module: str, name: str, root: Path | None) -> object:
-    """What the path leads to, whatever that is; `_NO_MODULE` where there is no such module."""
+    """Return the object at the path, called if it is a class or function; `_NO_MODULE` if there is no such module."""
     try:
         value = import_object(f"judge {spec!r}", module, name, root)
     except ModuleNotFoundError:
@@ -219,7 +218,7 @@ def _unknown(spec: str) -> SettingsError:
 
 
 def asked_judge(judge: Judge, cache: JudgementCache | None, settings: Settings, mask: Mask) -> Judge:
-    """The judge with its cache; one that is not of this package may take no longer than a call."""
+    """Wrap the judge in its cache; give a judge from outside this package a time limit."""
     is_ours = type(judge).__module__.startswith("pytest_rageval.")
     limit = None if is_ours else (settings.longest_call, settings.longest_call_in_words)
     # In mode `off` as well: it checks what a judge says before anybody sees it.

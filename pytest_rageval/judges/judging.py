@@ -36,13 +36,13 @@ async def judge_answer(
     phrases: Sequence[str] = (),
     on_error: Callable[[JudgeError], Problem] | None = None,
 ) -> dict[str, Judgement]:
-    """The judgements by rubric, in the order of `rubrics`; those that the judge lacks or that do not apply are absent.
+    """Judge an answer and return the judgements by rubric, in the order of `rubrics`, without those that do not apply.
 
-    Abstention comes first where the response leaves it open: of an answer that declines, little else is asked and paid
-    for. Where the judge lacks this rubric, or tells it by phrasing itself, phrasing decides, and `phrases` count beside
-    the known refusals. The rest is asked at the same time, every rubric `repeats` times, of a heuristic once. The first
-    JudgeError in order is raised once all calls have ended; with `on_error` a failed judgement stands in its place.
-    Where the classifier failed, nothing else is asked: nobody knows what applies.
+    Abstention comes first if the response leaves it open, since an abstention needs few other judgements. It is
+    detected from the wording, including the project's `phrases`, if the judge has no such rubric or does so itself. The
+    other requests run together, each `repeats` times, once for a heuristic. After all calls have ended, the first
+    JudgeError in order is raised, or with `on_error` a failed judgement takes its place. If the classifier fails,
+    nothing else is judged: it is unknown what applies.
     """
     known = [name for name in rubrics if can_judge(judge, name) and name != CLASSIFIER]
     requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings)
@@ -82,7 +82,7 @@ async def _classified(judge: Judge, request: JudgeRequest, times: int, phrases: 
 
 
 def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
-    """What stands for a judgement that failed."""
+    """Build the placeholder for a failed judgement."""
     unscored = tuple(request.wording.scores) if request.wording is not None else (request.rubric,)
     return Judgement(
         request.rubric, {}, model=judge.model, prompt_version=request.prompt_version, heuristic=judge.heuristic,
@@ -91,12 +91,12 @@ def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
 
 
 def _abstained(said: Judgement) -> bool:
-    """What the classifier said; half way is an abstention."""
+    """Return True if the classifier's score is at least half way to an abstention."""
     return said.scores.get("abstained", 0.0) >= 0.5
 
 
 async def _repeated(judge: Judge, request: JudgeRequest, times: int, split: JudgeRequest | None = None) -> Judgement:
-    """One request, `times` over as trials of its own; the median of each score counts."""
+    """Judge one request as `times` trials and return the median of each score."""
     if times == 1:
         return await _once(judge, request, split, request.trial)
     trials = range(request.trial * times, (request.trial + 1) * times)
@@ -111,7 +111,7 @@ async def _once(judge: Judge, request: JudgeRequest, split: JudgeRequest | None,
 
 
 def _median(parts: Sequence[Judgement]) -> Judgement:
-    """The judgement nearest to the medians, with these for scores; `extra` has all values and their spread by score."""
+    """Return the judgement nearest to the medians, with the medians as scores and all values and spreads in `extra`."""
     values: dict[str, list[float]] = {}
     for part in parts:
         for name, value in part.scores.items():
@@ -143,10 +143,10 @@ LONGEST_CLAIM = 2000
 
 
 async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest) -> Judgement:
-    """One judgement of the rubric `claim_support`: supported claims / claims, on 0 to 1.
+    """Judge the rubric `claim_support`: supported claims / claims, from 0 to 1.
 
-    The judge is asked `split`, then `support` about some claims at a time, or about one where it reads `claim`. Without
-    any claim there is no score; a reply without a list of claims, or without a verdict on one, is a JudgeError.
+    Send `split`, then `support` for batches of claims, or for single claims if it reads `claim`. Without claims there
+    is no score. Raise JudgeError for a reply without a list of claims, or without a verdict on one.
     """
     reply = await judge.judge(split)
     claims = _claims(reply, judge.model)
@@ -177,12 +177,12 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
 
 
 def share_of_claims(supported: int, claims: int) -> str:
-    """`3 of 4 claims are supported`."""
+    """Return a phrase such as `3 of 4 claims are supported`."""
     return f"{supported} of {counted(claims, 'claim is', 'claims are')} supported"
 
 
 def _claims(reply: Judgement, model: str) -> list[str]:
-    """The claims in order, each once, cut where they are overlong; blank ones are none."""
+    """Return the distinct claims in order, with overlong ones cut and blank ones dropped."""
     claims = reply.extra.get("claims")
     if not isinstance(claims, list | tuple) or not all(isinstance(claim, str) for claim in claims):
         raise JudgeError("invalid_reply", f"judge {model!r}, rubric {SPLIT!r}: its reply has no list of claims")
@@ -191,7 +191,7 @@ def _claims(reply: Judgement, model: str) -> list[str]:
 
 
 def _support_of(claims: Sequence[str], support: JudgeRequest) -> JudgeRequest:
-    """The request about these claims, or about the one, as its prompt reads them."""
+    """Return the request for these claims, or for the single one, as its prompt reads them."""
     values = {
         "claims": [{"number": number, "text": claim} for number, claim in enumerate(claims, start=1)],
         "claim": claims[0],
@@ -201,7 +201,7 @@ def _support_of(claims: Sequence[str], support: JudgeRequest) -> JudgeRequest:
 
 
 def _verdicts(judgement: Judgement, claims: int, model: str) -> list[bool]:
-    """Whether each claim of a request is supported: by its verdict, or, of a single one, by the score."""
+    """Return whether each claim of a request is supported: its verdict, or for a single claim the score."""
     verdicts = judgement.extra.get("verdicts")
     if isinstance(verdicts, list | tuple) and len(verdicts) == claims:
         return [verdict is True for verdict in verdicts]
@@ -220,9 +220,9 @@ PHRASING = "phrasing"
 
 
 def phrasing_judgement(request: JudgeRequest, *, model: str, heuristic: bool, phrases: Sequence[str] = ()) -> Judgement:
-    """The answer of a request for the rubric `abstention`: 1 where it declines, 0 where it does not.
+    """Answer a request for the rubric `abstention` from the wording: 1 if the answer declines, else 0.
 
-    `model` and `heuristic` are those of the judge in whose name it is made; `phrases` the project's own refusals.
+    `model` and `heuristic` are those of the judge on whose behalf it is made; `phrases` are the project's own refusals.
     """
     declined = declines(request.variables["answer"], request.variables.get("question") or "", phrases)
     where = f"declines, most of all in {declined.phrase!r}" if declined.phrase else "does not decline"
@@ -239,9 +239,9 @@ def phrasing_judgement(request: JudgeRequest, *, model: str, heuristic: bool, ph
 
 
 async def ask_together(asked: Iterable[Awaitable[Judgement]], *, in_turn: bool = False) -> list[Judgement]:
-    """All of them, in order; where some fail, the rest is waited for (and so kept), then the first error raised.
+    """Await all judgements and return them in order; if any fails, await the rest (which keeps them), then raise it.
 
-    `in_turn`: none of them waits for anything, so that one after the other is as quick and costs less.
+    `in_turn` awaits them one by one, which is as quick and cheaper for judges that never wait.
     """
     results: list[Judgement | BaseException]
     if in_turn:
@@ -258,7 +258,7 @@ async def ask_together(asked: Iterable[Awaitable[Judgement]], *, in_turn: bool =
 
 
 async def _attempted(asked: Awaitable[Judgement]) -> Judgement | Exception:
-    """The judgement, or why there is none."""
+    """Return the judgement or the exception."""
     try:
         return await asked
     except Exception as error:  # noqa: BLE001 because whatever it is, it is raised once the others have ended
@@ -266,7 +266,7 @@ async def _attempted(asked: Awaitable[Judgement]) -> Judgement | Exception:
 
 
 async def _contained(asked: Awaitable[Judgement]) -> Judgement | BaseException:
-    """The judgement; what would end the loop if a task of its own raised it is handed on as a value."""
+    """Return the judgement, or an exception that would end the event loop if a task raised it."""
     try:
         return await asked
     except (SystemExit, KeyboardInterrupt) as error:
@@ -274,7 +274,7 @@ async def _contained(asked: Awaitable[Judgement]) -> Judgement | BaseException:
 
 
 def taken(parts: Sequence[Judgement]) -> dict[str, Any]:
-    """What a judgement that is made of at least one other takes over; kept ones cost nothing now, unless all are."""
+    """Return the fields of a judgement made of others; cached parts add no cost, unless all are cached."""
     return {
         **spent([part for part in parts if not part.cached] or parts),
         "cached": all(part.cached for part in parts),

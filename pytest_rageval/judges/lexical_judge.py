@@ -35,7 +35,7 @@ Scored: TypeAlias = "tuple[float | None, str, Sequence[Coverage]]"
 
 
 def lexical_judge(_: JudgeSpec) -> LexicalJudge:
-    """The judge of `lexical`."""
+    """Create the judge of `lexical`."""
     return LexicalJudge()
 
 
@@ -58,7 +58,7 @@ class LexicalJudge:
     )
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """Judge at once, without waiting for anything; a rubric not in `rubrics` is a JudgeError."""
+        """Judge at once, without waiting; raise JudgeError for a rubric not in `rubrics`."""
         if request.rubric == "abstention":
             return phrasing_judgement(request, model=self.model, heuristic=True)
         check_rubric(self, request)
@@ -67,11 +67,11 @@ class LexicalJudge:
         return share_judgement(self, request, share, reasoning, rated, SUPPORTED, **FREE)
 
     async def aclose(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: the judge holds no resources."""
 
 
 def _groundedness(variables: Mapping[str, Any]) -> Scored:
-    """How far the contexts together cover the answer's claims, each weighing as much as it informs."""
+    """Return how far the contexts together cover the answer's claims, weighted by their information."""
     coverages, declining = _against_contexts(variables.get("answer"), variables)
     if not coverages:
         return _without_claim(variables)
@@ -83,7 +83,7 @@ def _groundedness(variables: Mapping[str, Any]) -> Scored:
 
 
 def _claim_support(variables: Mapping[str, Any]) -> Scored:
-    """Share of the claim's sentences that are supported: of a single claim, 1 or 0."""
+    """Return the share of the claim's sentences that are supported: 1 or 0 for a single sentence."""
     coverages, _ = _against_contexts(judged_text(variables), variables)
     if not coverages:
         return _without_claim(variables)
@@ -92,9 +92,9 @@ def _claim_support(variables: Mapping[str, Any]) -> Scored:
 
 
 def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> tuple[list[Coverage], list[Coverage]]:
-    """The coverage of each claim, and of each sentence that declines, negations left out; assent is no claim.
+    """Return the coverage of each claim and of each sentence that declines, ignoring negations; mere assent is skipped.
 
-    What words cannot see must not count: with a negation that no passage has, the opposite would be better grounded.
+    Words cannot tell whether a negation is right: one that no passage has would make the opposite better grounded.
     """
     evidence = Evidence(context["text"] for context in variables.get("contexts") or ())
     claims: list[Coverage] = []
@@ -116,9 +116,9 @@ def _where(variables: Mapping[str, Any]) -> str:
 
 
 def _correctness(variables: Mapping[str, Any]) -> Scored:
-    """Mean of two shares, where there are any: key facts that the answer has, and how much of the best reference.
+    """Return the mean of two shares, where they exist: key facts in the answer, and coverage of the best reference.
 
-    An answer that declines is worth 0. What it says beyond facts and reference costs nothing.
+    An answer that declines scores 0. Statements beyond facts and reference cost nothing.
     """
     answer = Evidence([variables["answer"][:LONGEST_TEXT]])
     facts = [coverages for text in variables.get("key_facts") or () if (coverages := _borne_out(text, answer))]
@@ -135,12 +135,12 @@ def _correctness(variables: Mapping[str, Any]) -> Scored:
 
 
 def _borne_out(text: str, by: Evidence) -> list[Coverage]:
-    """How far an answer has what a gold text says; by content alone, since gold is worded tersely."""
+    """Return how far an answer covers a gold text, by content terms only, since gold is terse."""
     return [by.coverage(claim, small_share=0.0) for claim in claims_in(text[:LONGEST_TEXT])]
 
 
 def _relevance(variables: Mapping[str, Any]) -> Scored:
-    """Share of the question's content terms that the answer takes up."""
+    """Return the share of the question's content terms that the answer takes up."""
     asked = terms_in(variables["question"][:LONGEST_TEXT]) - SMALL_WORDS
     if not asked:
         return None, "the question has no word to look for", ()
@@ -201,9 +201,9 @@ class Evidence:
         self._different_sentences = {*self._sentences}
 
     def coverage(self, claim: Claim, *, small_share: float = SMALL_SHARE) -> Coverage:
-        """The share of the claim's information that the passages have: 3/4 of it together, 1/4 in the best sentence.
+        """Return the share of the claim's information in the passages: 3/4 in all together, 1/4 in the best sentence.
 
-        Times 0.5 to 1 by the share of its figures that are there.
+        It is multiplied by 0.5 to 1, depending on the share of the claim's figures found.
         """
         terms, content, counts, sentences = claim.terms, claim.content, self._counts, max(1, len(self._sentences))
         weights = {
@@ -222,13 +222,13 @@ class Evidence:
 
 
 def weighted(coverages: Sequence[Coverage]) -> float:
-    """The mean value of at least one coverage, each weighing as much as its claim informs."""
+    """Return the mean value of at least one coverage, weighted by the claims' information."""
     total = math.fsum(coverage.information for coverage in coverages)
     return math.fsum(coverage.information * coverage.value for coverage in coverages) / total
 
 
 def account(coverages: Sequence[Coverage], where: str) -> str:
-    """One bounded line: how many sentences are borne out by `where`, the weakest one, and the terms not found."""
+    """Summarize in one line how many sentences `where` bears out, the weakest one, and the terms not found."""
     held = sum(coverage.value >= SUPPORTED for coverage in coverages)
     weakest = min(coverages, key=lambda coverage: coverage.value)
     missing = sorted({term for coverage in coverages for term in coverage.missing})
@@ -242,7 +242,7 @@ def account(coverages: Sequence[Coverage], where: str) -> str:
 
 
 def first_items(label: str, items: Sequence[str]) -> str:
-    """The first items after their label; nothing where there are none."""
+    """Return the label and the first items, or an empty string without items."""
     return f"{label}: {listed([item[:LONGEST_QUOTATION] for item in items], MOST_SHOWN)}" if items else ""
 
 

@@ -52,13 +52,13 @@ class Claim:
 
     @property
     def is_small(self) -> bool:
-        """It holds small words alone: Yes. It is not."""
+        """Return True if the claim has only small words: Yes. It is not."""
         return self.terms - {NEGATION} <= SMALL_WORDS
 
 
 @lru_cache(maxsize=4096)
 def terms_in(text: str) -> frozenset[str]:
-    """The terms of a text, each once; the last 4,096 texts are remembered."""
+    """Return the distinct terms of a text; the last 4,096 texts are cached."""
     if not any(map(str.isalnum, text)):
         return frozenset()
     text = _CONTRACTED.sub(lambda match: f"{match[1] or ''} {NEGATION} ", text)
@@ -72,14 +72,14 @@ def terms_in(text: str) -> frozenset[str]:
 # Retrieval gives the same chunks for many questions, and several rubrics ask about the same ones.
 @lru_cache(maxsize=256)
 def terms_by_sentence(passage: str) -> tuple[frozenset[str], ...]:
-    """The terms of each sentence of a passage; the last 256 passages are remembered."""
+    """Return the terms of each sentence of a passage; the last 256 passages are cached."""
     return tuple(map(terms_in, sentences(passage[:LONGEST_PASSAGE])))
 
 
 def claims_in(text: str, *, without: frozenset[str] = frozenset()) -> list[Claim]:
-    """The sentences of a text as claims; citation marks are no part of them, those without a term are dropped.
+    """Return the sentences of a text as claims, without citation marks; sentences without terms are dropped.
 
-    So are figures alone, such as the numbers of a list, unless there is nothing else. `without`: terms left out.
+    Sentences of figures only, such as list numbers, are dropped unless there is nothing else. `without`: terms to omit.
     """
     cut = (Claim(sentence, terms_in(sentence) - without) for sentence in sentences(_CITATION.sub(" ", text)))
     claims = [claim for claim in cut if claim.terms]
@@ -87,7 +87,7 @@ def claims_in(text: str, *, without: frozenset[str] = frozenset()) -> list[Claim
 
 
 def _plain(token: str) -> str:
-    """A token in its one spelling: three is 3, 동작합니다 is 동작, nicht is not."""
+    """Normalize a token: three becomes 3, 동작합니다 becomes 동작, nicht becomes not."""
     if token in _NEGATIONS or _KOREAN_NEGATION.match(token):
         return NEGATION
     verb = _KOREAN_VERB.fullmatch(token)

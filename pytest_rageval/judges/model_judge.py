@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 def model_judge(spec: JudgeSpec) -> ModelJudge:
-    """The judge of a language model, as `chat_model` reads its spec."""
+    """Create the judge for a language model's spec, as `chat_model` reads it."""
     return ModelJudge(chat_model(f"{spec.kind}:{spec.rest}", spec.options or EndpointOptions()))
 
 
@@ -62,7 +62,7 @@ class AsksModel:
         return self._chat.notes
 
     async def check(self) -> str | None:
-        """Why this judge cannot be asked, in one line, or None; costs nothing."""
+        """Return why this judge is unusable, in one line, or None; costs nothing."""
         return await self._chat.check()
 
     async def aclose(self) -> None:
@@ -88,10 +88,10 @@ class ModelJudge(AsksModel):
         self.rubrics = frozenset(rubric_names())
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """One judgement, of one request to the model or of two.
+        """Judge with one request to the model, or two.
 
-        Where the first reply cannot be read, the model is told what was wrong with it and asked once more; after that
-        it is a JudgeError of kind invalid_reply with the last reply in `raw`.
+        If the first reply is unreadable, tell the model why and try once more; after that, raise JudgeError of kind
+        invalid_reply with the last reply in `raw`.
         """
         rubric = rubric_of(request)
         marker = new_marker(request.variables)
@@ -128,7 +128,7 @@ class ModelJudge(AsksModel):
 
 
 def _messages(rubric: Rubric, prompt: Prompt) -> list[Message]:
-    """The instructions, which are the same in every request and so can be cached, then this request's material."""
+    """Return the instructions, equal in all requests so that servers can cache them, then this request's material."""
     instructions, material = prompt.text[: len(rubric.instructions)], prompt.text[len(rubric.instructions) :]
     if not (instructions.strip() and material.strip()):
         return [Message("user", prompt.text)]
@@ -144,11 +144,11 @@ async def ask_twice(
     problem: str,
     **asked: Any,
 ) -> T:
-    """What `read` takes from a reply. Where it raises UnreadableReply, the model is told why, and asked once more.
+    """Return what `read` makes of the reply; on UnreadableReply, tell the model why and try once more.
 
-    repair     what the model is told, for the reason why its reply cannot be read
-    exchanges  gets each exchange
-    problem    how the JudgeError begins that two such replies are; it has the last one in `raw`
+    repair     returns the message to the model for the reason
+    exchanges  collects each exchange
+    problem    beginning of the JudgeError after two unreadable replies, which has the last one in `raw`
     asked      arguments of `chat.say`
     """
     most, reason, raw = chat.max_tokens or MOST_TOKENS, "", None
@@ -179,9 +179,9 @@ LONGEST_REASON = 500
 
 
 def render(rubric: Rubric, request: JudgeRequest, marker: str) -> Prompt:
-    """The rubric's prompt with marker and variables filled in, as `fenced_prompt` does it.
+    """Fill the marker and the request's variables into the rubric's prompt, with `fenced_prompt`.
 
-    A variable that the request lacks is a JudgeError of kind invalid_request.
+    Raise JudgeError of kind invalid_request if the request lacks a variable.
     """
     lacking = sorted(rubric.variables - set(request.variables))
     if lacking:
@@ -190,7 +190,7 @@ def render(rubric: Rubric, request: JudgeRequest, marker: str) -> Prompt:
 
 
 def repair_prompt(rubric: Rubric, reason: str) -> str:
-    """The one message that follows an unreadable reply: what was wrong with it, and what is asked for once more."""
+    """Return the message that follows an unreadable reply: what is wrong with it, and the format to use."""
     wrong = printable(" ".join(reason.split()))[:LONGEST_REASON]
     fields = ", ".join(reply_fields(rubric.schema))
     return (
@@ -210,15 +210,15 @@ MOST_ENTRIES = 200
 
 
 def read_reply(text: str, rubric: Rubric, marker: str, claims: int | None = None) -> Judgement:
-    """Read the one JSON object that a reply is, alone or in a code fence; else raise an UnreadableReply.
+    """Read the one JSON object of a reply, alone or in a code fence; raise UnreadableReply if there is none.
 
-    What is read can be encoded, and is cut; `flags` say what makes it doubtful, `extra` holds the other fields.
+    Texts are cut and can be encoded; `flags` name doubts about the reply, `extra` holds the other fields.
 
-    A score is a number of the rubric's schema and scale: 4, 4.5, "4" or "4/5", where the denominator is the top of the
-    scale; true or false where the schema says boolean; where it says array, the share of `claims` verdicts that are
-    true, which `extra` keeps in order as `verdicts`. The schema's other fields may be missing or malformed
-    (that is flagged) unless the rubric has no scores: then they are the judgement, and what is required must be there.
-    Reasoning may be called an explanation. Fields that the schema does not name are dropped.
+    A score is a number on the rubric's schema and scale: 4, 4.5, "4" or "4/5", where the denominator is the top of the
+    scale. For a boolean schema it is true or false; for an array, the share of true verdicts out of `claims`, which
+    `extra` keeps in order as `verdicts`. Other fields of the schema may be missing or malformed, which is flagged,
+    unless the rubric has no scores: then they are the judgement, and required ones must be there.
+    Reasoning may be called an explanation. Fields outside the schema are dropped.
     """
     stated = stated_object(text)
     if "reasoning" in rubric.schema["properties"] and "reasoning" not in stated and "explanation" in stated:
@@ -255,7 +255,7 @@ FULL, HIGH, LOW = 1.0, 0.8, 0.4
 def _contradiction(
     scores: Mapping[str, float], scale: tuple[float, float], supported: tuple[str, ...], unsupported: tuple[str, ...]
 ) -> str | None:
-    """How the lists of claims contradict the one score of a reply, in a line, or None."""
+    """Return in a line how the lists of claims contradict the reply's one score, or None."""
     if len(scores) != 1 or not (supported or unsupported):
         return None
     (score,) = scores.values()
@@ -274,7 +274,7 @@ def _contradiction(
 
 
 def _score(stated: Mapping[str, Json], name: str, rubric: Rubric) -> float:
-    """The score in a field, as a number of the rubric's scale."""
+    """Return the score in a field as a number on the rubric's scale."""
     value = value_of(stated, name)
     schema = rubric.schema["properties"][name]
     if schema["type"] == "boolean":
@@ -296,7 +296,7 @@ def _score(stated: Mapping[str, Json], name: str, rubric: Rubric) -> float:
 
 
 def _verdicts(name: str, value: Json, claims: int | None) -> list[bool]:
-    """Whether each claim is supported, in the order of their numbers, which go from 1 to `claims` without a gap."""
+    """Return whether each claim is supported, in the order of their numbers, which must run from 1 to `claims`."""
     if not isinstance(value, list) or not value:
         raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a list with a verdict on each claim')
     verdicts: dict[Json, bool] = {}
@@ -324,7 +324,7 @@ def _boolean(name: str, value: Json) -> bool:
 
 
 def _other_fields(stated: Mapping[str, Json], rubric: Rubric) -> tuple[dict[str, Json], list[str]]:
-    """What the schema names beside the scores, cut to size; and what is missing or not as the schema says."""
+    """Return the schema's fields other than scores, cut to size, and notes on missing or malformed ones."""
     kept: dict[str, Json] = {}
     misfits = []
     required = rubric.schema.get("required", ())
@@ -347,7 +347,7 @@ def _claims(kept: dict[str, Json], name: str) -> tuple[str, ...]:
 
 
 def _fits(value: Json, schema: Mapping[str, Json]) -> bool:
-    """Whether a value is of the schema's type, within its range and choice; lists entry by entry."""
+    """Return True if a value has the schema's type, range and choice; lists are checked entry by entry."""
     if "enum" in schema and value not in schema["enum"]:
         return False
     match schema.get("type"):
@@ -371,7 +371,7 @@ def _fits(value: Json, schema: Mapping[str, Json]) -> bool:
 
 
 def _bounded(value: Json) -> Json:
-    """A value that can be written: texts cut and encodable, lists and objects cut."""
+    """Return the value with its texts cut and encodable, and its lists and objects cut."""
     if isinstance(value, str):
         return SURROGATE.sub("\ufffd", cut(value, LONGEST_TEXT))
     if isinstance(value, list):

@@ -41,7 +41,7 @@ class PlainJudge:
         self.sampling: Mapping[str, Json] = NOTHING if stated is None else {"scale": list(self._scale)}
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """The number that the coroutine returns, on the object's own scale; anything else is a JudgeError."""
+        """Return the coroutine's number on the object's own scale; raise JudgeError for any other value."""
         check_rubric(self, request)
         rubric, method = rubric_of(request), METHODS[request.rubric]
         started = time.perf_counter()
@@ -65,7 +65,7 @@ class PlainJudge:
         )
 
     async def aclose(self) -> None:
-        """Await the object's own `aclose`, where it has one."""
+        """Await the object's own `aclose`, if it has one."""
         aclose = getattr(self._plain, "aclose", None)
         if callable(aclose):
             await aclose()
@@ -116,14 +116,14 @@ class StubJudge:
     rubrics = frozenset(rubric_names()) - {"abstention", "claim_split", "claim_support", "conflict_acknowledged"}
 
     def __init__(self, score: float) -> None:
-        """A score is a finite number of at least 0; anything else is a SettingsError."""
+        """Create the stub; raise SettingsError unless the score is a finite number of at least 0."""
         if not math.isfinite(score) or score < 0:
             raise SettingsError(STUB_SCORE)
         self.score = float(score)
         self.model = f"stub/{self.score:g}"
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """The constant, on the rubric's scale."""
+        """Return the constant on the rubric's scale."""
         rubric = rubric_of(request)
         low, high = rubric.scale
         return Judgement(
@@ -140,11 +140,11 @@ class StubJudge:
         return low + self.score * (high - low) if self.score <= 1 else min(max(self.score, low), high)
 
     async def aclose(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: the judge holds no resources."""
 
 
 def stub_judge(spec: JudgeSpec) -> StubJudge:
-    """The judge of `stub:SCORE`."""
+    """Create the judge of `stub:SCORE`."""
     try:
         return StubJudge(float(spec.rest))
     except ValueError:

@@ -61,7 +61,7 @@ class Entry:
 
     @property
     def row(self) -> tuple[str | None, ...]:
-        """The columns of its row; a ValueError where they cannot be kept."""
+        """Return the columns of the entry's row; raise ValueError if they cannot be stored."""
         return row_of(self.key, self.created, self.parts, self.judgement)
 
 
@@ -92,7 +92,7 @@ class Added(NamedTuple):
 
 @contextmanager
 def opened(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-    """The cache's file, open. What is wrong with it, or goes wrong with it inside, is a SettingsError of one line."""
+    """Open the cache's file; raise SettingsError of one line for any problem with it, also inside the block."""
     shown = printable(str(path))
     if not create and not path.exists():
         raise SettingsError(f"{shown}: there is no judge cache; a run whose judge is a model begins one")
@@ -106,12 +106,12 @@ def opened(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
 
 
 def held(connection: sqlite3.Connection) -> list[Held]:
-    """What there is, by rubric and model; the most first."""
+    """Count the stored judgements by rubric and model, the largest group first."""
     return [Held(*row) for row in connection.execute(_HELD, _EVERYTHING)]
 
 
 def entries(connection: sqlite3.Connection) -> Iterator[tuple[str, Entry | BadEntry]]:
-    """Key and entry of all that is there at this moment, or what is wrong with it, in the order of the keys."""
+    """Yield the key of each stored judgement with its entry or its problem, in the order of the keys."""
     for key, created, parts, text in connection.execute(_ALL):
         try:
             read = None if parts is None else PARTS.read(json.loads(parts))
@@ -123,7 +123,7 @@ def entries(connection: sqlite3.Connection) -> Iterator[tuple[str, Entry | BadEn
 
 
 def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace: bool) -> Added:
-    """Bring entries in, all or none; of a key that is there already the judgement stays, unless `replace`."""
+    """Add entries, all or none; keep the stored judgement of an existing key unless `replace`."""
     added = replaced = kept = 0
     with transaction(connection):
         for entry in new_entries:
@@ -145,9 +145,9 @@ def prune(
     rubric: str | None = None,
     dry_run: bool = False,
 ) -> list[Held]:
-    """Remove what is all of: older than so many days, by this model, of this rubric. None restricts nothing.
+    """Remove the judgements that match all conditions: older than so many days, by this model, of this rubric.
 
-    Returns what went (or would go) by rubric and model. The file gives the room back.
+    None matches everything. Return the (to be) removed judgements by rubric and model. The file shrinks.
     """
     before = None
     if older_than_days is not None:
@@ -189,7 +189,7 @@ KEYS = ("key", "created", "parts", "judgement")
 
 
 def entry_line(entry: Entry) -> str:
-    """The entry as one line of JSON, without its end. What could steer a terminal is escaped, as JSON does it."""
+    """Return the entry as one line of JSON, without newline; characters that steer a terminal are escaped."""
     judgement = json.loads(judgement_to_json(entry.judgement))
     values = (entry.key, entry.created, entry.parts and entry.parts.as_json(), judgement)
     members = (f'"{name}": {_canonical(value)}' for name, value in zip(KEYS, values, strict=True))
@@ -197,7 +197,7 @@ def entry_line(entry: Entry) -> str:
 
 
 def read_cache_lines(file: BinaryIO) -> Iterator[tuple[int, Entry | BadEntry]]:
-    """Line number and entry of each line that is not blank, or what is wrong with it; a key may stand once."""
+    """Yield line number and entry, or what is wrong with it, for each line that is not blank; a key must be unique."""
     lines: dict[str, int] = {}
     for number, line in _bounded_lines(file):
         try:
@@ -214,7 +214,7 @@ def read_cache_lines(file: BinaryIO) -> Iterator[tuple[int, Entry | BadEntry]]:
 
 
 def _bounded_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Numbers from 1 and lines; None for one that is too long, of which no more than a piece is ever held."""
+    """Yield line numbers from 1 with lines; None for a line that is too long, of which only a piece is in memory."""
     number = 0
     while line := file.readline(LONGEST_LINE + 1):
         number += 1
@@ -248,7 +248,7 @@ def _entry(line: bytes) -> Entry:
 
 
 def _checked(entry: Entry, label: str = "") -> Entry:
-    """The entry, if its judgement can pass for one and its key is that of its parts."""
+    """Return the entry; raise BadEntry if its judgement is invalid or its key does not match its parts."""
     if (problem := unfit(entry.judgement)) is not None:
         raise BadEntry(f"{label}{problem}")
     if entry.parts is not None and entry.parts.key != entry.key:

@@ -30,9 +30,9 @@ class Foreign(sqlite3.DatabaseError):
 
 
 def open_alone(open_: Callable[[], sqlite3.Connection], folder: Path) -> sqlite3.Connection:
-    """What `open_` gives while nobody else opens a cache in this folder; tried again for a while where it is busy.
+    """Call `open_` while no other process opens a cache in this folder; retry for a while if it is busy.
 
-    SQLite's own waiting does not cover the first opening of a file by a stampede of processes.
+    SQLite's own waiting does not cover the first opening of a file by many processes at once.
     """
     deadline = time.monotonic() + OPENING_S
     while True:
@@ -46,7 +46,7 @@ def open_alone(open_: Callable[[], sqlite3.Connection], folder: Path) -> sqlite3
 
 
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
-    """A connection to a cache of ours; one is begun where there is no file, or an empty one. Foreign if it is not."""
+    """Open a judge cache; `create` starts one if the file is missing or empty. Raise Foreign for another database."""
     address = f"file:{quote(str(path.absolute()))}"
     # Read-only media: a file in WAL mode opens there only if told that nobody else writes it.
     for how in ("?mode=rwc" if create else "?mode=rw", "?mode=ro", "?mode=ro&immutable=1"):
@@ -66,7 +66,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """What is done within happens as a whole, or not at all."""
+    """Run the block as one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -79,17 +79,17 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_broken(error: sqlite3.Error) -> bool:
-    """True if the error means that the file is not, or no longer, a cache of ours."""
+    """Return True if the error means that the file is not, or no longer, a judge cache."""
     return isinstance(error, Foreign) or name_of(error).startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT"))
 
 
 def is_passing(error: Exception) -> bool:
-    """True if the error means that somebody else is at the file just now."""
+    """Return True if the error means that another process is using the file now."""
     return isinstance(error, BlockingIOError) or name_of(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def name_of(error: Exception) -> str:
-    """SQLite's own name of an error, such as SQLITE_BUSY; blank for one that is not from SQLite."""
+    """Return SQLite's name of an error, such as SQLITE_BUSY, or an empty string for other errors."""
     return str(getattr(error, "sqlite_errorname", ""))
 
 
@@ -116,7 +116,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Nobody else opens a cache in this folder meanwhile; BlockingIOError where somebody does."""
+    """Lock the folder against others that open a cache in it; raise BlockingIOError if it is locked."""
     descriptor = take_lock(folder)  # on a file system without locks SQLite's own must do
     try:
         yield

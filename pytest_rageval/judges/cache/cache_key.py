@@ -44,13 +44,13 @@ class KeyParts:
 
     @property
     def key(self) -> str:
-        """SHA-256, 64 hex digits, over the canonical JSON of all parts but `asked`."""
+        """Return the SHA-256, 64 hex digits, over the canonical JSON of all parts but `asked`."""
         parts = self.as_json()
         del parts["asked"]
         return _sha256(parts)
 
     def as_json(self) -> dict[str, Json]:
-        """The parts as JSON, by name."""
+        """Return the parts as JSON, by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -59,7 +59,7 @@ PARTS: RecordReader[KeyParts] = RecordReader(KeyParts)
 
 
 def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = NOTHING) -> KeyParts:
-    """What a judgement of this request by this model depends on."""
+    """Return all that a judgement of this request by this model depends on."""
     hashes = {name: None if value is None else _sha256(value) for name, value in request.variables.items()}
     question, answer, contexts = (hashes.pop(name, None) for name in ("question", "answer", "contexts"))
     return KeyParts(
@@ -69,14 +69,14 @@ def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = 
 
 
 def distance(kept: KeyParts, current: KeyParts) -> int:
-    """In how many parts two keys differ."""
+    """Return the number of parts in which two keys differ."""
     names = {*kept.variables, *current.variables}
     others = sum(1 for name in names if kept.variables.get(name) != current.variables.get(name))
     return others + sum(1 for name in _COMPARED if getattr(kept, name) != getattr(current, name))
 
 
 def compared(kept: KeyParts, current: KeyParts) -> str:
-    """In one line, what a kept key has in common with the wanted one, and what not."""
+    """Describe in one line what a stored key and the wanted one have in common, and what differs."""
     if kept == current:
         return "the same in all parts, but its judgement cannot be read"
     hashes = {name: (getattr(kept, name), getattr(current, name)) for name in ("question", "answer", "contexts")}
@@ -94,7 +94,7 @@ def compared(kept: KeyParts, current: KeyParts) -> str:
 
 
 def one_line(value: Json) -> str:
-    """A value as it may stand in a message: its beginning, in one line, with nothing that steers a terminal."""
+    """Return the beginning of a value for a message: one line, without characters that steer a terminal."""
     return excerpt(str(value), 61)
 
 

@@ -62,7 +62,7 @@ class CachedJudge:
         mask: Mask = NO_MASK,
         limit: tuple[float, str] | None = None,
     ) -> None:
-        """`limit`: the seconds that a judgement may take, and how messages name them."""
+        """Wrap a judge; `limit` is the seconds a judgement may take, and the words for them in messages."""
         self.model = judge.model
         self.identity = identity_of(judge)
         self.heuristic = judge.heuristic
@@ -85,7 +85,7 @@ class CachedJudge:
         self._under_way: WeakValueDictionary[str, _UnderWay] = WeakValueDictionary()
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """The judgement; in `replay` a missing one is a JudgeError of kind cache_miss that names the key's parts."""
+        """Return the judgement; in `replay`, raise JudgeError of kind cache_miss if it is not stored."""
         if self.is_local or self._mode == "off" or self._cache is None:
             return await self._ask(request)
         parts = key_parts(request, self.identity, self._sampling)
@@ -106,7 +106,7 @@ class CachedJudge:
             return under_way.judgement
 
     async def aclose(self) -> None:
-        """Close the judge. The cache belongs to whom made it."""
+        """Close the judge. The cache stays open: it belongs to its creator."""
         await self._judge.aclose()
 
     async def _ask(self, request: JudgeRequest) -> Judgement:
@@ -139,7 +139,7 @@ class CachedJudge:
         return None if kept is None or unfit(kept) is not None else self._mask.value(kept)
 
     async def _keep(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
-        """Keep a judgement together with those that come in the same moment; it is kept when this returns."""
+        """Store a judgement in one write with those of the same moment; it is stored when this returns."""
         if not isinstance(cache, SqliteCache):  # a user's own
             cache.put(key, judgement)
         elif self.answers_at_once:
@@ -175,7 +175,7 @@ class CachedJudge:
 
 
 def unfit(judgement: object) -> str | None:
-    """Why this cannot pass for a judgement, or None: its type, a number that is none or off its scale, bad text."""
+    """Return why this is no valid judgement, or None: wrong type, number not finite or off its scale, bad text."""
     if not isinstance(judgement, Judgement):
         return f"returned {excerpt(repr(judgement), 80)}, expected a Judgement"
     is_pair = isinstance(judgement.scale, tuple | list) and len(judgement.scale) == 2
@@ -222,7 +222,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _checked_sampling(judge: Judge) -> dict[str, Json]:
-    """The judge's sampling as it is after a round through JSON, as the cache gives it back."""
+    """Return the judge's sampling after a round trip through JSON, as the cache returns it."""
     sampling = getattr(judge, "sampling", NOTHING)
     try:
         written = _JSON_TEXT.encode([judge.model, dict(sampling)])

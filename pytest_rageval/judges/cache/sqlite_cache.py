@@ -71,7 +71,7 @@ class SqliteCache:
         self._is_writable = True
 
     def get(self, key: str) -> Judgement | None:
-        """The judgement kept under this key, if there is one that can be read."""
+        """Return the judgement stored under this key, or None if it is missing or unreadable."""
         rows = self._read(_GET, key)
         if not rows:
             return None
@@ -82,11 +82,11 @@ class SqliteCache:
             return None
 
     def put(self, key: str, judgement: Judgement, parts: KeyParts | None = None) -> None:
-        """Keep a judgement; one that was kept under this key is replaced. What is no valid text is not kept."""
+        """Store a judgement in place of any under this key; skip one that is not valid text."""
         self.put_all([(key, judgement, parts)])
 
     def put_all(self, new: Iterable[tuple[str, Judgement, KeyParts | None]]) -> None:
-        """Keep judgements by key, together: one by one each costs twice the CPU, and waits for the file."""
+        """Store judgements by key in one write: one by one, each costs twice the CPU and waits for the file."""
         created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         rows = []
         for key, judgement, parts in new:
@@ -99,9 +99,9 @@ class SqliteCache:
                 self._run(lambda connection: _written(connection, rows), is_reading=False)
 
     def nearest(self, parts: KeyParts) -> KeyParts | None:
-        """Of what is kept for the rubric: parts with the same answer, else the same contexts, else the same question.
+        """Return the rubric's stored parts with the same answer, else the same contexts, else the same question.
 
-        Of several, those that differ in the fewest places; where nothing is the same, any of the rubric.
+        Of several, return those with the fewest differences; if nothing is equal, any of the rubric.
         """
         for part, statement in _EQUAL.items():
             if (value := getattr(parts, part)) is not None:
@@ -111,7 +111,7 @@ class SqliteCache:
         return _nearest_of(self._read(_SAME_RUBRIC, parts.rubric, LOOKED_AT), parts)
 
     def close(self) -> None:
-        """Give the file back; the next `get` or `put` opens it again."""
+        """Close the file; the next `get` or `put` opens it again."""
         with self._lock:
             self._close()
 
@@ -193,7 +193,7 @@ class SqliteCache:
 
 
 def row_of(key: str, created: str, parts: KeyParts | None, judgement: Judgement) -> tuple[str | None, ...]:
-    """The columns of a row, as the table has them; a ValueError where that is no valid text, or too much of it."""
+    """Return the columns of a row in the table's order; raise ValueError for invalid or overlong text."""
     written = judgement_to_json(judgement)
     described = None if parts is None else json.dumps(parts.as_json(), ensure_ascii=False, allow_nan=False)
     (described or "").encode()
@@ -215,7 +215,7 @@ def _written(connection: sqlite3.Connection, rows: Sequence[_Row]) -> list[_Row]
 
 
 def _nearest_of(rows: Iterable[_Row], parts: KeyParts) -> KeyParts | None:
-    """Of rows with key and parts, the parts that differ in the fewest places from these."""
+    """Return the parts with the fewest differences from these, out of rows with key and parts."""
     kept = []
     for key, row in rows:
         with suppress(ValueError, RecursionError, Unsound):  # somebody else's row: it is not the nearest
@@ -225,7 +225,7 @@ def _nearest_of(rows: Iterable[_Row], parts: KeyParts) -> KeyParts | None:
 
 
 def judgement_to_json(judgement: Judgement) -> str:
-    """A ValueError where it holds what no JSON text can, such as half of a surrogate pair."""
+    """Write a judgement as JSON; raise ValueError if it holds invalid text, such as half of a surrogate pair."""
     return to_json(judgement, exclude={"cached"}).decode()
 
 
@@ -233,7 +233,7 @@ _JUDGEMENTS: RecordReader[Judgement] = RecordReader(Judgement, takes_whole_float
 
 
 def judgement_from_json(text: bytes | str) -> Judgement:
-    """A ValueError says in one line where it is no judgement."""
+    """Read a judgement from JSON; raise ValueError of one line if it is not one."""
     try:
         return _JUDGEMENTS.read(parse(text))
     except Unsound as unsound:
@@ -241,10 +241,10 @@ def judgement_from_json(text: bytes | str) -> Judgement:
 
 
 def project_cache(settings: Settings, file: Path) -> SqliteCache | None:
-    """The cache in this file, which its owner closes; None where nothing may be kept.
+    """Return the cache in this file, for the caller to close, or None if nothing may be stored.
 
-    That is with `judge_cache = "off"`, and with `redact`: a judgement quotes what it judged. `settings` are the
-    project's, not those of a stored run, which may have been written without `redact`.
+    Nothing may be with `judge_cache = "off"`, nor with `redact`, since a judgement quotes its material. `settings` are
+    the project's, not those of a stored run, which may have been written without `redact`.
     """
     if settings.judge_cache == "off" or settings.redact:
         return None

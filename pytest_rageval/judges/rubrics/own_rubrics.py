@@ -17,7 +17,7 @@ _LARGEST_FILE = 256 * 1024
 
 
 def check_rubrics(folder: Path, shown: str | None = None) -> dict[str, Rubric]:
-    """The rubrics of a project's own folder by name; all problems of all its files are one SettingsError.
+    """Read the rubrics in a project's folder, by name; raise one SettingsError with all problems of all files.
 
     `shown` is the folder as messages name it. Each file replaces the shipped rubric of its name, or is a new one.
     """
@@ -43,7 +43,7 @@ def check_rubrics(folder: Path, shown: str | None = None) -> dict[str, Rubric]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The rubric files of a folder in order; a README is none."""
+    """Return the rubric files of a folder in order, without a README."""
     paths = sorted(folder.iterdir()) if folder.is_dir() else []
     return [path for path in paths if path.suffix in (".toml", *SUFFIXES) and path.stem.casefold() != "readme"]
 
@@ -76,7 +76,7 @@ def _content(path: Path, shown: str) -> bytes:
 
 
 def _unfit_name(name: str) -> str | None:
-    """Why no new rubric may be called so, or None: it would be no name of a metric, or is a shipped one mistyped."""
+    """Return why a new rubric cannot have this name, or None: it is no metric name, or like a shipped one mistyped."""
     # Nearer than usual: completeness and conciseness are rubrics of their own, however like correctness they look.
     if (meant := suggestion(name, rubric_names(), cutoff=_MISTYPED)) is not None:
         return f"unknown rubric {name!r}; did you mean {meant!r}? A new one needs a name less like it"
@@ -90,7 +90,7 @@ _NEW_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def _incomplete(rubric: Rubric, shown: str) -> Iterator[str]:
-    """What a rubric lacks that makes a metric of its own."""
+    """Yield what a rubric lacks to be a metric of its own."""
     if rubric.scores.keys() != {rubric.name}:
         written = ", ".join(rubric.scores) or "nothing"
         yield f'{shown}: scores holds {written}, expected {rubric.name} = "FIELD": a new file is one metric of its name'
@@ -105,7 +105,7 @@ def _of_claims(rubric: Rubric, shown: str) -> Iterator[str]:
 
 
 def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
-    """Where a project's rubric does not give what is read of it: the scores of the shipped one, or its lists."""
+    """Yield what a project's rubric lacks of the shipped one it replaces: scores, required fields, placeholders."""
     if own.scores.keys() != shipped.scores.keys():
         expected = ", ".join(f'{score} = "FIELD"' for score in shipped.scores) or "no score"
         yield f"{shown}: scores holds {', '.join(own.scores) or 'nothing'}, expected {expected}"

@@ -24,7 +24,7 @@ from pytest_rageval.model import PLACEHOLDER, VARIABLES, Json, Rubric
 
 
 def read_rubric(name: str, content: bytes, shown: str) -> Rubric:
-    """The rubric that a file holds; a SettingsError with all problems, each `FILE:LINE: …`, `shown` being the file."""
+    """Read a rubric file, named `shown` in messages; raise SettingsError with all problems, each as `FILE:LINE: …`."""
     text = _decoded(content, shown)
     try:
         table = tomllib.loads(text)
@@ -155,7 +155,7 @@ def _of_required(schema: _Schema) -> Iterator[Problem]:
 
 
 def _of_score(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
-    """What is wrong with the field of the reply that holds a score."""
+    """Yield what is wrong with the field of the reply that holds a score."""
     described, place = rubric.schema.properties.get(name), f"schema.properties.{name}"
     if described is None:
         near = _nearest(name, list(rubric.schema.properties))
@@ -181,7 +181,7 @@ def _of_score(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
 
 
 def _line_of(text: str, place: str) -> int:
-    """The line of a key, of a placeholder, else of the table that should hold it, else 1."""
+    """Return the line of a key or placeholder, else of the table that should hold it, else 1."""
     if place.startswith("{"):
         return text[: text.find(place)].count("\n") + 1
     table, _, key = place.rpartition(".")
@@ -198,7 +198,7 @@ def _line_of(text: str, place: str) -> int:
 
 
 def _not_toml(message: str) -> str:
-    """`Expected '=' (at line 3, column 5)` → `3:5: not TOML: Expected '='`."""
+    """Move the place to the front: `Expected '=' (at line 3, column 5)` → `3:5: not TOML: Expected '='`."""
     match = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", message, re.DOTALL)
     if match is None:
         return f" not TOML: {message}"
@@ -215,10 +215,10 @@ SUFFIXES = (".txt", ".md")
 
 
 def read_text_rubric(name: str, content: bytes, shown: str, shipped: Rubric | None) -> Rubric:
-    """The rubric that a prompt in plain text makes; a SettingsError with all problems, each `FILE:LINE: …`.
+    """Read a rubric from a prompt in plain text; raise SettingsError with all problems, each as `FILE:LINE: …`.
 
-    Where the prompt has a placeholder it now names the material, which follows in fences at the end. Scale and fields
-    of the reply are those of the `shipped` rubric that it replaces; else it scores from 0 to 1, with a reason.
+    Each placeholder becomes the name of its material, which follows in fences at the end. Scale and fields of the reply
+    are those of the `shipped` rubric that it replaces; otherwise it scores from 0 to 1, with a reason.
     """
     text = _decoded(content, shown, "utf-8-sig").strip()
     if problems := list(_text_problems(text, shown)):
@@ -254,7 +254,7 @@ def _scored_from_0_to_1(name: str) -> Rubric:
 
 
 def _fenced(text: str, form: Rubric) -> str:
-    """Instructions, form of the reply, how to read, and then each variable between lines with the marker."""
+    """Return the instructions, the reply's format, how to read the material, and each variable between marked lines."""
     variables = [name for name in dict.fromkeys(_PLACEHOLDER.findall(text)) if name in VARIABLES]
     labels = {name: name.replace("_", " ") for name in variables}
     instructions = _PLACEHOLDER.sub(lambda match: f"(the {labels[match[1]]}, given below)", text)
