@@ -1,4 +1,4 @@
-"""Addresses of requests and ways to them: URLs, headers that can be sent, proxies of the environment, TLS, a probe."""
+"""Addresses and connections of requests: URLs, headers, proxies of the environment, TLS, a probe."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def endpoint(url: str, path: str, **query: str) -> str:
         raise SettingsError(f"{shown!r} is not a URL: {error}") from None
     if base.scheme not in ("http", "https") or not base.host:
         raise SettingsError(f"{shown!r} is not an HTTP URL; write it as in http://localhost:8080")
-    proxy_of(url)  # one that cannot be used is said before anything is asked
+    proxy_of(url)  # reports an unusable proxy before the first request
     return str(base.copy_with(path=base.path.rstrip("/") + path, fragment=None).copy_merge_params(query))
 
 

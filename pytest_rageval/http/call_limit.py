@@ -1,6 +1,6 @@
-"""How many calls are in flight: as many as allowed, fewer while a server refuses calls.
+"""Limits on concurrent calls, which fall while a server refuses calls.
 
-`CallLimit` hands out permits in order. A refusal (429, 503, 529) halves the limit; what goes well raises it again.
+`CallLimit` hands out permits in order. A refusal (429, 503, 529) halves the limit; successful calls raise it again.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from dataclasses import dataclass, fields
 from pytest_rageval.text import counted
 
 GOOD_CALLS = 4
-"""Times as many calls as are allowed at once have to go well before the limit grows, by a quarter."""
+"""The limit grows by a quarter after GOOD_CALLS × limit successful calls."""
 
 
 @dataclass(slots=True)
 class BackOff:
-    """How a system bore the calls of a run, in one process or in several together.
+    """The limit on concurrent calls and its history, for one process or several together.
 
-    most      calls at once that are allowed at all
-    limit     of those, how many the server bears now
-    lowest    the least that `limit` has been
-    refusals  calls that were refused
+    most      the configured limit
+    limit     the current limit
+    lowest    the lowest value of `limit` so far
+    refusals  number of refused calls
     """
 
     most: int = 0
@@ -48,10 +48,10 @@ class BackOff:
 
 
 class Permit:
-    """Leave to make one call. The sender says when it is refused, and waits for another before sending again."""
+    """Permission for one call. The sender reports a refusal, and renews the permit before it sends again."""
 
     timeout: asyncio.Timeout | None = None
-    """Where set, waiting for another turn does not count for it."""
+    """A timeout that is extended by the time spent waiting for a renewal."""
 
     def __init__(self, limit: CallLimit) -> None:
         self._limit, self._era, self._is_held = limit, limit.era, True
@@ -96,7 +96,7 @@ def current_permit() -> Permit | None:
 
 @dataclass(slots=True)
 class CallTally:
-    """Requests that were sent for one call, and the milliseconds from the first of them to the last."""
+    """The number of requests sent for one call, and the milliseconds from the first to the last."""
 
     requests: int = 0
     retry_wait_ms: float = 0.0
@@ -125,21 +125,21 @@ def tallied() -> Iterator[CallTally]:
 
 
 class CallLimit:
-    """At most `most` calls at once, and fewer where `is_adaptive` and the server does not bear so many.
+    """A limit of `most` concurrent calls, lowered while the server refuses calls if `is_adaptive`.
 
-    Belongs to one event loop; who comes first is served first.
+    Belongs to one event loop; permits go out first come, first served.
     """
 
     def __init__(self, most: int, *, is_adaptive: bool = True) -> None:
         self.back_off = BackOff(most, most, most)
         self.running = 0
         self.era = 0
-        """How often the limit was halved: a refusal of a call that began before that does not halve it again."""
+        """Number of times the limit was halved; a refusal halves it only if its call began in the current era."""
         self._good = 0
         self._is_adaptive = is_adaptive
         self._free = asyncio.Semaphore(most)
         self._withheld = 0
-        """Places that nobody gets when they become free, because the limit was lowered."""
+        """Places to withdraw as they become free, because the limit was lowered."""
 
     @asynccontextmanager
     async def permit(self) -> AsyncIterator[Permit]:
@@ -156,7 +156,7 @@ class CallLimit:
     async def take(self) -> None:
         """Wait for a free place."""
         await self._free.acquire()
-        while self._withheld:  # a place that was free already when the limit was lowered
+        while self._withheld:  # this place was free when the limit was lowered
             self._withheld -= 1
             await self._free.acquire()
         self.running += 1
@@ -196,7 +196,7 @@ class CallLimit:
 
 
 class CallSlots:
-    """Calls of a run: `most` in all, and of questions only as many as the system bears."""
+    """Limits of a run: `most` calls in all, with an adaptive limit on those to the system."""
 
     def __init__(self, most: int, *, is_adaptive: bool = True) -> None:
         self._questions = CallLimit(most, is_adaptive=is_adaptive)

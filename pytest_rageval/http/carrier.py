@@ -1,4 +1,4 @@
-"""Requests carried over the network by httpcore, or into an application of this process by httpx, and their replies."""
+"""Transport of requests and replies: httpcore for the network, httpx for an application in this process."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ HEADERS = {
 }
 """Sent with every request."""
 KEPT_IDLE = 4.0
-"""Seconds for which a connection is kept for the next request; many servers close after 5."""
-# Other times are limited for an attempt as a whole, by who sends it.
+"""Seconds for which an idle connection is kept for the next request; many servers close after 5."""
+# The sender limits the time of an attempt as a whole.
 CONNECT_TIMEOUT = 10.0
-"""Seconds for one connection to come about."""
+"""Seconds for opening a connection."""
 _TIMEOUT = {"connect": CONNECT_TIMEOUT}
 _ERRORS = (
     httpcore.TimeoutException,
@@ -40,10 +40,10 @@ _ERRORS = (
 
 
 class CarrierFailure(Exception):
-    """No reply, or a part of one. The message says what happened, in the system's words where it has some.
+    """A missing or partial reply. The message gives the reason, in the operating system's words if it has any.
 
     kind       connect, reset, too_large or invalid_response
-    was_stale  a kept connection turned out to be closed: nothing was wrong with the request
+    was_stale  an idle connection was closed: nothing was wrong with the request
     """
 
     def __init__(self, kind: str, reason: str, *, was_stale: bool = False) -> None:
@@ -53,16 +53,13 @@ class CarrierFailure(Exception):
 
 
 class Carrier:
-    """Carries requests from one event loop, as many at a time as are asked of it.
-
-    A connection that is free is kept for the next request.
-    """
+    """A sender of requests for one event loop, without a limit; idle connections are reused."""
 
     def __init__(self, *, app: Any = None, proxy: str | None = None) -> None:
         """Create a carrier; `app` is an ASGI application in this process to call in place of the network."""
         self._app = None if app is None else httpx.ASGITransport(app=app)
         self._proxy = None if proxy is None else _proxy(proxy)
-        # The last used comes first, so that few connections are kept warm when little is in flight.
+        # Last in, first out: few connections stay open when few requests are in flight.
         self._idle: list[_Line] = []
 
     async def send(
@@ -87,7 +84,7 @@ class Carrier:
 
 
 class Reply:
-    """The beginning of a reply; `fields` are its headers as they came."""
+    """The head of a reply; `fields` are its raw headers."""
 
     def __init__(
         self, status: int, fields: Sequence[tuple[bytes, bytes]], stream: Any, line: _Line | None = None
@@ -141,10 +138,10 @@ class Reply:
 
 
 class _Line:
-    """One connection at a time, with what makes the next one.
+    """One connection, reopened when needed.
 
-    A pool for each request under way: a shared one scans all of its connections at each request (9,600 µs of CPU a
-    request at 64 in flight, 700 µs this way).
+    Each request in flight has its own pool: a shared one scans all of its connections at each request (9,600 µs of
+    CPU a request at 64 in flight, 700 µs this way).
     """
 
     def __init__(self, proxy: httpcore.Proxy | None, idle: list[_Line]) -> None:
@@ -164,7 +161,7 @@ class _Line:
         try:
             response = await self._pool.handle_async_request(_on_the_wire(request, body))
         except BaseException as error:
-            # Also of a request that is cancelled, what makes connections is for the next one.
+            # A cancelled request leaves its line to the next one, too.
             self._idle.append(self)
             if not isinstance(error, _ERRORS):
                 raise
@@ -257,7 +254,7 @@ def _text(value: bytes) -> str:
 
 
 class _Gunzip:
-    """Inflates piece by piece, and no more of it than there is room for."""
+    """A gzip decoder that works piece by piece, within a limit."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(wbits=31)

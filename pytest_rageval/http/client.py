@@ -1,7 +1,7 @@
-"""The HTTP client of targets and model endpoints alike.
+"""The HTTP client of targets and model endpoints.
 
-`SlottedClient` sends requests: a total deadline an attempt, retries only where they are safe, a limit on what a reply
-may hold, and no credential in anything that can be read afterwards.
+`SlottedClient` has a total deadline for each attempt, retries only where they are safe, limits the size of replies,
+and masks credentials in all that it returns.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers, secr
 from pytest_rageval.text import excerpt
 
 EXCERPT_BYTES = 16 * 1024
-"""Of a refusal's body."""
+"""Bytes read of a refusal's body."""
 MOST_KINDS = 64
-"""Addresses of which it is kept what is sent to them, and what is masked of it."""
+"""Addresses whose headers and masks are cached."""
 _JSON = json_.JSONEncoder(allow_nan=False)
 
 
@@ -44,23 +44,23 @@ class HttpReply:
     headers: Mapping[str, str]
     body: bytes
     attempts: int = 1
-    """How often the request was sent, retries and replaced connections included."""
+    """Number of times the request was sent, including retries and replaced connections."""
 
 
 class SlottedClient:
-    """Sends requests, at most `slots` at a time; belongs to one event loop.
+    """An HTTP client with at most `slots` requests at a time; belongs to one event loop.
 
     timeout    seconds for one attempt as a whole; a request with its retries and waits takes at most
                `timeout` × (`retries` + 1)
     retries    further attempts after a connection failure, 429, 502, 503 or 504; nothing else is sent twice
     max_bytes  the largest body accepted, counted after decompression
-    headers    sent with every request; what looks like a credential among them is masked in replies and messages
-    app        an ASGI application of this process to ask in place of the network
+    headers    sent with every request; likely credentials among them are masked in replies and messages
+    app        an ASGI application in this process to call in place of the network
     backoff    seconds before the first retry, doubled for each further one, with as much again of jitter
-    is_repeatable  a request that was worked on may be sent again at no harm: 408, 409, 425, 500, 529, time-outs and
-               connections that break off are retried too
-    status_in  the status that a reply means, by its own and its body: some servers hide an error in a 200
-    limit      what messages call `timeout`: the setting that it was taken from
+    is_repeatable  requests may safely be processed twice: 408, 409, 425, 500, 529, time-outs and broken connections
+               are retried too
+    status_in  returns the status that a reply means, from its own and its body: some servers hide an error in a 200
+    limit      name of `timeout` in messages: the setting behind it
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class SlottedClient:
         self._app = app
         self._free = asyncio.Semaphore(slots)
         self._carriers: dict[str | None, Carrier] = {}
-        """By the proxy that they use."""
+        """Carriers by their proxy."""
         self._kind = lru_cache(MOST_KINDS)(self._prepared)
         self._proxy_of = lru_cache(MOST_KINDS)(proxy_of)
 
@@ -145,7 +145,7 @@ class SlottedClient:
         call.begin_attempt()
         seconds = min(self.timeout, call.seconds_left())
         try:
-            # As a whole: counted by single reads, a body that drips would never end.
+            # For the attempt as a whole: with a limit for each read, a trickling body would never end.
             async with asyncio.timeout(seconds):
                 incoming = await _sent(call)
                 try:
@@ -154,7 +154,7 @@ class SlottedClient:
                     await incoming.aclose()
         except TimeoutError:
             total = f"timeout × (retries + 1) = {self.timeout * (self.retries + 1):.6g} s"
-            # Making the request took some of the time of the first attempt: a moment, not what is to be named.
+            # Preparing the request takes a moment of the first attempt, which still counts as whole.
             is_whole = seconds > 0.99 * self.timeout
             limit = (
                 f"{self.timeout:.6g} s ({self._limit})"
@@ -237,7 +237,7 @@ async def _beginning(incoming: Reply) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What is the same for all requests with this method and address."""
+    """The constant parts of requests with one method and address."""
 
     method: str
     address: httpx.URL
@@ -249,7 +249,7 @@ class _Prepared:
 
 @dataclass(slots=True)
 class _Call:
-    """One request under way, when its time is over, and when its first and its latest attempt began."""
+    """One request in flight, with its deadline and the start of its first and latest attempt."""
 
     carrier: Carrier
     body: bytes | None

@@ -1,8 +1,8 @@
-"""Connections for httpcore that keep each reply apart from the bytes behind it.
+"""Connections for httpcore that separate each reply from the bytes behind it.
 
-httpcore hands whatever it has read to its parser. Bytes behind a reply stay in the parser's buffer and become the reply
-to the next request. `ReplyStream` therefore hands out no byte behind the end of a reply, and reports itself readable
-while such bytes remain: httpcore ends an idle connection that is readable instead of using it again.
+httpcore passes all it has read to its parser. Bytes behind a reply stay in the parser's buffer and become the reply to
+the next request. `ReplyStream` therefore returns no byte behind the end of a reply, and reports itself readable while
+such bytes remain: httpcore closes an idle connection that is readable instead of reusing it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any, Literal
 import httpcore
 
 _MOST_UNREAD = 256 * 1024
-"""Bytes that are taken from the system ahead of the parser."""
+"""Bytes read from the system ahead of the parser."""
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;|\r?\n)")
 _LONGEST_SIZE = 32
-"""Bytes of a chunk's first line that are looked at."""
+"""Bytes of a chunk's first line that are examined."""
 
 
 class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
-    """One connection. `expect` tells where the body of the reply ends whose head was read."""
+    """One connection. Call `expect` after the head of a reply, to set where its body ends."""
 
     _transport: asyncio.Transport
 
@@ -32,13 +32,13 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._unread = bytearray()
         self._framing: Literal["head", "sized", "chunked", "until closed"] = "head"
         self._room = 0
-        """Bytes to hand out before the framing says more."""
+        """Bytes to return before the framing is read again."""
         self._line = b""
-        """The beginning of a line that was handed out in part."""
+        """The beginning of a line that was returned in part."""
         self.is_untouched = True
-        """Whether nothing of a reply to the last request came."""
+        """True until the first byte of a reply to the last request."""
         self._is_between = True
-        """Whether the next write begins a request."""
+        """True if the next write begins a request."""
         self._is_soiled = False
         self._is_ended = self._is_lost = False
         self._error: Exception | None = None
@@ -52,7 +52,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         elif "transfer-encoding" in headers:
             self._framing, self._room = "chunked", 0
         elif "content-length" in headers:
-            # Equal lengths are joined by commas; the parser refuses different ones.
+            # Repeated lengths are joined by commas; the parser refuses different ones.
             self._framing, self._room = "sized", int(headers["content-length"].partition(",")[0])
         else:
             self._framing = "until closed"
@@ -65,7 +65,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         if self._is_soiled:
             raise httpcore.ReadError("the server sent bytes that belong to no request")
         if self._unread:
-            await asyncio.sleep(0)  # a server that sends faster than is read holds up nobody else
+            await asyncio.sleep(0)  # lets other tasks run while a fast server sends
         while not self._unread and not self._is_ended:
             await self._next_change()
         self._is_between = True
@@ -85,7 +85,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         """Send bytes of a request; send nothing on a connection with unread bytes from an earlier reply."""
         if self._is_between:
             self._is_soiled, self._is_between, self.is_untouched = bool(self._unread), False, True
-            # What is said to a SOCKS proxy is no HTTP; no request begins with one of these bytes.
+            # The SOCKS handshake is not HTTP; no HTTP request begins with one of these bytes.
             self._framing, self._line = "until closed" if buffer[:1] in (b"\x01", b"\x05") else "head", b""
         if self._is_soiled or self._is_ended:
             raise httpcore.WriteError(str(self._error or "the connection is over")) from self._error
@@ -114,7 +114,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         except (OSError, ValueError) as error:
             self._transport.abort()
             raise httpcore.ConnectError(str(error)) from error
-        if transport is None or self._unread:  # what came before TLS is nobody's word
+        if transport is None or self._unread:  # bytes from before TLS are not trusted
             self._transport.abort()
             raise httpcore.ConnectError("the server broke off TLS")
         self._transport = transport
@@ -130,7 +130,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
-        self._transport = transport  # type: ignore[assignment]  # of a stream it is one
+        self._transport = transport  # type: ignore[assignment]  # always a Transport for streams
 
     def data_received(self, data: bytes) -> None:
         """Buffer the data until it is read, and pause the transport when the buffer is full."""
@@ -201,7 +201,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
 
 
 class ReplyStreams(httpcore.AsyncNetworkBackend):
-    """Makes connections. `newest` is the last one, None before the first."""
+    """A factory of connections. `newest` is the last one, None before the first."""
 
     def __init__(self) -> None:
         self.newest: ReplyStream | None = None
@@ -222,7 +222,7 @@ class ReplyStreams(httpcore.AsyncNetworkBackend):
                 )
         except TimeoutError:
             raise httpcore.ConnectTimeout from None
-        except UnicodeError:  # a name that cannot be asked for
+        except UnicodeError:  # not a valid host name
             raise httpcore.ConnectError("Name or service not known") from None
         except OSError as error:
             raise httpcore.ConnectError(str(error)) from error
