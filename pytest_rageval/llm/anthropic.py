@@ -1,4 +1,4 @@
-"""Chat endpoints of Anthropic's kind: the messages API."""
+"""Chat endpoints with Anthropic's messages API."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def anthropic_model(kind: str, rest: str, options: EndpointOptions) -> ChatModel
 
 
 class AnthropicWire:
-    """POST …/v1/messages. The reply's schema is sent as that of a tool which must be used."""
+    """POST …/v1/messages. The reply's schema is sent as that of a required tool."""
 
     api = "anthropic"
     text_path = "content"

@@ -1,7 +1,7 @@
-"""Models behind any-llm-sdk: Bedrock, Vertex AI and whatever else it has a provider for.
+"""Models behind any-llm-sdk: Bedrock, Vertex AI and its other providers.
 
-Its providers bring their own clients, keys and addresses; requests and replies have OpenAI's form. Everything else
-(pace, budget, retries, reading of replies) is as for other models.
+Its providers have their own clients, keys and addresses; requests and replies use OpenAI's format. Everything else
+(pace, budget, retries, reading of replies) is the same as for other models.
 
 Source: any-llm-sdk 1.40, `AnyLLM.create` and `acompletion`.
 """
@@ -44,11 +44,11 @@ _STATUS_OF_ERROR: Mapping[str, int] = {
     "UpstreamProviderError": 502,
     "GatewayTimeoutError": 504,
 }
-"""By the class of any-llm's errors, where they bring no status of a server."""
+"""Status by class of any-llm's errors, for those without a server's status."""
 
 
 class AnyLlmWire(OpenAiWire):
-    """A provider of any-llm: its name stands for its address, unless the user gives one."""
+    """A provider of any-llm, whose name replaces the address unless the user gives one."""
 
     def __init__(self, provider: str, url: str | None) -> None:
         self.api = f"{SCHEME}/{provider}"
@@ -93,7 +93,7 @@ def _provider(name: str, url: str | None) -> Any:
 
 
 class AnyLlmClient:
-    """Asks one provider of any-llm, as `SlottedClient` asks an address."""
+    """A client for one provider of any-llm, with the interface of `SlottedClient`."""
 
     def __init__(
         self, provider: Any, *, timeout: float, retries: int, backoff: float, max_bytes: int, **_of_http: Any
@@ -130,7 +130,7 @@ class AnyLlmClient:
         except TimeoutError:
             message = f"{name}: no complete reply within {self._timeout:.3g} s (timeout)"
             raise HttpFailure("timeout", message, is_retryable=True) from None
-        except Exception as error:  # noqa: BLE001  what any-llm does not convert comes from a provider's SDK as it is
+        except Exception as error:  # noqa: BLE001  any-llm leaves some errors of the providers' SDKs unconverted
             raise _failure(name, error) from None
         if len(content) > self._max_bytes:
             raise HttpFailure("too_large", f"{name}: the reply is larger than {self._max_bytes:,} bytes")

@@ -1,4 +1,4 @@
-"""A language model to talk to: one conversation in, one reply out, with what it cost."""
+"""A chat model: one conversation in, one reply out, with its cost."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 
 SEED = 1
-"""Sent with every request that may hold a seed, so that equal requests get equal replies as far as a server can; each
-further trial of a request has the next one."""
+"""Sent where a seed is allowed, so that equal requests get equal replies as far as possible; each further trial of a
+request adds 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A reply, what it took, and what could not be asked for (see `Manner.left_out`)."""
+    """A reply with its cost and time, and the parameters not sent (see `Manner.left_out`)."""
 
     reply: ChatReply
     cost_usd: float | None
@@ -57,7 +57,7 @@ def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
 class ChatModel:
     """One model at one server.
 
-    `identity` names both; `notes` says what the server refused to be told, one line each.
+    `identity` names both; `notes` lists the parameters that the server refused, one line each.
     """
 
     def __init__(

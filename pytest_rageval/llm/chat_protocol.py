@@ -1,4 +1,4 @@
-"""What is asked of any chat endpoint, how servers differ in taking it, and replies in one form."""
+"""Requests to chat endpoints, the differences between servers, and replies in one format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_rageval.model import Json
 from pytest_rageval.text import excerpt, printable
 
 Form = Literal["schema", "object", "text"]
-"""How a reply in JSON is asked for: by its schema, as any JSON object, or by the prompt alone."""
+"""How to request a reply in JSON: by its schema, as any JSON object, or by the prompt alone."""
 
 
 class Message(NamedTuple):
@@ -30,9 +30,9 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: a conversation, and what is wanted of the reply. What is None is left to the server.
+    """A conversation with the parameters of the reply; the server chooses those that are None.
 
-    parameters  further fields of the body, as the user set them, before ours; none replaces model, messages or stream
+    parameters  the user's additional fields of the body; none replaces model, messages or stream
     """
 
     model: str
@@ -54,12 +54,12 @@ _PARAMETERS = {
     "schema": _FORMS,
     "object": _FORMS,
 }
-"""What a server may refuse, and how its errors call that."""
+"""Parameters that a server may refuse, with patterns of their names in its errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a server wants to be asked: without what it refuses, by the names of `_PARAMETERS`."""
+    """The way to query a server: without the refused parameters, by the names of `_PARAMETERS`."""
 
     refused: frozenset[str] = frozenset()
 
@@ -117,16 +117,16 @@ def sampling(question: Question, manner: Manner, limit_name: str) -> dict[str, J
 
 
 class Wire(Protocol):
-    """One kind of endpoint: where it listens, what it takes, how it replies."""
+    """One kind of endpoint: its addresses, request bodies and replies."""
 
     api: str
-    """What it speaks: `openai`, `azure`, `anthropic`, `ollama`."""
+    """Name of the API: `openai`, `azure`, `anthropic`, `ollama`."""
     chat_url: str
     models_url: str
     key_name: str
     """The environment variable that holds the key for it."""
     text_path: str
-    """Where in a reply its text stands."""
+    """Path of the text in a reply."""
 
     @property
     def headers(self) -> Mapping[str, str]: ...
@@ -166,21 +166,21 @@ def addresses(base: str, chat: str) -> tuple[str, str]:
 
 
 Ending = Literal["length", "refusal", "content_filter", "tool_calls"]
-"""Why a reply is not a whole answer: cut at the limit, declined, held back by a filter, a call of a tool instead."""
+"""Why a reply is incomplete: cut at the limit, declined, blocked by a filter, or a tool call instead of text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
     """One reply.
 
-    text           what the model says, without its thoughts (those stand in `beside`); None where no text was sent
-    ending         why this is not a whole answer; None where the model came to its end
+    text           the model's text, without its thoughts (which are in `beside`); None without text
+    ending         why the reply is incomplete; None if the model finished
     finish_reason  the same in the server's own word
-    tokens_in, tokens_out   None: not told
-    model, build   who spoke, in the server's words
-    usage          all that the server counts
-    latency        milliseconds by phase, where the server tells them
-    beside         what else the parts of the reply hold, by part: `reply`, `choice`, `message`
+    tokens_in, tokens_out   None: not reported
+    model, build   model and build as the server names them
+    usage          all counts that the server reports
+    latency        milliseconds by phase, if the server reports them
+    beside         the unread fields by part of the reply: `reply`, `choice`, `message`
     """
 
     text: str | None
@@ -215,7 +215,7 @@ _FLAWS: Mapping[Ending, str] = {
     "tool_calls": "it calls a tool instead",
 }
 _THOUGHTS = ("thoughts", "reasoning_content", "reasoning", "thinking")
-"""Fields of a message, ours and those of servers, that hold what the model thought."""
+"""Fields of a message, ours and those of servers, that hold the model's thoughts."""
 
 
 def _quoted(text: str | None) -> str:

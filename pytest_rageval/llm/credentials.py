@@ -1,4 +1,4 @@
-"""Keys of the environment, and to whom each may go."""
+"""Keys from the environment variables, and the servers that each may go to."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from urllib.parse import urlsplit
 from pytest_rageval.errors import SettingsError
 
 JUDGE_TOKEN = "RAGEVAL_JUDGE_TOKEN"  # noqa: S105 - the name of the variable, not what it holds
-"""For servers other than the provider's own host; comes before the provider's key."""
+"""For servers other than the provider's own host; takes precedence over the provider's key."""
 TARGET_TOKEN = "RAGEVAL_TARGET_TOKEN"  # noqa: S105 - the name of the variable, not what it holds
-"""For the system under test, whatever it is."""
+"""For the system under test, of any kind."""
 
 
 class ServerKey(NamedTuple):
-    """What is sent (None: nothing), and the variable that it is taken from."""
+    """A key (None: none is sent) and the environment variable that holds it."""
 
     value: str | None
     variable: str
 
 
 KeySource = Callable[[str, str | None, str], ServerKey]
-"""Takes the address that is asked, the variable of the provider's own key, and the provider's own host."""
+"""Returns the key for the address, the variable of the provider's own key, and the provider's own host."""
 
 
 def judge_key(address: str, variable: str | None, home: str) -> ServerKey:

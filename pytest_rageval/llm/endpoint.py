@@ -1,4 +1,4 @@
-"""One address that is asked for replies of models: one POST, its JSON, and failures by kind."""
+"""One address of a model server: POST requests, their JSON, and failures by kind."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PROBE_SECONDS = 5.0
 
 
 Connect = Callable[..., Any]
-"""Makes what sends requests from the arguments of `SlottedClient`, with its methods `request` and `aclose`."""
+"""Creates a client from the arguments of `SlottedClient`, with its methods `request` and `aclose`."""
 
 
 class RequestRefused(ModelFailure):
-    """The server does not take a request as it is (400 or 422), for the reason in `error`."""
+    """A request that the server refuses as invalid (400 or 422), for the reason in `error`."""
 
     def __init__(self, failure: HttpFailure) -> None:
         super().__init__(failure.kind, str(failure))
@@ -34,11 +34,11 @@ class RequestRefused(ModelFailure):
 
 
 class Endpoint:
-    """Asks one address, for one event loop.
+    """A client for one address; belongs to one event loop.
 
-    headers     sent with every request, the key among them
-    key_name    the environment variable of that key, for messages; empty where it comes from elsewhere
-    connect     makes what sends the requests
+    headers     sent with every request, including the key
+    key_name    the environment variable of that key, for messages; empty for other sources
+    connect     creates the client that sends the requests
     connection  arguments of `SlottedClient`
     """
 
@@ -100,7 +100,7 @@ class Endpoint:
 
 async def body_of(url: str, headers: Mapping[str, str]) -> bytes:
     """Return the body of a GET, with a short timeout and no retry; raise HttpFailure."""
-    # A client of its own: it is asked before anything runs, perhaps in another event loop than the questions.
+    # Needs its own client: it runs before the questions, perhaps in another event loop.
     client = SlottedClient(
         slots=1, timeout=PROBE_SECONDS, retries=0, headers=headers, max_bytes=2**20, limit="of this check"
     )
@@ -114,9 +114,9 @@ LARGEST_REPLY = 16 * 2**20
 
 
 class Provider(Endpoint):
-    """An endpoint that is asked within the limits of its host and a budget.
+    """An endpoint with the limits of its host and a budget.
 
-    tariff   what a request costs there
+    tariff   the price of a request
     backoff  seconds before the first retry
     """
 

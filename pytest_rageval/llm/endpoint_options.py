@@ -1,4 +1,4 @@
-"""On what terms a model endpoint is asked: options, price and budget, and one pace for all that asks at a host."""
+"""Options, prices and budget of a model endpoint, and the request rate shared by all clients of a host."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from pytest_rageval.model import Json
 
 @dataclass(frozen=True, slots=True)
 class EndpointOptions:
-    """How a model's server is asked; who asks none takes no notice.
+    """Settings for requests to a model's server; judges without a server ignore them.
 
-    base_url    the server of a spec that names none
+    base_url    the server of a spec without one
     timeout     seconds for one attempt at a request
     retries     further attempts after 429, 5xx, time-outs and broken connections
     concurrency, requests_per_minute, tokens_per_minute
                 limits of this provider for the whole run; None: no limit
-    is_adaptive fewer requests at the same time while the server refuses some
-    share       this process's part of the limits: 1 / number of workers
-    budget      what asking may cost, shared by all that are given it; None: no limit
-    is_replay   nothing will be asked, so that no key is needed
-    max_tokens  of a reply, its thoughts included where the server counts them; None: as whoever asks thinks best
+    is_adaptive fewer concurrent requests while the server refuses some
+    share       this process's worker share of the limits: 1 / number of workers
+    budget      the money that may be spent, shared by all users of this object; None: no limit
+    is_replay   no request will be sent, so no key is needed
+    max_tokens  limit of a reply, including thoughts if the server counts them; None: the caller's default
     reasoning_effort, extra_body
-                further fields of each request, as the provider calls them
-    omit        what is not sent: of `temperature`, `seed`, `schema`
+                further fields of each request, in the provider's names
+    omit        parameters not to send, out of `temperature`, `seed`, `schema`
     headers     sent with each request; an `authorization`, `api-key` or `x-api-key` among them replaces the key
-    server_name what the server is called in identities, in place of host and path
-    api         what a server of OpenAI's kind is: `openai`, or `azure` with its `api_version`
+    server_name the server's name in identities, in place of host and path
+    api         kind of an OpenAI-compatible server: `openai`, or `azure` with its `api_version`
     """
 
     base_url: str | None = None
@@ -80,9 +80,9 @@ class EndpointOptions:
 # ── prices ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 PASSAGE_TOKENS = 250
-"""Tokens of a usual passage, its share of question and answer included. For estimates only."""
+"""Tokens of a typical passage, including its share of question and answer. For estimates only."""
 REPLY_TOKENS = 250
-"""Tokens of a usual judgement: a few sentences of reasoning, claims, the score. For estimates only."""
+"""Tokens of a typical judgement: a few sentences of reasoning, claims, the score. For estimates only."""
 
 
 _PROVIDERS = {
@@ -93,11 +93,11 @@ _PROVIDERS = {
     "vertexaianthropic": "google",
     "xai": "x-ai",
 }
-"""By any-llm's name of a provider, that of genai-prices, where they differ."""
+"""Providers whose names differ: any-llm's name → that of genai-prices."""
 
 
 class Budget:
-    """US dollars that may be spent. Requests that are under way when the limit is reached are still paid."""
+    """A limit in US dollars. Requests in flight when it is reached are still paid."""
 
     def __init__(self, max_usd: float) -> None:
         self.max_usd = max_usd
@@ -159,7 +159,7 @@ class Tariff(NamedTuple):
         try:
             usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out)
             return float(calc_price(usage, self.model, **where).total_price)
-        except (LookupError, ValueError):  # no such provider or model; figures that contradict each other
+        except (LookupError, ValueError):  # unknown provider or model, or contradictory figures
             return None
 
     def estimate(self, prompts: Iterable[str], passages: int, times: int) -> float | None:
@@ -174,15 +174,15 @@ class Tariff(NamedTuple):
 # ── pace ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 BURST_SECONDS = 5.0
-"""So many seconds' worth of tokens may be taken at once; requests are spaced evenly."""
+"""Tokens for this many seconds may be used at once; requests are spaced evenly."""
 KEPT_SECONDS = 15.0
-"""So many seconds' worth of tokens that were estimated too high are kept for later; a long pause saves no more up."""
+"""Overestimated tokens for at most this many seconds are credited; a long pause adds no more."""
 
 
 class Limits(NamedTuple):
-    """At most so many requests at the same time, and requests and tokens a minute (None: no limit).
+    """Limits on concurrent requests, and on requests and tokens per minute (None: no limit).
 
-    `is_adaptive`: fewer at the same time while the server refuses some.
+    `is_adaptive`: fewer concurrent requests while the server refuses some.
     """
 
     concurrency: int = 8
@@ -200,7 +200,7 @@ def estimated_tokens(text: str, most_out: int) -> int:
 
 
 class RequestSlot:
-    """One request's permission. Say what it really cost, and what was taken too much goes to the next one."""
+    """Permission for one request. Once its real tokens are known, the difference to the estimate is returned."""
 
     def __init__(self, pace: Pace, tokens: int) -> None:
         self._pace = pace
@@ -217,19 +217,19 @@ class RequestSlot:
 
 
 class Pace:
-    """Limits in force; belongs to one event loop. Who comes first is served first."""
+    """Enforced limits; belongs to one event loop. Requests go first come, first served."""
 
     def __init__(self, limits: Limits) -> None:
-        from aiolimiter import AsyncLimiter  # here, because most runs ask no model
+        from aiolimiter import AsyncLimiter  # here, because most runs use no model
 
         requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
         self._free = CallLimit(limits.concurrency, is_adaptive=limits.is_adaptive)
-        # Spaced, not in bursts: a bucket of a minute's worth lets twice as many through in its first minute.
+        # Evenly spaced: a bucket for a whole minute would let twice as many through in its first minute.
         self._requests = AsyncLimiter(1, 60 / requests) if requests else None
         self._tokens = AsyncLimiter(tokens * BURST_SECONDS / 60, BURST_SECONDS) if tokens else None
         self._queue = asyncio.Lock()
         self._over = 0.0
-        """Tokens that were taken and not used; below 0 those used and not taken."""
+        """Tokens that were reserved and not used; negative if more were used than reserved."""
 
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
@@ -246,7 +246,7 @@ class Pace:
             if self._tokens is not None:
                 needed = tokens - self._over
                 self._over = max(0.0, -needed)
-                # A request may be larger than the bucket: it is filled more than once.
+                # A request larger than the bucket empties it several times.
                 while needed > 0:
                     portion = min(needed, self._tokens.max_rate)
                     await self._tokens.acquire(portion)

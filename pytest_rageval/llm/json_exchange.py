@@ -1,6 +1,6 @@
-"""A question with untrusted material, fenced by markers that nobody could foresee, and the JSON object that replies.
+"""Prompts with untrusted material, fenced by random markers, and the JSON objects in the replies.
 
-Replies are read strictly: what is not plain is not guessed.
+Replies are read strictly, without guessing.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from pytest_rageval.model import PLACEHOLDER, Json
 from pytest_rageval.text import cut, excerpt
 
 MARKER = "marker"
-"""The placeholder for the random fence of a request: no variable, it is drawn."""
+"""The placeholder for the random fence of a request; not a variable."""
 
 LONGEST_VARIABLE = 100_000
-"""Characters of one variable, all its texts together, that are shown; what lies beyond is cut, with a note."""
+"""Characters shown of one variable, all its texts together; the rest is cut, with a note."""
 
 MOST_TEXTS = 1_000
-"""Entries of one list that are shown."""
+"""Entries shown of one list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The whole message to the model. `flags` name the variables that were cut, one line each."""
+    """The whole message to the model. `flags` name the cut variables, one line each."""
 
     text: str
     flags: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ def _written(value: Json) -> tuple[str, bool]:
 
 
 class _Budget:
-    """So many characters may still be shown of one variable."""
+    """The number of characters that one variable may still use."""
 
     def __init__(self, characters: int) -> None:
         self._left = characters
@@ -113,7 +113,7 @@ def _as_json(value: Json) -> str:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-# Outside of strings JSON holds none of these; inside, each may be written as an escape.
+# JSON has none of these outside strings; inside, each may be escaped.
 _UNSAFE = re.compile("[<>&\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -126,13 +126,13 @@ DEEPEST = 8
 """Levels of brackets; a reply that nests deeper is not read."""
 
 MOST_DIGITS = 18
-"""Of a whole number: no more can be told apart once it is a float."""
+"""Digits of a whole number: a float cannot represent more."""
 
 QUOTES_THE_MARKER = "quotes the marker"
 
 
 class UnreadableReply(ValueError):
-    """No score can be read from a reply. `reason` says why, in one bounded line without a full stop."""
+    """A reply without a readable score. `reason` says why, in one bounded line without a full stop."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -213,7 +213,7 @@ def _finite(written: str) -> float:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_without_duplicates, parse_constant=_no_number, parse_float=_finite, parse_int=_whole
 )
-# The language may be missing, and so may the end: a reply may have been asked to stop there.
+# The language may be missing, and so may the end: a stop sequence may cut it off.
 _FENCE = re.compile(r"(```|~~~)[A-Za-z0-9]*\s*")
 SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -261,7 +261,7 @@ def _number(name: str, value: Json, top: float) -> float:
 
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,20})?"
 _WRITTEN = re.compile(rf"(?P<number>[+-]?{_NUMBER})(?: ?/ ?(?P<of>{_NUMBER}))?")
-# White space, and what takes no room on a screen: zero-width characters, joiners, soft hyphen, byte order mark.
+# White space and invisible characters: zero-width characters, joiners, soft hyphen, byte order mark.
 INVISIBLE = " \t\r\n\f\v\x1c\x1d\x1e\x1f\x85\xa0\xad\u1680\u180e\u2028\u2029\u202f\u205f\u2060\u3000\ufeff" + "".join(
     map(chr, range(0x2000, 0x2010))
 )

@@ -1,4 +1,4 @@
-"""Models by name: providers and specs, such as `openai:MODEL@URL`; identities, relatives, and what is pinned."""
+"""Model names: providers and specs, such as `openai:MODEL@URL`; identities, families, and pinned versions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pytest_rageval.errors import SettingsError
 
 
 class ProviderRow(NamedTuple):
-    """What is known of a provider before its module is loaded.
+    """The description of a provider, available before its module is loaded.
 
-    factory  `module:function` of this folder; function(KIND, REST, options) gives the ChatModel of a spec
-    forms    how a judge of this kind is written
-    hosts    whose owners publish dated or numbered models and leave each as it is
+    factory  `module:function` in this folder; function(KIND, REST, options) returns the ChatModel of a spec
+    forms    formats of a judge's spec of this kind
+    hosts    hosts that keep their dated or numbered models unchanged
     """
 
     factory: str
@@ -34,7 +34,7 @@ PROVIDERS: Mapping[str, ProviderRow] = {
     "anthropic": ProviderRow("anthropic:anthropic_model", ("anthropic:MODEL",), ("api.anthropic.com",)),
     "any-llm": ProviderRow("any_llm:any_llm_model", ("any-llm:PROVIDER/MODEL",)),
 }
-"""By the kind with which a spec begins."""
+"""Providers by the kind at the beginning of a spec."""
 
 _MODEL_AT_URL = re.compile(r"(?P<model>\S+?)(?:@(?P<url>https?:\S*))?")
 
@@ -58,7 +58,7 @@ _NUMBERED = re.compile(
 _PROVIDERS_THAT_KEEP = frozenset(
     {"openai", "anthropic", "mistral", "gemini", "xai", "bedrock", "vertexai", "vertexaianthropic"}
 )
-"""Providers that keep their models so, by any-llm's names."""
+"""Providers that keep such models unchanged, by any-llm's names."""
 
 
 def model_identity(api: str, model: str, url: str, server_name: str | None = None) -> str:

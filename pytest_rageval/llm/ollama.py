@@ -1,4 +1,4 @@
-"""Chat endpoints of Ollama's own kind.
+"""Chat endpoints with Ollama's own API.
 
 Source: Ollama's API reference, *Generate a chat completion*.
 """
@@ -14,13 +14,13 @@ from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.model import Json
 
 OLLAMA_URL = "http://localhost:11434"
-# Whatever else is set goes into `options`, where Ollama keeps temperature, seed, num_ctx and the like.
+# All other fields go into `options`, where Ollama has temperature, seed, num_ctx and the like.
 _TOP_FIELDS = frozenset({"format", "options", "keep_alive", "think", "tools", "logprobs", "top_logprobs"})
 _COUNTS = ("prompt_eval_count", "eval_count", "load_duration", "prompt_eval_duration", "eval_duration")
 
 
 class OllamaWire:
-    """POST …/api/chat, in one reply."""
+    """POST …/api/chat, without streaming."""
 
     api = "ollama"
     text_path = "message.content"

@@ -1,4 +1,4 @@
-"""Chat endpoints of OpenAI's kind: OpenAI itself, Azure, llama.cpp, vLLM, Ollama and many more.
+"""OpenAI-compatible chat endpoints: OpenAI itself, Azure, llama.cpp, vLLM, Ollama and many more.
 
 Sources: OpenAI's API reference, *The chat completion object*; Azure OpenAI's REST API reference, *Chat completions*.
 """
@@ -58,7 +58,7 @@ def _only_model_at(url: str, options: EndpointOptions) -> ChatModel:
     if options.is_replay:
         raise SettingsError("in replay no server is asked; write openai:MODEL@URL")
     wire = OpenAiWire(url)
-    # In a thread of its own: a model may be made where an event loop is running already.
+    # In a separate thread, because the caller may be inside a running event loop.
     with ThreadPoolExecutor(max_workers=1) as thread:
         model = thread.submit(asyncio.run, _only_model(wire.models_url, wire.headers)).result()
     return ChatModel(wire, model, options)
@@ -154,7 +154,7 @@ def _ending(
 class AzureWire(OpenAiWire):
     """POST …/openai/deployments/DEPLOYMENT/chat/completions?api-version=…, with the key in a header `api-key`.
 
-    The URL is that of the resource, or already that of the deployment.
+    The URL is that of the resource or of the deployment.
     """
 
     api = "azure"

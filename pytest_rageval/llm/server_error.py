@@ -1,4 +1,4 @@
-"""Errors of model servers, read from their bodies: what is wrong, which parameter is meant, what status that is.
+"""Errors of model servers, read from their bodies: message, parameters and status.
 
 Sources: the error objects of OpenAI, Azure, Anthropic, Google, Mistral, OpenRouter, Ollama, vLLM, LiteLLM, Bedrock and
 FastAPI; tests/data/provider_errors holds bodies of each.
@@ -28,12 +28,11 @@ _CODES = {
 }
 _STATUS_OF_CODE = {code: status for status, codes in _CODES.items() for code in codes.split()}
 _SPENT = 402
-"""Money is used up: waiting does not help, whatever status it comes with."""
+"""Status for used-up money: waiting does not help, whatever the reply's own status."""
 
 
 class ServerError(NamedTuple):
-    """What a server says is wrong. `params` are the parameters that it names as such; `status` what the error amounts
-    to by its own words, None where they do not tell."""
+    """A server's error. `params` are the parameters it names; `status` is implied by its codes, or None."""
 
     message: str
     params: tuple[str, ...] = ()
@@ -68,12 +67,12 @@ _REFUSES = re.compile(
 
 def server_error(data: Json) -> ServerError | None:
     """Return the error in a body, in the format of any known provider, or None."""
-    if isinstance(data, list):  # Google puts it into a list
+    if isinstance(data, list):  # Google wraps it in a list
         return server_error(data[0]) if len(data) == 1 else None
     if not isinstance(data, Mapping):
         return None
     error = data.get("error")
-    for choice in _mappings(data.get("choices"))[:1]:  # OpenRouter: the provider broke off
+    for choice in _mappings(data.get("choices"))[:1]:  # OpenRouter: the provider failed midway
         error = error or choice.get("error")
     if not error and str(data.get("object")).lower() == "error":  # Mistral, and vLLM before 0.10
         error = data
@@ -88,7 +87,7 @@ def _read(error: Mapping[str, Json]) -> ServerError:
     inner = _failed_validation(message) or (server_error(message) if isinstance(message, Mapping) else None)
     inner = inner or (_unfolded(message) if isinstance(message, str) else ServerError(_line(message)))
     status = _status_of([error.get(name) for name in ("code", "type", "status")])
-    metadata = error.get("metadata")  # OpenRouter: what the provider behind it says
+    metadata = error.get("metadata")  # OpenRouter: the error of the provider behind it
     if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):
         handed_on = refusal_in(metadata["raw"])
         inner = ServerError(_line(f"{inner.message}: {handed_on.message}"), handed_on.params, handed_on.status)
@@ -155,7 +154,7 @@ def _mappings(value: Json) -> list[Mapping[str, Json]]:
 
 def status_in(status: int, body: bytes) -> int:
     """Return the status that a reply means: that of the error in its body if it is more specific than its own."""
-    # A reply of the usual size is not read twice: an error is short, and says so at once.
+    # Normal replies are not parsed twice: an error is short, and has "error" near its beginning.
     if 300 <= status < 400 or b'"error"' not in body[:2000].lower() or len(body) > 65_536:
         return status
     try:
