@@ -51,7 +51,7 @@ def unneeded_key(*_address_variable_home: str | None) -> ServerKey:
 
 def target_key(
     address: str, variable: str | None, home: str, environment: Mapping[str, str] | None = None
-) -> ServerKey:  # fmt: skip
+) -> ServerKey:
     """Return the key for a model under test; raise SettingsError if the provider's own host would get none.
 
     The provider's key goes only to its own host over TLS: the owner of any other server could read and use it.
@@ -65,7 +65,7 @@ def target_key(
 
 def with_target_token(
     headers: Mapping[str, str] | None, environment: Mapping[str, str] | None = None
-) -> dict[str, str]:  # fmt: skip
+) -> dict[str, str]:
     """Return headers in lower case with the target's token as bearer; their own `authorization` wins."""
     own = {name.lower(): value for name, value in (headers or {}).items()}
     token = (os.environ if environment is None else environment).get(TARGET_TOKEN)
