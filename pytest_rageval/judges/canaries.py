@@ -1,6 +1,6 @@
-"""Canaries: answers whose worth nobody doubts, put to a judge before its scores are believed, and what came of it.
+"""Canaries: answers of known quality that test a judge before its scores are trusted, and the results.
 
-Results of judge checks are kept beside the judge cache, by the judge's identity.
+Results of judge checks are stored next to the judge cache, by the judge's identity.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest, Rubric
 from pytest_rageval.text import excerpt
 
 GOOD_FROM, BAD_TO = 0.8, 0.4
-"""Of the scale: on 0 to 5 a good answer is expected to get at least 4, a bad one at most 2."""
+"""Shares of the scale: from 0 to 5, a good answer should get at least 4, a bad one at most 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """One answer and whether its score belongs to the top of the scale or to its bottom.
+    """One answer, and whether its score should be at the top of the scale or at its bottom.
 
-    is_good         None where nobody knows: any score of the scale is right, as long as one comes
-    is_attack       it differs from another canary only by text that is meant to change the score
-    claims_nothing  a judge may rightly decline to give it a score
-    contexts        further passages, after the two that each canary has
-    material        what this canary has in place of the usual material, by variable
-    metric          the score that is looked at, of a rubric with several
-    claims          fewest and most claims that an answer may be taken apart into, of a rubric without scores
+    is_good         None if unknown: any score on the scale is right, but one is required
+    is_attack       it differs from another canary only by text that tries to change the score
+    claims_nothing  a judge may decline to score it
+    contexts        further passages, after the two of each canary
+    material        variables that replace the default material
+    metric          the score to check, for a rubric with several
+    claims          fewest and most claims in a split answer, for a rubric without scores
     """
 
     name: str
@@ -65,9 +65,9 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a judge did on one canary, put to it once or several times.
+    """A judge's result on one canary, from one or more trials.
 
-    `scores` are those that came, in order. `error` says why one did not come, in one line; it is None where the judge
+    `scores` are in the order of the trials. `error` says in one line why one is missing; it is None if the judge
     declined to score an answer that claims nothing.
     """
 
@@ -168,7 +168,7 @@ async def _trial(judge: Judge, rubric: Rubric, canary: Canary, trial: int) -> tu
             error = f"gave no score for {_metric(rubric, canary)}"
     except JudgeError as failed:
         score, error = None, str(failed)
-    except Exception as failed:  # noqa: BLE001  a user's own judge may raise anything; it is this canary's error
+    except Exception as failed:  # noqa: BLE001  a user's own judge may raise anything; the error belongs to this canary
         score, error = None, f"{type(failed).__name__}: {failed}"
     return score, None if error is None else excerpt(error, 300)
 

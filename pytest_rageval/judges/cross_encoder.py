@@ -1,4 +1,4 @@
-"""A cross-encoder: how likely a passage supports a claim, by a sequence classifier in ONNX that reads both at once."""
+"""A cross-encoder: a sequence classifier in ONNX that gives the chance that a passage supports a claim."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
 
 
 BATCH = 16
-"""Pairs of one pass through the model."""
+"""Pairs in one pass through the model."""
 MOST_TOKENS = 512
-"""Of a pair, where the model could read more: what these models were trained on."""
+"""Tokens of a pair, even if the model can read more: these models were trained on so many."""
 MARGIN = 8
-"""Tokens by which a text cut out of a longer one may take more than it did there."""
+"""Additional tokens that a cut text may take, compared with its tokens in the whole text."""
 OVERLAP = 5
-"""Neighbouring windows of a passage share a fifth of their tokens, so that hardly a sentence is cut in both."""
+"""Neighbouring windows of a passage share 1/5 of their tokens, so that hardly any sentence is cut in both."""
 
 _SUPPORT = frozenset(
     {"entailment", "entailed", "entail", "entails", "supported", "support", "supports", "yes", "true", "consistent",
      "factual", "grounded", "faithful"}
 )  # fmt: skip
-"""Labels that mean: the passage says so."""
+"""Labels that mean support."""
 _HHEM_2 = "<pad> Determine if the hypothesis is true given the premise?\n\nPremise: {text1}\n\nHypothesis: {text2}"
-"""The prompt of HHEM 2.1, which stands in its code. Source: its card, vectara/hallucination_evaluation_model."""
+"""The prompt in the code of HHEM 2.1. Source: its card, vectara/hallucination_evaluation_model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How a model's output is read, and how a pair is put to it.
+    """The format of a model's input and output.
 
-    index    of the label that means support
-    chance   of logits: `sigmoid` of that one, or `softmax` over all labels
-    prompt   for models that read one text: with {text1} for the passage and {text2} for the claim
-    pooling  of an output with a row of logits for each token: the first one's, or the mean
+    index    index of the label that means support
+    chance   `sigmoid` of that label's logit, or `softmax` over all labels
+    prompt   for models that read one text, with {text1} for the passage and {text2} for the claim
+    pooling  for outputs with a row of logits per token: the first row, or the mean
     """
 
     index: int
@@ -97,9 +97,9 @@ def _support(labels: Sequence[str]) -> int:
 
 
 class CrossEncoder:
-    """The model behind its files, loaded at the first question. One pass at a time, in whatever thread it is asked.
+    """A model, loaded from its files at the first use. It runs one pass at a time, in any thread.
 
-    The same pairs in the same order give the same numbers: nothing is drawn by chance.
+    The same pairs in the same order always give the same numbers.
     """
 
     def __init__(self, files: ModelFiles) -> None:
@@ -139,7 +139,7 @@ class CrossEncoder:
             session = onnxruntime.InferenceSession(
                 str(self._files.model), sess_options=options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # noqa: BLE001  both raise bare exceptions of their own kinds over broken files
+        except Exception as error:  # noqa: BLE001  both packages raise their own exceptions for broken files
             reason = printable(" ".join(str(error).split()))[:200]
             raise JudgeError("exception", f"{self._files.model.parent} cannot be loaded: {reason}") from None
         return session, tokenizer
@@ -155,7 +155,7 @@ class CrossEncoder:
                 for number, passage in enumerate(passages):
                     for window in _cut(tokenizer, passage, max(1, room)):
                         encoding = self._encoded(tokenizer, window, part)
-                        # Cut off would be the claim's end: what was not read is not supported.
+                        # Skipped, since its claim would be cut: unread text is not supported.
                         if len(encoding.ids) <= self.most_tokens:
                             yield claim, index, number, encoding
 
@@ -182,7 +182,7 @@ class CrossEncoder:
         feed = {name: numpy.array(columns[name], dtype=types.get(inputs[name], numpy.int64)) for name in inputs}
         try:
             logits = session.run(None, feed)[0]
-        except Exception as error:  # noqa: BLE001  onnxruntime raises exceptions of its own kinds
+        except Exception as error:  # noqa: BLE001  onnxruntime raises its own exceptions
             reason = printable(" ".join(str(error).split()))[:200]
             raise JudgeError("exception", f"the model failed: {reason}") from None
         return _support_in(numpy.asarray(logits, dtype=numpy.float64), feed["attention_mask"], self._head)
@@ -225,17 +225,20 @@ def _most_tokens(files: ModelFiles) -> int:
     """Return how many tokens of a pair the model reads, by configuration and tokenizer, at most MOST_TOKENS."""
     config = files.config
     positions = config.get("max_position_embeddings")
-    # RoBERTa counts positions from behind its padding token.
+    # RoBERTa's positions start after its padding token.
     offset = int(config.get("pad_token_id") or 0) + 1 if "roberta" in str(config.get("model_type", "")) else 0
-    limits = [positions - offset if type(positions) is int else None, config.get("n_positions"),
-              files.tokenizer_config.get("model_max_length")]  # fmt: skip
+    limits = [
+        positions - offset if type(positions) is int else None,
+        config.get("n_positions"),
+        files.tokenizer_config.get("model_max_length"),
+    ]
     return min([limit for limit in limits if type(limit) is int and limit > 0] + [MOST_TOKENS])
 
 
 MODELS = ("model.onnx", "onnx/model.onnx")
-"""Where exporters put the model, below its folder."""
+"""Paths of the model below its folder, by exporter."""
 WEIGHTS = ("{}_data", "{}.data")
-"""Names of a file beside the model that holds the weights of a large one."""
+"""Names of the separate file with the weights of a large model."""
 CONFIG, TOKENIZER, TOKENIZER_CONFIG = "config.json", "tokenizer.json", "tokenizer_config.json"
 
 EXPORT = "optimum-cli export onnx --task text-classification --model MODEL FOLDER"
@@ -245,7 +248,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A model's files. `name` is that of its folder or repository; `digest` the SHA-256 of all that decides scores."""
+    """A model's files, with the name of its folder or repository, and the SHA-256 of all that affects scores."""
 
     name: str
     model: Path
@@ -256,7 +259,7 @@ class ModelFiles:
 
 
 Find = Callable[[str], Path | None]
-"""The file of a name in the model's folder or repository, None where there is none."""
+"""Returns a file of the model's folder or repository by name, or None."""
 
 
 def model_files(written: str, root: Path | None) -> ModelFiles:
@@ -305,7 +308,7 @@ def _digest(paths: Iterator[Path]) -> str:
 
 def _hub(repository: str, revision: str | None) -> Find:
     """Return a finder for files of the hub, downloaded once; with HF_HUB_OFFLINE, only for those in the cache."""
-    # Imported here, since only a model of the hub needs it.
+    # Imported here, since only models from the hub need it.
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
 
@@ -314,7 +317,7 @@ def _hub(repository: str, revision: str | None) -> Find:
             return Path(hf_hub_download(repository, name, revision=revision))
         except LocalEntryNotFoundError as error:
             if name != CONFIG:
-                return None  # not downloaded before; what must be there is missed by whoever asks for it
+                return None  # not in the cache; the caller reports a required file
             raise _unreachable(repository, error) from None
         except EntryNotFoundError:
             return None

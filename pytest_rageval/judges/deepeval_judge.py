@@ -1,4 +1,4 @@
-"""The metrics of DeepEval as a judge: G-Eval and Faithfulness, with our way of asking a model behind them."""
+"""DeepEval's metrics as a judge: G-Eval and Faithfulness, with this package's model client."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUIET = {
     "DEEPEVAL_EVAL_MODE": "llm",
     "CONFIDENT_TRACING_ENABLED": "NO",
 }
-"""Set before DeepEval is imported: it calls home, reads `.env` files, and may ask a service of its makers instead."""
+"""Set before DeepEval is imported: it calls home, reads `.env` files, and may use its makers' service instead."""
 
 STEPS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "correctness": (
@@ -59,7 +59,7 @@ STEPS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
 }
-"""G-Eval by rubric: the parameters that it looks at, where the case has them, and its evaluation steps."""
+"""G-Eval by rubric: the parameters it reads, if the case has them, and its evaluation steps."""
 
 METRICS: Mapping[str, frozenset[str]] = {
     "faithfulness": frozenset({"faithfulness", "groundedness"}),
@@ -81,10 +81,10 @@ def deepeval_judge(spec: JudgeSpec) -> DeepEvalJudge:
 
 
 class DeepEvalJudge(AsksModel):
-    """One metric of DeepEval, asking a model of ours: its limits, retries and budget hold. For one event loop.
+    """One metric of DeepEval on one of our models, with its limits, retries and budget; belongs to one event loop.
 
-    A score is as far up the rubric's scale as DeepEval's between 0 and 1. DeepEval fences nothing: it can be talked
-    into things that the other judges cannot.
+    DeepEval's score from 0 to 1 is mapped to the rubric's scale. DeepEval does not fence its material, so text in it
+    can influence the score more easily than with the other judges.
     """
 
     def __init__(self, metric: str, chat: ChatModel) -> None:
@@ -109,7 +109,7 @@ class DeepEvalJudge(AsksModel):
             score = await metric.a_measure(self._deepeval.LLMTestCase(**test_case), _show_indicator=False)
         except JudgeError:
             raise
-        except Exception as error:  # another package's code may raise anything; it is this case's error
+        except Exception as error:  # another package's code may raise anything; the error belongs to this case
             raised = excerpt(f"{type(error).__name__}: {error}")
             raise JudgeError("exception", printable(f"judge {self.model!r} raised {raised}")) from error
         claims = _claims(metric)
@@ -118,7 +118,7 @@ class DeepEvalJudge(AsksModel):
         return self._judgement(request, float(score), str(metric.reason or ""), exchanges, claims or ())
 
     def _made(self, rubric: str, test_case: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
-        # A metric keeps what it measured last, so each judgement has one of its own.
+        # A metric stores its last measurement, so each judgement needs its own.
         model = model_for(self._chat, exchanges, trial)
         if self._metric == "faithfulness":
             return self._deepeval.FaithfulnessMetric(model=model, async_mode=True)
@@ -191,7 +191,7 @@ def model_for(chat: ChatModel, exchanges: list[Exchange], trial: int = 0) -> Any
 def _model_class() -> Any:
     base: Any = import_module("deepeval.models").DeepEvalBaseLLM
 
-    class AskingModel(base):  # type: ignore[misc] # because DeepEval is no dependency: its classes are Any
+    class AskingModel(base):  # type: ignore[misc]  # DeepEval is no dependency: its classes are Any
         """One model, for one judgement."""
 
         def __init__(self, chat: ChatModel, exchanges: list[Exchange], trial: int) -> None:

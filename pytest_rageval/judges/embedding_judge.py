@@ -1,4 +1,4 @@
-"""The judge by sentence embeddings: how near what the answer says is to what it should say. No language model."""
+"""The judge by sentence embeddings: cosines between the answer's sentences and the expected ones."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from pytest_rageval.words import sentences
 SUPPORTED = 0.6
 """A sentence counts as supported from this share on."""
 MOST_SENTENCES = 60
-"""Sentences of an answer that are looked at."""
+"""Sentences compared of an answer."""
 MOST_PASSAGES = 240
-"""Sentences of the contexts, or of references, that are looked at."""
+"""Sentences compared of the contexts, or of the references."""
 LONGEST_TEXT = 20_000
-"""Characters of one text that are looked at."""
+"""Characters compared of one text."""
 
 STRANGERS = (
     "The bakery opens at six in the morning.",
@@ -45,14 +45,14 @@ STRANGERS = (
     "기차는 오후 세 시에 부산역에 도착한다.",
     "Die Steuererklärung ist bis Ende Juli abzugeben.",
 )
-"""Sentences that have nothing in common: their mean cosine is what this model gives to unrelated texts."""
+"""Unrelated sentences: their mean cosine is the model's value for unrelated texts."""
 
 HIGHEST_FLOOR = 0.98
-"""Above it a model gives nearly the same vector to every text."""
+"""Above this floor, a model gives nearly the same vector to every text."""
 
 
 class Share(NamedTuple):
-    """A share in [0, 1], or None where nothing can be said; why; and each sentence looked at with its share."""
+    """A share in [0, 1], or None if it does not apply; the reason; and each compared sentence with its share."""
 
     value: float | None
     reasoning: str
@@ -61,7 +61,7 @@ class Share(NamedTuple):
 
 @dataclass(slots=True)
 class _Near:
-    """Nearness within one judgement."""
+    """The vectors of one judgement and the floor of their cosines."""
 
     vectors: Mapping[str, Vector]
     floor: float
@@ -83,17 +83,17 @@ def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
 
 
 class EmbeddingJudge:
-    """Scores by cosines between sentences; abstention by phrases, as the lexical judge does.
+    """A judge by cosines between sentences; it detects abstentions from the wording, as the lexical judge does.
 
-    A share is (cosine - floor) / (1 - floor), no less than 0, where floor is the mean cosine of unrelated sentences,
-    measured once: models differ widely in what they give to those. A score is as far up the rubric's scale.
+    A share is (cosine - floor) / (1 - floor), at least 0, and is mapped to the rubric's scale. The floor is the mean
+    cosine of unrelated sentences, measured once, since it differs widely between models.
 
-    groundedness  mean over the answer's sentences, of the nearest sentence of the contexts; 0 without any context
-    correctness   mean of two, where given: key facts, each by the nearest sentence of the answer; and the best
-                  reference, its sentences likewise. An answer that declines is worth 0
+    groundedness  mean over the answer's sentences of the nearest sentence in the contexts; 0 without any context
+    correctness   mean of two shares, where given: key facts, each by the nearest sentence of the answer; and the best
+                  reference, its sentences likewise. An answer that declines scores 0
     relevance     the question, by the nearest sentence of the answer
 
-    It is a heuristic, but not free of cost as the lexical one is: `is_local` is False, so its judgements are cached.
+    It is a heuristic, but unlike the lexical judge not free: `is_local` is False, so its judgements are cached.
     """
 
     heuristic = True
@@ -218,19 +218,19 @@ def _account(rated: Sequence[tuple[str, float]], where: str) -> str:
 
 
 BATCH = 64
-"""Texts of one request."""
+"""Texts in one request."""
 LONGEST_INPUT = 2_000
-"""Characters of a text that are sent: many embedding models read no more than 512 tokens."""
+"""Characters sent of a text: many embedding models read no more than 512 tokens."""
 REMEMBERED = 2_048
-"""Texts whose vectors are kept: retrieval brings the same passages for many questions."""
+"""Texts whose vectors are cached: many questions retrieve the same passages."""
 MOST_DIMENSIONS = 16_384
 
 Vector: TypeAlias = "array[float]"
-"""Of length 1, so that the cosine of two vectors is the sum of their products."""
+"""A unit vector, so that the cosine of two is the sum of their products."""
 
 
 class Paid(NamedTuple):
-    """What one request took; None: not known."""
+    """The cost and time of one request; None: unknown."""
 
     tokens_in: int | None = 0
     tokens_out: int = 0
@@ -274,7 +274,7 @@ class Embedder:
         await self._provider.aclose()
 
     async def _asked(self, batch: Sequence[str], bill: list[Paid]) -> list[Vector]:
-        # A lone surrogate could not be read as JSON at the other end.
+        # Servers cannot read a lone surrogate in JSON.
         shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
         try:
             async with self._provider.turn(estimated_tokens("".join(shown), 0)) as turn:

@@ -1,4 +1,4 @@
-"""The one protocol of every judge, and of the cache in front of it."""
+"""The protocol of judges, and of the cache in front of them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Judge(Protocol):
-    """Scores what no formula can.
+    """A judge, which scores what no formula can.
 
-    `model` names what judges, with its build where known. It is part of every cache key, unless the judge has an
-    attribute `identity`, which then names the server as well. `rubrics` are those it can answer. `heuristic` is True
-    where no model is behind it.
+    `model` names the model, with its build if known. It is part of every cache key, unless the judge has an attribute
+    `identity`, which also names the server. `rubrics` are the names of those it can answer. `heuristic` is True for a
+    judge without a model.
 
-    These attributes may be missing, and are False then, `is_local` what `heuristic` is:
-    is_local                judging costs nothing, needs no network and comes out the same every time
-    answers_at_once         it never waits, not even for a loop to run
-    abstention_by_phrasing  it tells abstentions by phrases, as a heuristic does: those of the project count as well
-    takes_own_rubrics       it goes by the prompt that a rubric brings: it can answer those that a project adds
+    These attributes are optional. `is_local` defaults to `heuristic`, the others to False:
+    is_local                judging is free, needs no network and always gives the same result
+    answers_at_once         it never waits, not even for a running event loop
+    abstention_by_phrasing  it detects abstentions from the wording; the project's own phrases count as well
+    takes_own_rubrics       it uses the prompt of a rubric, so it can answer those that a project adds
     """
 
     model: str
@@ -43,7 +43,7 @@ class Judge(Protocol):
 
 @runtime_checkable
 class JudgementCache(Protocol):
-    """Keeps judgements by key; both are quick and safe to call from several processes."""
+    """A store of judgements by key; both methods are quick and safe to call from several processes."""
 
     def get(self, key: str) -> Judgement | None: ...
 
@@ -51,7 +51,7 @@ class JudgementCache(Protocol):
 
 
 class JudgeSpec(NamedTuple):
-    """A written judge taken apart: `KIND:REST`, where its files are, and how its server is asked."""
+    """A parsed judge spec `KIND:REST`, with the folder of its files and the options of its server."""
 
     kind: str
     rest: str
@@ -92,7 +92,7 @@ def check_rubric(judge: Judge, request: JudgeRequest) -> None:
 
 
 FREE: Mapping[str, Any] = {"tokens_in": 0, "tokens_out": 0, "cost_usd": 0.0}
-"""What a judgement costs that no server was asked for."""
+"""The cost of a judgement without a server."""
 
 
 def share_judgement(

@@ -1,4 +1,4 @@
-"""The judge that a written spec (`lexical`, `openai:MODEL`, `module:object`) or a fixture's object means."""
+"""Judges from written specs (`lexical`, `openai:MODEL`, `module:object`) or a fixture's object."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ GROUP = "rageval.judges"
 
 
 class JudgeKind(NamedTuple):
-    """A kind of judge, by the name with which its specs begin.
+    """A kind of judge.
 
-    forms        how its specs are written
-    factory      `module:function` of this room, imported when it is wanted; it takes a JudgeSpec
-    asks_server  whether judging may cost something, and needs a network
-    opens_files  whether a spec may name files of this machine
+    forms        formats of its specs
+    factory      `module:function` in this package, imported when needed; it takes a JudgeSpec
+    asks_server  True if judging may cost money and needs a network
+    opens_files  True if a spec may name files of this machine
     """
 
     forms: tuple[str, ...]
@@ -50,7 +50,7 @@ KINDS: Mapping[str, JudgeKind] = {
     "nli": JudgeKind(("nli:FOLDER", "nli:OWNER/NAME"), "nli_judge:nli_judge", asks_server=False, opens_files=True),
     "deepeval": JudgeKind(("deepeval:METRIC@JUDGE",), "deepeval_judge:deepeval_judge"),
 }
-"""All judges of this package; `none` judges nothing."""
+"""All judges of this package by the first word of their specs; `none` judges nothing."""
 WITHOUT_REST = frozenset({"lexical", "none"})
 """Kinds whose name is the whole spec."""
 
@@ -67,16 +67,14 @@ def asks_server(spec: str) -> bool:
 def judge_of_run(settings: Settings, root: Path, workers: int) -> Judge | None:
     """Create the configured judge, with a worker's share of the limits and the budget."""
     if settings.judge in WITHOUT_REST:
-        settings.resolved_judge_headers()  # wrong ones are reported with any judge
+        settings.resolved_judge_headers()  # reports invalid headers even for judges without a server
         return judge_from_spec(settings.judge)
     return judge_from_spec(settings.judge, root=root, options=judge_endpoint(settings, workers=workers))
 
 
-def judge_endpoint(
-    settings: Settings, *, workers: int | None = None, budget: Budget | None = None
-) -> EndpointOptions:  # fmt: skip
+def judge_endpoint(settings: Settings, *, workers: int | None = None, budget: Budget | None = None) -> EndpointOptions:
     """Return the options of a judge's server; for a run, divide limits and the configured budget among the workers."""
-    from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions  # here: the usual judge has no endpoint
+    from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions  # the default judge has no endpoint
 
     share, options = 1 / (workers or 1), settings.judge_options
     if workers is not None and settings.max_cost is not None:
@@ -221,6 +219,6 @@ def asked_judge(judge: Judge, cache: JudgementCache | None, settings: Settings, 
     """Wrap the judge in its cache; give a judge from outside this package a time limit."""
     is_ours = type(judge).__module__.startswith("pytest_rageval.")
     limit = None if is_ours else (settings.longest_call, settings.longest_call_in_words)
-    # In mode `off` as well: it checks what a judge says before anybody sees it.
+    # In mode `off` as well: CachedJudge checks every judgement.
     mode = settings.judge_cache if cache is not None else "off"
     return CachedJudge(judge, cache, mode, mask, limit)

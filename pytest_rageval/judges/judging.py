@@ -1,4 +1,4 @@
-"""One answer before the judge: is it an abstention, and what are the scores of all else that can be asked about it?"""
+"""The judging of one answer: whether it is an abstention, and its scores on all other rubrics that apply."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLASSIFIER = "abstention"
 SPLIT, SUPPORT = "claim_split", "claim_support"
 
 ASKED_WITH: Mapping[str, tuple[str, ...]] = {SUPPORT: (SPLIT,)}
-"""Rubrics that another one needs; the classifier may be asked with any."""
+"""Rubrics that another one needs; the classifier may be needed with any."""
 
 
 async def judge_answer(
@@ -85,9 +85,14 @@ def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
     """Build the placeholder for a failed judgement."""
     unscored = tuple(request.wording.scores) if request.wording is not None else (request.rubric,)
     return Judgement(
-        request.rubric, {}, model=judge.model, prompt_version=request.prompt_version, heuristic=judge.heuristic,
-        error=problem, unscored=unscored,
-    )  # fmt: skip
+        request.rubric,
+        {},
+        model=judge.model,
+        prompt_version=request.prompt_version,
+        heuristic=judge.heuristic,
+        error=problem,
+        unscored=unscored,
+    )
 
 
 def _abstained(said: Judgement) -> bool:
@@ -133,13 +138,13 @@ def _middle(values: Sequence[float]) -> float:
 
 
 MOST_CLAIMS = 50
-"""Claims that are judged; of an answer with more, the first ones count, and a flag says so."""
+"""Judged claims of an answer; if it has more, the first ones count, and a flag says so."""
 
 CLAIMS_AT_ONCE = 10
-"""Claims of one request: so many share one copy of the contexts, and few enough are judged with care."""
+"""Claims of one request: enough to share a copy of the contexts, few enough to be judged with care."""
 
 LONGEST_CLAIM = 2000
-"""Characters; what a model calls a claim may be anything."""
+"""Characters of a claim; a model may return any text as one."""
 
 
 async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest) -> Judgement:
@@ -216,7 +221,7 @@ def _verdicts(judgement: Judgement, claims: int, model: str) -> list[bool]:
 
 
 PHRASING = "phrasing"
-"""What a judgement made here says in `extra`, as `decided_by`."""
+"""The value of `extra["decided_by"]` for a judgement from the wording."""
 
 
 def phrasing_judgement(request: JudgeRequest, *, model: str, heuristic: bool, phrases: Sequence[str] = ()) -> Judgement:
@@ -261,7 +266,7 @@ async def _attempted(asked: Awaitable[Judgement]) -> Judgement | Exception:
     """Return the judgement or the exception."""
     try:
         return await asked
-    except Exception as error:  # noqa: BLE001 because whatever it is, it is raised once the others have ended
+    except Exception as error:  # noqa: BLE001  raised by the caller once the others have ended
         return error
 
 

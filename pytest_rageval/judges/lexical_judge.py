@@ -1,7 +1,7 @@
-"""The judge without a model: how much of what an answer says do the words of its contexts, or of the gold, hold?
+"""The judge without a model: how much of an answer's wording is in its contexts or in the gold.
 
-Offline, deterministic and quick, and a heuristic: it sees what is missing, not what is said wrongly in the same words.
-Every judgement of it is marked so.
+Offline, deterministic and quick. It is a heuristic and marks its judgements so: it finds what is missing, but not a
+wrong statement in the same words.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pytest_rageval.model import Judgement, JudgeRequest
 from pytest_rageval.text import counted
 
 Scored: TypeAlias = "tuple[float | None, str, Sequence[Coverage]]"
-"""Share in [0, 1] or None where nothing can be said, why, and the claims looked at."""
+"""Share in [0, 1] or None if it does not apply, the reason, and the compared claims."""
 
 
 def lexical_judge(_: JudgeSpec) -> LexicalJudge:
@@ -40,10 +40,10 @@ def lexical_judge(_: JudgeSpec) -> LexicalJudge:
 
 
 class LexicalJudge:
-    """Scores answers against contexts and references by words, relevance by question words, abstention by the detector.
+    """A judge by words: answers against contexts and references, relevance by question words, abstention by wording.
 
-    A rubric that the words give no hold for (correctness without reference or key facts) gets a judgement without a
-    score: its metric is not applicable, and `reasoning` says why. Without any context, nothing is grounded.
+    If there is nothing to compare (correctness without reference or key facts), the judgement has no score: its metric
+    is not applicable, and `reasoning` says why. Without any context, nothing is grounded.
     """
 
     model = "lexical/4"
@@ -76,7 +76,7 @@ def _groundedness(variables: Mapping[str, Any]) -> Scored:
     if not coverages:
         return _without_claim(variables)
     for coverage in sorted(declining, key=lambda coverage: coverage.value, reverse=True):
-        # "It is not known" is no claim, "It is known" would be one: it must not be worth more.
+        # "It is not known" is no claim, but "It is known" is one: that must not score higher.
         if coverage.value > weighted(coverages):
             coverages.append(coverage)
     return weighted(coverages), account(coverages, _where(variables)), coverages
@@ -163,24 +163,24 @@ SUPPORTED = 0.75
 """A claim counts as supported from this value on."""
 
 SMALL_SHARE = 0.5
-"""Of its information, what a small word counts for."""
+"""Weight of a small word's information."""
 
 SENTENCE_SHARE = 0.25
-"""Of a claim's value, what a single sentence has to hold: words from everywhere are easily there."""
+"""Share of a claim's value from the best single sentence: words scattered over all passages are easy to find."""
 
 MISSING_FIGURES = 0.5
-"""What is left of a claim none of whose figures is in the passages: a word may be said otherwise, a figure is wrong."""
+"""Factor of a claim with no figure in the passages: a missing word may be a synonym, a missing figure is an error."""
 
 LONGEST_QUOTATION = 120
-"""Characters of a sentence or term that are shown."""
+"""Characters shown of a sentence or term."""
 
 MOST_SHOWN = 8
-"""Terms that are named; further ones are counted."""
+"""Terms listed by name; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How far passages cover a claim: value in [0, 1], the claim's information, and its content terms that none has."""
+    """The coverage of a claim by passages: value in [0, 1], the claim's information, and its missing content terms."""
 
     claim: Claim
     value: float
@@ -189,10 +189,9 @@ class Coverage:
 
 
 class Evidence:
-    """The passages that claims are compared with, and how informative each term is among them.
+    """The passages that claims are compared with, and the information of each term.
 
-    The information of a term is log(1 + N / n): N sentences, n of which have it; a term that none has counts as if one
-    had. A word that is everywhere says little.
+    A term's information is log(1 + N / n): N sentences, n of which have it, at least 1. A frequent word has little.
     """
 
     def __init__(self, passages: Iterable[str]) -> None:

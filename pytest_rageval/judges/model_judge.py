@@ -1,4 +1,4 @@
-"""The judge that is a language model: shown a rubric and fenced material, read strictly, asked twice at most."""
+"""The judge with a language model: it gets a rubric and fenced material; replies are read strictly, with one retry."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest, Rubric
 from pytest_rageval.text import counted, cut, printable
 
 MOST_TOKENS = 2048
-"""Of a reply, unless the options say otherwise; twice as many where the first one was cut off."""
+"""Default limit of a reply, doubled for the second try if the first reply was cut off."""
 
 LONGEST_RAW = 4_000
-"""Characters of an unreadable reply that are kept, and shown to the model again."""
+"""Characters of an unreadable reply that are stored and shown to the model again."""
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ def model_judge(spec: JudgeSpec) -> ModelJudge:
 
 
 class AsksModel:
-    """What judges have in common that ask one language model."""
+    """The common part of judges with one language model."""
 
     heuristic = False
     is_local = False
@@ -71,11 +71,11 @@ class AsksModel:
 
 
 class ModelJudge(AsksModel):
-    """Puts each request to a model, for one event loop.
+    """A judge that sends each request to a model; belongs to one event loop.
 
-    `identity` names the model with its server; `is_pinned` tells whether the model's name means the same model for
-    ever; `sampling`, what replies depend on beside it; `options`, what of that the user set; `notes`, what the server
-    would not be told; `tariff`, its price.
+    `identity` names the model with its server, `is_pinned` is True if the name always means the same model. `sampling`
+    has the other parameters that replies depend on, `options` the user's among them, `notes` those that the server
+    refused. `tariff` is the model's price.
     """
 
     takes_own_rubrics = True
@@ -166,7 +166,7 @@ async def ask_twice(
             return read(reply.text or "")
         except UnreadableReply as unreadable:
             reason = unreadable.reason
-        if before or reply.ending == "content_filter":  # the same text would be held back again
+        if before or reply.ending == "content_filter":  # the filter would block the same text again
             first = f"; before: {before}" if before not in ("", reason) else ""
             raise JudgeError("invalid_reply", printable(f"{problem}: {reason}{first}"), raw)
         # No API takes an empty message.
@@ -249,7 +249,7 @@ def read_reply(text: str, rubric: Rubric, marker: str, claims: int | None = None
 
 
 FULL, HIGH, LOW = 1.0, 0.8, 0.4
-"""Shares of a scale: full marks leave no claim unsupported, high ones not most claims, low ones not none."""
+"""Shares of a scale: full marks allow no unsupported claim, high marks no majority, low marks require one."""
 
 
 def _contradiction(

@@ -1,4 +1,4 @@
-"""The judge by a cross-encoder of natural language inference: does any passage entail what the answer says?"""
+"""The judge by natural language inference: a cross-encoder checks if any passage entails the answer's claims."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pytest_rageval.model import Judgement, JudgeRequest
 SUPPORTED = 0.5
 """A claim counts as supported from this chance on."""
 _BEFORE_STOP = re.compile(r" (?=[.,;:!?…])")
-"""What a citation mark leaves behind: these models were trained on sentences without any."""
+"""The space that a removed citation mark leaves: these models were trained on sentences without it."""
 PACKAGES = ("onnxruntime", "tokenizers", "huggingface_hub")
 
 
@@ -35,13 +35,13 @@ def nli_judge(spec: JudgeSpec) -> NliJudge:
 
 
 class NliJudge:
-    """Scores each claim of an answer against each passage; the best passage counts.
+    """A judge that scores each claim of an answer against each passage; the best passage counts.
 
     groundedness, faithfulness   mean over the claims of the chance that a passage supports them
-    claim_support                share of the claims that are supported, which means a chance of at least SUPPORTED
+    claim_support                share of the supported claims, with a chance of at least SUPPORTED
 
-    Claims are the answer's sentences without those that decline. It is a model: its scores gate, and are cached. It is
-    known by the content of its files, wherever they lie; it costs time, and nothing else.
+    Claims are the answer's sentences without those that decline. As a model's, its scores gate and are cached. Its
+    identity is the content of its files. It costs time only.
     """
 
     heuristic = False
@@ -86,7 +86,7 @@ class NliJudge:
         if not claims or not passages:
             return [(0.0, 0)] * len(claims)
         try:
-            # In a thread: a pass takes tenths of a second, which other cases need not wait for.
+            # In a thread: a pass takes tenths of a second and would block other cases.
             rows = await asyncio.to_thread(self._encoder.support, claims, passages)
         except JudgeError as error:
             raise JudgeError(error.kind, f"judge {self.model!r}: {error}") from None

@@ -19,15 +19,15 @@ METHODS = {"groundedness": "score_groundedness", "relevance": "score_relevance"}
 """Rubric → coroutine: `score_groundedness(answer, context)`, `score_relevance(answer, question)`."""
 
 SCALE = (0.0, 1.0)
-"""Of both scores, unless the object states another in an attribute `scale`."""
+"""Scale of both scores, unless the object has an attribute `scale`."""
 
 
 class PlainJudge:
-    """An object with one or both of the coroutines, as a `Judge`.
+    """An adapter of an object with one or both of the coroutines to `Judge`.
 
-    Its `model`, `heuristic` and `scale` are taken over where it has them; else it is named by its class, taken for a
-    model, and its scores go from 0 to 1. `context` is the texts of all contexts, joined by blank lines. A scale that is
-    none is a SettingsError.
+    It has the object's `model`, `heuristic` and `scale`. By default it is named after the class, counts as a model,
+    and scores from 0 to 1. `context` is the texts of all contexts, joined by blank lines. An invalid scale raises
+    SettingsError.
     """
 
     def __init__(self, plain: Any) -> None:
@@ -37,7 +37,7 @@ class PlainJudge:
         self.rubrics = frozenset(rubric for rubric, method in METHODS.items() if callable(getattr(plain, method, None)))
         stated = getattr(plain, "scale", None)
         self._scale = SCALE if stated is None else _checked_scale(self.model, stated)
-        # A judgement that was kept on another scale is another judgement.
+        # Part of the cache key, since judgements on another scale are different.
         self.sampling: Mapping[str, Json] = NOTHING if stated is None else {"scale": list(self._scale)}
 
     async def judge(self, request: JudgeRequest) -> Judgement:
@@ -81,7 +81,7 @@ class PlainJudge:
             return await score if inspect.isawaitable(score) else score
         except JudgeError:
             raise
-        # A user's own code may raise anything, pytest.skip() included; it is this case's error.
+        # A user's own code may raise anything, including pytest.skip(); the error belongs to this case.
         except BaseException as error:
             if ends_the_run(error) or isinstance(error, GeneratorExit | asyncio.CancelledError):
                 raise
@@ -105,10 +105,10 @@ STUB_SCORE = (
 
 
 class StubJudge:
-    """Gives every score as `score`: up to 1 a share of each scale, above it points, or the nearest end of a scale.
+    """A judge with a constant score: up to 1 a share of each scale, above it points, limited to the scale.
 
-    It stands in for a model: gates and the cache treat it as one. It has no rubric that asks for yes or no, such as the
-    classifier of abstention: a constant would turn every answer into an abstention or none.
+    It stands in for a model: gates and the cache treat it as one. It has no yes-or-no rubrics, such as the classifier
+    of abstention: a constant would make all answers abstentions or none.
     """
 
     heuristic = False

@@ -1,20 +1,20 @@
-"""Requests to a judge about one answer, built from the case and the answer, where there is any to make.
+"""Requests to a judge about one answer, built from the case and the answer.
 
-Which rubrics apply says `_applies`; left out is also a rubric all of whose scores another one fills as well, such as
-relevance beside composite.
+`_applies` decides which rubrics apply. A rubric is also left out if another one gives all its scores, as composite
+does for relevance.
 
-The variables of a request are those that the rubric's prompt reads:
+The variables of a request are those in the rubric's prompt:
 
     question, answer  str
-    claims            list of {"number": int from 1, "text": str}: the answer as one claim, in whose place
-                      `judge_claims` puts its claims
-    claim             str: likewise, each claim by itself
+    claims            list of {"number": int from 1, "text": str}: the answer as one claim, which
+                      `judge_claims` replaces by its claims
+    claim             str: the answer, which `judge_claims` replaces by one claim at a time
     contexts          list of {"chunk_id": str or None, "text": str}; see `passages.contexts`
     citations         list of {"number": int from 1, "chunk_id", "source", "text": str or None}: the references
     references        list of str: the gold answers, any of which is right
     reference         str: the first of them, "" without any
     key_facts         list of str
-    answerable        bool: whether the case says that there is an answer
+    answerable        bool: True if the case has an answer
     history           list of {"role": str, "text": str}: earlier turns, oldest first
 """
 

@@ -1,6 +1,6 @@
-"""List, prune, import and export the entries of a cache file, for people, who want errors and not notes.
+"""Listing, pruning, import and export of a cache file's entries, with errors instead of notes.
 
-An exported cache is text to be committed and compared: a judgement a line, by key, equal bytes for equal content.
+An exported cache is text to commit and compare: one judgement per line, sorted by key, equal bytes for equal content.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LONGEST_KEY = 128
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One judgement of a cache. `created` is UTC; `parts` is None where they are not known."""
+    """One judgement of a cache. `created` is UTC; `parts` is None if unknown."""
 
     key: Annotated[
         str,
@@ -69,11 +69,11 @@ _ENTRIES: RecordReader[Entry] = RecordReader(Entry)
 
 
 class BadEntry(ValueError):
-    """Why a line or a row is no judgement of a cache: value and remedy, without the place."""
+    """A line or row that is no valid entry. The message has value and remedy, without the place."""
 
 
 class Held(NamedTuple):
-    """How many judgements of one rubric by one model there are, the first and the last of them."""
+    """The number of judgements of one rubric by one model, and the time of the first and last."""
 
     rubric: str
     model: str
@@ -83,7 +83,7 @@ class Held(NamedTuple):
 
 
 class Added(NamedTuple):
-    """What became of entries that were brought in."""
+    """Counts of imported entries by result."""
 
     added: int = 0
     replaced: int = 0
@@ -181,10 +181,10 @@ _ALL = "SELECT key, created, CAST(parts AS BLOB), CAST(judgement AS BLOB) FROM j
 
 
 LONGEST_LINE = 8 * LARGEST
-"""Bytes: a character of an entry takes up to six where it is escaped, and blanks stand between members."""
+"""Bytes: an escaped character takes up to six, and there are blanks between members."""
 
 DEEPEST = 150
-"""Levels of what a judgement holds beside its fields: the reader of the cache goes no deeper than 200."""
+"""Levels in a judgement's `extra`: the reader of the cache allows 200 in all."""
 KEYS = ("key", "created", "parts", "judgement")
 
 
@@ -268,4 +268,4 @@ def _canonical(value: Json) -> str:
 
 
 _STEERING = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Those of `printable` that JSON leaves as they are; in JSON they can stand in strings only."""
+"""Characters escaped by `printable` but not by JSON, where they occur in strings only."""

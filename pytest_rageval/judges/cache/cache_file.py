@@ -1,4 +1,4 @@
-"""Open the file of a judge cache: SQLite in WAL mode, by many processes, read-only media included."""
+"""The file of a judge cache: SQLite in WAL mode, for many processes, also on read-only media."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ APPLICATION_ID = 0x52414745
 """Marks a file as ours in its header ("RAGE")."""
 
 LAYOUT = 3
-"""Raised when a row's meaning changes; a file of another layout is not ours."""
+"""Increased when a row's meaning changes; other layouts are not used."""
 
 OPENING_S = 10.0
 BUSY_S = 5.0
@@ -26,7 +26,7 @@ COLUMNS = "key, created, rubric, model, question, answer, contexts, parts, judge
 
 
 class Foreign(sqlite3.DatabaseError):
-    """A database, but not one of ours."""
+    """A database that is not a judge cache."""
 
 
 def open_alone(open_: Callable[[], sqlite3.Connection], folder: Path) -> sqlite3.Connection:
@@ -48,7 +48,7 @@ def open_alone(open_: Callable[[], sqlite3.Connection], folder: Path) -> sqlite3
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
     """Open a judge cache; `create` starts one if the file is missing or empty. Raise Foreign for another database."""
     address = f"file:{quote(str(path.absolute()))}"
-    # Read-only media: a file in WAL mode opens there only if told that nobody else writes it.
+    # On read-only media, a file in WAL mode opens only as immutable.
     for how in ("?mode=rwc" if create else "?mode=rw", "?mode=ro", "?mode=ro&immutable=1"):
         connection = sqlite3.connect(
             address + how, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
@@ -71,8 +71,8 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
         connection.execute("COMMIT")
-    except BaseException:  # Ctrl-C too: no transaction stays open
-        # SQLite itself has gone back already where the disk is full.
+    except BaseException:  # also on Ctrl-C: no transaction stays open
+        # When the disk is full, SQLite has already rolled back.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
@@ -110,21 +110,21 @@ def _prepare(connection: sqlite3.Connection) -> None:
         if name_of(error) != "SQLITE_ERROR":
             raise
         raise Foreign(str(error)) from error
-    # A power cut may cost the last judgements, a crash none.
+    # A power cut may lose the last judgements, a crash loses none.
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Lock the folder against others that open a cache in it; raise BlockingIOError if it is locked."""
-    descriptor = take_lock(folder)  # on a file system without locks SQLite's own must do
+    descriptor = take_lock(folder)  # on a file system without locks, SQLite's own must suffice
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-# Where the parts are not known (put by somebody else's code), they and the hashes of them are NULL.
+# If the parts are unknown (entries from code outside this package), they and their hashes are NULL.
 _SCHEMA = f"""
     BEGIN IMMEDIATE;
     CREATE TABLE IF NOT EXISTS judgements (

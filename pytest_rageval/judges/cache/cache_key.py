@@ -16,17 +16,17 @@ from pytest_rageval.model import NOTHING, Json, JudgeRequest
 from pytest_rageval.text import excerpt, printable
 
 LONGEST_ASKED = 200
-"""Characters of a question that are kept in clear."""
+"""Characters of a question that are stored in clear text."""
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$"), Expects("64 hex digits")]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyParts:
-    """All that a judgement depends on: what is short in clear, what may be long as SHA-256 (64 hex digits).
+    """All that a judgement depends on: short values in clear text, long ones as SHA-256 (64 hex digits).
 
-    `variables` has a hash for each other variable of the rubric; question, answer and contexts are None where the
-    rubric does not read them. `model` is the judge with its server, where it has one. `asked` is the beginning of the
-    question for people to read, and no part of the key.
+    `variables` has a hash for each other variable of the rubric; question, answer and contexts are None if the rubric
+    does not read them. `model` is the judge with its server, if it has one. `asked` is the beginning of the question
+    for people to read, and no part of the key.
     """
 
     rubric: str
@@ -55,7 +55,7 @@ class KeyParts:
 
 
 PARTS: RecordReader[KeyParts] = RecordReader(KeyParts)
-"""Reads what `as_json` gave."""
+"""Reads the output of `as_json`."""
 
 
 def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = NOTHING) -> KeyParts:
@@ -63,9 +63,17 @@ def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = 
     hashes = {name: None if value is None else _sha256(value) for name, value in request.variables.items()}
     question, answer, contexts = (hashes.pop(name, None) for name in ("question", "answer", "contexts"))
     return KeyParts(
-        request.rubric, request.prompt_version, model, dict(sampling), request.trial, question, answer, contexts,
-        {name: value or _sha256(None) for name, value in sorted(hashes.items())}, _asked(request.variables),
-    )  # fmt: skip
+        request.rubric,
+        request.prompt_version,
+        model,
+        dict(sampling),
+        request.trial,
+        question,
+        answer,
+        contexts,
+        {name: value or _sha256(None) for name, value in sorted(hashes.items())},
+        _asked(request.variables),
+    )
 
 
 def distance(kept: KeyParts, current: KeyParts) -> int:
@@ -100,7 +108,7 @@ def one_line(value: Json) -> str:
 
 def _asked(variables: Mapping[str, Json]) -> str | None:
     question = variables.get("question")
-    # Cut before and after escaping: neither a huge question nor one of control characters alone is carried along.
+    # Cut before and after escaping, which bounds huge questions and those of control characters only.
     return None if question is None else printable(str(question)[:LONGEST_ASKED])[:LONGEST_ASKED]
 
 
@@ -112,6 +120,6 @@ def _short(value: Json) -> str:
     return f"'{one_line(value)}'" if isinstance(value, str) else one_line(value)
 
 
-# In ASCII: a lone surrogate is written as an escape, and so cannot fail to encode.
+# In ASCII, where a lone surrogate is an escape and cannot fail to encode.
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 _COMPARED = ("rubric", "prompt_version", "model", "sampling", "trial", "question", "answer", "contexts")

@@ -1,4 +1,4 @@
-"""The judge behind a cache: what was judged before is not judged again, and what that saved is counted."""
+"""A judge behind a cache, which also counts the cost and time saved."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from pytest_rageval.text import excerpt
 
 NO_MASK = Mask(())
 Mode = Literal["use", "refresh", "off", "replay"]
-"""use: look, else judge and keep. refresh: judge and keep. off: judge. replay: look, and never judge."""
+"""use: read the cache, else judge and store. refresh: judge and store. off: judge. replay: only read the cache."""
 
 
 @dataclass(slots=True, weakref_slot=True)
 class _UnderWay:
-    """A request that is being judged: who else asks the same waits for the lock and takes the judgement."""
+    """A request that is being judged: equal requests wait for the lock and share the judgement."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     judgement: Judgement | None = None
 
 
 class CachedJudge:
-    """A judge that remembers: itself a `Judge`, for one event loop at a time.
+    """A `Judge` with a cache, for one event loop at a time.
 
-    A kept judgement is marked `cached`, with the cost and time that it took once; of equal requests at the same time
-    one is judged. A local judge is asked in every mode. What a judge returns is checked and masked before anybody sees
-    or keeps it; errors are never kept. A judge's own `sampling`, a mapping, becomes part of the key.
+    A stored judgement is marked `cached`, with its original cost and time. Of equal requests at the same time, one is
+    judged. A local judge ignores the cache. Judgements are checked and masked before they are returned or stored;
+    errors are never stored. A judge's own `sampling`, a mapping, becomes part of the key.
 
-    hits       judgements that were not asked for again
-    misses     requests that were looked for and not found
-    saved_usd  what the hits had cost, as far as that is known; None where it is known of none
-    saved_ms   the time that the hits had taken, likewise
-    served     names by which the server called its model, in kept judgements too
+    hits       number of judgements from the cache
+    misses     number of requests without a stored judgement
+    saved_usd  original cost of the hits, as far as known; None if known of none
+    saved_ms   original time of the hits, likewise
+    served     model names that the server reported, also in stored judgements
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class CachedJudge:
         async with under_way.lock:
             if under_way.judgement is not None:
                 return self._hit(under_way.judgement)
-            # Where the one before us failed or was cancelled, it is our turn to ask.
+            # Reached by the first request, or the next one after a failure or cancellation.
             under_way.judgement = await self._ask(request)
             await self._keep(self._cache, key, under_way.judgement, parts)
             return under_way.judgement
@@ -135,7 +135,7 @@ class CachedJudge:
 
     def _look_up(self, cache: JudgementCache, key: str) -> Judgement | None:
         kept = cache.get(key)
-        # The cache may be a user's own, or its file another's: what is no judgement is judged again.
+        # The cache or its file may be from elsewhere: an invalid judgement is judged again.
         return None if kept is None or unfit(kept) is not None else self._mask.value(kept)
 
     async def _keep(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
@@ -148,7 +148,7 @@ class CachedJudge:
             self._unwritten.append((key, judgement, parts))
             try:
                 await asyncio.sleep(0)
-            finally:  # whoever goes on first writes for all, also where it is cancelled
+            finally:  # the first to resume writes for all, even if it is cancelled
                 if self._unwritten:
                     new, self._unwritten = self._unwritten, []
                     cache.put_all(new)
@@ -215,7 +215,7 @@ def _unfit_text(judgement: Judgement) -> str | None:
 
 def _is_number(value: Any) -> bool:
     kind = type(value)
-    is_plain = kind is float or kind is int  # as nearly all: asked a dozen times a judgement
+    is_plain = kind is float or kind is int  # the usual case, tested a dozen times per judgement
     if not is_plain and (kind is bool or not isinstance(value, int | float)):
         return False
     return bool(abs(value) <= sys.float_info.max)

@@ -1,6 +1,6 @@
-"""The judge cache: one SQLite file, one row a judgement, shared by processes and threads.
+"""The judge cache: one SQLite file with a row per judgement, shared by processes and threads.
 
-The cache never fails a run: what is wrong with its file goes into `notes`, one line each, and judging goes on without.
+The cache never fails a run: problems with its file go into `notes`, one line each, and judging continues without it.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from pytest_rageval.model import Judgement
 from pytest_rageval.text import excerpt
 
 LARGEST = 1 << 20
-"""Characters of a judgement and its parts as JSON; what is larger is not kept."""
+"""Characters of a judgement and its parts as JSON; larger ones are not stored."""
 
 MOST_NOTES = 20
 LOOKED_AT = 50
-"""Entries with an equal part that are compared, at most, to find the nearest."""
+"""Entries compared at most to find the nearest."""
 
 _GET = "SELECT CAST(judgement AS BLOB) FROM judgements WHERE key = ?"
 PUT = f"INSERT OR REPLACE INTO judgements ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  our own words
@@ -53,11 +53,11 @@ _Row = tuple[Any, ...]
 
 
 class SqliteCache:
-    """Judgements by key, in a file that is made at the first `put`.
+    """A cache of judgements by key, in a file that is created at the first `put`.
 
-    `get`, `put` and `nearest` raise nothing. A file that is no cache of ours or is broken is renamed
-    `….broken-TIMESTAMP` and a new one begun; where writing is not possible (read-only, disk full) what is there is
-    still read. Nothing is ever removed here: what a run does not ask for stays.
+    `get`, `put` and `nearest` raise nothing. A broken file, or one that is no judge cache, is renamed to
+    `….broken-TIMESTAMP` and a new one started. If writing is impossible (read-only, disk full), entries are still
+    read. Entries are never removed here.
     """
 
     def __init__(self, path: Path) -> None:
@@ -122,7 +122,7 @@ class SqliteCache:
             return self._run(lambda connection: connection.execute(statement, values).fetchall(), is_reading=True)
 
     def _run(self, use: Callable[[sqlite3.Connection], list[_Row]], *, is_reading: bool) -> list[_Row]:
-        # Twice: where the file turns out to be broken, the second round has an empty one.
+        # Twice: if the file is broken, the second try has a new one.
         for _ in range(2):
             connection = self._connection or self._open()
             if connection is None:
@@ -149,7 +149,7 @@ class SqliteCache:
 
     def _connect_or_begin_anew(self) -> sqlite3.Connection:
         inode, error = self._broken
-        # Another process may have put a fresh file there since: only the one that we saw broken is set aside.
+        # Another process may have replaced the file since: set aside only the one that was broken.
         if error is not None and self.path.exists() and self.path.stat().st_ino == inode:
             self._set_aside(error)
         self._broken = (None, None)
@@ -218,7 +218,7 @@ def _nearest_of(rows: Iterable[_Row], parts: KeyParts) -> KeyParts | None:
     """Return the parts with the fewest differences from these, out of rows with key and parts."""
     kept = []
     for key, row in rows:
-        with suppress(ValueError, RecursionError, Unsound):  # somebody else's row: it is not the nearest
+        with suppress(ValueError, RecursionError, Unsound):  # skips unreadable rows
             candidate = PARTS.read(json.loads(row))
             kept.append((distance(candidate, parts), key, candidate))
     return min(kept, key=lambda candidate: candidate[:2], default=(0, "", None))[2]

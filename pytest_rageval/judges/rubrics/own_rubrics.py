@@ -1,4 +1,4 @@
-"""A project's own rubrics: the files of its folder, each in place of a shipped rubric or as a metric of its own."""
+"""A project's own rubrics: the files in its folder, which replace shipped rubrics or add metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_rageval.judges.rubrics.rubric_lookup import rubric_names, shipped_ru
 from pytest_rageval.model import Rubric
 
 _LARGEST_FILE = 256 * 1024
-"""Bytes: what goes out with every request is no book."""
+"""Bytes of a rubric file, since every request includes it."""
 
 
 def check_rubrics(folder: Path, shown: str | None = None) -> dict[str, Rubric]:
@@ -77,7 +77,7 @@ def _content(path: Path, shown: str) -> bytes:
 
 def _unfit_name(name: str) -> str | None:
     """Return why a new rubric cannot have this name, or None: it is no metric name, or like a shipped one mistyped."""
-    # Nearer than usual: completeness and conciseness are rubrics of their own, however like correctness they look.
+    # Stricter than usual: completeness and conciseness are valid names, though similar to correctness.
     if (meant := suggestion(name, rubric_names(), cutoff=_MISTYPED)) is not None:
         return f"unknown rubric {name!r}; did you mean {meant!r}? A new one needs a name less like it"
     if _NEW_NAME.fullmatch(name) is None:
@@ -116,7 +116,7 @@ def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
     needed = shipped.variables & {"question", "answer", "contexts"}
     if "claims" in shipped.variables and not own.variables & {"claim", "claims"}:
         yield f"{shown}: prompt has no {{claims}}, without which {shipped.name} cannot be judged"
-    # Beside a reference the context is a help; elsewhere it is what the answer is judged by.
+    # The context is optional if the rubric has references; otherwise it is what the answer is judged by.
     for name in sorted(needed - ({"contexts"} if "references" in shipped.variables else set()) - own.variables):
         yield f"{shown}: prompt has no {{{name}}}, without which {shipped.name} cannot be judged"
     if "claims" not in shipped.variables:

@@ -1,4 +1,4 @@
-"""Rubric files: what one may hold, and every problem of one in a line, with its place in the file."""
+"""Rubric files: their format and validation, with one line per problem and its place."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _VALUES = Expects("a list of values", broken="is empty, expected a list of value
 @with_config(_OPEN)
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One field of the reply, as JSON Schema describes it; what we do not read of the description is the model's."""
+    """One field of the reply as JSON Schema; keys not listed here are passed to the model unread."""
 
     type: Literal["string", "boolean", "integer", "number", "array", "object"]
     minimum: _Number | None = None
@@ -107,13 +107,13 @@ _RUBRICS: RecordReader[_RubricTable] = RecordReader(_RubricTable)
 SCORED = ("boolean", "integer", "number")
 """Types of a field that holds a score."""
 LISTED = "claim_support"
-"""The one score that may be a list: of verdicts on claims, of which it is the share that says `supported`."""
+"""The one score that may be a list, of verdicts on claims: it is the share with `supported` true."""
 
 
 # ── what is wrong with one ────────────────────────────────────────────────────────────────────────────────────
 
 Problem = tuple[str, str]
-"""Dotted key, or text to look for, and what is wrong there."""
+"""Dotted key, or text to search for, and the problem there."""
 
 
 def _problems(table: Mapping[str, Any]) -> Iterator[Problem]:
@@ -268,7 +268,7 @@ def _fenced(text: str, form: Rubric) -> str:
     )
 
 
-# JSON in a prompt, as in {"score": 4}, is no placeholder.
+# JSON in a prompt, such as {"score": 4}, is not a placeholder.
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _HOW_TO_READ = """# How to read the material
 The material comes last. The line before it names a marker that was drawn at random for this request; the material \

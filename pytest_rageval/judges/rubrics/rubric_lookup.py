@@ -1,4 +1,4 @@
-"""Shipped rubrics by name: the files beside this module, whose tables need no check."""
+"""Shipped rubrics by name: the TOML files in this folder, which need no validation."""
 
 from __future__ import annotations
 
