@@ -56,14 +56,14 @@ class Permit:
     def __init__(self, limit: CallLimit) -> None:
         self._limit, self._era, self._is_held = limit, limit.era, True
 
-    def refused(self) -> None:
+    def note_refusal(self) -> None:
         """Report that the server refused this call as one too many."""
         if self._is_held:
             self._is_held = False
-            self._limit.refused(self._era)
-            self._limit.give_back()
+            self._limit.note_refusal(self._era)
+            self._limit.release()
 
-    async def again(self) -> float:
+    async def renew(self) -> float:
         """Wait for permission to resend the call; return the seconds waited."""
         if self._is_held:
             return 0.0
@@ -71,19 +71,19 @@ class Permit:
         began, deadline = loop.time(), self.timeout and self.timeout.when()
         if self.timeout is not None:
             self.timeout.reschedule(None)
-        await self._limit.take()
+        await self._limit.acquire()
         self._era, self._is_held = self._limit.era, True
         waited = loop.time() - began
         if self.timeout is not None and deadline is not None:
             self.timeout.reschedule(deadline + waited)
         return waited
 
-    def ended(self) -> None:
+    def end(self) -> None:
         """Report the end of the call, as a success unless its last attempt was refused."""
         if self._is_held:
             self._is_held = False
-            self._limit.went_well()
-            self._limit.give_back()
+            self._limit.note_success()
+            self._limit.release()
 
 
 _permit: ContextVar[Permit | None] = ContextVar("rageval_permit", default=None)
@@ -144,16 +144,16 @@ class CallLimit:
     @asynccontextmanager
     async def permit(self) -> AsyncIterator[Permit]:
         """Wait for permission to make one call."""
-        await self.take()
+        await self.acquire()
         permit = Permit(self)
         token = _permit.set(permit if self._is_adaptive else None)
         try:
             yield permit
         finally:
             _permit.reset(token)
-            permit.ended()
+            permit.end()
 
-    async def take(self) -> None:
+    async def acquire(self) -> None:
         """Wait for a free place."""
         await self._free.acquire()
         while self._withheld:  # this place was free when the limit was lowered
@@ -161,12 +161,12 @@ class CallLimit:
             await self._free.acquire()
         self.running += 1
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Free the place for the next caller."""
         self.running -= 1
         self._make_free()
 
-    def refused(self, era: int) -> None:
+    def note_refusal(self, era: int) -> None:
         """Halve the limit after a refusal, once per era (the call's era is the one in which it began)."""
         state = self.back_off
         state.refusals += 1
@@ -177,7 +177,7 @@ class CallLimit:
             self._withheld += state.limit - lower
             state.limit, state.lowest = lower, min(state.lowest, lower)
 
-    def went_well(self) -> None:
+    def note_success(self) -> None:
         """Count a successful call, and raise the limit by a quarter after enough of them."""
         state = self.back_off
         self._good += 1

@@ -115,16 +115,16 @@ class Reply:
         encoding = self.headers.get("content-encoding", "").strip().lower()
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise ValueError(f"content-encoding {excerpt(encoding)!r} was not asked for; only gzip is accepted")
-        inflate = _Gunzip() if encoding.endswith("gzip") else None
+        gunzip = _Gunzip() if encoding.endswith("gzip") else None
         body = bytearray()
         try:
             async for raw in self._stream:
-                body += inflate.some(raw, limit + 1 - len(body)) if inflate else raw
+                body += gunzip.inflate(raw, limit + 1 - len(body)) if gunzip else raw
                 if len(body) > limit:
                     return bytes(body[:limit]), False
         except _ERRORS as error:
             raise _failure(error) from None
-        if inflate and inflate.is_cut:
+        if gunzip and gunzip.is_cut:
             raise ValueError("the gzip body ends before its end")
         return bytes(body), True
 
@@ -157,7 +157,7 @@ class _Line:
         )
 
     async def send(self, request: httpx.Request, body: bytes | None) -> Reply:
-        kept = self._streams.newest
+        reused = self._streams.newest
         try:
             response = await self._pool.handle_async_request(_on_the_wire(request, body))
         except BaseException as error:
@@ -166,7 +166,7 @@ class _Line:
             if not isinstance(error, _ERRORS):
                 raise
             stream = self._streams.newest
-            raise _failure(error, was_stale=stream is not None and stream is kept and stream.is_untouched) from None
+            raise _failure(error, was_stale=stream is not None and stream is reused and stream.is_untouched) from None
         stream = self._streams.newest
         assert stream is not None, "a reply comes over a connection"
         stream.expect(response.status, request.method, headers_of(response.headers))
@@ -264,7 +264,7 @@ class _Gunzip:
     def is_cut(self) -> bool:
         return self._has_begun and not self._stream.eof
 
-    def some(self, raw: bytes, room: int) -> bytes:
+    def inflate(self, raw: bytes, room: int) -> bytes:
         """Return at most `room` (≥ 1) bytes and drop the rest: a reply that does not fit is refused as too large."""
         out = bytearray()
         while raw and len(out) < room:

@@ -90,7 +90,7 @@ class SlottedClient:
         self._free = asyncio.Semaphore(slots)
         self._carriers: dict[str | None, Carrier] = {}
         """Carriers by their proxy."""
-        self._kind = lru_cache(MOST_KINDS)(self._prepared)
+        self._kind = lru_cache(MOST_KINDS)(self._prepare)
         self._proxy_of = lru_cache(MOST_KINDS)(proxy_of)
 
     async def request(
@@ -123,7 +123,7 @@ class SlottedClient:
         for carrier in self._carriers.values():
             await carrier.aclose()
 
-    def _prepared(self, method: str, url: str) -> _Prepared:
+    def _prepare(self, method: str, url: str) -> _RequestTemplate:
         """Build the parts that all requests to this URL share."""
         address, user = without_user(url)
         headers = {**user, **self._headers}
@@ -131,7 +131,7 @@ class SlottedClient:
         proxy = None if self._app is not None else self._proxy_of(origin)
         mask = Mask([*secrets_of_headers(headers), *secrets_of_url(url), *secrets_of_url(proxy or "")])
         name = f"{method} {public_url(url)}" + (f" through the proxy {public_url(proxy)}" if proxy else "")
-        return _Prepared(method, address, headers, proxy, mask, name)
+        return _RequestTemplate(method, address, headers, proxy, mask, name)
 
     def _carrier(self, proxy: str | None) -> Carrier:
         if proxy not in self._carriers:
@@ -141,13 +141,13 @@ class SlottedClient:
     async def _attempt(self, call: _Call) -> HttpReply:
         permit = current_permit()
         if permit is not None:
-            call.deadline += await permit.again()
+            call.deadline += await permit.renew()
         call.begin_attempt()
         seconds = min(self.timeout, call.seconds_left())
         try:
             # For the attempt as a whole: with a limit for each read, a trickling body would never end.
             async with asyncio.timeout(seconds):
-                incoming = await _sent(call)
+                incoming = await _send(call)
                 try:
                     return await self._reply(call, incoming)
                 finally:
@@ -179,7 +179,7 @@ class SlottedClient:
             )
             raise HttpFailure("invalid_response", message, status=status)
         if not 200 <= status < 300:
-            beginning = await _beginning(incoming)
+            beginning = await _read_beginning(incoming)
             raise self._refusal(call, incoming, beginning, self._status_in(status, beginning))
         try:
             body, is_whole = await incoming.body(self.max_bytes)
@@ -196,7 +196,7 @@ class SlottedClient:
     def _refusal(self, call: _Call, incoming: Reply, beginning: bytes, status: int) -> HttpFailure:
         """Build the failure for a reply that means status 400 or above, with when to retry."""
         if status in OVERLOADED_STATUS and (permit := current_permit()) is not None:
-            permit.refused()
+            permit.note_refusal()
         body = call.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
         message = f"{call.name}: status {incoming.status}"
         if incoming.status < 300:
@@ -213,7 +213,7 @@ class SlottedClient:
         return HttpFailure(kind, message, status=status, is_retryable=is_retryable, retry_after=retry_after, body=body)
 
 
-async def _sent(call: _Call) -> Reply:
+async def _send(call: _Call) -> Reply:
     """Send the call and return the head of the reply; if an idle connection was closed, retry once on a new one.
 
     A server may close an idle connection while the request is on its way: that is not the request's fault.
@@ -227,7 +227,7 @@ async def _sent(call: _Call) -> Reply:
     return await call.send(is_again=True)
 
 
-async def _beginning(incoming: Reply) -> bytes:
+async def _read_beginning(incoming: Reply) -> bytes:
     """Read as much of a refusal's body as a message may quote; empty if it is unreadable."""
     try:
         return (await incoming.body(EXCERPT_BYTES))[0]
@@ -236,7 +236,7 @@ async def _beginning(incoming: Reply) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class _RequestTemplate:
     """The constant parts of requests with one method and address."""
 
     method: str
@@ -253,7 +253,7 @@ class _Call:
 
     carrier: Carrier
     body: bytes | None
-    prepared: _Prepared
+    prepared: _RequestTemplate
     deadline: float
     attempts: int = 0
     first: float = 0.0

@@ -18,7 +18,7 @@ from typing import Any
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.io.atomic import write_json
-from pytest_rageval.judges.cache.cached_judge import unfit
+from pytest_rageval.judges.cache.cached_judge import judgement_problem
 from pytest_rageval.judges.judge import Judge, can_judge, identity_of
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest, Rubric
@@ -162,7 +162,7 @@ async def _trial(judge: Judge, rubric: Rubric, canary: Canary, trial: int) -> tu
     """Return the score, or None with the reason."""
     try:
         judgement = await judge.judge(request_of(rubric, canary, trial))
-        error = unfit(judgement)
+        error = judgement_problem(judgement)
         score = None if error is not None else _value(judgement, rubric, canary)
         if error is None and score is None and not canary.claims_nothing:
             error = f"gave no score for {_metric(rubric, canary)}"
@@ -201,7 +201,7 @@ CheckRecord = Mapping[str, Any]
 """`checked` (UTC), `repeats`, and `rubrics`: by name `prompt_version`, number of `canaries` and those that `failed`."""
 
 
-def keep_check(
+def store_check(
     path: Path, judge: Judge, verdicts: Sequence[Verdict], wordings: Mapping[str, Rubric], repeats: int
 ) -> None:
     """Write a judge's result to the file in place of its last one; raise OSError if the file is not writable."""
@@ -217,7 +217,7 @@ def keep_check(
     write_json(path, {**_read(path), identity_of(judge): record})
 
 
-def kept_check(path: Path, judge: Judge) -> CheckRecord | None:
+def stored_check(path: Path, judge: Judge) -> CheckRecord | None:
     """Return the last result for this judge, or None if it was never checked here."""
     record = _read(path).get(identity_of(judge))
     return record if isinstance(record, dict) and isinstance(record.get("rubrics"), dict) else None

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, spent
+from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, sum_costs
 from pytest_rageval.judges.model_judge import AsksModel, ask_twice
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
@@ -105,7 +105,7 @@ class DeepEvalJudge(AsksModel):
         if request.rubric in ("faithfulness", "groundedness") and not test_case.get("retrieval_context"):
             return self._judgement(request, None, "there is no context to compare with", exchanges)
         try:
-            metric = self._made(request.rubric, test_case, exchanges, request.trial)
+            metric = self._metric_for(request.rubric, test_case, exchanges, request.trial)
             score = await metric.a_measure(self._deepeval.LLMTestCase(**test_case), _show_indicator=False)
         except JudgeError:
             raise
@@ -117,7 +117,7 @@ class DeepEvalJudge(AsksModel):
             return self._judgement(request, None, "the answer makes no claim", exchanges)
         return self._judgement(request, float(score), str(metric.reason or ""), exchanges, claims or ())
 
-    def _made(self, rubric: str, test_case: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
+    def _metric_for(self, rubric: str, test_case: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
         # A metric stores its last measurement, so each judgement needs its own.
         model = model_for(self._chat, exchanges, trial)
         if self._metric == "faithfulness":
@@ -139,7 +139,7 @@ class DeepEvalJudge(AsksModel):
         if share is not None and not 0 <= share <= 1:
             raise JudgeError("invalid_reply", f"judge {self.model!r}: the score is {share:g}, expected one from 0 to 1")
         rated = [(claim, float(holds)) for claim, holds in claims]
-        return share_judgement(self, request, share, cut(printable(reasoning), 4_000), rated, **spent(exchanges))
+        return share_judgement(self, request, share, cut(printable(reasoning), 4_000), rated, **sum_costs(exchanges))
 
 
 def load_deepeval() -> Any:
@@ -209,12 +209,12 @@ def _model_class() -> Any:
 
         async def a_generate(self, prompt: str, schema: Any = None) -> Any:
             """Return the reply's text, or with a schema the reply as an instance of it."""
-            return await asked(self._chat, self._exchanges, prompt, schema, self._trial)
+            return await ask(self._chat, self._exchanges, prompt, schema, self._trial)
 
     return AskingModel
 
 
-async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: Any, trial: int = 0) -> Any:
+async def ask(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: Any, trial: int = 0) -> Any:
     """Return one reply, read strictly by the schema (a pydantic model); if it does not fit, try once more."""
 
     def read(text: str) -> Any:

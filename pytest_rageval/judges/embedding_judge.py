@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
-from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, spent
+from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, sum_costs
 from pytest_rageval.judges.judging import phrasing_judgement
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.llm.chat_protocol import below, read_by, token_count
@@ -35,7 +35,7 @@ MOST_PASSAGES = 240
 LONGEST_TEXT = 20_000
 """Characters compared of one text."""
 
-STRANGERS = (
+UNRELATED = (
     "The bakery opens at six in the morning.",
     "Granite is an igneous rock with large crystals.",
     "Her appeal was dismissed by the court in March.",
@@ -60,7 +60,7 @@ class Share(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Near:
+class _Nearness:
     """The vectors of one judgement and the floor of their cosines."""
 
     vectors: Mapping[str, Vector]
@@ -113,10 +113,10 @@ class EmbeddingJudge:
         if request.rubric == "abstention":
             return phrasing_judgement(request, model=self.model, heuristic=True)
         check_rubric(self, request)
-        bill = [Paid()]
+        bill = [RequestCost()]
         share = await _SHARES[request.rubric](self, request.variables, bill)
         return share_judgement(
-            self, request, share.value, f"heuristic: {share.reasoning}", share.rated, SUPPORTED, **spent(bill)
+            self, request, share.value, f"heuristic: {share.reasoning}", share.rated, SUPPORTED, **sum_costs(bill)
         )
 
     async def check(self) -> str | None:
@@ -127,14 +127,14 @@ class EmbeddingJudge:
         """Close the connections."""
         await self._embedder.aclose()
 
-    async def _near(self, texts: Iterable[str], bill: list[Paid]) -> _Near:
-        return _Near(await self._embedder.vectors(texts, bill), await self._measured_floor(bill))
+    async def _near(self, texts: Iterable[str], bill: list[RequestCost]) -> _Nearness:
+        return _Nearness(await self._embedder.vectors(texts, bill), await self._measured_floor(bill))
 
-    async def _measured_floor(self, bill: list[Paid]) -> float:
+    async def _measured_floor(self, bill: list[RequestCost]) -> float:
         async with self._measuring:
             if self._floor is None:
-                strangers = await self._embedder.vectors(STRANGERS, bill)
-                cosines = [cosine(one, other) for one, other in combinations(strangers.values(), 2)]
+                unrelated = await self._embedder.vectors(UNRELATED, bill)
+                cosines = [cosine(one, other) for one, other in combinations(unrelated.values(), 2)]
                 floor = math.fsum(cosines) / len(cosines)
                 if floor > HIGHEST_FLOOR:
                     raise JudgeError(
@@ -144,7 +144,7 @@ class EmbeddingJudge:
                 self._floor = floor
             return self._floor
 
-    async def _groundedness(self, variables: Mapping[str, Any], bill: list[Paid]) -> Share:
+    async def _groundedness(self, variables: Mapping[str, Any], bill: list[RequestCost]) -> Share:
         contexts = variables.get("contexts") or ()
         answer_sentences = [sentence for sentence in _sentences(variables["answer"]) if not only_declines(sentence)]
         if not contexts:
@@ -159,7 +159,7 @@ class EmbeddingJudge:
         rated = [(sentence, near.share(sentence, passages)) for sentence in answer_sentences]
         return Share(_mean(value for _, value in rated), _account(rated, "the context"), rated)
 
-    async def _correctness(self, variables: Mapping[str, Any], bill: list[Paid]) -> Share:
+    async def _correctness(self, variables: Mapping[str, Any], bill: list[RequestCost]) -> Share:
         facts = _passages(variables.get("key_facts") or ())
         references = [sentences_of for text in reference_texts(variables) if (sentences_of := _passages([text]))]
         if not facts and not references:
@@ -181,7 +181,7 @@ class EmbeddingJudge:
         rated = rated_facts + best
         return Share(_mean(means), _account(rated, "the answer"), rated)
 
-    async def _relevance(self, variables: Mapping[str, Any], bill: list[Paid]) -> Share:
+    async def _relevance(self, variables: Mapping[str, Any], bill: list[RequestCost]) -> Share:
         question, answer_sentences = variables["question"].strip(), _sentences(variables["answer"])
         if not question or not answer_sentences:
             return Share(None, "there is no question or no answer to compare")
@@ -212,16 +212,16 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _account(rated: Sequence[tuple[str, float]], where: str) -> str:
-    held = sum(value >= SUPPORTED for _, value in rated)
-    text, value = min(rated, key=lambda pair: pair[1])
-    return f"{held} of {len(rated)} sentences have one like them in {where}; farthest, at {value:.2f}: {text[:120]}"
+    near = sum(value >= SUPPORTED for _, value in rated)
+    text, value = min(rated, key=lambda item: item[1])
+    return f"{near} of {len(rated)} sentences have one like them in {where}; farthest, at {value:.2f}: {text[:120]}"
 
 
 BATCH = 64
 """Texts in one request."""
 LONGEST_INPUT = 2_000
 """Characters sent of a text: many embedding models read no more than 512 tokens."""
-REMEMBERED = 2_048
+MOST_VECTORS = 2_048
 """Texts whose vectors are cached: many questions retrieve the same passages."""
 MOST_DIMENSIONS = 16_384
 
@@ -229,7 +229,7 @@ Vector: TypeAlias = "array[float]"
 """A unit vector, so that the cosine of two is the sum of their products."""
 
 
-class Paid(NamedTuple):
+class RequestCost(NamedTuple):
     """The cost and time of one request; None: unknown."""
 
     tokens_in: int | None = 0
@@ -250,18 +250,18 @@ class Embedder:
         self._known: OrderedDict[str, Vector] = OrderedDict()
         self._dimensions: int | None = None
 
-    async def vectors(self, texts: Iterable[str], bill: list[Paid]) -> dict[str, Vector]:
+    async def vectors(self, texts: Iterable[str], bill: list[RequestCost]) -> dict[str, Vector]:
         """Return the vector of each text that is not blank, by text; raise JudgeError for an unusable reply."""
         distinct = dict.fromkeys(text for text in texts if text.strip())
         vectors = {text: self._known[text] for text in distinct if text in self._known}
         missing = [text for text in distinct if text not in vectors]
         for start in range(0, len(missing), BATCH):
             batch = missing[start : start + BATCH]
-            vectors.update(zip(batch, await self._asked(batch, bill), strict=True))
+            vectors.update(zip(batch, await self._fetch(batch, bill), strict=True))
         for text, vector in vectors.items():
             self._known[text] = vector
             self._known.move_to_end(text)
-        while len(self._known) > REMEMBERED:
+        while len(self._known) > MOST_VECTORS:
             self._known.popitem(last=False)
         return vectors
 
@@ -273,14 +273,14 @@ class Embedder:
         """Close the connections."""
         await self._provider.aclose()
 
-    async def _asked(self, batch: Sequence[str], bill: list[Paid]) -> list[Vector]:
+    async def _fetch(self, batch: Sequence[str], bill: list[RequestCost]) -> list[Vector]:
         # Servers cannot read a lone surrogate in JSON.
         shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
         try:
             async with self._provider.turn(estimated_tokens("".join(shown), 0)) as turn:
-                data, latency_ms = await self._provider.ask({"model": self.model, "input": shown}, turn.again)
+                data, latency_ms = await self._provider.ask({"model": self.model, "input": shown}, turn.renew)
                 tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
-                bill.append(Paid(tokens, 0, self._provider.pay(turn, tokens, 0), round(latency_ms, 3)))
+                bill.append(RequestCost(tokens, 0, self._provider.pay(turn, tokens, 0), round(latency_ms, 3)))
             return read_by(lambda data: self._read(data, len(batch)), data, self._provider.where)
         except ModelFailure as failure:
             raise JudgeError(failure.kind, str(failure), status=failure.status) from None
@@ -295,7 +295,7 @@ class Embedder:
         indices = [entry.get("index", position) for position, entry in enumerate(entries)]
         if not all(type(index) is int for index in indices) or sorted(indices) != list(range(expected)):
             raise ValueError(f"the indices of the embeddings are not 0 to {expected - 1}")
-        in_order = sorted(zip(indices, entries, strict=True), key=lambda pair: pair[0])
+        in_order = sorted(zip(indices, entries, strict=True), key=lambda item: item[0])
         return [self._unit(entry.get("embedding")) for _, entry in in_order]
 
     def _unit(self, written: Json) -> Vector:

@@ -69,7 +69,7 @@ def judges_at_once(judge: Judge) -> bool:
     return getattr(judge, "answers_at_once", False)
 
 
-def tells_by_phrasing(judge: Judge) -> bool:
+def uses_phrasing(judge: Judge) -> bool:
     """Return True if the judge detects abstentions from the wording."""
     return getattr(judge, "abstention_by_phrasing", False)
 
@@ -124,7 +124,7 @@ def share_judgement(
     )
 
 
-def spent(parts: Iterable[Any]) -> dict[str, Any]:
+def sum_costs(parts: Iterable[Any]) -> dict[str, Any]:
     """Add up tokens, cost and time of judgements or exchanges; a sum with an unknown part is None."""
     parts = list(parts)
     names = ("tokens_in", "tokens_out", "cost_usd", "latency_ms")

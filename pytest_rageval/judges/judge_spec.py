@@ -174,18 +174,18 @@ def _described(candidate: object) -> str:
 
 def _from_entry_point(spec: str, entry_point: EntryPoint, rest: str) -> Judge | None:
     place = f"judge {spec!r}: entry point {entry_point.value!r}"
-    return _checked(spec, _made(place, lambda: entry_point.load()(rest)))
+    return _checked(spec, _create(place, lambda: entry_point.load()(rest)))
 
 
-def _made(place: str, make: Callable[[], object]) -> object:
+def _create(place: str, make: Callable[[], object]) -> object:
     """Call a factory from outside this package; convert any exception to a SettingsError of one line."""
     try:
         return make()
     except SettingsError:
         raise
     except Exception as error:
-        said = f"{type(error).__name__}: {excerpt(str(error))}"
-        raise SettingsError(f"{place} cannot be loaded: {said}") from error
+        message = f"{type(error).__name__}: {excerpt(str(error))}"
+        raise SettingsError(f"{place} cannot be loaded: {message}") from error
 
 
 def _from_dotted_path(spec: str, module: str, name: str, root: Path | None) -> object:
@@ -195,7 +195,7 @@ def _from_dotted_path(spec: str, module: str, name: str, root: Path | None) -> o
     except ModuleNotFoundError:
         return _NO_MODULE
     is_made = inspect.isclass(value) or inspect.isroutine(value)
-    return _made(f"judge {spec!r}", value) if is_made else value
+    return _create(f"judge {spec!r}", value) if is_made else value
 
 
 def _checked(spec: str, made: object) -> Judge | None:
@@ -215,7 +215,7 @@ def _unknown(spec: str) -> SettingsError:
     return SettingsError(f"unknown judge {printable(public_unknown(spec))!r}{model}; known: {', '.join(forms)}")
 
 
-def asked_judge(judge: Judge, cache: JudgementCache | None, settings: Settings, mask: Mask) -> Judge:
+def judge_with_cache(judge: Judge, cache: JudgementCache | None, settings: Settings, mask: Mask) -> Judge:
     """Wrap the judge in its cache; give a judge from outside this package a time limit."""
     is_ours = type(judge).__module__.startswith("pytest_rageval.")
     limit = None if is_ours else (settings.longest_call, settings.longest_call_in_words)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_rageval.abstention.detector import declines
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.judge import FREE, Judge, can_judge, is_local, judges_at_once, spent, tells_by_phrasing
+from pytest_rageval.judges.judge import FREE, Judge, can_judge, is_local, judges_at_once, sum_costs, uses_phrasing
 from pytest_rageval.judges.requests import requests_for
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Problem, Rubric
 from pytest_rageval.text import counted
@@ -48,9 +48,9 @@ async def judge_answer(
     requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings)
     times = 1 if judge.heuristic else repeats
     rest = requests(known)
-    found: dict[str, Judgement] = {}
+    results: dict[str, Judgement] = {}
 
-    async def kept(asked: Awaitable[Judgement], request: JudgeRequest) -> Judgement:
+    async def attempt(asked: Awaitable[Judgement], request: JudgeRequest) -> Judgement:
         try:
             return await asked
         except JudgeError as error:
@@ -60,23 +60,23 @@ async def judge_answer(
 
     if answer.abstained is None and (rest or CLASSIFIER in rubrics):
         for request in requests([CLASSIFIER]):
-            said = found[CLASSIFIER] = await kept(_classified(judge, request, times, phrases), request)
-            if said.error is not None:
-                found |= {other.rubric: _failed(judge, other, said.error) for other in rest}
+            classified = results[CLASSIFIER] = await attempt(_classified(judge, request, times, phrases), request)
+            if classified.error is not None:
+                results |= {other.rubric: _failed(judge, other, classified.error) for other in rest}
                 rest = []
-            elif _abstained(said):
+            elif _abstained(classified):
                 rest = requests(known, abstained=True)
     splits = SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest)
     split = next(iter(requests([SPLIT])), None) if splits else None
     in_turn = is_local(judge) or judges_at_once(judge)
-    asked = (kept(_repeated(judge, request, times, split), request) for request in rest)
+    asked = (attempt(_repeated(judge, request, times, split), request) for request in rest)
     judgements = await ask_together(asked, in_turn=in_turn)
-    found |= {request.rubric: judgement for request, judgement in zip(rest, judgements, strict=True)}
-    return {name: found[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in found}
+    results |= {request.rubric: judgement for request, judgement in zip(rest, judgements, strict=True)}
+    return {name: results[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in results}
 
 
 async def _classified(judge: Judge, request: JudgeRequest, times: int, phrases: Sequence[str]) -> Judgement:
-    if CLASSIFIER in judge.rubrics and not tells_by_phrasing(judge):
+    if CLASSIFIER in judge.rubrics and not uses_phrasing(judge):
         return await _repeated(judge, request, times)
     return phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
 
@@ -95,9 +95,9 @@ def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
     )
 
 
-def _abstained(said: Judgement) -> bool:
+def _abstained(classified: Judgement) -> bool:
     """Return True if the classifier's score is at least half way to an abstention."""
-    return said.scores.get("abstained", 0.0) >= 0.5
+    return classified.scores.get("abstained", 0.0) >= 0.5
 
 
 async def _repeated(judge: Judge, request: JudgeRequest, times: int, split: JudgeRequest | None = None) -> Judgement:
@@ -121,15 +121,15 @@ def _median(parts: Sequence[Judgement]) -> Judgement:
     for part in parts:
         for name, value in part.scores.items():
             values.setdefault(name, []).append(value)
-    medians = {name: _middle(found) for name, found in values.items()}
+    medians = {name: _middle(trials) for name, trials in values.items()}
 
     def distance(part: Judgement) -> float:
         return math.fsum(abs(part.scores.get(name, math.inf) - middle) for name, middle in medians.items())
 
     nearest = min(parts, key=distance)
-    spread = {name: max(found) - min(found) for name, found in values.items()}
+    spread = {name: max(trials) - min(trials) for name, trials in values.items()}
     extra = {**nearest.extra, "repeats": values, "spread": spread}
-    return replace(nearest, scores=medians, extra=extra, **taken(parts))
+    return replace(nearest, scores=medians, extra=extra, **merged_fields(parts))
 
 
 def _middle(values: Sequence[float]) -> float:
@@ -165,15 +165,15 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
         for batch, judgement in zip(batches, judgements, strict=True)
         for verdict in _verdicts(judgement, len(batch), judge.model)
     ]
-    parts = taken([reply, *judgements])
+    parts = merged_fields([reply, *judgements])
     if len(claims) > MOST_CLAIMS:
         parts["flags"] += (f"of {len(claims)} claims the first {MOST_CLAIMS} were judged",)
     return Judgement(
         rubric=SUPPORT,
         scores={SUPPORT: sum(supported) / len(judged)} if judged else {},
         reasoning=share_of_claims(sum(supported), len(judged)) if judged else "the answer makes no claim",
-        supported_claims=tuple(claim for claim, held in zip(judged, supported, strict=True) if held),
-        unsupported_claims=tuple(claim for claim, held in zip(judged, supported, strict=True) if not held),
+        supported_claims=tuple(claim for claim, verdict in zip(judged, supported, strict=True) if verdict),
+        unsupported_claims=tuple(claim for claim, verdict in zip(judged, supported, strict=True) if not verdict),
         model=reply.model,
         prompt_version=f"{split.prompt_version},{support.prompt_version}",
         extra={name: value for name, value in reply.extra.items() if name != "claims"},
@@ -278,10 +278,10 @@ async def _contained(asked: Awaitable[Judgement]) -> Judgement | BaseException:
         return error
 
 
-def taken(parts: Sequence[Judgement]) -> dict[str, Any]:
+def merged_fields(parts: Sequence[Judgement]) -> dict[str, Any]:
     """Return the fields of a judgement made of others; cached parts add no cost, unless all are cached."""
     return {
-        **spent([part for part in parts if not part.cached] or parts),
+        **sum_costs([part for part in parts if not part.cached] or parts),
         "cached": all(part.cached for part in parts),
         "heuristic": any(part.heuristic for part in parts),
         "flags": tuple(dict.fromkeys(flag for part in parts for flag in part.flags)),

@@ -87,8 +87,8 @@ def _claim_support(variables: Mapping[str, Any]) -> Scored:
     coverages, _ = _against_contexts(judged_text(variables), variables)
     if not coverages:
         return _without_claim(variables)
-    held = sum(coverage.value >= SUPPORTED for coverage in coverages)
-    return held / len(coverages), account(coverages, _where(variables)), coverages
+    supported = sum(coverage.value >= SUPPORTED for coverage in coverages)
+    return supported / len(coverages), account(coverages, _where(variables)), coverages
 
 
 def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> tuple[list[Coverage], list[Coverage]]:
@@ -121,8 +121,8 @@ def _correctness(variables: Mapping[str, Any]) -> Scored:
     An answer that declines scores 0. Statements beyond facts and reference cost nothing.
     """
     answer = Evidence([variables["answer"][:LONGEST_TEXT]])
-    facts = [coverages for text in variables.get("key_facts") or () if (coverages := _borne_out(text, answer))]
-    references = [coverages for text in reference_texts(variables) if (coverages := _borne_out(text, answer))]
+    facts = [coverages for text in variables.get("key_facts") or () if (coverages := _coverages(text, answer))]
+    references = [coverages for text in reference_texts(variables) if (coverages := _coverages(text, answer))]
     if not facts and not references:
         return None, "the lexical judge has no reference to compare with", ()
     if declines(variables["answer"], variables.get("question") or "").abstained:
@@ -134,7 +134,7 @@ def _correctness(variables: Mapping[str, Any]) -> Scored:
     return math.fsum(shares) / len(shares), account(coverages, "the answer"), coverages
 
 
-def _borne_out(text: str, by: Evidence) -> list[Coverage]:
+def _coverages(text: str, by: Evidence) -> list[Coverage]:
     """Return how far an answer covers a gold text, by content terms only, since gold is terse."""
     return [by.coverage(claim, small_share=0.0) for claim in claims_in(text[:LONGEST_TEXT])]
 
@@ -211,7 +211,7 @@ class Evidence:
         }
         total = math.fsum(weights.values())
         together = math.fsum([weight for term, weight in weights.items() if term in counts]) / total
-        shared = [terms & of_sentence for of_sentence in self._different_sentences]
+        shared = [terms & sentence_terms for sentence_terms in self._different_sentences]
         nearest = max([math.fsum(map(weights.__getitem__, each)) for each in shared], default=0.0) / total
         value = (1 - SENTENCE_SHARE) * together + SENTENCE_SHARE * nearest
         missing = content - counts.keys()
@@ -228,12 +228,12 @@ def weighted(coverages: Sequence[Coverage]) -> float:
 
 def account(coverages: Sequence[Coverage], where: str) -> str:
     """Summarize in one line how many sentences `where` bears out, the weakest one, and the terms not found."""
-    held = sum(coverage.value >= SUPPORTED for coverage in coverages)
+    supported = sum(coverage.value >= SUPPORTED for coverage in coverages)
     weakest = min(coverages, key=lambda coverage: coverage.value)
     missing = sorted({term for coverage in coverages for term in coverage.missing})
     return "".join(
         (
-            f"heuristic: {held} of {counted(len(coverages), 'sentence is', 'sentences are')} borne out by {where}",
+            f"heuristic: {supported} of {counted(len(coverages), 'sentence is', 'sentences are')} borne out by {where}",
             f"; weakest: {_quoted(weakest.claim.text)}" if weakest.value < SUPPORTED else "",
             first_items("; not found", missing),
         )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pytest_rageval.errors import JudgeError, ModelFailure
-from pytest_rageval.judges.judge import JudgeSpec, spent
+from pytest_rageval.judges.judge import JudgeSpec, sum_costs
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.judges.rubrics.rubric_lookup import reply_fields
 from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
@@ -121,7 +121,7 @@ class ModelJudge(AsksModel):
             reply,
             model=self.model,
             prompt_version=request.prompt_version,
-            **spent(exchanges),
+            **sum_costs(exchanges),
             flags=(*prompt.flags, *reply.flags),
             extra={**reply.extra, **{name: value for name, value in served.items() if value}},
         )
@@ -170,8 +170,8 @@ async def ask_twice(
             first = f"; before: {before}" if before not in ("", reason) else ""
             raise JudgeError("invalid_reply", printable(f"{problem}: {reason}{first}"), raw)
         # No API takes an empty message.
-        told = Message("assistant", raw.strip() or "(an empty reply)"), Message("user", repair(reason))
-        messages = [*messages, *told]
+        repairs = Message("assistant", raw.strip() or "(an empty reply)"), Message("user", repair(reason))
+        messages = [*messages, *repairs]
         most *= 2 if reply.is_truncated else 1
 
 
@@ -191,10 +191,10 @@ def render(rubric: Rubric, request: JudgeRequest, marker: str) -> Prompt:
 
 def repair_prompt(rubric: Rubric, reason: str) -> str:
     """Return the message that follows an unreadable reply: what is wrong with it, and the format to use."""
-    wrong = printable(" ".join(reason.split()))[:LONGEST_REASON]
+    problem = printable(" ".join(reason.split()))[:LONGEST_REASON]
     fields = ", ".join(reply_fields(rubric.schema))
     return (
-        f"Your reply could not be read: {wrong}.\n"
+        f"Your reply could not be read: {problem}.\n"
         "Judge as you did; only the form was wrong. Reply once more with one JSON object and nothing else: no code "
         f"fence, no text around it. Its fields: {fields}."
     )
@@ -232,19 +232,19 @@ def read_reply(text: str, rubric: Rubric, marker: str, claims: int | None = None
         metric: sum(verdicts[name]) / len(verdicts[name]) if name in verdicts else _score(stated, name, rubric)
         for metric, name in rubric.scores.items()
     }
-    kept, misfits = _other_fields(stated, rubric)
-    kept |= verdicts
+    fields, misfits = _other_fields(stated, rubric)
+    fields |= verdicts
     if misfits and not rubric.scores:
         raise UnreadableReply(cut("; ".join(misfits), 300))
     if quotes_marker(text, stated, marker):
         misfits.append(QUOTES_THE_MARKER)
-    reasoning = str(kept.pop("reasoning", ""))
-    has_lists = "supported_claims" in kept and "unsupported_claims" in kept
-    supported, unsupported = (_claims(kept, name) for name in ("supported_claims", "unsupported_claims"))
+    reasoning = str(fields.pop("reasoning", ""))
+    has_lists = "supported_claims" in fields and "unsupported_claims" in fields
+    supported, unsupported = (_claims(fields, name) for name in ("supported_claims", "unsupported_claims"))
     if has_lists and (contradiction := _contradiction(scores, rubric.scale, supported, unsupported)) is not None:
         misfits.append(contradiction)
     return Judgement(
-        rubric.name, scores, rubric.scale, reasoning, supported, unsupported, extra=kept, flags=tuple(misfits)
+        rubric.name, scores, rubric.scale, reasoning, supported, unsupported, extra=fields, flags=tuple(misfits)
     )
 
 
@@ -325,7 +325,7 @@ def _boolean(name: str, value: Json) -> bool:
 
 def _other_fields(stated: Mapping[str, Json], rubric: Rubric) -> tuple[dict[str, Json], list[str]]:
     """Return the schema's fields other than scores, cut to size, and notes on missing or malformed ones."""
-    kept: dict[str, Json] = {}
+    fields: dict[str, Json] = {}
     misfits = []
     required = rubric.schema.get("required", ())
     for name, schema in rubric.schema["properties"].items():
@@ -335,14 +335,14 @@ def _other_fields(stated: Mapping[str, Json], rubric: Rubric) -> tuple[dict[str,
             if name in required:
                 misfits.append(f'"{name}" is missing')
         elif _fits(stated[name], schema):
-            kept[name] = _bounded(stated[name])
+            fields[name] = _bounded(stated[name])
         else:
             misfits.append(f'"{name}" is {value_in_words(stated[name])}, expected {schema.get("type")}')
-    return kept, misfits
+    return fields, misfits
 
 
-def _claims(kept: dict[str, Json], name: str) -> tuple[str, ...]:
-    claims = kept.pop(name, ())
+def _claims(fields: dict[str, Json], name: str) -> tuple[str, ...]:
+    claims = fields.pop(name, ())
     return tuple(claim for claim in claims if isinstance(claim, str) and claim.strip())
 
 

@@ -139,19 +139,19 @@ class AnyLlmClient:
 
 def _failure(name: str, error: Exception) -> HttpFailure:
     """Convert an error of any-llm to a failure whose body looks like that of an OpenAI server."""
-    said = _mask().text(str(getattr(error, "message", "") or error))
+    message = _mask().text(str(getattr(error, "message", "") or error))
     param = getattr(error, "param", None) or getattr(error, "parameter_name", None)
-    told = {"message": said, "param": param, "code": getattr(error, "code", None)}
-    body = json.dumps({"error": told}, default=str)
+    error_fields = {"message": message, "param": param, "code": getattr(error, "code", None)}
+    body = json.dumps({"error": error_fields}, default=str)
     status = getattr(error, "status_code", None) or _STATUS_OF_ERROR.get(type(error).__name__)
     if not isinstance(status, int):
         kind = _kind_without_status(error)
-        return HttpFailure(kind, f"{name}: {excerpt(said)}", is_retryable=kind != "invalid_response", body=body)
+        return HttpFailure(kind, f"{name}: {excerpt(message)}", is_retryable=kind != "invalid_response", body=body)
     meant = status_in(status, body.encode())
     kind = "rate_limited" if meant == 429 else "http_5xx" if meant >= 500 else "http_4xx"
     return HttpFailure(
         kind,
-        f"{name}: status {meant}: {excerpt(said)}",
+        f"{name}: status {meant}: {excerpt(message)}",
         status=meant,
         is_retryable=meant in REPEATABLE_STATUS,
         retry_after=_seconds(getattr(error, "retry_after", None)),

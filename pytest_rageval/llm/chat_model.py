@@ -119,7 +119,7 @@ class ChatModel:
         )
         estimate = estimated_tokens("".join(message.text for message in messages), max_tokens)
         async with self._provider.turn(estimate) as turn:
-            data, latency_ms, manner = await self._asked(question, turn)
+            data, latency_ms, manner = await self._ask(question, turn)
             reply = read_by(self._wire.read, data, self._provider.where)
             cost = self._provider.pay(turn, reply.tokens_in, reply.tokens_out)
         return Exchange(reply, cost, round(latency_ms, 3), manner.left_out)
@@ -132,22 +132,22 @@ class ChatModel:
         """Close the connections."""
         await self._provider.aclose()
 
-    async def _asked(self, question: Question, turn: RequestSlot) -> tuple[Json, float, Manner]:
+    async def _ask(self, question: Question, turn: RequestSlot) -> tuple[Json, float, Manner]:
         """Return the reply's JSON; drop the parameters that the server refuses, now and in later requests."""
         manner = self._manner
         while True:
             try:
-                data, latency_ms = await self._provider.ask(self._wire.body(question, manner), turn.again)
+                data, latency_ms = await self._provider.ask(self._wire.body(question, manner), turn.renew)
                 break
             except RequestRefused as refusal:
                 if (without := after_refusal(manner, refusal.error)) is None:
                     raise
                 manner = without
-            await turn.again()
-        self._keep(manner)
+            await turn.renew()
+        self._adopt(manner)
         return data, latency_ms, manner
 
-    def _keep(self, manner: Manner) -> None:
+    def _adopt(self, manner: Manner) -> None:
         """Use this manner from now on, merged with what concurrent requests have learned."""
         noted = self._manner.left_out
         self._manner = Manner(manner.refused | self._manner.refused)

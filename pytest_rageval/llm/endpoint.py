@@ -163,7 +163,7 @@ class Provider(Endpoint):
         If the server reports no tokens, the estimate counts.
         """
         if tokens_in is not None and tokens_out is not None:
-            turn.settle(tokens_in + tokens_out)
+            turn.correct(tokens_in + tokens_out)
         cost = self._tariff.cost(tokens_in, tokens_out)
         if self._budget is not None:
             self._budget.spend(cost if cost is not None else self._tariff.cost(turn.tokens, 0) or 0.0)

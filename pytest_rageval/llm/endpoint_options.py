@@ -175,7 +175,7 @@ class Tariff(NamedTuple):
 
 BURST_SECONDS = 5.0
 """Tokens for this many seconds may be used at once; requests are spaced evenly."""
-KEPT_SECONDS = 15.0
+CREDIT_SECONDS = 15.0
 """Overestimated tokens for at most this many seconds are credited; a long pause adds no more."""
 
 
@@ -206,14 +206,14 @@ class RequestSlot:
         self._pace = pace
         self.tokens = tokens
 
-    def settle(self, tokens: int) -> None:
+    def correct(self, tokens: int) -> None:
         """Replace the estimated tokens by those of the reply's usage."""
-        self._pace.give_back(self.tokens - tokens)
+        self._pace.release(self.tokens - tokens)
         self.tokens = tokens
 
-    async def again(self) -> None:
+    async def renew(self) -> None:
         """Wait for permission to resend the request; its tokens count again."""
-        await self._pace.take(self.tokens)
+        await self._pace.acquire(self.tokens)
 
 
 class Pace:
@@ -235,10 +235,10 @@ class Pace:
     async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
         """Wait for permission to send one request of about `tokens` tokens."""
         async with self._free.permit():
-            await self.take(tokens)
+            await self.acquire(tokens)
             yield RequestSlot(self, tokens)
 
-    async def take(self, tokens: int) -> None:
+    async def acquire(self, tokens: int) -> None:
         """Wait until the limits allow one request of `tokens` tokens."""
         if self._requests is None and self._tokens is None:
             return
@@ -254,10 +254,10 @@ class Pace:
             if self._requests is not None:
                 await self._requests.acquire()
 
-    def give_back(self, tokens: float) -> None:
+    def release(self, tokens: float) -> None:
         """Return tokens that were reserved and not used, or charge more if `tokens` is negative."""
         if self._tokens is not None:
-            self._over = min(self._over + tokens, self._tokens.max_rate * KEPT_SECONDS / BURST_SECONDS)
+            self._over = min(self._over + tokens, self._tokens.max_rate * CREDIT_SECONDS / BURST_SECONDS)
 
 
 _paces: dict[asyncio.AbstractEventLoop, dict[tuple[str, Limits], Pace]] = {}

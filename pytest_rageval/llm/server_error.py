@@ -46,8 +46,8 @@ class ServerError(NamedTuple):
         """
         pattern = re.compile(rf"(?<![a-z0-9])(?:{parameters})(?![a-z0-9])")
         first, *others = re.split(r"(?<=[.!?])\s|\n", _QUOTED.sub(_without_input, self.message.strip().lower()))
-        said = [first, *filter(_REFUSES.search, others)]
-        return any(pattern.search(text) for text in (*map(str.lower, self.params), *said))
+        sentences = [first, *filter(_REFUSES.search, others)]
+        return any(pattern.search(text) for text in (*map(str.lower, self.params), *sentences))
 
 
 _QUOTED = re.compile(r'"[^"]*(?:"|\Z)|`[^`]*(?:`|\Z)|(?<!\w)\'[^\']*(?:\'(?!\w)|\Z)')
@@ -114,8 +114,12 @@ def _unfolded(message: str) -> ServerError:
         inner = None
     if not isinstance(inner, Mapping):
         return ServerError(_line(message))
-    said = server_error(inner) or _failed_validation(inner.get("detail")) or _plain(inner)
-    return said._replace(message=_line(message[:start] + said.message)) if said else ServerError(_line(message))
+    inner_error = server_error(inner) or _failed_validation(inner.get("detail")) or _plain(inner)
+    return (
+        inner_error._replace(message=_line(message[:start] + inner_error.message))
+        if inner_error
+        else ServerError(_line(message))
+    )
 
 
 def refusal_in(body: str) -> ServerError:

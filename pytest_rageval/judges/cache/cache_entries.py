@@ -23,9 +23,9 @@ from pytest_rageval.io.messages import Unsound, found
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse
 from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.judges.cache.cache_file import connect, open_alone, transaction
+from pytest_rageval.judges.cache.cache_file import connect, open_exclusively, transaction
 from pytest_rageval.judges.cache.cache_key import PARTS, KeyParts
-from pytest_rageval.judges.cache.cached_judge import unfit
+from pytest_rageval.judges.cache.cached_judge import judgement_problem
 from pytest_rageval.judges.cache.sqlite_cache import LARGEST, PUT, judgement_from_json, judgement_to_json, row_of
 from pytest_rageval.model import Json, Judgement
 from pytest_rageval.text import excerpt, printable
@@ -72,7 +72,7 @@ class BadEntry(ValueError):
     """A line or row that is no valid entry. The message has value and remedy, without the place."""
 
 
-class Held(NamedTuple):
+class EntryGroup(NamedTuple):
     """The number of judgements of one rubric by one model, and the time of the first and last."""
 
     rubric: str
@@ -82,7 +82,7 @@ class Held(NamedTuple):
     last: str
 
 
-class Added(NamedTuple):
+class ImportCounts(NamedTuple):
     """Counts of imported entries by result."""
 
     added: int = 0
@@ -91,23 +91,23 @@ class Added(NamedTuple):
 
 
 @contextmanager
-def opened(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+def open_entries(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
     """Open the cache's file; raise SettingsError of one line for any problem with it, also inside the block."""
     shown = printable(str(path))
     if not create and not path.exists():
         raise SettingsError(f"{shown}: there is no judge cache; a run whose judge is a model begins one")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(open_alone(lambda: connect(path, create=create), path.parent)) as connection:
+        with closing(open_exclusively(lambda: connect(path, create=create), path.parent)) as connection:
             yield connection
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SettingsError(f"{shown}: not usable as a judge cache: {excerpt(reason)}") from None
 
 
-def held(connection: sqlite3.Connection) -> list[Held]:
+def entry_groups(connection: sqlite3.Connection) -> list[EntryGroup]:
     """Count the stored judgements by rubric and model, the largest group first."""
-    return [Held(*row) for row in connection.execute(_HELD, _EVERYTHING)]
+    return [EntryGroup(*row) for row in connection.execute(_GROUPS, _EVERYTHING)]
 
 
 def entries(connection: sqlite3.Connection) -> Iterator[tuple[str, Entry | BadEntry]]:
@@ -122,7 +122,7 @@ def entries(connection: sqlite3.Connection) -> Iterator[tuple[str, Entry | BadEn
             yield key, BadEntry(excerpt(str(error)))
 
 
-def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace: bool) -> Added:
+def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace: bool) -> ImportCounts:
     """Add entries, all or none; keep the stored judgement of an existing key unless `replace`."""
     added = replaced = kept = 0
     with transaction(connection):
@@ -134,7 +134,7 @@ def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace
             connection.execute(PUT, entry.row)
             replaced += is_there
             added += not is_there
-    return Added(added, replaced, kept)
+    return ImportCounts(added, replaced, kept)
 
 
 def prune(
@@ -144,7 +144,7 @@ def prune(
     model: str | None = None,
     rubric: str | None = None,
     dry_run: bool = False,
-) -> list[Held]:
+) -> list[EntryGroup]:
     """Remove the judgements that match all conditions: older than so many days, by this model, of this rubric.
 
     None matches everything. Return the (to be) removed judgements by rubric and model. The file shrinks.
@@ -154,17 +154,17 @@ def prune(
         before = (datetime.now(UTC) - timedelta(days=older_than_days)).strftime("%Y-%m-%dT%H:%M:%SZ")
     which = {"before": before, "model": model, "rubric": rubric}
     with transaction(connection):
-        gone = [Held(*row) for row in connection.execute(_HELD, which)]
-        if gone and not dry_run:
+        removed = [EntryGroup(*row) for row in connection.execute(_GROUPS, which)]
+        if removed and not dry_run:
             connection.execute(_PRUNE, which)
-    if gone and not dry_run:
+    if removed and not dry_run:
         try:
             connection.execute("VACUUM")
         except sqlite3.Error as error:
             raise SettingsError(
                 f"the judgements are removed, but the file could not be made smaller: {error}"
             ) from None
-    return gone
+    return removed
 
 
 _WHICH = (
@@ -172,7 +172,7 @@ _WHICH = (
     "AND (:rubric IS NULL OR rubric = :rubric)"
 )
 _EVERYTHING = {"before": None, "model": None, "rubric": None}
-_HELD = (
+_GROUPS = (
     "SELECT rubric, model, count(*), min(created), max(created) FROM judgements "  # noqa: S608  our own words
     f"WHERE {_WHICH} GROUP BY rubric, model ORDER BY count(*) DESC, rubric, model"
 )
@@ -249,7 +249,7 @@ def _entry(line: bytes) -> Entry:
 
 def _checked(entry: Entry, label: str = "") -> Entry:
     """Return the entry; raise BadEntry if its judgement is invalid or its key does not match its parts."""
-    if (problem := unfit(entry.judgement)) is not None:
+    if (problem := judgement_problem(entry.judgement)) is not None:
         raise BadEntry(f"{label}{problem}")
     if entry.parts is not None and entry.parts.key != entry.key:
         own = entry.parts.key

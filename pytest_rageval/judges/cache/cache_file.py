@@ -25,11 +25,11 @@ BUSY_S = 5.0
 COLUMNS = "key, created, rubric, model, question, answer, contexts, parts, judgement"
 
 
-class Foreign(sqlite3.DatabaseError):
+class ForeignDatabase(sqlite3.DatabaseError):
     """A database that is not a judge cache."""
 
 
-def open_alone(open_: Callable[[], sqlite3.Connection], folder: Path) -> sqlite3.Connection:
+def open_exclusively(open_: Callable[[], sqlite3.Connection], folder: Path) -> sqlite3.Connection:
     """Call `open_` while no other process opens a cache in this folder; retry for a while if it is busy.
 
     SQLite's own waiting does not cover the first opening of a file by many processes at once.
@@ -37,16 +37,16 @@ def open_alone(open_: Callable[[], sqlite3.Connection], folder: Path) -> sqlite3
     deadline = time.monotonic() + OPENING_S
     while True:
         try:
-            with _alone(folder):
+            with _locked(folder):
                 return open_()
         except (OSError, sqlite3.Error) as error:
-            if not is_passing(error) or time.monotonic() >= deadline:
+            if not is_busy(error) or time.monotonic() >= deadline:
                 raise
         time.sleep(random.uniform(0.005, 0.05))  # noqa: S311  no secret, only spread
 
 
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
-    """Open a judge cache; `create` starts one if the file is missing or empty. Raise Foreign for another database."""
+    """Open a judge cache; `create` starts one in a missing or empty file. Raise ForeignDatabase for others."""
     address = f"file:{quote(str(path.absolute()))}"
     # On read-only media, a file in WAL mode opens only as immutable.
     for how in ("?mode=rwc" if create else "?mode=rw", "?mode=ro", "?mode=ro&immutable=1"):
@@ -80,10 +80,12 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 def is_broken(error: sqlite3.Error) -> bool:
     """Return True if the error means that the file is not, or no longer, a judge cache."""
-    return isinstance(error, Foreign) or name_of(error).startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT"))
+    return isinstance(error, ForeignDatabase) or name_of(error).startswith(
+        ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT")
+    )
 
 
-def is_passing(error: Exception) -> bool:
+def is_busy(error: Exception) -> bool:
     """Return True if the error means that another process is using the file now."""
     return isinstance(error, BlockingIOError) or name_of(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
@@ -101,21 +103,21 @@ def _prepare(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(_SCHEMA)
     elif application != APPLICATION_ID:
-        raise Foreign("a database of something else")
+        raise ForeignDatabase("a database of something else")
     elif layout != LAYOUT:
-        raise Foreign(f"its layout is {layout}, not {LAYOUT}")
+        raise ForeignDatabase(f"its layout is {layout}, not {LAYOUT}")
     try:
         connection.execute(f"SELECT {COLUMNS} FROM judgements LIMIT 0")  # noqa: S608  our own names
     except sqlite3.OperationalError as error:
         if name_of(error) != "SQLITE_ERROR":
             raise
-        raise Foreign(str(error)) from error
+        raise ForeignDatabase(str(error)) from error
     # A power cut may lose the last judgements, a crash loses none.
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[None]:
     """Lock the folder against others that open a cache in it; raise BlockingIOError if it is locked."""
     descriptor = take_lock(folder)  # on a file system without locks, SQLite's own must suffice
     try:

@@ -22,7 +22,7 @@ from pytest_rageval.judges.judge import (
     judges_at_once,
     served_model,
     takes_own_rubrics,
-    tells_by_phrasing,
+    uses_phrasing,
 )
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt
@@ -33,7 +33,7 @@ Mode = Literal["use", "refresh", "off", "replay"]
 
 
 @dataclass(slots=True, weakref_slot=True)
-class _UnderWay:
+class _PendingRequest:
     """A request that is being judged: equal requests wait for the lock and share the judgement."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -73,7 +73,7 @@ class CachedJudge:
         is_replay = mode == "replay" and cache is not None and not self.is_local
         self.answers_at_once = is_replay or (limit is None and judges_at_once(judge))
         self.takes_own_rubrics = takes_own_rubrics(judge)
-        self.abstention_by_phrasing = tells_by_phrasing(judge)
+        self.abstention_by_phrasing = uses_phrasing(judge)
         self.hits = self.misses = 0
         self.saved_usd: float | None = None
         self.saved_ms: float | None = None
@@ -82,7 +82,7 @@ class CachedJudge:
         self._mask, self._limit = mask, limit
         self._sampling = _checked_sampling(judge)
         self.served: set[str] = set()
-        self._under_way: WeakValueDictionary[str, _UnderWay] = WeakValueDictionary()
+        self._pending: WeakValueDictionary[str, _PendingRequest] = WeakValueDictionary()
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Return the judgement; in `replay`, raise JudgeError of kind cache_miss if it is not stored."""
@@ -91,19 +91,19 @@ class CachedJudge:
         parts = key_parts(request, self.identity, self._sampling)
         key = parts.key
         if self._mode != "refresh":
-            if (kept := self._look_up(self._cache, key)) is not None:
-                return self._hit(kept)
+            if (stored := self._look_up(self._cache, key)) is not None:
+                return self._hit(stored)
             self.misses += 1
         if self._mode == "replay":
             raise JudgeError("cache_miss", self._missing(parts, key))
-        under_way = self._under_way.setdefault(key, _UnderWay())
-        async with under_way.lock:
-            if under_way.judgement is not None:
-                return self._hit(under_way.judgement)
+        pending = self._pending.setdefault(key, _PendingRequest())
+        async with pending.lock:
+            if pending.judgement is not None:
+                return self._hit(pending.judgement)
             # Reached by the first request, or the next one after a failure or cancellation.
-            under_way.judgement = await self._ask(request)
-            await self._keep(self._cache, key, under_way.judgement, parts)
-            return under_way.judgement
+            pending.judgement = await self._ask(request)
+            await self._store(self._cache, key, pending.judgement, parts)
+            return pending.judgement
 
     async def aclose(self) -> None:
         """Close the judge. The cache stays open: it belongs to its creator."""
@@ -111,7 +111,7 @@ class CachedJudge:
 
     async def _ask(self, request: JudgeRequest) -> Judgement:
         judgement = await self._in_time(request)
-        if (problem := unfit(judgement)) is not None:
+        if (problem := judgement_problem(judgement)) is not None:
             raise JudgeError("invalid_reply", f"judge {self.model!r}, rubric {request.rubric!r}: {problem}")
         self._note_served(judgement)
         return self._mask.value(judgement)
@@ -134,11 +134,11 @@ class CachedJudge:
             self.served.add(served)
 
     def _look_up(self, cache: JudgementCache, key: str) -> Judgement | None:
-        kept = cache.get(key)
+        stored = cache.get(key)
         # The cache or its file may be from elsewhere: an invalid judgement is judged again.
-        return None if kept is None or unfit(kept) is not None else self._mask.value(kept)
+        return None if stored is None or judgement_problem(stored) is not None else self._mask.value(stored)
 
-    async def _keep(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
+    async def _store(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
         """Store a judgement in one write with those of the same moment; it is stored when this returns."""
         if not isinstance(cache, SqliteCache):  # a user's own
             cache.put(key, judgement)
@@ -153,14 +153,14 @@ class CachedJudge:
                     new, self._unwritten = self._unwritten, []
                     cache.put_all(new)
 
-    def _hit(self, kept: Judgement) -> Judgement:
+    def _hit(self, stored: Judgement) -> Judgement:
         self.hits += 1
-        self._note_served(kept)
-        if kept.cost_usd is not None:
-            self.saved_usd = (self.saved_usd or 0.0) + kept.cost_usd
-        if kept.latency_ms is not None:
-            self.saved_ms = (self.saved_ms or 0.0) + kept.latency_ms
-        return replace(kept, cached=True)
+        self._note_served(stored)
+        if stored.cost_usd is not None:
+            self.saved_usd = (self.saved_usd or 0.0) + stored.cost_usd
+        if stored.latency_ms is not None:
+            self.saved_ms = (self.saved_ms or 0.0) + stored.latency_ms
+        return replace(stored, cached=True)
 
     def _missing(self, parts: KeyParts, key: str) -> str:
         hashes = {name: str(value)[:12] for name, value in (("answer", parts.answer), ("contexts", parts.contexts))}
@@ -174,7 +174,7 @@ class CachedJudge:
         return f"{missing}{near}; run once with judge cache mode 'use'"
 
 
-def unfit(judgement: object) -> str | None:
+def judgement_problem(judgement: object) -> str | None:
     """Return why this is no valid judgement, or None: wrong type, number not finite or off its scale, bad text."""
     if not isinstance(judgement, Judgement):
         return f"returned {excerpt(repr(judgement), 80)}, expected a Judgement"
@@ -193,10 +193,10 @@ def unfit(judgement: object) -> str | None:
         spent = getattr(judgement, name)
         if spent is not None and not (_is_number(spent) and spent >= 0):
             return f"{name} is {excerpt(repr(spent), 80)}, expected a number of at least 0, or None"
-    return _unfit_text(judgement)
+    return _text_problem(judgement)
 
 
-def _unfit_text(judgement: Judgement) -> str | None:
+def _text_problem(judgement: Judgement) -> str | None:
     texts = (judgement.reasoning, judgement.model, *judgement.supported_claims, *judgement.unsupported_claims)
     try:
         whole_text = "".join(texts)

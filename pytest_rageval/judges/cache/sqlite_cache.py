@@ -26,8 +26,8 @@ from pytest_rageval.judges.cache.cache_file import (
     COLUMNS,
     connect,
     is_broken,
-    is_passing,
-    open_alone,
+    is_busy,
+    open_exclusively,
     transaction,
 )
 from pytest_rageval.judges.cache.cache_key import PARTS, KeyParts, distance
@@ -141,7 +141,7 @@ class SqliteCache:
         if self._is_usable:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._connection = open_alone(self._connect_or_begin_anew, self.path.parent)
+                self._connection = open_exclusively(self._connect_or_begin_anew, self.path.parent)
             except (OSError, sqlite3.Error) as error:
                 self._is_usable = False
                 self._note(f"{self.path}: cannot be opened ({error}); judgements are neither looked up nor kept")
@@ -172,7 +172,7 @@ class SqliteCache:
         self._note(f"{self.path}: not a usable judge cache ({error}); set aside as {name}, a new one is begun")
 
     def _go_on_without(self, error: sqlite3.Error, *, is_reading: bool) -> None:
-        if is_passing(error):
+        if is_busy(error):
             self._note(f"{self.path}: busy for {BUSY_S:g} s; what could not be looked up or kept is judged again")
         elif is_reading:
             self._is_usable = False

@@ -59,7 +59,7 @@ def _own(path: Path, shown: str) -> Rubric:
         rubric = read_rubric(name, content, shown)
     else:
         rubric = read_text_rubric(name, content, shown, shipped)
-    if problems := list(_unlike(rubric, shipped, shown) if shipped else _incomplete(rubric, shown)):
+    if problems := list(_mismatches(rubric, shipped, shown) if shipped else _missing_parts(rubric, shown)):
         raise SettingsError(*problems)
     return rubric
 
@@ -89,22 +89,22 @@ _MISTYPED = 0.85
 _NEW_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def _incomplete(rubric: Rubric, shown: str) -> Iterator[str]:
+def _missing_parts(rubric: Rubric, shown: str) -> Iterator[str]:
     """Yield what a rubric lacks to be a metric of its own."""
     if rubric.scores.keys() != {rubric.name}:
         written = ", ".join(rubric.scores) or "nothing"
         yield f'{shown}: scores holds {written}, expected {rubric.name} = "FIELD": a new file is one metric of its name'
     if "answer" not in rubric.variables:
         yield f"{shown}: prompt has no {{answer}}, without which there is nothing to judge"
-    yield from _of_claims(rubric, shown)
+    yield from _claim_problems(rubric, shown)
 
 
-def _of_claims(rubric: Rubric, shown: str) -> Iterator[str]:
+def _claim_problems(rubric: Rubric, shown: str) -> Iterator[str]:
     for name in sorted(rubric.variables & {"claim", "claims"}):
         yield f"{shown}: prompt has {{{name}}}, which only claim_support is given; write {{answer}}"
 
 
-def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
+def _mismatches(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
     """Yield what a project's rubric lacks of the shipped one it replaces: scores, required fields, placeholders."""
     if own.scores.keys() != shipped.scores.keys():
         expected = ", ".join(f'{score} = "FIELD"' for score in shipped.scores) or "no score"
@@ -120,4 +120,4 @@ def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
     for name in sorted(needed - ({"contexts"} if "references" in shipped.variables else set()) - own.variables):
         yield f"{shown}: prompt has no {{{name}}}, without which {shipped.name} cannot be judged"
     if "claims" not in shipped.variables:
-        yield from _of_claims(own, shown)
+        yield from _claim_problems(own, shown)

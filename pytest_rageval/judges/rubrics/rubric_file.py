@@ -125,19 +125,19 @@ def _problems(table: Mapping[str, Any]) -> Iterator[Problem]:
             yield ".".join(map(str, keys)), str(finding)
         rubric = None
     if isinstance(table.get("prompt"), str):
-        yield from _of_prompt(table["prompt"])
+        yield from _prompt_problems(table["prompt"])
     if isinstance(table.get("schema"), dict):
         try:
             json.dumps(table["schema"], allow_nan=False)
         except (TypeError, ValueError) as error:
             yield "schema", f"schema cannot be written as JSON: {error}"
     if rubric is not None:
-        yield from _of_required(rubric.schema)
+        yield from _required_problems(rubric.schema)
         for score, name in rubric.scores.items():
-            yield from _of_score(score, name, rubric)
+            yield from _score_problems(score, name, rubric)
 
 
-def _of_prompt(prompt: str) -> Iterator[Problem]:
+def _prompt_problems(prompt: str) -> Iterator[Problem]:
     names = [*sorted(VARIABLES), MARKER]
     placeholders = dict.fromkeys(PLACEHOLDER.findall(prompt))
     for name in placeholders:
@@ -147,14 +147,14 @@ def _of_prompt(prompt: str) -> Iterator[Problem]:
         yield "prompt", f"prompt has no {{{MARKER}}}: without it, what is judged cannot be told from instructions"
 
 
-def _of_required(schema: _Schema) -> Iterator[Problem]:
+def _required_problems(schema: _Schema) -> Iterator[Problem]:
     for name in schema.required:
         if name not in schema.properties:
             near = _nearest(name, list(schema.properties))
             yield "schema.required", f"schema.required names {name!r}, no field of the reply{near}"
 
 
-def _of_score(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
+def _score_problems(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
     """Yield what is wrong with the field of the reply that holds a score."""
     described, place = rubric.schema.properties.get(name), f"schema.properties.{name}"
     if described is None:
