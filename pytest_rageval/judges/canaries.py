@@ -230,13 +230,13 @@ def check_of_run(record: CheckRecord | None, judge: Judge, wordings: Mapping[str
     """
     if record is None:
         return None
-    asked = {name: rubric.prompt_version for name, rubric in sorted(wordings.items()) if can_judge(judge, name)}
+    versions = {name: rubric.prompt_version for name, rubric in sorted(wordings.items()) if can_judge(judge, name)}
     tried = {
         name: result
         for name, result in record["rubrics"].items()
-        if isinstance(result, dict) and asked.get(name) == result.get("prompt_version")
+        if isinstance(result, dict) and versions.get(name) == result.get("prompt_version")
     }
-    return {**record, "rubrics": tried, "unchecked": [name for name in asked if name not in tried]}
+    return {**record, "rubrics": tried, "unchecked": [name for name in versions if name not in tried]}
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -50,9 +50,9 @@ async def judge_answer(
     rest = requests(known)
     results: dict[str, Judgement] = {}
 
-    async def attempt(asked: Awaitable[Judgement], request: JudgeRequest) -> Judgement:
+    async def attempt(call: Awaitable[Judgement], request: JudgeRequest) -> Judgement:
         try:
-            return await asked
+            return await call
         except JudgeError as error:
             if on_error is None:
                 raise
@@ -69,8 +69,8 @@ async def judge_answer(
     splits = SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest)
     split = next(iter(requests([SPLIT])), None) if splits else None
     in_turn = is_local(judge) or judges_at_once(judge)
-    asked = (attempt(_repeated(judge, request, times, split), request) for request in rest)
-    judgements = await ask_together(asked, in_turn=in_turn)
+    calls = (attempt(_repeated(judge, request, times, split), request) for request in rest)
+    judgements = await ask_together(calls, in_turn=in_turn)
     results |= {request.rubric: judgement for request, judgement in zip(rest, judgements, strict=True)}
     return {name: results[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in results}
 
@@ -105,8 +105,8 @@ async def _repeated(judge: Judge, request: JudgeRequest, times: int, split: Judg
     if times == 1:
         return await _once(judge, request, split, request.trial)
     trials = range(request.trial * times, (request.trial + 1) * times)
-    asked = (_once(judge, request, split, trial) for trial in trials)
-    return _median(await ask_together(asked, in_turn=judges_at_once(judge)))
+    calls = (_once(judge, request, split, trial) for trial in trials)
+    return _median(await ask_together(calls, in_turn=judges_at_once(judge)))
 
 
 async def _once(judge: Judge, request: JudgeRequest, split: JudgeRequest | None, trial: int) -> Judgement:
@@ -158,8 +158,8 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
     judged = claims[:MOST_CLAIMS]
     at_once = CLAIMS_AT_ONCE if "claims" in support.variables else 1
     batches = [judged[start : start + at_once] for start in range(0, len(judged), at_once)]
-    asked = (judge.judge(_support_of(batch, support)) for batch in batches)
-    judgements = await ask_together(asked, in_turn=judges_at_once(judge))
+    calls = (judge.judge(_support_of(batch, support)) for batch in batches)
+    judgements = await ask_together(calls, in_turn=judges_at_once(judge))
     supported = [
         verdict
         for batch, judgement in zip(batches, judgements, strict=True)
@@ -243,37 +243,37 @@ def phrasing_judgement(request: JudgeRequest, *, model: str, heuristic: bool, ph
     )
 
 
-async def ask_together(asked: Iterable[Awaitable[Judgement]], *, in_turn: bool = False) -> list[Judgement]:
+async def ask_together(calls: Iterable[Awaitable[Judgement]], *, in_turn: bool = False) -> list[Judgement]:
     """Await all judgements and return them in order; if any fails, await the rest (which keeps them), then raise it.
 
     `in_turn` awaits them one by one, which is as quick and cheaper for judges that never wait.
     """
     results: list[Judgement | BaseException]
     if in_turn:
-        results = [await _attempted(call) for call in asked]
+        results = [await _result_or_error(call) for call in calls]
     else:
-        waiting = list(asked)
+        waiting = list(calls)
         if len(waiting) == 1:
             return [await waiting[0]]
-        results = [*await asyncio.gather(*map(_contained, waiting), return_exceptions=True)]
+        results = [*await asyncio.gather(*map(_result_or_exit, waiting), return_exceptions=True)]
     for result in results:
         if isinstance(result, BaseException):
             raise result
     return [result for result in results if isinstance(result, Judgement)]
 
 
-async def _attempted(asked: Awaitable[Judgement]) -> Judgement | Exception:
+async def _result_or_error(call: Awaitable[Judgement]) -> Judgement | Exception:
     """Return the judgement or the exception."""
     try:
-        return await asked
+        return await call
     except Exception as error:  # noqa: BLE001  raised by the caller once the others have ended
         return error
 
 
-async def _contained(asked: Awaitable[Judgement]) -> Judgement | BaseException:
+async def _result_or_exit(call: Awaitable[Judgement]) -> Judgement | BaseException:
     """Return the judgement, or an exception that would end the event loop if a task raised it."""
     try:
-        return await asked
+        return await call
     except (SystemExit, KeyboardInterrupt) as error:
         return error
 

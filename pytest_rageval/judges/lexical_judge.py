@@ -141,12 +141,12 @@ def _coverages(text: str, by: Evidence) -> list[Coverage]:
 
 def _relevance(variables: Mapping[str, Any]) -> Scored:
     """Return the share of the question's content terms that the answer takes up."""
-    asked = terms_in(variables["question"][:LONGEST_TEXT]) - SMALL_WORDS
-    if not asked:
+    question_terms = terms_in(variables["question"][:LONGEST_TEXT]) - SMALL_WORDS
+    if not question_terms:
         return None, "the question has no word to look for", ()
-    missing = sorted(asked - terms_in(variables["answer"][:LONGEST_TEXT]))
-    reasoning = f"heuristic: {len(asked) - len(missing)} of {len(asked)} question words are taken up"
-    return 1 - len(missing) / len(asked), reasoning + first_items("; missing", missing), ()
+    missing = sorted(question_terms - terms_in(variables["answer"][:LONGEST_TEXT]))
+    reasoning = f"heuristic: {len(question_terms) - len(missing)} of {len(question_terms)} question words are taken up"
+    return 1 - len(missing) / len(question_terms), reasoning + first_items("; missing", missing), ()
 
 
 _SCORED: Mapping[str, Callable[[Mapping[str, Any]], Scored]] = {

@@ -142,19 +142,19 @@ async def ask_twice(
     repair: Callable[[str], str],
     exchanges: list[Exchange],
     problem: str,
-    **asked: Any,
+    **arguments: Any,
 ) -> T:
     """Return what `read` makes of the reply; on UnreadableReply, tell the model why and try once more.
 
     repair     returns the message to the model for the reason
     exchanges  collects each exchange
     problem    beginning of the JudgeError after two unreadable replies, which has the last one in `raw`
-    asked      arguments of `chat.say`
+    arguments  further arguments of `chat.say`
     """
     most, reason, raw = chat.max_tokens or MOST_TOKENS, "", None
     while True:
         try:
-            exchange = await chat.say(messages, max_tokens=most, **asked)
+            exchange = await chat.say(messages, max_tokens=most, **arguments)
         except ModelFailure as failure:
             again = f" (asked again, since {reason})" if reason else ""
             raise JudgeError(failure.kind, f"{failure}{again}", raw, status=failure.status) from None
@@ -203,10 +203,10 @@ def repair_prompt(rubric: Rubric, reason: str) -> str:
 # ── its replies ───────────────────────────────────────────────────────────────────────────────────────────────
 
 LONGEST_TEXT = 4_000
-"""Characters kept of the reasoning, of a claim and of any other text."""
+"""Characters of the reasoning, of a claim and of any other text."""
 
 MOST_ENTRIES = 200
-"""Entries kept of a list."""
+"""Entries of a list."""
 
 
 def read_reply(text: str, rubric: Rubric, marker: str, claims: int | None = None) -> Judgement:

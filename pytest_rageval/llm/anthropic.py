@@ -77,7 +77,7 @@ class AnthropicWire:
             tokens_out=chat.token_count(usage, "output_tokens"),
             model=chat.server_name(reply.get("model")),
             usage=usage,
-            beside={
+            unread={
                 "reply": chat.unread_fields(reply, ("content", "model", "stop_reason", "usage")),
                 "message": chat.unread_fields({"thoughts": thoughts}, ()),
             },

@@ -173,14 +173,14 @@ Ending = Literal["length", "refusal", "content_filter", "tool_calls"]
 class ChatReply:
     """One reply.
 
-    text           the model's text, without its thoughts (which are in `beside`); None without text
+    text           the model's text, without its thoughts (which are in `unread`); None without text
     ending         why the reply is incomplete; None if the model finished
     finish_reason  the same in the server's own word
     tokens_in, tokens_out   None: not reported
     model, build   model and build as the server names them
     usage          all counts that the server reports
     latency        milliseconds by phase, if the server reports them
-    beside         the unread fields by part of the reply: `reply`, `choice`, `message`
+    unread         the unread fields by part of the reply: `reply`, `choice`, `message`
     """
 
     text: str | None
@@ -192,7 +192,7 @@ class ChatReply:
     build: str | None = None
     usage: Json = None
     latency: Mapping[str, float] = field(default_factory=dict)
-    beside: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    unread: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
 
     @property
     def is_truncated(self) -> bool:
@@ -203,7 +203,7 @@ class ChatReply:
         """Return why this reply is unusable, as messages say it, or None if it is complete."""
         if self.ending is not None:
             return _FLAWS[self.ending] + (f": {_quoted(self.text)}" if self.ending == "refusal" else "")
-        if not (self.text or "").strip() and any(part in self.beside.get("message", ()) for part in _THOUGHTS):
+        if not (self.text or "").strip() and any(part in self.unread.get("message", ()) for part in _THOUGHTS):
             return "it holds thoughts and no reply"
         return None
 

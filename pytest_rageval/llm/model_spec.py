@@ -39,9 +39,9 @@ PROVIDERS: Mapping[str, ProviderRow] = {
 _MODEL_AT_URL = re.compile(r"(?P<model>\S+?)(?:@(?P<url>https?:\S*))?")
 
 
-def model_and_url(kind: str, spelling: str) -> tuple[str, str | None]:
+def model_and_url(kind: str, text: str) -> tuple[str, str | None]:
     """Split `MODEL` or `MODEL@URL`; a model's own name may hold `@`. Raise SettingsError for any other format."""
-    parts = _MODEL_AT_URL.fullmatch(spelling)
+    parts = _MODEL_AT_URL.fullmatch(text)
     if parts is None or (parts["url"] is None and re.search(".@|://", parts["model"])):
         raise SettingsError(f"a model is spelt {kind}:MODEL or {kind}:MODEL@URL, the URL with http:// or https://")
     return parts["model"], parts["url"]

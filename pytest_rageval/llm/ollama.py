@@ -62,7 +62,7 @@ class OllamaWire:
             model=chat.server_name(reply.get("model")),
             usage={name: count for name, count in usage.items() if count is not None},
             latency=_milliseconds(counts),
-            beside={
+            unread={
                 "reply": chat.unread_fields(reply, ("message", "model", "done", "done_reason", *_COUNTS)),
                 "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content",)),
             },

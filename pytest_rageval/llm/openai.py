@@ -131,7 +131,7 @@ class OpenAiWire:
             model=chat.server_name(reply.get("model")),
             build=chat.server_name(reply.get("system_fingerprint")),
             usage=usage,
-            beside={
+            unread={
                 "reply": chat.unread_fields(reply, ("choices", "model", "usage")),
                 "choice": chat.unread_fields(choice, ("message", "finish_reason")),
                 "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content", "refusal")),

@@ -76,27 +76,27 @@ def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = 
     )
 
 
-def distance(kept: KeyParts, current: KeyParts) -> int:
+def distance(stored: KeyParts, current: KeyParts) -> int:
     """Return the number of parts in which two keys differ."""
-    names = {*kept.variables, *current.variables}
-    others = sum(1 for name in names if kept.variables.get(name) != current.variables.get(name))
-    return others + sum(1 for name in _COMPARED if getattr(kept, name) != getattr(current, name))
+    names = {*stored.variables, *current.variables}
+    others = sum(1 for name in names if stored.variables.get(name) != current.variables.get(name))
+    return others + sum(1 for name in _COMPARED if getattr(stored, name) != getattr(current, name))
 
 
-def compared(kept: KeyParts, current: KeyParts) -> str:
+def difference_line(stored: KeyParts, current: KeyParts) -> str:
     """Describe in one line what a stored key and the wanted one have in common, and what differs."""
-    if kept == current:
+    if stored == current:
         return "the same in all parts, but its judgement cannot be read"
-    hashes = {name: (getattr(kept, name), getattr(current, name)) for name in ("question", "answer", "contexts")}
-    for name in sorted({*kept.variables, *current.variables}):
-        hashes[name] = (kept.variables.get(name), current.variables.get(name))
+    hashes = {name: (getattr(stored, name), getattr(current, name)) for name in ("question", "answer", "contexts")}
+    for name in sorted({*stored.variables, *current.variables}):
+        hashes[name] = (stored.variables.get(name), current.variables.get(name))
     phrases = [f"{'same' if old == new else 'other'} {name}" for name, (old, new) in hashes.items() if old or new]
-    if kept.question != current.question and kept.asked is not None:
-        phrases[0] = f"other question {_short(kept.asked)}"
+    if stored.question != current.question and stored.asked is not None:
+        phrases[0] = f"other question {_short(stored.asked)}"
     in_clear = [
-        f"{name} was {_short(getattr(kept, name))}, now {_short(getattr(current, name))}"
+        f"{name} was {_short(getattr(stored, name))}, now {_short(getattr(current, name))}"
         for name in ("prompt_version", "model", "trial", "sampling")
-        if getattr(kept, name) != getattr(current, name)
+        if getattr(stored, name) != getattr(current, name)
     ]
     return "; ".join([", ".join(phrases), *in_clear] if phrases else in_clear)
 

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges.cache.cache_key import KeyParts, compared, key_parts, one_line
+from pytest_rageval.judges.cache.cache_key import KeyParts, difference_line, key_parts, one_line
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import (
     Judge,
@@ -169,7 +169,7 @@ class CachedJudge:
         near = ""
         if isinstance(self._cache, SqliteCache):
             nearest = self._cache.nearest(parts)
-            near = "; none is for this rubric" if nearest is None else f"; nearest: {compared(nearest, parts)}"
+            near = "; none is for this rubric" if nearest is None else f"; nearest: {difference_line(nearest, parts)}"
         missing = f"no judgement is stored for question '{one_line(parts.asked)}' ({named})"
         return f"{missing}{near}; run once with judge cache mode 'use'"
 

@@ -141,13 +141,13 @@ class SqliteCache:
         if self._is_usable:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._connection = open_exclusively(self._connect_or_begin_anew, self.path.parent)
+                self._connection = open_exclusively(self._connect_or_replace, self.path.parent)
             except (OSError, sqlite3.Error) as error:
                 self._is_usable = False
                 self._note(f"{self.path}: cannot be opened ({error}); judgements are neither looked up nor kept")
         return self._connection
 
-    def _connect_or_begin_anew(self) -> sqlite3.Connection:
+    def _connect_or_replace(self) -> sqlite3.Connection:
         inode, error = self._broken
         # Another process may have replaced the file since: set aside only the one that was broken.
         if error is not None and self.path.exists() and self.path.stat().st_ino == inode:
@@ -216,12 +216,12 @@ def _written(connection: sqlite3.Connection, rows: Sequence[_Row]) -> list[_Row]
 
 def _nearest_of(rows: Iterable[_Row], parts: KeyParts) -> KeyParts | None:
     """Return the parts with the fewest differences from these, out of rows with key and parts."""
-    kept = []
+    candidates = []
     for key, row in rows:
         with suppress(ValueError, RecursionError, Unsound):  # skips unreadable rows
             candidate = PARTS.read(json.loads(row))
-            kept.append((distance(candidate, parts), key, candidate))
-    return min(kept, key=lambda candidate: candidate[:2], default=(0, "", None))[2]
+            candidates.append((distance(candidate, parts), key, candidate))
+    return min(candidates, key=lambda candidate: candidate[:2], default=(0, "", None))[2]
 
 
 def judgement_to_json(judgement: Judgement) -> str:
