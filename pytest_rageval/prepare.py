@@ -157,10 +157,10 @@ def run_check(project: Project, judge: Judge, plan: Plan) -> Mapping[str, Any] |
     """What the last check of this judge says about the rubrics of the plan; None where it was never checked."""
     from pytest_rageval.judges.canaries import (
         check_of_run,
-        kept_check,
+        stored_check,
     )  # here, because few judges are models
 
-    return check_of_run(kept_check(project.judge_checks_file, judge), judge, plan.wordings)
+    return check_of_run(stored_check(project.judge_checks_file, judge), judge, plan.wordings)
 
 
 def run_configuration(

@@ -15,7 +15,7 @@ from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.judge_spec import asked_judge
+from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
 from pytest_rageval.prefetch import BackgroundLoop, Batch, CircuitBreaker, Prefetcher, calls_of
 from pytest_rageval.prepare import Prepared, check_judge
@@ -185,7 +185,7 @@ class RunSession:
             if cache is not None:
                 closing.callback(cache.close)
             try:
-                yield None if judge is None else asked_judge(judge, cache, prepared.settings, prepared.mask)
+                yield None if judge is None else judge_with_cache(judge, cache, prepared.settings, prepared.mask)
             finally:
                 self.loop.cancel()
                 for part in (target, prepared.judge):

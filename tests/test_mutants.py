@@ -163,8 +163,10 @@ MUTANTS = {
     "full marks in a reply are off the scale": Mutant(
         "number_of", "low <= number <= high", "low <= number < high", REPLY
     ),
-    "a score of a judge may be off its scale": Mutant("unfit", "low <= score <= high", "True", CACHED),
-    "full marks of a judge are off the scale": Mutant("unfit", "low <= score <= high", "low <= score < high", CACHED),
+    "a score of a judge may be off its scale": Mutant("judgement_problem", "low <= score <= high", "True", CACHED),
+    "full marks of a judge are off the scale": Mutant(
+        "judgement_problem", "low <= score <= high", "low <= score < high", CACHED
+    ),
     "the first limit of many that are alike": Mutant("_best", "alike[(len(alike) - 1) // 2]", "alike[0]", THRESHOLDS),
 }
 

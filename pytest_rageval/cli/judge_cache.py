@@ -15,12 +15,12 @@ from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.cache_entries import (
     BadEntry,
     Entry,
-    Held,
+    EntryGroup,
     add,
     entries,
+    entry_groups,
     entry_line,
-    held,
-    opened,
+    open_entries,
     prune,
     read_cache_lines,
 )
@@ -45,8 +45,8 @@ def judge_cache() -> None:
 def stats(cache: Path | None, *, as_json: bool) -> None:
     """Count the judgements by rubric and model, with the days of the first and the last."""
     path = _path(cache)
-    with opened(path) as connection:
-        groups = held(connection)
+    with open_entries(path) as connection:
+        groups = entry_groups(connection)
         size = _size(path)
     number = sum(group.entries for group in groups)
     if as_json:
@@ -68,7 +68,7 @@ def export(file: Path, cache: Path | None) -> None:
     read are named and left out.
     """
     lines, left_out = [], []
-    with opened(_path(cache)) as connection:
+    with open_entries(_path(cache)) as connection:
         for key, entry in entries(connection):
             if isinstance(entry, BadEntry):
                 left_out.append(f"entry {printable(key[:12])}… left out: {entry}")
@@ -109,7 +109,7 @@ def import_(file: Path, cache: Path | None, *, replace: bool) -> None:
         raise SettingsError(f"{_shown(file)}: cannot be read: {error.strerror}") from None
     if problems:
         raise RagevalError(*_bounded(problems), "nothing is imported")
-    with opened(_path(cache), create=True) as connection:
+    with open_entries(_path(cache), create=True) as connection:
         counts = add(connection, entries, replace=replace)
     click.echo(
         f"read {counted(len(entries), 'judgement')}: {counts.added:,} added, {counts.replaced:,} replaced, "
@@ -128,14 +128,14 @@ def prune_(cache: Path | None, older_than: int | None, model: str | None, rubric
     if older_than is None and model is None and rubric is None:
         raise click.UsageError("say what may go: --older-than, --model, --rubric, or several of them")
     path = _path(cache)
-    with opened(path) as connection:
-        before = sum(group.entries for group in held(connection))
-        gone = prune(connection, older_than_days=older_than, model=model, rubric=rubric, dry_run=dry_run)
-    number = sum(group.entries for group in gone)
+    with open_entries(path) as connection:
+        before = sum(group.entries for group in entry_groups(connection))
+        removed = prune(connection, older_than_days=older_than, model=model, rubric=rubric, dry_run=dry_run)
+    number = sum(group.entries for group in removed)
     verb = "would remove" if dry_run else "removed"
-    size = "" if dry_run or not gone else f"; {file_size(_size(path))} are left"
+    size = "" if dry_run or not removed else f"; {file_size(_size(path))} are left"
     click.echo(f"{_shown(path)}: {verb} {number:,} of {counted(before, 'judgement')}{size}")
-    _echo_groups(gone)
+    _echo_groups(removed)
 
 
 def _path(cache: Path | None) -> Path:
@@ -151,7 +151,7 @@ def _size(path: Path) -> int:
     return sum(part.stat().st_size for part in parts if part.exists())
 
 
-def _echo_groups(groups: Iterable[Held]) -> None:
+def _echo_groups(groups: Iterable[EntryGroup]) -> None:
     """Numbers first: names of any script and width then need no aligning."""
     for group in groups:
         days = f"{group.first[:10]} to {group.last[:10]}"

@@ -1,4 +1,4 @@
-"""Addresses of requests and ways to them: URLs, headers that can be sent, proxies of the environment, TLS, a probe."""
+"""Addresses and connections of requests: URLs, headers, proxies of the environment, TLS, a probe."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from pytest_rageval.text import printable
 
 
 def endpoint(url: str, path: str, **query: str) -> str:
-    """The address of `path` below a base URL, whose own path and query are kept.
+    """Return the address of `path` below a base URL, keeping the base's own path and query.
 
-    SettingsError if it is no HTTP URL, or the environment names a proxy for it that cannot be used.
+    Raise SettingsError if it is no HTTP URL, or if the environment names an unusable proxy for it.
     """
     shown = printable(public_url(url))
     try:
@@ -34,12 +34,12 @@ def endpoint(url: str, path: str, **query: str) -> str:
         raise SettingsError(f"{shown!r} is not a URL: {error}") from None
     if base.scheme not in ("http", "https") or not base.host:
         raise SettingsError(f"{shown!r} is not an HTTP URL; write it as in http://localhost:8080")
-    proxy_of(url)  # one that cannot be used is said before anything is asked
+    proxy_of(url)  # reports an unusable proxy before the first request
     return str(base.copy_with(path=base.path.rstrip("/") + path, fragment=None).copy_merge_params(query))
 
 
 def without_user(url: str) -> tuple[httpx.URL, dict[str, str]]:
-    """A URL without its user and password, and the header that they go into."""
+    """Split a URL into the URL without user and password, and the header that carries them."""
     parsed = httpx.URL(url)
     if not parsed.userinfo:
         return parsed, {}
@@ -48,7 +48,7 @@ def without_user(url: str) -> tuple[httpx.URL, dict[str, str]]:
 
 
 def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers in lower case, if they can be sent; a value is never quoted, it may be a secret."""
+    """Return headers with lower-case names; raise SettingsError for invalid ones, never quoting a value."""
     for name, value in headers.items():
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
             raise SettingsError(f"header {printable(name)!r} is not a header name")
@@ -58,9 +58,9 @@ def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def probe(url: str, timeout: float = 5.0) -> str | None:
-    """Try one TCP connection (with TLS for https) to the URL's host: None if it comes about, else why not, in one line.
+    """Try one TCP connection (with TLS for https) to the URL's host; return None, or why it failed in one line.
 
-    Where a proxy of the environment stands between, nothing is tried.
+    Skip the try and return None if a proxy of the environment applies.
     """
     if proxy_of(url) is not None:
         return None
@@ -81,9 +81,9 @@ def probe(url: str, timeout: float = 5.0) -> str | None:
 
 
 def proxy_of(url: str) -> str | None:
-    """The proxy of the environment that stands before this URL's host; None for hosts that are asked directly.
+    """Return the proxy that the environment sets for this URL's host, or None for a direct connection.
 
-    This machine is never asked through a proxy. SettingsError where the proxy cannot be used.
+    Hosts on this machine are always direct. Raise SettingsError if the proxy is unusable.
     """
     parsed = httpx.URL(url)
     proxies = urllib.request.getproxies()
@@ -102,7 +102,7 @@ def proxy_of(url: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
+    """Return True if the host is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -124,5 +124,5 @@ def _unusable(proxy: str) -> str | None:
 
 @functools.cache
 def tls_context() -> ssl.SSLContext:
-    """One for all: making one takes 75 ms."""
+    """Return the one TLS context that all share: making one takes 75 ms."""
     return httpx.create_ssl_context()

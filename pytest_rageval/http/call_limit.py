@@ -1,6 +1,6 @@
-"""How many calls are in flight: as many as allowed, fewer while a server refuses calls.
+"""Limits on concurrent calls, which fall while a server refuses calls.
 
-`CallLimit` hands out permits in order. A refusal (429, 503, 529) halves the limit; what goes well raises it again.
+`CallLimit` hands out permits in order. A refusal (429, 503, 529) halves the limit; successful calls raise it again.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from dataclasses import dataclass, fields
 from pytest_rageval.text import counted
 
 GOOD_CALLS = 4
-"""Times as many calls as are allowed at once have to go well before the limit grows, by a quarter."""
+"""The limit grows by a quarter after GOOD_CALLS × limit successful calls."""
 
 
 @dataclass(slots=True)
 class BackOff:
-    """How a system bore the calls of a run, in one process or in several together.
+    """The limit on concurrent calls and its history, for one process or several together.
 
-    most      calls at once that are allowed at all
-    limit     of those, how many the server bears now
-    lowest    the least that `limit` has been
-    refusals  calls that were refused
+    most      the configured limit
+    limit     the current limit
+    lowest    the lowest value of `limit` so far
+    refusals  number of refused calls
     """
 
     most: int = 0
@@ -33,12 +33,12 @@ class BackOff:
     refusals: int = 0
 
     def __add__(self, other: BackOff) -> BackOff:
-        """Of two processes that ask the same system, each within its own limit."""
+        """Add up two processes that query the same system, each within its own limit."""
         return BackOff(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     @property
     def note(self) -> str | None:
-        """What a person should know of it; None where all went as it was allowed to."""
+        """Return a line about the reduced limit for the user, or None if it was never reduced."""
         if self.lowest == self.most:
             return None
         return (
@@ -48,55 +48,55 @@ class BackOff:
 
 
 class Permit:
-    """Leave to make one call. The sender says when it is refused, and waits for another before sending again."""
+    """Permission for one call. The sender reports a refusal, and renews the permit before it sends again."""
 
     timeout: asyncio.Timeout | None = None
-    """Where set, waiting for another turn does not count for it."""
+    """A timeout that is extended by the time spent waiting for a renewal."""
 
     def __init__(self, limit: CallLimit) -> None:
         self._limit, self._era, self._is_held = limit, limit.era, True
 
-    def refused(self) -> None:
-        """The server says that this call is too much for it now."""
+    def note_refusal(self) -> None:
+        """Report that the server refused this call as one too many."""
         if self._is_held:
             self._is_held = False
-            self._limit.refused(self._era)
-            self._limit.give_back()
+            self._limit.note_refusal(self._era)
+            self._limit.release()
 
-    async def again(self) -> float:
-        """Wait until the call may be sent once more; the seconds that took."""
+    async def renew(self) -> float:
+        """Wait for permission to resend the call; return the seconds waited."""
         if self._is_held:
             return 0.0
         loop = asyncio.get_running_loop()
         began, deadline = loop.time(), self.timeout and self.timeout.when()
         if self.timeout is not None:
             self.timeout.reschedule(None)
-        await self._limit.take()
+        await self._limit.acquire()
         self._era, self._is_held = self._limit.era, True
         waited = loop.time() - began
         if self.timeout is not None and deadline is not None:
             self.timeout.reschedule(deadline + waited)
         return waited
 
-    def ended(self) -> None:
-        """The call is over; it went well unless it was refused to the last."""
+    def end(self) -> None:
+        """Report the end of the call, as a success unless its last attempt was refused."""
         if self._is_held:
             self._is_held = False
-            self._limit.went_well()
-            self._limit.give_back()
+            self._limit.note_success()
+            self._limit.release()
 
 
 _permit: ContextVar[Permit | None] = ContextVar("rageval_permit", default=None)
 
 
 def current_permit() -> Permit | None:
-    """The permission under which this task sends its call, if it needs one."""
+    """Return the permit of the current task, or None if its call needs none."""
     return _permit.get()
 
 
 @dataclass(slots=True)
 class CallTally:
-    """Requests that were sent for one call, and the milliseconds from the first of them to the last."""
+    """The number of requests sent for one call, and the milliseconds from the first to the last."""
 
     requests: int = 0
     retry_wait_ms: float = 0.0
@@ -106,7 +106,7 @@ _tally: ContextVar[CallTally | None] = ContextVar("rageval_tally", default=None)
 
 
 def add_to_tally(requests: int, retry_wait_ms: float) -> None:
-    """Add what one call came to, where somebody counts."""
+    """Add one call's requests and retry time to the active tally, if there is one."""
     if (tally := _tally.get()) is not None:
         tally.requests += requests
         tally.retry_wait_ms += retry_wait_ms
@@ -114,7 +114,7 @@ def add_to_tally(requests: int, retry_wait_ms: float) -> None:
 
 @contextmanager
 def tallied() -> Iterator[CallTally]:
-    """Count the requests that are sent within, also for whoever counts outside."""
+    """Count the requests sent inside the block; an outer block counts them too."""
     tally = CallTally()
     token = _tally.set(tally)
     try:
@@ -125,49 +125,49 @@ def tallied() -> Iterator[CallTally]:
 
 
 class CallLimit:
-    """At most `most` calls at once, and fewer where `is_adaptive` and the server does not bear so many.
+    """A limit of `most` concurrent calls, lowered while the server refuses calls if `is_adaptive`.
 
-    Belongs to one event loop; who comes first is served first.
+    Belongs to one event loop; permits go out first come, first served.
     """
 
     def __init__(self, most: int, *, is_adaptive: bool = True) -> None:
         self.back_off = BackOff(most, most, most)
         self.running = 0
         self.era = 0
-        """How often the limit was halved: a refusal of a call that began before that does not halve it again."""
+        """Number of times the limit was halved; a refusal halves it only if its call began in the current era."""
         self._good = 0
         self._is_adaptive = is_adaptive
         self._free = asyncio.Semaphore(most)
         self._withheld = 0
-        """Places that nobody gets when they become free, because the limit was lowered."""
+        """Places to withdraw as they become free, because the limit was lowered."""
 
     @asynccontextmanager
     async def permit(self) -> AsyncIterator[Permit]:
         """Wait for permission to make one call."""
-        await self.take()
+        await self.acquire()
         permit = Permit(self)
         token = _permit.set(permit if self._is_adaptive else None)
         try:
             yield permit
         finally:
             _permit.reset(token)
-            permit.ended()
+            permit.end()
 
-    async def take(self) -> None:
-        """Wait for a place."""
+    async def acquire(self) -> None:
+        """Wait for a free place."""
         await self._free.acquire()
-        while self._withheld:  # a place that was free already when the limit was lowered
+        while self._withheld:  # this place was free when the limit was lowered
             self._withheld -= 1
             await self._free.acquire()
         self.running += 1
 
-    def give_back(self) -> None:
-        """Leave a place to the next one."""
+    def release(self) -> None:
+        """Free the place for the next caller."""
         self.running -= 1
         self._make_free()
 
-    def refused(self, era: int) -> None:
-        """One call was refused that began in an era."""
+    def note_refusal(self, era: int) -> None:
+        """Halve the limit after a refusal, once per era (the call's era is the one in which it began)."""
         state = self.back_off
         state.refusals += 1
         self._good = 0
@@ -177,8 +177,8 @@ class CallLimit:
             self._withheld += state.limit - lower
             state.limit, state.lowest = lower, min(state.lowest, lower)
 
-    def went_well(self) -> None:
-        """One call went well."""
+    def note_success(self) -> None:
+        """Count a successful call, and raise the limit by a quarter after enough of them."""
         state = self.back_off
         self._good += 1
         if self._good >= GOOD_CALLS * state.limit and state.limit < state.most:
@@ -196,7 +196,7 @@ class CallLimit:
 
 
 class CallSlots:
-    """Calls of a run: `most` in all, and of questions only as many as the system bears."""
+    """Limits of a run: `most` calls in all, with an adaptive limit on those to the system."""
 
     def __init__(self, most: int, *, is_adaptive: bool = True) -> None:
         self._questions = CallLimit(most, is_adaptive=is_adaptive)
@@ -204,12 +204,12 @@ class CallSlots:
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[Permit]:
-        """Wait for permission to ask."""
+        """Wait for permission to query the system."""
         async with self._calls.permit(), self._questions.permit() as permit:
             yield permit
 
     def judging(self) -> AbstractAsyncContextManager[Permit]:
-        """Wait for permission to judge, which is a call like any other."""
+        """Wait for permission to judge; it counts towards the limit of all calls."""
         return self._calls.permit()
 
     @property
@@ -218,5 +218,5 @@ class CallSlots:
 
     @property
     def back_off(self) -> BackOff:
-        """How far questions were held back so far."""
+        """Return how far the limit on questions was reduced."""
         return self._questions.back_off

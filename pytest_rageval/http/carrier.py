@@ -1,4 +1,4 @@
-"""Requests carried over the network by httpcore, or into an application of this process by httpx, and their replies."""
+"""Transport of requests and replies: httpcore for the network, httpx for an application in this process."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ HEADERS = {
 }
 """Sent with every request."""
 KEPT_IDLE = 4.0
-"""Seconds for which a connection is kept for the next request; many servers close after 5."""
-# Other times are limited for an attempt as a whole, by who sends it.
+"""Seconds for which an idle connection is kept for the next request; many servers close after 5."""
+# The sender limits the time of an attempt as a whole.
 CONNECT_TIMEOUT = 10.0
-"""Seconds for one connection to come about."""
+"""Seconds for opening a connection."""
 _TIMEOUT = {"connect": CONNECT_TIMEOUT}
 _ERRORS = (
     httpcore.TimeoutException,
@@ -40,10 +40,10 @@ _ERRORS = (
 
 
 class CarrierFailure(Exception):
-    """No reply, or a part of one. The message says what happened, in the system's words where it has some.
+    """A missing or partial reply. The message gives the reason, in the operating system's words if it has any.
 
     kind       connect, reset, too_large or invalid_response
-    was_stale  a kept connection turned out to be closed: nothing was wrong with the request
+    was_stale  an idle connection was closed: nothing was wrong with the request
     """
 
     def __init__(self, kind: str, reason: str, *, was_stale: bool = False) -> None:
@@ -53,24 +53,21 @@ class CarrierFailure(Exception):
 
 
 class Carrier:
-    """Carries requests from one event loop, as many at a time as are asked of it.
-
-    A connection that is free is kept for the next request.
-    """
+    """A sender of requests for one event loop, without a limit; idle connections are reused."""
 
     def __init__(self, *, app: Any = None, proxy: str | None = None) -> None:
-        """`app`: an ASGI application of this process to ask in place of the network."""
+        """Create a carrier; `app` is an ASGI application in this process to call in place of the network."""
         self._app = None if app is None else httpx.ASGITransport(app=app)
         self._proxy = None if proxy is None else _proxy(proxy)
-        # The last used comes first, so that few connections are kept warm when little is in flight.
+        # Last in, first out: few connections stay open when few requests are in flight.
         self._idle: list[_Line] = []
 
     async def send(
         self, method: str, url: httpx.URL, headers: Mapping[str, str], body: bytes | None, *, is_again: bool = False
     ) -> Reply:
-        """Send one request and wait for the head of its reply; raises CarrierFailure.
+        """Send one request and wait for the head of its reply; raise CarrierFailure.
 
-        Names of headers are in lower case. `is_again`: on a new connection, since a kept one was closed.
+        Header names are in lower case. `is_again` forces a new connection, because an idle one was closed.
         """
         request = httpx.Request(method, url, headers={**HEADERS, **headers}, content=body)
         if self._app is not None:
@@ -81,13 +78,13 @@ class Carrier:
         return await line.send(request, body)
 
     async def aclose(self) -> None:
-        """Close the connections that are idle."""
+        """Close the idle connections."""
         while self._idle:
             await self._idle.pop().aclose()
 
 
 class Reply:
-    """The beginning of a reply; `fields` are its headers as they came."""
+    """The head of a reply; `fields` are its raw headers."""
 
     def __init__(
         self, status: int, fields: Sequence[tuple[bytes, bytes]], stream: Any, line: _Line | None = None
@@ -96,43 +93,43 @@ class Reply:
 
     @property
     def excess(self) -> str | None:
-        """Why these are too many headers to be read, or None. Nothing is looked up in them before this is known."""
+        """Return why the headers are too many to read, or None. Check it before any look-up in the headers."""
         size = sum(len(name) + len(value) + 4 for name, value in self.fields)
         return MANY_HEADERS if len(self.fields) > MOST_HEADER_FIELDS or size > MOST_HEADER_BYTES else None
 
     @cached_property
     def headers(self) -> dict[str, str]:
-        """Headers by their names in lower case; several of a name are joined by commas."""
+        """Return the headers by lower-case name; repeated headers are joined by commas."""
         return headers_of(self.fields)
 
     def values(self, name: bytes) -> list[str]:
-        """Each value of the headers of one name, which is given in lower case."""
+        """Return the value of each header of one name, given in lower case."""
         return [_text(value) for field, value in self.fields if field.lower() == name]
 
     async def body(self, limit: int) -> tuple[bytes, bool]:
-        """The body, and whether it is whole; reading ends where it passes the limit.
+        """Return the body up to the limit, and whether that is all of it.
 
-        Raises CarrierFailure where it breaks off, ValueError for a bad encoding. Inflated at once, each piece could
-        grow a thousandfold, and once more for each further encoding named.
+        Raise CarrierFailure if the connection breaks off, ValueError for a bad encoding. Pieces are inflated
+        within the limit: at once, each could grow a thousandfold.
         """
         encoding = self.headers.get("content-encoding", "").strip().lower()
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise ValueError(f"content-encoding {excerpt(encoding)!r} was not asked for; only gzip is accepted")
-        inflate = _Gunzip() if encoding.endswith("gzip") else None
+        gunzip = _Gunzip() if encoding.endswith("gzip") else None
         body = bytearray()
         try:
             async for raw in self._stream:
-                body += inflate.some(raw, limit + 1 - len(body)) if inflate else raw
+                body += gunzip.inflate(raw, limit + 1 - len(body)) if gunzip else raw
                 if len(body) > limit:
                     return bytes(body[:limit]), False
         except _ERRORS as error:
             raise _failure(error) from None
-        if inflate and inflate.is_cut:
+        if gunzip and gunzip.is_cut:
             raise ValueError("the gzip body ends before its end")
         return bytes(body), True
 
     async def aclose(self) -> None:
-        """Give the connection back, or end it where the body was not read to its end."""
+        """Return the connection for reuse, or close it if the body was not read to its end."""
         try:
             await self._stream.aclose()
         finally:
@@ -141,14 +138,14 @@ class Reply:
 
 
 class _Line:
-    """One connection at a time, with what makes the next one.
+    """One connection, reopened when needed.
 
-    A pool for each request under way: a shared one scans all of its connections at each request (9,600 µs of CPU a
-    request at 64 in flight, 700 µs this way).
+    Each request in flight has its own pool: a shared one scans all of its connections at each request (9,600 µs of
+    CPU a request at 64 in flight, 700 µs this way).
     """
 
     def __init__(self, proxy: httpcore.Proxy | None, idle: list[_Line]) -> None:
-        """`idle`: where it goes when it is free."""
+        """Create a line; `idle` is the list that it returns to when it is free."""
         self._idle = idle
         self._streams = ReplyStreams()
         self._pool = httpcore.AsyncConnectionPool(
@@ -160,23 +157,23 @@ class _Line:
         )
 
     async def send(self, request: httpx.Request, body: bytes | None) -> Reply:
-        kept = self._streams.newest
+        reused = self._streams.newest
         try:
             response = await self._pool.handle_async_request(_on_the_wire(request, body))
         except BaseException as error:
-            # Also of a request that is cancelled, what makes connections is for the next one.
+            # A cancelled request leaves its line to the next one, too.
             self._idle.append(self)
             if not isinstance(error, _ERRORS):
                 raise
             stream = self._streams.newest
-            raise _failure(error, was_stale=stream is not None and stream is kept and stream.is_untouched) from None
+            raise _failure(error, was_stale=stream is not None and stream is reused and stream.is_untouched) from None
         stream = self._streams.newest
         assert stream is not None, "a reply comes over a connection"
         stream.expect(response.status, request.method, headers_of(response.headers))
         return Reply(response.status, response.headers, response.stream, self)
 
     async def end_reply(self, headers: Mapping[str, str]) -> None:
-        """Be free for another request; where the end of the reply could be disputed, on a new connection."""
+        """Become free for another request; on a new connection if the headers make the reply's end ambiguous."""
         if {"transfer-encoding", "content-length"} <= headers.keys():
             await self._pool.aclose()
         else:
@@ -225,7 +222,7 @@ def _failure(error: Exception, *, was_stale: bool = False) -> CarrierFailure:
 
 
 def _not_http(problem: str) -> str:
-    """What came in place of a status line, from the words of a parser that quotes it as bytes."""
+    """Describe what came in place of a status line, from the parser's message, which quotes it as bytes."""
     quoted = re.search(r"""b('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", problem)
     line = ast.literal_eval(quoted[0]).decode("latin-1") if quoted else ""
     return f"the reply is not HTTP: {excerpt(line)}" if line.strip() else "the reply is not HTTP"
@@ -241,7 +238,7 @@ MANY_HEADERS = f"the reply has more than {MOST_HEADER_FIELDS} header fields, or 
 
 
 def headers_of(fields: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by their names in lower case; several of a name are joined by commas."""
+    """Return headers by lower-case name; repeated headers are joined by commas."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in fields:
         name, value = raw_name.decode("latin-1").lower(), _text(raw_value)
@@ -257,7 +254,7 @@ def _text(value: bytes) -> str:
 
 
 class _Gunzip:
-    """Inflates piece by piece, and no more of it than there is room for."""
+    """A gzip decoder that works piece by piece, within a limit."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(wbits=31)
@@ -267,8 +264,8 @@ class _Gunzip:
     def is_cut(self) -> bool:
         return self._has_begun and not self._stream.eof
 
-    def some(self, raw: bytes, room: int) -> bytes:
-        """At most `room` (≥ 1) bytes; what is left behind then does not matter, the reply is too large."""
+    def inflate(self, raw: bytes, room: int) -> bytes:
+        """Return at most `room` (≥ 1) bytes and drop the rest: a reply that does not fit is refused as too large."""
         out = bytearray()
         while raw and len(out) < room:
             if self._stream.eof:  # gzip allows several members in a row

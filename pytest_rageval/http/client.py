@@ -1,7 +1,7 @@
-"""The HTTP client of targets and model endpoints alike.
+"""The HTTP client of targets and model endpoints.
 
-`SlottedClient` sends requests: a total deadline an attempt, retries only where they are safe, a limit on what a reply
-may hold, and no credential in anything that can be read afterwards.
+`SlottedClient` has a total deadline for each attempt, retries only where they are safe, limits the size of replies,
+and masks credentials in all that it returns.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers, secr
 from pytest_rageval.text import excerpt
 
 EXCERPT_BYTES = 16 * 1024
-"""Of a refusal's body."""
+"""Bytes read of a refusal's body."""
 MOST_KINDS = 64
-"""Addresses of which it is kept what is sent to them, and what is masked of it."""
+"""Addresses whose headers and masks are cached."""
 _JSON = json_.JSONEncoder(allow_nan=False)
 
 
@@ -44,23 +44,23 @@ class HttpReply:
     headers: Mapping[str, str]
     body: bytes
     attempts: int = 1
-    """How often the request was sent, retries and replaced connections included."""
+    """Number of times the request was sent, including retries and replaced connections."""
 
 
 class SlottedClient:
-    """Sends requests, at most `slots` at a time; belongs to one event loop.
+    """An HTTP client with at most `slots` requests at a time; belongs to one event loop.
 
     timeout    seconds for one attempt as a whole; a request with its retries and waits takes at most
                `timeout` × (`retries` + 1)
     retries    further attempts after a connection failure, 429, 502, 503 or 504; nothing else is sent twice
     max_bytes  the largest body accepted, counted after decompression
-    headers    sent with every request; what looks like a credential among them is masked in replies and messages
-    app        an ASGI application of this process to ask in place of the network
+    headers    sent with every request; likely credentials among them are masked in replies and messages
+    app        an ASGI application in this process to call in place of the network
     backoff    seconds before the first retry, doubled for each further one, with as much again of jitter
-    is_repeatable  a request that was worked on may be sent again at no harm: 408, 409, 425, 500, 529, time-outs and
-               connections that break off are retried too
-    status_in  the status that a reply means, by its own and its body: some servers hide an error in a 200
-    limit      what messages call `timeout`: the setting that it was taken from
+    is_repeatable  requests may safely be processed twice: 408, 409, 425, 500, 529, time-outs and broken connections
+               are retried too
+    status_in  returns the status that a reply means, from its own and its body: some servers hide an error in a 200
+    limit      name of `timeout` in messages: the setting behind it
     """
 
     def __init__(
@@ -89,8 +89,8 @@ class SlottedClient:
         self._app = app
         self._free = asyncio.Semaphore(slots)
         self._carriers: dict[str | None, Carrier] = {}
-        """By the proxy that they use."""
-        self._kind = lru_cache(MOST_KINDS)(self._prepared)
+        """Carriers by their proxy."""
+        self._kind = lru_cache(MOST_KINDS)(self._prepare)
         self._proxy_of = lru_cache(MOST_KINDS)(proxy_of)
 
     async def request(
@@ -101,7 +101,7 @@ class SlottedClient:
         json: Any = None,
         before_retry: Callable[[], Awaitable[None]] | None = None,
     ) -> HttpReply:
-        """Send one request, `json` as its body where given; raises HttpFailure unless a reply with 2xx comes."""
+        """Send one request, with `json` as its body if given; raise HttpFailure unless the status is 2xx."""
         prepared = self._kind(method, url)
         body = None if json is None else _JSON.encode(json).encode()
         async with self._free:
@@ -119,19 +119,19 @@ class SlottedClient:
                 add_to_tally(call.attempts, 1000 * (call.latest - call.first))
 
     async def aclose(self) -> None:
-        """Close the connections that are idle; call it when no request is under way."""
+        """Close the idle connections; call it when no request is under way."""
         for carrier in self._carriers.values():
             await carrier.aclose()
 
-    def _prepared(self, method: str, url: str) -> _Prepared:
-        """What requests have in common."""
+    def _prepare(self, method: str, url: str) -> _RequestTemplate:
+        """Build the parts that all requests to this URL share."""
         address, user = without_user(url)
         headers = {**user, **self._headers}
         origin = f"{address.scheme}://{address.netloc.decode('ascii', 'replace')}"
         proxy = None if self._app is not None else self._proxy_of(origin)
         mask = Mask([*secrets_of_headers(headers), *secrets_of_url(url), *secrets_of_url(proxy or "")])
         name = f"{method} {public_url(url)}" + (f" through the proxy {public_url(proxy)}" if proxy else "")
-        return _Prepared(method, address, headers, proxy, mask, name)
+        return _RequestTemplate(method, address, headers, proxy, mask, name)
 
     def _carrier(self, proxy: str | None) -> Carrier:
         if proxy not in self._carriers:
@@ -141,20 +141,20 @@ class SlottedClient:
     async def _attempt(self, call: _Call) -> HttpReply:
         permit = current_permit()
         if permit is not None:
-            call.deadline += await permit.again()
+            call.deadline += await permit.renew()
         call.begin_attempt()
         seconds = min(self.timeout, call.seconds_left())
         try:
-            # As a whole: counted by single reads, a body that drips would never end.
+            # For the attempt as a whole: with a limit for each read, a trickling body would never end.
             async with asyncio.timeout(seconds):
-                incoming = await _sent(call)
+                incoming = await _send(call)
                 try:
                     return await self._reply(call, incoming)
                 finally:
                     await incoming.aclose()
         except TimeoutError:
             total = f"timeout × (retries + 1) = {self.timeout * (self.retries + 1):.6g} s"
-            # Making the request took some of the time of the first attempt: a moment, not what is to be named.
+            # Preparing the request takes a moment of the first attempt, which still counts as whole.
             is_whole = seconds > 0.99 * self.timeout
             limit = (
                 f"{self.timeout:.6g} s ({self._limit})"
@@ -179,7 +179,7 @@ class SlottedClient:
             )
             raise HttpFailure("invalid_response", message, status=status)
         if not 200 <= status < 300:
-            beginning = await _beginning(incoming)
+            beginning = await _read_beginning(incoming)
             raise self._refusal(call, incoming, beginning, self._status_in(status, beginning))
         try:
             body, is_whole = await incoming.body(self.max_bytes)
@@ -194,9 +194,9 @@ class SlottedClient:
         return HttpReply(status, headers, call.mask.bytes(body), call.attempts)
 
     def _refusal(self, call: _Call, incoming: Reply, beginning: bytes, status: int) -> HttpFailure:
-        """A reply that means a status of 400 or more as a failure, with when to try again."""
+        """Build the failure for a reply that means status 400 or above, with when to retry."""
         if status in OVERLOADED_STATUS and (permit := current_permit()) is not None:
-            permit.refused()
+            permit.note_refusal()
         body = call.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
         message = f"{call.name}: status {incoming.status}"
         if incoming.status < 300:
@@ -213,10 +213,10 @@ class SlottedClient:
         return HttpFailure(kind, message, status=status, is_retryable=is_retryable, retry_after=retry_after, body=body)
 
 
-async def _sent(call: _Call) -> Reply:
-    """The beginning of the reply. Where a kept connection turns out to be closed, a new one is taken, once.
+async def _send(call: _Call) -> Reply:
+    """Send the call and return the head of the reply; if an idle connection was closed, retry once on a new one.
 
-    A server that closes an idle connection may do so while the request is on its way: nothing was wrong with it.
+    A server may close an idle connection while the request is on its way: that is not the request's fault.
     """
     try:
         return await call.send()
@@ -227,8 +227,8 @@ async def _sent(call: _Call) -> Reply:
     return await call.send(is_again=True)
 
 
-async def _beginning(incoming: Reply) -> bytes:
-    """As much of a refusal's body as a message may quote; nothing where it cannot be read."""
+async def _read_beginning(incoming: Reply) -> bytes:
+    """Read as much of a refusal's body as a message may quote; empty if it is unreadable."""
     try:
         return (await incoming.body(EXCERPT_BYTES))[0]
     except (ValueError, CarrierFailure):
@@ -236,8 +236,8 @@ async def _beginning(incoming: Reply) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
-    """What is the same for all requests with this method and address."""
+class _RequestTemplate:
+    """The constant parts of requests with one method and address."""
 
     method: str
     address: httpx.URL
@@ -249,11 +249,11 @@ class _Prepared:
 
 @dataclass(slots=True)
 class _Call:
-    """One request under way, when its time is over, and when its first and its latest attempt began."""
+    """One request in flight, with its deadline and the start of its first and latest attempt."""
 
     carrier: Carrier
     body: bytes | None
-    prepared: _Prepared
+    prepared: _RequestTemplate
     deadline: float
     attempts: int = 0
     first: float = 0.0

@@ -1,4 +1,4 @@
-"""Failed requests: their kinds, what is said of each in one line, and retries, where they are safe."""
+"""Failed requests: their kinds, their one-line messages, and retries."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from pytest_rageval.text import excerpt
 
 
 class HttpFailure(Exception):
-    """A request got no usable reply. The message is one line without credentials.
+    """A request without a usable reply. The message is one line without credentials.
 
-    `kind` is one of connect, timeout, reset, http_4xx, http_5xx, rate_limited, too_large, invalid_response; `status`
-    is None where none came; `retry_after` is what the server asks for, in seconds; `body` is the beginning of what came
-    with the status.
+    kind         connect, timeout, reset, http_4xx, http_5xx, rate_limited, too_large or invalid_response
+    status       status of the reply, or None without one
+    retry_after  seconds that the server wants the client to wait
+    body         beginning of the reply's body
     """
 
     def __init__(
@@ -43,14 +44,14 @@ class HttpFailure(Exception):
 
 
 def os_words_in(error: BaseException) -> str | None:
-    """The operating system's words in an error or what it came from; None where it said nothing."""
+    """Return the operating system's message in an error or its causes, or None if it has none."""
     deepest: BaseException | None = error
     while deepest is not None:
         while isinstance(deepest, BaseExceptionGroup):
             deepest = deepest.exceptions[0]
         if isinstance(deepest, OSError) and deepest.strerror:
             return os_words(deepest)
-        # asyncio joins what the addresses of one host came to into one message.
+        # asyncio joins the errors of a host's addresses into one message.
         if isinstance(deepest, OSError) and (number := re.search(r"\[Errno (\d+)\]", str(deepest))):
             return os.strerror(int(number[1]))
         deepest = deepest.__cause__ or deepest.__context__
@@ -69,9 +70,9 @@ T = TypeVar("T")
 
 RETRIED_STATUS = frozenset({429, 502, 503, 504})
 REPEATABLE_STATUS = RETRIED_STATUS | {408, 409, 425, 500, 529}
-"""Where a request may be worked on twice at no harm; 529 is Anthropic's word for overloaded."""
+"""Retried if processing a request twice is harmless; 529 is Anthropic's status for overloaded."""
 OVERLOADED_STATUS = frozenset({429, 503, 529})
-"""A server's words for more at once than it bears."""
+"""Too many requests at once."""
 _LONGEST_BACKOFF = 5.0
 
 
@@ -83,10 +84,10 @@ async def with_retries(
     seconds_left: Callable[[], float],
     before_retry: Callable[[], Awaitable[None]] | None = None,
 ) -> T:
-    """Try, and repeat what failed at most `retries` times; raises the last failure, with the number of tries.
+    """Call `attempt`, and retry a failure at most `retries` times; raise the last failure with the number of tries.
 
-    `backoff` is the wait in seconds before the first retry, doubled for each further one, with as much again of
-    jitter; a Retry-After replaces it. Nothing is retried once `seconds_left` is used up.
+    `backoff` is the wait in seconds before the first retry. It doubles each time, with as much again of jitter; a
+    Retry-After replaces it. No retry begins once `seconds_left` is used up.
     """
     for tried in count(1):
         try:
@@ -106,17 +107,17 @@ async def with_retries(
 
 
 def longest_wait(headers: Iterable[str]) -> float | None:
-    """The longest of several Retry-After headers, in seconds from now; None where none makes sense."""
+    """Return the longest of several Retry-After headers in seconds from now, or None if none is valid."""
     waits = [seconds_of(value) for header in headers for value in _ALTERNATIVES.split(header)]
     return max((wait for wait in waits if wait is not None), default=None)
 
 
-# A proxy may have put several headers into one; the comma of a date stands behind letters.
+# A proxy may join several headers into one; the comma inside a date follows letters.
 _ALTERNATIVES = re.compile(r"(?<=[0-9T]),\s*")
 
 
 def seconds_of(retry_after: str) -> float | None:
-    """A Retry-After header in seconds from now (0 for a date that is past); None where it is nonsense."""
+    """Return a Retry-After header in seconds from now (0 for a past date), or None if it is invalid."""
     text = retry_after.strip()
     if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text):
         return float(text)

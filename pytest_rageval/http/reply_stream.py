@@ -1,8 +1,8 @@
-"""Connections for httpcore that keep each reply apart from the bytes behind it.
+"""Connections for httpcore that separate each reply from the bytes behind it.
 
-httpcore hands whatever it has read to its parser. Bytes behind a reply stay in the parser's buffer and become the reply
-to the next request. `ReplyStream` therefore hands out no byte behind the end of a reply, and reports itself readable
-while such bytes remain: httpcore ends an idle connection that is readable instead of using it again.
+httpcore passes all it has read to its parser. Bytes behind a reply stay in the parser's buffer and become the reply to
+the next request. `ReplyStream` therefore returns no byte behind the end of a reply, and reports itself readable while
+such bytes remain: httpcore closes an idle connection that is readable instead of reusing it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any, Literal
 import httpcore
 
 _MOST_UNREAD = 256 * 1024
-"""Bytes that are taken from the system ahead of the parser."""
+"""Bytes read from the system ahead of the parser."""
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;|\r?\n)")
 _LONGEST_SIZE = 32
-"""Bytes of a chunk's first line that are looked at."""
+"""Bytes of a chunk's first line that are examined."""
 
 
 class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
-    """One connection. `expect` tells where the body of the reply ends whose head was read."""
+    """One connection. Call `expect` after the head of a reply, to set where its body ends."""
 
     _transport: asyncio.Transport
 
@@ -32,13 +32,13 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._unread = bytearray()
         self._framing: Literal["head", "sized", "chunked", "until closed"] = "head"
         self._room = 0
-        """Bytes to hand out before the framing says more."""
+        """Bytes to return before the framing is read again."""
         self._line = b""
-        """The beginning of a line that was handed out in part."""
+        """The beginning of a line that was returned in part."""
         self.is_untouched = True
-        """Whether nothing of a reply to the last request came."""
+        """True until the first byte of a reply to the last request."""
         self._is_between = True
-        """Whether the next write begins a request."""
+        """True if the next write begins a request."""
         self._is_soiled = False
         self._is_ended = self._is_lost = False
         self._error: Exception | None = None
@@ -46,13 +46,13 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._is_writable = True
 
     def expect(self, status: int, method: str, headers: Mapping[str, str]) -> None:
-        """Take note of how the body ends, by the reply's status and headers, as RFC 9112, 6.3 says."""
+        """Determine how the body ends from the reply's status and headers (RFC 9112, 6.3)."""
         if method == "HEAD" or status in (204, 304):
             self._framing, self._room = "sized", 0
         elif "transfer-encoding" in headers:
             self._framing, self._room = "chunked", 0
         elif "content-length" in headers:
-            # Equal lengths are joined by commas; the parser refuses different ones.
+            # Repeated lengths are joined by commas; the parser refuses different ones.
             self._framing, self._room = "sized", int(headers["content-length"].partition(",")[0])
         else:
             self._framing = "until closed"
@@ -61,11 +61,11 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     # ── as httpcore uses it ──────────────────────────────────────────────────────────────────────────────────
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Return the next bytes of the reply, and none behind its end; b"" at the end of the connection."""
+        """Return the next bytes of the reply, none from behind its end; b"" at the end of the connection."""
         if self._is_soiled:
             raise httpcore.ReadError("the server sent bytes that belong to no request")
         if self._unread:
-            await asyncio.sleep(0)  # a server that sends faster than is read holds up nobody else
+            await asyncio.sleep(0)  # lets other tasks run while a fast server sends
         while not self._unread and not self._is_ended:
             await self._next_change()
         self._is_between = True
@@ -82,10 +82,10 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         return piece
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send bytes of a request; on a connection that holds bytes which nobody asked for, nothing is sent."""
+        """Send bytes of a request; send nothing on a connection with unread bytes from an earlier reply."""
         if self._is_between:
             self._is_soiled, self._is_between, self.is_untouched = bool(self._unread), False, True
-            # What is said to a SOCKS proxy is no HTTP; no request begins with one of these bytes.
+            # The SOCKS handshake is not HTTP; no HTTP request begins with one of these bytes.
             self._framing, self._line = "until closed" if buffer[:1] in (b"\x01", b"\x05") else "head", b""
         if self._is_soiled or self._is_ended:
             raise httpcore.WriteError(str(self._error or "the connection is over")) from self._error
@@ -102,7 +102,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> ReplyStream:
-        """Go on over TLS."""
+        """Upgrade the connection to TLS."""
         try:
             async with asyncio.timeout(timeout):
                 transport = await asyncio.get_running_loop().start_tls(
@@ -114,14 +114,14 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         except (OSError, ValueError) as error:
             self._transport.abort()
             raise httpcore.ConnectError(str(error)) from error
-        if transport is None or self._unread:  # what came before TLS is nobody's word
+        if transport is None or self._unread:  # bytes from before TLS are not trusted
             self._transport.abort()
             raise httpcore.ConnectError("the server broke off TLS")
         self._transport = transport
         return self
 
     def get_extra_info(self, info: str) -> Any:
-        """Tell what httpcore asks: whether an idle connection is to be ended, and objects of the transport."""
+        """Return whether httpcore should close the idle connection, or an object of the transport."""
         if info == "is_readable":
             return self._is_ended or bool(self._unread)
         return self._transport.get_extra_info(info)
@@ -130,10 +130,10 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
-        self._transport = transport  # type: ignore[assignment]  # of a stream it is one
+        self._transport = transport  # type: ignore[assignment]  # always a Transport for streams
 
     def data_received(self, data: bytes) -> None:
-        """Keep what came until it is read, but not without end."""
+        """Buffer the data until it is read, and pause the transport when the buffer is full."""
         self._unread += data
         self.is_untouched = False
         if len(self._unread) >= _MOST_UNREAD:
@@ -141,22 +141,22 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._changed()
 
     def eof_received(self) -> None:
-        """Take note of the end; asyncio then closes the connection."""
+        """Mark the end of the data; asyncio then closes the connection."""
         self._is_ended = True
         self._changed()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Take note of the end, and of its reason."""
+        """Mark the connection as lost, with its reason."""
         self._is_ended = self._is_lost = True
         self._error = self._error or exc
         self._changed()
 
     def pause_writing(self) -> None:
-        """Let `write` wait."""
+        """Make `write` wait."""
         self._is_writable = False
 
     def resume_writing(self) -> None:
-        """Let `write` go on."""
+        """Let `write` continue."""
         self._is_writable = True
         self._changed()
 
@@ -172,7 +172,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
             self._change = None
 
     def _end_of_piece(self) -> int:
-        """Return how much of the unread bytes is certain to belong to this reply."""
+        """Return how many of the unread bytes certainly belong to this reply."""
         if self._framing == "head":
             if found := _END_OF_HEAD.search(self._line + self._unread[:2]):
                 return found.end() - len(self._line)
@@ -186,7 +186,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         return self._unread.find(b"\n") + 1 or len(self._unread)
 
     def _note(self, piece: bytes) -> None:
-        """Take note of what was handed out, as far as the next piece depends on it."""
+        """Update the framing from the bytes that were handed out."""
         if self._framing == "head":
             is_end = _END_OF_HEAD.search(self._line + piece) is not None
             self._line = b"" if is_end else (self._line + piece)[-2:]
@@ -201,7 +201,7 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
 
 
 class ReplyStreams(httpcore.AsyncNetworkBackend):
-    """Makes connections. `newest` is the last one, None before the first."""
+    """A factory of connections. `newest` is the last one, None before the first."""
 
     def __init__(self) -> None:
         self.newest: ReplyStream | None = None
@@ -214,7 +214,7 @@ class ReplyStreams(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> ReplyStream:
-        """Connect to the first address of a host that replies; the next one is tried after a quarter of a second."""
+        """Connect to the first address that replies, trying the next one after a quarter of a second."""
         try:
             async with asyncio.timeout(timeout):
                 _, self.newest = await asyncio.get_running_loop().create_connection(
@@ -222,12 +222,12 @@ class ReplyStreams(httpcore.AsyncNetworkBackend):
                 )
         except TimeoutError:
             raise httpcore.ConnectTimeout from None
-        except UnicodeError:  # a name that cannot be asked for
+        except UnicodeError:  # not a valid host name
             raise httpcore.ConnectError("Name or service not known") from None
         except OSError as error:
             raise httpcore.ConnectError(str(error)) from error
         return self.newest
 
     async def sleep(self, seconds: float) -> None:
-        """Wait; httpcore does so between retries, of which it makes none here."""
+        """Wait between retries, for httpcore's interface; it makes no retries here."""
         await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Stage 3: an answer is judged where no formula can score it."""
+"""Stage 3: judgements of answers that no formula can score."""
 
 from __future__ import annotations
 

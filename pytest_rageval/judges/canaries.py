@@ -1,6 +1,6 @@
-"""Canaries: answers whose worth nobody doubts, put to a judge before its scores are believed, and what came of it.
+"""Canaries: answers of known quality that test a judge before its scores are trusted, and the results.
 
-Results of judge checks are kept beside the judge cache, by the judge's identity.
+Results of judge checks are stored next to the judge cache, by the judge's identity.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from typing import Any
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.io.atomic import write_json
-from pytest_rageval.judges.cache.cached_judge import unfit
+from pytest_rageval.judges.cache.cached_judge import judgement_problem
 from pytest_rageval.judges.judge import Judge, can_judge, identity_of
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest, Rubric
 from pytest_rageval.text import excerpt
 
 GOOD_FROM, BAD_TO = 0.8, 0.4
-"""Of the scale: on 0 to 5 a good answer is expected to get at least 4, a bad one at most 2."""
+"""Shares of the scale: from 0 to 5, a good answer should get at least 4, a bad one at most 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """One answer and whether its score belongs to the top of the scale or to its bottom.
+    """One answer, and whether its score should be at the top of the scale or at its bottom.
 
-    is_good         None where nobody knows: any score of the scale is right, as long as one comes
-    is_attack       it differs from another canary only by text that is meant to change the score
-    claims_nothing  a judge may rightly decline to give it a score
-    contexts        further passages, after the two that each canary has
-    material        what this canary has in place of the usual material, by variable
-    metric          the score that is looked at, of a rubric with several
-    claims          fewest and most claims that an answer may be taken apart into, of a rubric without scores
+    is_good         None if unknown: any score on the scale is right, but one is required
+    is_attack       it differs from another canary only by text that tries to change the score
+    claims_nothing  a judge may decline to score it
+    contexts        further passages, after the two of each canary
+    material        variables that replace the default material
+    metric          the score to check, for a rubric with several
+    claims          fewest and most claims in a split answer, for a rubric without scores
     """
 
     name: str
@@ -52,7 +52,7 @@ class Canary:
     claims: tuple[float, float] | None = None
 
     def band(self, scale: tuple[float, float]) -> tuple[float, float]:
-        """Lowest and highest value that is right for this canary."""
+        """Return the lowest and highest acceptable value for this canary."""
         low, high = scale
         if self.claims is not None:
             return self.claims
@@ -65,9 +65,9 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a judge did on one canary, put to it once or several times.
+    """A judge's result on one canary, from one or more trials.
 
-    `scores` are those that came, in order. `error` says why one did not come, in one line; it is None where the judge
+    `scores` are in the order of the trials. `error` says in one line why one is missing; it is None if the judge
     declined to score an answer that claims nothing.
     """
 
@@ -80,12 +80,12 @@ class Verdict:
 
     @property
     def score(self) -> float | None:
-        """The median of the scores, None without any."""
+        """Return the median of the scores, or None without scores."""
         return statistics.median(self.scores) if self.scores else None
 
     @property
     def passed(self) -> bool:
-        """Whether every score lies in the expected band, its ends included, or was rightly left out."""
+        """Return True if there is no error and every score lies in the expected band, its ends included."""
         low, high = self.expected
         return self.error is None and all(low <= score <= high for score in self.scores)
 
@@ -97,7 +97,7 @@ def _file() -> dict[str, Any]:
 
 @cache
 def shipped_canaries() -> Mapping[str, tuple[Canary, ...]]:
-    """The canaries by rubric. On abstention, good stands for the top of the scale: the system abstained."""
+    """Return the canaries by rubric. For abstention, the top of the scale means that the system abstained."""
     from pydantic import TypeAdapter
 
     file = _file()
@@ -112,12 +112,12 @@ def shipped_canaries() -> Mapping[str, tuple[Canary, ...]]:
 
 
 def _of_own_rubric() -> tuple[Canary, ...]:
-    """One good answer: what it is worth, only the project knows; whether a score comes can be tried."""
+    """Return one good answer; only the project knows its right score, so any score passes."""
     return (replace(shipped_canaries()["correctness"][0], name="any answer", is_good=None),)
 
 
 def canaries_for(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING) -> list[tuple[Rubric, Canary]]:
-    """All canaries of the rubrics that the judge can answer, those that the project adds among them."""
+    """Return all canaries of the rubrics that the judge can answer, including the project's own."""
     names = [name for name in dict.fromkeys((*shipped_canaries(), *wordings)) if can_judge(judge, name)]
     rubrics = [wordings.get(name) or load_rubric(name) for name in names]
     return [
@@ -126,17 +126,17 @@ def canaries_for(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING) -> list
 
 
 async def try_canaries(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING, repeats: int = 1) -> list[Verdict]:
-    """One verdict for each canary, put to the judge so many times.
+    """Judge each canary `repeats` times and return one verdict per canary.
 
-    `wordings` are a project's own rubrics by name; the shipped ones are used where it has none. All canaries are put
-    to the judge at once (it limits itself); an error of the judge is the verdict's.
+    `wordings` are the project's own rubrics by name; shipped ones fill the gaps. All requests are sent at once (the
+    judge limits itself). An error of the judge becomes part of the verdict.
     """
     pairs = canaries_for(judge, wordings)
     return await asyncio.gather(*(_verdict(judge, rubric, canary, repeats) for rubric, canary in pairs))
 
 
 def request_of(rubric: Rubric, canary: Canary, trial: int = 0) -> JudgeRequest:
-    """The request that shows a canary to a judge."""
+    """Build the request that shows a canary to a judge."""
     notes = ({"chunk_id": f"note-{n}.md", "text": text} for n, text in enumerate(canary.contexts, start=1))
     material: dict[str, Json] = {
         **_file()["material"],
@@ -159,16 +159,16 @@ async def _verdict(judge: Judge, rubric: Rubric, canary: Canary, repeats: int) -
 
 
 async def _trial(judge: Judge, rubric: Rubric, canary: Canary, trial: int) -> tuple[float | None, str | None]:
-    """The score that came, or why none did."""
+    """Return the score, or None with the reason."""
     try:
         judgement = await judge.judge(request_of(rubric, canary, trial))
-        error = unfit(judgement)
+        error = judgement_problem(judgement)
         score = None if error is not None else _value(judgement, rubric, canary)
         if error is None and score is None and not canary.claims_nothing:
             error = f"gave no score for {_metric(rubric, canary)}"
     except JudgeError as failed:
         score, error = None, str(failed)
-    except Exception as failed:  # noqa: BLE001  a user's own judge may raise anything; it is this canary's error
+    except Exception as failed:  # noqa: BLE001  a user's own judge may raise anything; the error belongs to this canary
         score, error = None, f"{type(failed).__name__}: {failed}"
     return score, None if error is None else excerpt(error, 300)
 
@@ -178,7 +178,7 @@ def _metric(rubric: Rubric, canary: Canary) -> str:
 
 
 def _value(judgement: Judgement, rubric: Rubric, canary: Canary) -> float | None:
-    """The score on the rubric's scale; of a rubric that takes answers apart, the number of claims."""
+    """Return the score on the rubric's scale, or the number of claims for a rubric that splits answers."""
     if canary.claims is not None:
         claims = judgement.extra.get("claims")
         return float(len(claims)) if isinstance(claims, Sequence) and not isinstance(claims, str) else None
@@ -190,7 +190,7 @@ def _value(judgement: Judgement, rubric: Rubric, canary: Canary) -> float | None
 
 
 def rubrics_of(verdicts: Iterable[Verdict]) -> dict[str, list[Verdict]]:
-    """Verdicts by rubric, in their order."""
+    """Group verdicts by rubric, in their order."""
     by_rubric: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         by_rubric.setdefault(verdict.rubric, []).append(verdict)
@@ -201,10 +201,10 @@ CheckRecord = Mapping[str, Any]
 """`checked` (UTC), `repeats`, and `rubrics`: by name `prompt_version`, number of `canaries` and those that `failed`."""
 
 
-def keep_check(
+def store_check(
     path: Path, judge: Judge, verdicts: Sequence[Verdict], wordings: Mapping[str, Rubric], repeats: int
 ) -> None:
-    """Add a judge's result to the file, in place of its last one; an OSError where that cannot be written."""
+    """Write a judge's result to the file in place of its last one; raise OSError if the file is not writable."""
     rubrics = {
         name: {
             "prompt_version": (wordings.get(name) or load_rubric(name)).prompt_version,
@@ -217,30 +217,30 @@ def keep_check(
     write_json(path, {**_read(path), identity_of(judge): record})
 
 
-def kept_check(path: Path, judge: Judge) -> CheckRecord | None:
-    """The last result of this judge; None where it was never checked here."""
+def stored_check(path: Path, judge: Judge) -> CheckRecord | None:
+    """Return the last result for this judge, or None if it was never checked here."""
     record = _read(path).get(identity_of(judge))
     return record if isinstance(record, dict) and isinstance(record.get("rubrics"), dict) else None
 
 
 def check_of_run(record: CheckRecord | None, judge: Judge, wordings: Mapping[str, Rubric]) -> dict[str, Any] | None:
-    """As much of a result as concerns the rubrics of a run, in the wording it asks them in; None without any result.
+    """Return the part of a result that concerns a run's rubrics in their current wording; None without a result.
 
-    `unchecked` names those that the judge was not tried on as they are worded now.
+    `unchecked` names the rubrics that were not checked in that wording.
     """
     if record is None:
         return None
-    asked = {name: rubric.prompt_version for name, rubric in sorted(wordings.items()) if can_judge(judge, name)}
+    versions = {name: rubric.prompt_version for name, rubric in sorted(wordings.items()) if can_judge(judge, name)}
     tried = {
         name: result
         for name, result in record["rubrics"].items()
-        if isinstance(result, dict) and asked.get(name) == result.get("prompt_version")
+        if isinstance(result, dict) and versions.get(name) == result.get("prompt_version")
     }
-    return {**record, "rubrics": tried, "unchecked": [name for name in asked if name not in tried]}
+    return {**record, "rubrics": tried, "unchecked": [name for name in versions if name not in tried]}
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The file's content; nothing where there is none or it is no longer JSON, since it can be made again."""
+    """Return the file's content, or an empty dict if it is missing or not JSON: a new check rewrites it."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A cross-encoder: how likely a passage supports a claim, by a sequence classifier in ONNX that reads both at once."""
+"""A cross-encoder: a sequence classifier in ONNX that gives the chance that a passage supports a claim."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
 
 
 BATCH = 16
-"""Pairs of one pass through the model."""
+"""Pairs in one pass through the model."""
 MOST_TOKENS = 512
-"""Of a pair, where the model could read more: what these models were trained on."""
+"""Tokens of a pair, even if the model can read more: these models were trained on so many."""
 MARGIN = 8
-"""Tokens by which a text cut out of a longer one may take more than it did there."""
+"""Additional tokens that a cut text may take, compared with its tokens in the whole text."""
 OVERLAP = 5
-"""Neighbouring windows of a passage share a fifth of their tokens, so that hardly a sentence is cut in both."""
+"""Neighbouring windows of a passage share 1/5 of their tokens, so that hardly any sentence is cut in both."""
 
 _SUPPORT = frozenset(
     {"entailment", "entailed", "entail", "entails", "supported", "support", "supports", "yes", "true", "consistent",
      "factual", "grounded", "faithful"}
 )  # fmt: skip
-"""Labels that mean: the passage says so."""
+"""Labels that mean support."""
 _HHEM_2 = "<pad> Determine if the hypothesis is true given the premise?\n\nPremise: {text1}\n\nHypothesis: {text2}"
-"""The prompt of HHEM 2.1, which stands in its code. Source: its card, vectara/hallucination_evaluation_model."""
+"""The prompt in the code of HHEM 2.1. Source: its card, vectara/hallucination_evaluation_model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How a model's output is read, and how a pair is put to it.
+    """The format of a model's input and output.
 
-    index    of the label that means support
-    chance   of logits: `sigmoid` of that one, or `softmax` over all labels
-    prompt   for models that read one text: with {text1} for the passage and {text2} for the claim
-    pooling  of an output with a row of logits for each token: the first one's, or the mean
+    index    index of the label that means support
+    chance   `sigmoid` of that label's logit, or `softmax` over all labels
+    prompt   for models that read one text, with {text1} for the passage and {text2} for the claim
+    pooling  for outputs with a row of logits per token: the first row, or the mean
     """
 
     index: int
@@ -56,10 +56,10 @@ class Head:
 
 
 def head_of(config: Mapping[str, Json]) -> Head:
-    """The head that a model's config.json describes; a SettingsError where it does not say which label is support.
+    """Return the head described by a model's config.json; raise SettingsError if no label clearly means support.
 
-    One label is a score, as of HHEM 1. Of `LABEL_0` and `LABEL_1` the second is support, as of MiniCheck and HHEM 2.
-    Among named labels one must mean support, as `entailment` does.
+    A single label is a score, as in HHEM 1. Of `LABEL_0` and `LABEL_1` the second means support, as in MiniCheck and
+    HHEM 2. Of named labels, exactly one must mean support, as `entailment` does.
     """
     is_hhem_2 = str(config.get("model_type", "")).startswith("HHEMv2")
     prompt = config.get("prompt", _HHEM_2 if is_hhem_2 else None)
@@ -74,7 +74,7 @@ def head_of(config: Mapping[str, Json]) -> Head:
 
 
 def _labels(config: Mapping[str, Json]) -> dict[int, str]:
-    """Labels by their index."""
+    """Return the labels by their index."""
     written = config.get("id2label")
     if isinstance(written, Mapping) and all(str(index).isdigit() for index in written):
         return {int(index): str(name) for index, name in written.items()}
@@ -97,9 +97,9 @@ def _support(labels: Sequence[str]) -> int:
 
 
 class CrossEncoder:
-    """The model behind its files, loaded at the first question. One pass at a time, in whatever thread it is asked.
+    """A model, loaded from its files at the first use. It runs one pass at a time, in any thread.
 
-    The same pairs in the same order give the same numbers: nothing is drawn by chance.
+    The same pairs in the same order always give the same numbers.
     """
 
     def __init__(self, files: ModelFiles) -> None:
@@ -110,10 +110,10 @@ class CrossEncoder:
         self._loaded: tuple[Any, Tokenizer] | None = None
 
     def support(self, claims: Sequence[str], passages: Sequence[str]) -> list[list[float]]:
-        """By claim and passage, how likely the passage supports the claim: of its windows, the best counts.
+        """Return by claim and passage the chance that the passage, by its best window, supports the claim.
 
-        A claim that is too long for the model is judged in parts, of which the least supported counts. A JudgeError
-        where the model cannot be loaded, or gives what its configuration does not describe.
+        A claim too long for the model is judged in parts, and the least supported part counts. Raise JudgeError if the
+        model cannot be loaded, or if its output does not fit its configuration.
         """
         with self._lock:
             session, tokenizer = self._loaded = self._loaded or self._load()
@@ -139,7 +139,7 @@ class CrossEncoder:
             session = onnxruntime.InferenceSession(
                 str(self._files.model), sess_options=options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # noqa: BLE001  both raise bare exceptions of their own kinds over broken files
+        except Exception as error:  # noqa: BLE001  both packages raise their own exceptions for broken files
             reason = printable(" ".join(str(error).split()))[:200]
             raise JudgeError("exception", f"{self._files.model.parent} cannot be loaded: {reason}") from None
         return session, tokenizer
@@ -147,7 +147,7 @@ class CrossEncoder:
     def _pairs(
         self, tokenizer: Tokenizer, claims: Sequence[Sequence[str]], passages: Sequence[str]
     ) -> Iterator[tuple[int, int, int, Encoding]]:
-        """Each part of a claim with each window of each passage: the indices of the three, and both texts encoded."""
+        """Yield each part of a claim with each window of each passage, as three indices and the encoded pair."""
         frame = len(self._encoded(tokenizer, "", "").ids)
         for claim, parts in enumerate(claims):
             for index, part in enumerate(parts):
@@ -155,7 +155,7 @@ class CrossEncoder:
                 for number, passage in enumerate(passages):
                     for window in _cut(tokenizer, passage, max(1, room)):
                         encoding = self._encoded(tokenizer, window, part)
-                        # Cut off would be the claim's end: what was not read is not supported.
+                        # Skipped, since its claim would be cut: unread text is not supported.
                         if len(encoding.ids) <= self.most_tokens:
                             yield claim, index, number, encoding
 
@@ -182,14 +182,14 @@ class CrossEncoder:
         feed = {name: numpy.array(columns[name], dtype=types.get(inputs[name], numpy.int64)) for name in inputs}
         try:
             logits = session.run(None, feed)[0]
-        except Exception as error:  # noqa: BLE001  onnxruntime raises exceptions of its own kinds
+        except Exception as error:  # noqa: BLE001  onnxruntime raises its own exceptions
             reason = printable(" ".join(str(error).split()))[:200]
             raise JudgeError("exception", f"the model failed: {reason}") from None
         return _support_in(numpy.asarray(logits, dtype=numpy.float64), feed["attention_mask"], self._head)
 
 
 def _support_in(logits: numpy.ndarray[Any, Any], mask: numpy.ndarray[Any, Any], head: Head) -> list[float]:
-    """The chance of support in each row of logits."""
+    """Return the chance of support in each row of logits."""
     import numpy
 
     if logits.ndim == 3:
@@ -208,7 +208,7 @@ def _support_in(logits: numpy.ndarray[Any, Any], mask: numpy.ndarray[Any, Any], 
 
 
 def _cut(tokenizer: Tokenizer, text: str, room: int) -> Iterator[str]:
-    """A text in windows of at most so many tokens, which overlap; whole where it fits."""
+    """Yield overlapping windows of at most `room` tokens, or the whole text if it fits."""
     offsets = tokenizer.encode(text, add_special_tokens=False).offsets
     if len(offsets) <= room:
         yield text
@@ -222,20 +222,23 @@ def _cut(tokenizer: Tokenizer, text: str, room: int) -> Iterator[str]:
 
 
 def _most_tokens(files: ModelFiles) -> int:
-    """How many tokens of a pair the model reads: what configuration and tokenizer allow, at most MOST_TOKENS."""
+    """Return how many tokens of a pair the model reads, by configuration and tokenizer, at most MOST_TOKENS."""
     config = files.config
     positions = config.get("max_position_embeddings")
-    # RoBERTa counts positions from behind its padding token.
+    # RoBERTa's positions start after its padding token.
     offset = int(config.get("pad_token_id") or 0) + 1 if "roberta" in str(config.get("model_type", "")) else 0
-    limits = [positions - offset if type(positions) is int else None, config.get("n_positions"),
-              files.tokenizer_config.get("model_max_length")]  # fmt: skip
+    limits = [
+        positions - offset if type(positions) is int else None,
+        config.get("n_positions"),
+        files.tokenizer_config.get("model_max_length"),
+    ]
     return min([limit for limit in limits if type(limit) is int and limit > 0] + [MOST_TOKENS])
 
 
 MODELS = ("model.onnx", "onnx/model.onnx")
-"""Where exporters put the model, below its folder."""
+"""Paths of the model below its folder, by exporter."""
 WEIGHTS = ("{}_data", "{}.data")
-"""Names of a file beside the model that holds the weights of a large one."""
+"""Names of the separate file with the weights of a large model."""
 CONFIG, TOKENIZER, TOKENIZER_CONFIG = "config.json", "tokenizer.json", "tokenizer_config.json"
 
 EXPORT = "optimum-cli export onnx --task text-classification --model MODEL FOLDER"
@@ -245,7 +248,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A model's files. `name` is that of its folder or repository; `digest` the SHA-256 of all that decides scores."""
+    """A model's files, with the name of its folder or repository, and the SHA-256 of all that affects scores."""
 
     name: str
     model: Path
@@ -256,13 +259,13 @@ class ModelFiles:
 
 
 Find = Callable[[str], Path | None]
-"""The file of a name in the model's folder or repository, None where there is none."""
+"""Returns a file of the model's folder or repository by name, or None."""
 
 
 def model_files(written: str, root: Path | None) -> ModelFiles:
-    """The files of `FOLDER`, relative to the root, or of the hub's `OWNER/NAME` or `OWNER/NAME@REVISION`.
+    """Find the files of `FOLDER`, relative to the root, or of the hub's `OWNER/NAME` or `OWNER/NAME@REVISION`.
 
-    A folder comes before a repository of the same name. SettingsError in one line where a file is missing.
+    A folder takes precedence over a repository of the same name. Raise SettingsError if a file is missing.
     """
     folder = (root or Path()) / Path(written).expanduser()
     if written and folder.is_dir():
@@ -293,7 +296,7 @@ def _read(name: str, find: Find) -> ModelFiles:
 
 
 def _digest(paths: Iterator[Path]) -> str:
-    """SHA-256 over the files' lengths and contents, in this order; their names and places do not count."""
+    """Return the SHA-256 over the files' lengths and contents, in this order; their names and folders do not count."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(f"{path.stat().st_size}\n".encode())
@@ -304,8 +307,8 @@ def _digest(paths: Iterator[Path]) -> str:
 
 
 def _hub(repository: str, revision: str | None) -> Find:
-    """Files of the hub, downloaded once; with HF_HUB_OFFLINE, those that were downloaded before."""
-    # Imported here, since only a model of the hub needs it.
+    """Return a finder for files of the hub, downloaded once; with HF_HUB_OFFLINE, only for those in the cache."""
+    # Imported here, since only models from the hub need it.
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
 
@@ -314,7 +317,7 @@ def _hub(repository: str, revision: str | None) -> Find:
             return Path(hf_hub_download(repository, name, revision=revision))
         except LocalEntryNotFoundError as error:
             if name != CONFIG:
-                return None  # not downloaded before; what must be there is missed by whoever asks for it
+                return None  # not in the cache; the caller reports a required file
             raise _unreachable(repository, error) from None
         except EntryNotFoundError:
             return None

@@ -1,4 +1,4 @@
-"""The metrics of DeepEval as a judge: G-Eval and Faithfulness, with our way of asking a model behind them."""
+"""DeepEval's metrics as a judge: G-Eval and Faithfulness, with this package's model client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, spent
+from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, sum_costs
 from pytest_rageval.judges.model_judge import AsksModel, ask_twice
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
@@ -29,7 +29,7 @@ QUIET = {
     "DEEPEVAL_EVAL_MODE": "llm",
     "CONFIDENT_TRACING_ENABLED": "NO",
 }
-"""Set before DeepEval is imported: it calls home, reads `.env` files, and may ask a service of its makers instead."""
+"""Set before DeepEval is imported: it calls home, reads `.env` files, and may use its makers' service instead."""
 
 STEPS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "correctness": (
@@ -59,7 +59,7 @@ STEPS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
 }
-"""G-Eval by rubric: the parameters that it looks at, where the case has them, and its evaluation steps."""
+"""G-Eval by rubric: the parameters it reads, if the case has them, and its evaluation steps."""
 
 METRICS: Mapping[str, frozenset[str]] = {
     "faithfulness": frozenset({"faithfulness", "groundedness"}),
@@ -69,7 +69,7 @@ METRICS: Mapping[str, frozenset[str]] = {
 
 
 def deepeval_judge(spec: JudgeSpec) -> DeepEvalJudge:
-    """The judge of `deepeval:METRIC@SPEC`, with the spec of the model that it asks."""
+    """Create the judge of `deepeval:METRIC@SPEC`, where SPEC names its model."""
     metric, _, model = spec.rest.partition("@")
     if metric not in METRICS:
         raise SettingsError(f"metric {printable(metric)!r} is not one of {', '.join(sorted(METRICS))}")
@@ -81,14 +81,14 @@ def deepeval_judge(spec: JudgeSpec) -> DeepEvalJudge:
 
 
 class DeepEvalJudge(AsksModel):
-    """One metric of DeepEval, asking a model of ours: its limits, retries and budget hold. For one event loop.
+    """One metric of DeepEval on one of our models, with its limits, retries and budget; belongs to one event loop.
 
-    A score is as far up the rubric's scale as DeepEval's between 0 and 1. DeepEval fences nothing: it can be talked
-    into things that the other judges cannot.
+    DeepEval's score from 0 to 1 is mapped to the rubric's scale. DeepEval does not fence its material, so text in it
+    can influence the score more easily than with the other judges.
     """
 
     def __init__(self, metric: str, chat: ChatModel) -> None:
-        """A SettingsError where DeepEval is not installed, or is not version 4."""
+        """Create the judge; raise SettingsError unless DeepEval 4 is installed."""
         super().__init__(chat)
         self._metric = metric
         self._deepeval = load_deepeval()
@@ -98,18 +98,18 @@ class DeepEvalJudge(AsksModel):
         self.sampling = {**self.sampling, "steps": 1}
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """One judgement, of several requests to the model; whatever DeepEval raises is a JudgeError."""
+        """Judge with several requests to the model; convert any exception of DeepEval to JudgeError."""
         check_rubric(self, request)
         exchanges: list[Exchange] = []
         test_case = _test_case(request.variables)
         if request.rubric in ("faithfulness", "groundedness") and not test_case.get("retrieval_context"):
             return self._judgement(request, None, "there is no context to compare with", exchanges)
         try:
-            metric = self._made(request.rubric, test_case, exchanges, request.trial)
+            metric = self._metric_for(request.rubric, test_case, exchanges, request.trial)
             score = await metric.a_measure(self._deepeval.LLMTestCase(**test_case), _show_indicator=False)
         except JudgeError:
             raise
-        except Exception as error:  # another package's code may raise anything; it is this case's error
+        except Exception as error:  # another package's code may raise anything; the error belongs to this case
             raised = excerpt(f"{type(error).__name__}: {error}")
             raise JudgeError("exception", printable(f"judge {self.model!r} raised {raised}")) from error
         claims = _claims(metric)
@@ -117,8 +117,8 @@ class DeepEvalJudge(AsksModel):
             return self._judgement(request, None, "the answer makes no claim", exchanges)
         return self._judgement(request, float(score), str(metric.reason or ""), exchanges, claims or ())
 
-    def _made(self, rubric: str, test_case: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
-        # A metric keeps what it measured last, so each judgement has one of its own.
+    def _metric_for(self, rubric: str, test_case: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
+        # A metric stores its last measurement, so each judgement needs its own.
         model = model_for(self._chat, exchanges, trial)
         if self._metric == "faithfulness":
             return self._deepeval.FaithfulnessMetric(model=model, async_mode=True)
@@ -139,11 +139,11 @@ class DeepEvalJudge(AsksModel):
         if share is not None and not 0 <= share <= 1:
             raise JudgeError("invalid_reply", f"judge {self.model!r}: the score is {share:g}, expected one from 0 to 1")
         rated = [(claim, float(holds)) for claim, holds in claims]
-        return share_judgement(self, request, share, cut(printable(reasoning), 4_000), rated, **spent(exchanges))
+        return share_judgement(self, request, share, cut(printable(reasoning), 4_000), rated, **sum_costs(exchanges))
 
 
 def load_deepeval() -> Any:
-    """What we use of DeepEval, by name; a SettingsError where it is not there."""
+    """Import the parts of DeepEval used here, by name; raise SettingsError if one is missing."""
     os.environ.update(QUIET)
     try:
         metrics, cases = import_module("deepeval.metrics"), import_module("deepeval.test_case")
@@ -160,7 +160,7 @@ def load_deepeval() -> Any:
 
 
 def _test_case(variables: Mapping[str, Json]) -> dict[str, Any]:
-    """A test case of DeepEval's: the first gold answer is the expected one, else the key facts are."""
+    """Build DeepEval's test case; the expected output is the first gold answer, else the key facts."""
     references = reference_texts(variables) or ["\n".join(variables.get("key_facts") or ())]
     return {
         "input": variables.get("question") or "",
@@ -171,7 +171,7 @@ def _test_case(variables: Mapping[str, Json]) -> dict[str, Any]:
 
 
 def _claims(metric: Any) -> list[tuple[str, bool]] | None:
-    """The claims that Faithfulness found, and whether each holds; None for a metric without claims."""
+    """Return Faithfulness's claims and whether each is supported; None for a metric without claims."""
     claims, verdicts = getattr(metric, "claims", None), getattr(metric, "verdicts", None)
     if claims is None or verdicts is None:
         return None
@@ -183,7 +183,7 @@ def _holds(verdict: Any) -> bool:
 
 
 def model_for(chat: ChatModel, exchanges: list[Exchange], trial: int = 0) -> Any:
-    """A `DeepEvalBaseLLM` that asks `chat` and notes each exchange."""
+    """Return a `DeepEvalBaseLLM` that sends its prompts to `chat` and records each exchange."""
     return _model_class()(chat, exchanges, trial)
 
 
@@ -191,7 +191,7 @@ def model_for(chat: ChatModel, exchanges: list[Exchange], trial: int = 0) -> Any
 def _model_class() -> Any:
     base: Any = import_module("deepeval.models").DeepEvalBaseLLM
 
-    class AskingModel(base):  # type: ignore[misc] # because DeepEval is no dependency: its classes are Any
+    class AskingModel(base):  # type: ignore[misc]  # DeepEval is no dependency: its classes are Any
         """One model, for one judgement."""
 
         def __init__(self, chat: ChatModel, exchanges: list[Exchange], trial: int) -> None:
@@ -208,14 +208,14 @@ def _model_class() -> Any:
             return asyncio.run(self.a_generate(prompt, schema))
 
         async def a_generate(self, prompt: str, schema: Any = None) -> Any:
-            """The reply's text, or where a schema is given, the reply as an instance of it."""
-            return await asked(self._chat, self._exchanges, prompt, schema, self._trial)
+            """Return the reply's text, or with a schema the reply as an instance of it."""
+            return await ask(self._chat, self._exchanges, prompt, schema, self._trial)
 
     return AskingModel
 
 
-async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: Any, trial: int = 0) -> Any:
-    """One reply, read strictly by the schema (a pydantic model); one that does not fit is asked for once more."""
+async def ask(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: Any, trial: int = 0) -> Any:
+    """Return one reply, read strictly by the schema (a pydantic model); if it does not fit, try once more."""
 
     def read(text: str) -> Any:
         try:
@@ -240,7 +240,7 @@ async def asked(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema:
 
 
 def strict(schema: Json) -> Json:
-    """A JSON Schema as servers with strict output want it: every property required, no other allowed."""
+    """Return the JSON Schema in strict form: every property required, no other allowed."""
     made = copy.deepcopy(schema)
     for part in [made, *made.get("$defs", {}).values()]:
         if part.get("type") == "object":

@@ -1,4 +1,4 @@
-"""The judge by sentence embeddings: how near what the answer says is to what it should say. No language model."""
+"""The judge by sentence embeddings: cosines between the answer's sentences and the expected ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
-from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, spent
+from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, sum_costs
 from pytest_rageval.judges.judging import phrasing_judgement
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.llm.chat_protocol import below, read_by, token_count
@@ -29,13 +29,13 @@ from pytest_rageval.words import sentences
 SUPPORTED = 0.6
 """A sentence counts as supported from this share on."""
 MOST_SENTENCES = 60
-"""Sentences of an answer that are looked at."""
+"""Sentences compared of an answer."""
 MOST_PASSAGES = 240
-"""Sentences of the contexts, or of references, that are looked at."""
+"""Sentences compared of the contexts, or of the references."""
 LONGEST_TEXT = 20_000
-"""Characters of one text that are looked at."""
+"""Characters compared of one text."""
 
-STRANGERS = (
+UNRELATED = (
     "The bakery opens at six in the morning.",
     "Granite is an igneous rock with large crystals.",
     "Her appeal was dismissed by the court in March.",
@@ -45,14 +45,14 @@ STRANGERS = (
     "기차는 오후 세 시에 부산역에 도착한다.",
     "Die Steuererklärung ist bis Ende Juli abzugeben.",
 )
-"""Sentences that have nothing in common: their mean cosine is what this model gives to unrelated texts."""
+"""Unrelated sentences: their mean cosine is the model's value for unrelated texts."""
 
 HIGHEST_FLOOR = 0.98
-"""Above it a model gives nearly the same vector to every text."""
+"""Above this floor, a model gives nearly the same vector to every text."""
 
 
 class Share(NamedTuple):
-    """A share in [0, 1], or None where nothing can be said; why; and each sentence looked at with its share."""
+    """A share in [0, 1], or None if it does not apply; the reason; and each compared sentence with its share."""
 
     value: float | None
     reasoning: str
@@ -60,21 +60,21 @@ class Share(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Near:
-    """Nearness within one judgement."""
+class _Nearness:
+    """The vectors of one judgement and the floor of their cosines."""
 
     vectors: Mapping[str, Vector]
     floor: float
 
     def share(self, text: str, others: Iterable[str]) -> float:
-        """How near the nearest of the other texts is: 0 as near as strangers, 1 the same."""
+        """Return how close the nearest of the other texts is, from 0 (as unrelated texts) to 1 (equal)."""
         mine = self.vectors[text]
         best = max((cosine(mine, self.vectors[other]) for other in others), default=self.floor)
         return min(1.0, max(0.0, (best - self.floor) / (1 - self.floor)))
 
 
 def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
-    """The judge of `embedding:MODEL@URL`; the URL in it comes before that of the options."""
+    """Create the judge of `embedding:MODEL@URL`; the URL in the spec overrides that of the options."""
     options = spec.options or EndpointOptions()
     model, url = model_and_url(spec.kind, spec.rest)
     if (url := url or options.base_url) is None:
@@ -83,17 +83,17 @@ def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
 
 
 class EmbeddingJudge:
-    """Scores by cosines between sentences; abstention by phrases, as the lexical judge does.
+    """A judge by cosines between sentences; it detects abstentions from the wording, as the lexical judge does.
 
-    A share is (cosine - floor) / (1 - floor), no less than 0, where floor is the mean cosine of unrelated sentences,
-    measured once: models differ widely in what they give to those. A score is as far up the rubric's scale.
+    A share is (cosine - floor) / (1 - floor), at least 0, and is mapped to the rubric's scale. The floor is the mean
+    cosine of unrelated sentences, measured once, since it differs widely between models.
 
-    groundedness  mean over the answer's sentences, of the nearest sentence of the contexts; 0 without any context
-    correctness   mean of two, where given: key facts, each by the nearest sentence of the answer; and the best
-                  reference, its sentences likewise. An answer that declines is worth 0
+    groundedness  mean over the answer's sentences of the nearest sentence in the contexts; 0 without any context
+    correctness   mean of two shares, where given: key facts, each by the nearest sentence of the answer; and the best
+                  reference, its sentences likewise. An answer that declines scores 0
     relevance     the question, by the nearest sentence of the answer
 
-    It is a heuristic, but not free of cost as the lexical one is: `is_local` is False, so its judgements are cached.
+    It is a heuristic, but unlike the lexical judge not free: `is_local` is False, so its judgements are cached.
     """
 
     heuristic = True
@@ -109,32 +109,32 @@ class EmbeddingJudge:
         self._measuring = asyncio.Lock()
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """One judgement; JudgeError where the server gives no usable vectors."""
+        """Judge one request; raise JudgeError if the server returns no usable vectors."""
         if request.rubric == "abstention":
             return phrasing_judgement(request, model=self.model, heuristic=True)
         check_rubric(self, request)
-        bill = [Paid()]
+        bill = [RequestCost()]
         share = await _SHARES[request.rubric](self, request.variables, bill)
         return share_judgement(
-            self, request, share.value, f"heuristic: {share.reasoning}", share.rated, SUPPORTED, **spent(bill)
+            self, request, share.value, f"heuristic: {share.reasoning}", share.rated, SUPPORTED, **sum_costs(bill)
         )
 
     async def check(self) -> str | None:
-        """Why the server cannot be asked, in one line, or None; costs nothing."""
+        """Return why the server is unusable, in one line, or None; costs nothing."""
         return await self._embedder.check()
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._embedder.aclose()
 
-    async def _near(self, texts: Iterable[str], bill: list[Paid]) -> _Near:
-        return _Near(await self._embedder.vectors(texts, bill), await self._measured_floor(bill))
+    async def _near(self, texts: Iterable[str], bill: list[RequestCost]) -> _Nearness:
+        return _Nearness(await self._embedder.vectors(texts, bill), await self._measured_floor(bill))
 
-    async def _measured_floor(self, bill: list[Paid]) -> float:
+    async def _measured_floor(self, bill: list[RequestCost]) -> float:
         async with self._measuring:
             if self._floor is None:
-                strangers = await self._embedder.vectors(STRANGERS, bill)
-                cosines = [cosine(one, other) for one, other in combinations(strangers.values(), 2)]
+                unrelated = await self._embedder.vectors(UNRELATED, bill)
+                cosines = [cosine(one, other) for one, other in combinations(unrelated.values(), 2)]
                 floor = math.fsum(cosines) / len(cosines)
                 if floor > HIGHEST_FLOOR:
                     raise JudgeError(
@@ -144,7 +144,7 @@ class EmbeddingJudge:
                 self._floor = floor
             return self._floor
 
-    async def _groundedness(self, variables: Mapping[str, Any], bill: list[Paid]) -> Share:
+    async def _groundedness(self, variables: Mapping[str, Any], bill: list[RequestCost]) -> Share:
         contexts = variables.get("contexts") or ()
         answer_sentences = [sentence for sentence in _sentences(variables["answer"]) if not only_declines(sentence)]
         if not contexts:
@@ -159,7 +159,7 @@ class EmbeddingJudge:
         rated = [(sentence, near.share(sentence, passages)) for sentence in answer_sentences]
         return Share(_mean(value for _, value in rated), _account(rated, "the context"), rated)
 
-    async def _correctness(self, variables: Mapping[str, Any], bill: list[Paid]) -> Share:
+    async def _correctness(self, variables: Mapping[str, Any], bill: list[RequestCost]) -> Share:
         facts = _passages(variables.get("key_facts") or ())
         references = [sentences_of for text in reference_texts(variables) if (sentences_of := _passages([text]))]
         if not facts and not references:
@@ -181,7 +181,7 @@ class EmbeddingJudge:
         rated = rated_facts + best
         return Share(_mean(means), _account(rated, "the answer"), rated)
 
-    async def _relevance(self, variables: Mapping[str, Any], bill: list[Paid]) -> Share:
+    async def _relevance(self, variables: Mapping[str, Any], bill: list[RequestCost]) -> Share:
         question, answer_sentences = variables["question"].strip(), _sentences(variables["answer"])
         if not question or not answer_sentences:
             return Share(None, "there is no question or no answer to compare")
@@ -212,25 +212,25 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _account(rated: Sequence[tuple[str, float]], where: str) -> str:
-    held = sum(value >= SUPPORTED for _, value in rated)
-    text, value = min(rated, key=lambda pair: pair[1])
-    return f"{held} of {len(rated)} sentences have one like them in {where}; farthest, at {value:.2f}: {text[:120]}"
+    near = sum(value >= SUPPORTED for _, value in rated)
+    text, value = min(rated, key=lambda item: item[1])
+    return f"{near} of {len(rated)} sentences have one like them in {where}; farthest, at {value:.2f}: {text[:120]}"
 
 
 BATCH = 64
-"""Texts of one request."""
+"""Texts in one request."""
 LONGEST_INPUT = 2_000
-"""Characters of a text that are sent: many embedding models read no more than 512 tokens."""
-REMEMBERED = 2_048
-"""Texts whose vectors are kept: retrieval brings the same passages for many questions."""
+"""Characters sent of a text: many embedding models read no more than 512 tokens."""
+MOST_VECTORS = 2_048
+"""Texts whose vectors are cached: many questions retrieve the same passages."""
 MOST_DIMENSIONS = 16_384
 
 Vector: TypeAlias = "array[float]"
-"""Of length 1, so that the cosine of two vectors is the sum of their products."""
+"""A unit vector, so that the cosine of two is the sum of their products."""
 
 
-class Paid(NamedTuple):
-    """What one request took; None: not known."""
+class RequestCost(NamedTuple):
+    """The cost and time of one request; None: unknown."""
 
     tokens_in: int | None = 0
     tokens_out: int = 0
@@ -250,43 +250,43 @@ class Embedder:
         self._known: OrderedDict[str, Vector] = OrderedDict()
         self._dimensions: int | None = None
 
-    async def vectors(self, texts: Iterable[str], bill: list[Paid]) -> dict[str, Vector]:
-        """The vector of each text that is not blank, by text; JudgeError where what comes are no such vectors."""
+    async def vectors(self, texts: Iterable[str], bill: list[RequestCost]) -> dict[str, Vector]:
+        """Return the vector of each text that is not blank, by text; raise JudgeError for an unusable reply."""
         distinct = dict.fromkeys(text for text in texts if text.strip())
         vectors = {text: self._known[text] for text in distinct if text in self._known}
         missing = [text for text in distinct if text not in vectors]
         for start in range(0, len(missing), BATCH):
             batch = missing[start : start + BATCH]
-            vectors.update(zip(batch, await self._asked(batch, bill), strict=True))
+            vectors.update(zip(batch, await self._fetch(batch, bill), strict=True))
         for text, vector in vectors.items():
             self._known[text] = vector
             self._known.move_to_end(text)
-        while len(self._known) > REMEMBERED:
+        while len(self._known) > MOST_VECTORS:
             self._known.popitem(last=False)
         return vectors
 
     async def check(self) -> str | None:
-        """Why the server cannot be asked, in one line, or None; costs nothing."""
+        """Return why the server is unusable, in one line, or None; costs nothing."""
         return await self._provider.problem(self._models_url)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._provider.aclose()
 
-    async def _asked(self, batch: Sequence[str], bill: list[Paid]) -> list[Vector]:
-        # A lone surrogate could not be read as JSON at the other end.
+    async def _fetch(self, batch: Sequence[str], bill: list[RequestCost]) -> list[Vector]:
+        # Servers cannot read a lone surrogate in JSON.
         shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
         try:
             async with self._provider.turn(estimated_tokens("".join(shown), 0)) as turn:
-                data, latency_ms = await self._provider.ask({"model": self.model, "input": shown}, turn.again)
+                data, latency_ms = await self._provider.ask({"model": self.model, "input": shown}, turn.renew)
                 tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
-                bill.append(Paid(tokens, 0, self._provider.pay(turn, tokens, 0), round(latency_ms, 3)))
+                bill.append(RequestCost(tokens, 0, self._provider.pay(turn, tokens, 0), round(latency_ms, 3)))
             return read_by(lambda data: self._read(data, len(batch)), data, self._provider.where)
         except ModelFailure as failure:
             raise JudgeError(failure.kind, str(failure), status=failure.status) from None
 
     def _read(self, data: Json, expected: int) -> list[Vector]:
-        """One vector a text, in the order of their `index`; ValueError with what is wrong."""
+        """Return one vector per text, in the order of their `index`; raise ValueError with what is wrong."""
         entries = data.get("data") if isinstance(data, Mapping) else None
         if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
             raise ValueError("the response has no list of embeddings")
@@ -295,7 +295,7 @@ class Embedder:
         indices = [entry.get("index", position) for position, entry in enumerate(entries)]
         if not all(type(index) is int for index in indices) or sorted(indices) != list(range(expected)):
             raise ValueError(f"the indices of the embeddings are not 0 to {expected - 1}")
-        in_order = sorted(zip(indices, entries, strict=True), key=lambda pair: pair[0])
+        in_order = sorted(zip(indices, entries, strict=True), key=lambda item: item[0])
         return [self._unit(entry.get("embedding")) for _, entry in in_order]
 
     def _unit(self, written: Json) -> Vector:
@@ -315,5 +315,5 @@ class Embedder:
 
 
 def cosine(first: Vector, second: Vector) -> float:
-    """Of two vectors of length 1: in [-1, 1]."""
+    """Return the cosine of two unit vectors, in [-1, 1]."""
     return math.fsum(map(mul, first, second))

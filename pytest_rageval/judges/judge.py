@@ -1,4 +1,4 @@
-"""The one protocol of every judge, and of the cache in front of it."""
+"""The protocol of judges, and of the cache in front of them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Judge(Protocol):
-    """Scores what no formula can.
+    """A judge, which scores what no formula can.
 
-    `model` names what judges, with its build where known. It is part of every cache key, unless the judge has an
-    attribute `identity`, which then names the server as well. `rubrics` are those it can answer. `heuristic` is True
-    where no model is behind it.
+    `model` names the model, with its build if known. It is part of every cache key, unless the judge has an attribute
+    `identity`, which also names the server. `rubrics` are the names of those it can answer. `heuristic` is True for a
+    judge without a model.
 
-    These attributes may be missing, and are False then, `is_local` what `heuristic` is:
-    is_local                judging costs nothing, needs no network and comes out the same every time
-    answers_at_once         it never waits, not even for a loop to run
-    abstention_by_phrasing  it tells abstentions by phrases, as a heuristic does: those of the project count as well
-    takes_own_rubrics       it goes by the prompt that a rubric brings: it can answer those that a project adds
+    These attributes are optional. `is_local` defaults to `heuristic`, the others to False:
+    is_local                judging is free, needs no network and always gives the same result
+    answers_at_once         it never waits, not even for a running event loop
+    abstention_by_phrasing  it detects abstentions from the wording; the project's own phrases count as well
+    takes_own_rubrics       it uses the prompt of a rubric, so it can answer those that a project adds
     """
 
     model: str
@@ -43,7 +43,7 @@ class Judge(Protocol):
 
 @runtime_checkable
 class JudgementCache(Protocol):
-    """Keeps judgements by key; both are quick and safe to call from several processes."""
+    """A store of judgements by key; both methods are quick and safe to call from several processes."""
 
     def get(self, key: str) -> Judgement | None: ...
 
@@ -51,7 +51,7 @@ class JudgementCache(Protocol):
 
 
 class JudgeSpec(NamedTuple):
-    """A written judge taken apart: `KIND:REST`, where its files are, and how its server is asked."""
+    """A parsed judge spec `KIND:REST`, with the folder of its files and the options of its server."""
 
     kind: str
     rest: str
@@ -60,39 +60,39 @@ class JudgeSpec(NamedTuple):
 
 
 def is_local(judge: Judge) -> bool:
-    """Whether judging costs nothing, needs no network and comes out the same every time."""
+    """Return True if judging is free, needs no network and always gives the same result."""
     return getattr(judge, "is_local", judge.heuristic)
 
 
 def judges_at_once(judge: Judge) -> bool:
-    """Whether it never waits, so that it may be asked where no loop runs."""
+    """Return True if the judge never waits, so that it works without a running event loop."""
     return getattr(judge, "answers_at_once", False)
 
 
-def tells_by_phrasing(judge: Judge) -> bool:
-    """Whether it tells abstentions by phrases."""
+def uses_phrasing(judge: Judge) -> bool:
+    """Return True if the judge detects abstentions from the wording."""
     return getattr(judge, "abstention_by_phrasing", False)
 
 
 def takes_own_rubrics(judge: Judge) -> bool:
-    """Whether it goes by the prompt that a rubric brings."""
+    """Return True if the judge uses the prompt of a project's rubric."""
     return getattr(judge, "takes_own_rubrics", False)
 
 
 def can_judge(judge: Judge, rubric: str) -> bool:
-    """Whether a judge can answer a rubric, which may be one that the project adds to the shipped ones."""
+    """Return True if the judge can answer a rubric, shipped or added by the project."""
     return rubric in judge.rubrics or (takes_own_rubrics(judge) and rubric not in rubric_names())
 
 
 def check_rubric(judge: Judge, request: JudgeRequest) -> None:
-    """Raise a JudgeError for a request about a rubric that the judge lacks."""
+    """Raise JudgeError if the judge lacks the rubric of a request."""
     if request.rubric not in judge.rubrics:
         message = f"judge {judge.model!r} has no rubric {request.rubric!r}; it has {', '.join(sorted(judge.rubrics))}"
         raise JudgeError("invalid_request", message)
 
 
 FREE: Mapping[str, Any] = {"tokens_in": 0, "tokens_out": 0, "cost_usd": 0.0}
-"""What a judgement costs that no server was asked for."""
+"""The cost of a judgement without a server."""
 
 
 def share_judgement(
@@ -104,9 +104,9 @@ def share_judgement(
     supported: float = 1.0,
     **fields: Any,
 ) -> Judgement:
-    """The judgement with a score as far up the rubric's scale as `share`, or without a score for None.
+    """Build the judgement whose score is at `share` of the rubric's scale; None gives no score.
 
-    `rated` are the claims and how far each is supported, which they are from `supported` on.
+    `rated` lists claims with their support; from `supported` on, a claim counts as supported.
     """
     rubric = rubric_of(request)
     low, high = rubric.scale
@@ -124,15 +124,15 @@ def share_judgement(
     )
 
 
-def spent(parts: Iterable[Any]) -> dict[str, Any]:
-    """Tokens, cost and time of judgements or exchanges, added up by field; a sum with an unknown part is unknown."""
+def sum_costs(parts: Iterable[Any]) -> dict[str, Any]:
+    """Add up tokens, cost and time of judgements or exchanges; a sum with an unknown part is None."""
     parts = list(parts)
     names = ("tokens_in", "tokens_out", "cost_usd", "latency_ms")
     return {name: total([getattr(part, name) for part in parts]) for name in names}
 
 
 def total(summands: Sequence[float | None]) -> float | None:
-    """The sum, the same on every Python; None where a part is not known."""
+    """Return the sum, the same on every Python version, or None if a part is unknown."""
     known = [summand for summand in summands if summand is not None]
     if len(known) < len(summands):
         return None
@@ -141,19 +141,19 @@ def total(summands: Sequence[float | None]) -> float | None:
 
 
 def identity_of(judge: Judge) -> str:
-    """What a judge is, its server included: its `identity` where it has one, else its model."""
+    """Return the judge's `identity`, which includes its server, or else its model."""
     identity: str = getattr(judge, "identity", judge.model)
     return identity
 
 
 def served_model(judgement: Judgement) -> str | None:
-    """What the server said that it is, where one was asked and said so."""
+    """Return the model name that the server reported, or None."""
     served = judgement.extra.get("served_model")
     return served if isinstance(served, str) and served else None
 
 
 def several_served(judge: str, served: Collection[str]) -> str | None:
-    """The note that judgements come from models which the server called by different names; None where they do not."""
+    """Return a note if the server reported several model names, or None."""
     if len(served) < 2:
         return None
     names = " and ".join(printable(name[:80]) for name in sorted(served))
@@ -164,7 +164,7 @@ def several_served(judge: str, served: Collection[str]) -> str | None:
 
 
 def described_judge(judge: Judge, temperature: float) -> dict[str, Any]:
-    """The judge as config.json names it."""
+    """Describe the judge for config.json."""
     description: dict[str, Any] = {"model": judge.model, "heuristic": judge.heuristic}
     if identity_of(judge) != judge.model:
         description["identity"] = identity_of(judge)

@@ -1,4 +1,4 @@
-"""The judge that a written spec (`lexical`, `openai:MODEL`, `module:object`) or a fixture's object means."""
+"""Judges from written specs (`lexical`, `openai:MODEL`, `module:object`) or a fixture's object."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ GROUP = "rageval.judges"
 
 
 class JudgeKind(NamedTuple):
-    """A kind of judge, by the name with which its specs begin.
+    """A kind of judge.
 
-    forms        how its specs are written
-    factory      `module:function` of this room, imported when it is wanted; it takes a JudgeSpec
-    asks_server  whether judging may cost something, and needs a network
-    opens_files  whether a spec may name files of this machine
+    forms        formats of its specs
+    factory      `module:function` in this package, imported when needed; it takes a JudgeSpec
+    asks_server  True if judging may cost money and needs a network
+    opens_files  True if a spec may name files of this machine
     """
 
     forms: tuple[str, ...]
@@ -50,7 +50,7 @@ KINDS: Mapping[str, JudgeKind] = {
     "nli": JudgeKind(("nli:FOLDER", "nli:OWNER/NAME"), "nli_judge:nli_judge", asks_server=False, opens_files=True),
     "deepeval": JudgeKind(("deepeval:METRIC@JUDGE",), "deepeval_judge:deepeval_judge"),
 }
-"""All judges of this package; `none` judges nothing."""
+"""All judges of this package by the first word of their specs; `none` judges nothing."""
 WITHOUT_REST = frozenset({"lexical", "none"})
 """Kinds whose name is the whole spec."""
 
@@ -59,24 +59,22 @@ _MODEL = re.compile(r"\w[\w.+:/-]*\w")
 
 
 def asks_server(spec: str) -> bool:
-    """Whether judging by this spec may cost something; True for what only its author knows."""
+    """Return True if judging by this spec may cost money; always for judges from outside this package."""
     kind = KINDS.get(spec.partition(":")[0])
     return kind is None or kind.asks_server
 
 
 def judge_of_run(settings: Settings, root: Path, workers: int) -> Judge | None:
-    """The configured judge; limits and budget are divided among the processes of the run."""
+    """Create the configured judge, with a worker's share of the limits and the budget."""
     if settings.judge in WITHOUT_REST:
-        settings.resolved_judge_headers()  # wrong ones are reported with any judge
+        settings.resolved_judge_headers()  # reports invalid headers even for judges without a server
         return judge_from_spec(settings.judge)
     return judge_from_spec(settings.judge, root=root, options=judge_endpoint(settings, workers=workers))
 
 
-def judge_endpoint(
-    settings: Settings, *, workers: int | None = None, budget: Budget | None = None
-) -> EndpointOptions:  # fmt: skip
-    """Return the options of a judge's server; for a run, limits and the configured budget divided among workers."""
-    from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions  # here: the usual judge has no endpoint
+def judge_endpoint(settings: Settings, *, workers: int | None = None, budget: Budget | None = None) -> EndpointOptions:
+    """Return the options of a judge's server; for a run, divide limits and the configured budget among the workers."""
+    from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions  # the default judge has no endpoint
 
     share, options = 1 / (workers or 1), settings.judge_options
     if workers is not None and settings.max_cost is not None:
@@ -105,11 +103,10 @@ def judge_endpoint(
 
 
 def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOptions | None = None) -> Judge | None:
-    """The judge that a spec names; None for `none`. Anything that names no judge is a SettingsError.
+    """Create the judge that a spec names, or None for `none`; raise SettingsError for an unknown spec.
 
-    `package.module:object` is a judge, or a class or function without arguments that gives one; `root` is put on the
-    import path for it. What `options` say goes to judges that ask a server. A name that is nothing else is a model at
-    their URL.
+    `package.module:object` is a judge, or a class or function without arguments that returns one; `root` is put on the
+    import path for it. `options` go to judges with a server. Any other name is a model at the URL in `options`.
     """
     spec = spec.strip()
     name, colon, rest = spec.partition(":")
@@ -128,7 +125,7 @@ def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOpt
 
 
 def _built_in(spec: JudgeSpec) -> Judge | None:
-    """The judge of one of our kinds; every problem begins with the spec."""
+    """Create a judge of this package; raise SettingsError with the spec in front of each problem."""
     module, _, function = KINDS[spec.kind].factory.partition(":")
     if not module:
         return None
@@ -145,7 +142,7 @@ _NO_MODULE = object()
 
 
 def judge_from_object(candidate: object) -> Judge | None:
-    """The judge that a fixture gives: a Judge as it is, a plain object through an adapter, None for none."""
+    """Return a fixture's judge: a Judge unchanged, a plain object in an adapter, or None."""
     if candidate is None or (isinstance(candidate, Judge) and not inspect.isclass(candidate)):
         return candidate
     if not inspect.isclass(candidate):
@@ -177,28 +174,28 @@ def _described(candidate: object) -> str:
 
 def _from_entry_point(spec: str, entry_point: EntryPoint, rest: str) -> Judge | None:
     place = f"judge {spec!r}: entry point {entry_point.value!r}"
-    return _checked(spec, _made(place, lambda: entry_point.load()(rest)))
+    return _checked(spec, _create(place, lambda: entry_point.load()(rest)))
 
 
-def _made(place: str, make: Callable[[], object]) -> object:
-    """What somebody else's code gives; it may raise anything, and the user gets one line."""
+def _create(place: str, make: Callable[[], object]) -> object:
+    """Call a factory from outside this package; convert any exception to a SettingsError of one line."""
     try:
         return make()
     except SettingsError:
         raise
     except Exception as error:
-        said = f"{type(error).__name__}: {excerpt(str(error))}"
-        raise SettingsError(f"{place} cannot be loaded: {said}") from error
+        message = f"{type(error).__name__}: {excerpt(str(error))}"
+        raise SettingsError(f"{place} cannot be loaded: {message}") from error
 
 
 def _from_dotted_path(spec: str, module: str, name: str, root: Path | None) -> object:
-    """What the path leads to, whatever that is; `_NO_MODULE` where there is no such module."""
+    """Return the object at the path, called if it is a class or function; `_NO_MODULE` if there is no such module."""
     try:
         value = import_object(f"judge {spec!r}", module, name, root)
     except ModuleNotFoundError:
         return _NO_MODULE
     is_made = inspect.isclass(value) or inspect.isroutine(value)
-    return _made(f"judge {spec!r}", value) if is_made else value
+    return _create(f"judge {spec!r}", value) if is_made else value
 
 
 def _checked(spec: str, made: object) -> Judge | None:
@@ -218,10 +215,10 @@ def _unknown(spec: str) -> SettingsError:
     return SettingsError(f"unknown judge {printable(public_unknown(spec))!r}{model}; known: {', '.join(forms)}")
 
 
-def asked_judge(judge: Judge, cache: JudgementCache | None, settings: Settings, mask: Mask) -> Judge:
-    """The judge with its cache; one that is not of this package may take no longer than a call."""
+def judge_with_cache(judge: Judge, cache: JudgementCache | None, settings: Settings, mask: Mask) -> Judge:
+    """Wrap the judge in its cache; give a judge from outside this package a time limit."""
     is_ours = type(judge).__module__.startswith("pytest_rageval.")
     limit = None if is_ours else (settings.longest_call, settings.longest_call_in_words)
-    # In mode `off` as well: it checks what a judge says before anybody sees it.
+    # In mode `off` as well: CachedJudge checks every judgement.
     mode = settings.judge_cache if cache is not None else "off"
     return CachedJudge(judge, cache, mode, mask, limit)

@@ -1,4 +1,4 @@
-"""One answer before the judge: is it an abstention, and what are the scores of all else that can be asked about it?"""
+"""The judging of one answer: whether it is an abstention, and its scores on all other rubrics that apply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_rageval.abstention.detector import declines
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.judge import FREE, Judge, can_judge, is_local, judges_at_once, spent, tells_by_phrasing
+from pytest_rageval.judges.judge import FREE, Judge, can_judge, is_local, judges_at_once, sum_costs, uses_phrasing
 from pytest_rageval.judges.requests import requests_for
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Problem, Rubric
 from pytest_rageval.text import counted
@@ -20,7 +20,7 @@ CLASSIFIER = "abstention"
 SPLIT, SUPPORT = "claim_split", "claim_support"
 
 ASKED_WITH: Mapping[str, tuple[str, ...]] = {SUPPORT: (SPLIT,)}
-"""Rubrics that another one needs; the classifier may be asked with any."""
+"""Rubrics that another one needs; the classifier may be needed with any."""
 
 
 async def judge_answer(
@@ -36,23 +36,23 @@ async def judge_answer(
     phrases: Sequence[str] = (),
     on_error: Callable[[JudgeError], Problem] | None = None,
 ) -> dict[str, Judgement]:
-    """The judgements by rubric, in the order of `rubrics`; those that the judge lacks or that do not apply are absent.
+    """Judge an answer and return the judgements by rubric, in the order of `rubrics`, without those that do not apply.
 
-    Abstention comes first where the response leaves it open: of an answer that declines, little else is asked and paid
-    for. Where the judge lacks this rubric, or tells it by phrasing itself, phrasing decides, and `phrases` count beside
-    the known refusals. The rest is asked at the same time, every rubric `repeats` times, of a heuristic once. The first
-    JudgeError in order is raised once all calls have ended; with `on_error` a failed judgement stands in its place.
-    Where the classifier failed, nothing else is asked: nobody knows what applies.
+    Abstention comes first if the response leaves it open, since an abstention needs few other judgements. It is
+    detected from the wording, including the project's `phrases`, if the judge has no such rubric or does so itself. The
+    other requests run together, each `repeats` times, once for a heuristic. After all calls have ended, the first
+    JudgeError in order is raised, or with `on_error` a failed judgement takes its place. If the classifier fails,
+    nothing else is judged: it is unknown what applies.
     """
     known = [name for name in rubrics if can_judge(judge, name) and name != CLASSIFIER]
     requests = partial(requests_for, case, answer, k=k, trial=trial, wordings=wordings)
     times = 1 if judge.heuristic else repeats
     rest = requests(known)
-    found: dict[str, Judgement] = {}
+    results: dict[str, Judgement] = {}
 
-    async def kept(asked: Awaitable[Judgement], request: JudgeRequest) -> Judgement:
+    async def attempt(call: Awaitable[Judgement], request: JudgeRequest) -> Judgement:
         try:
-            return await asked
+            return await call
         except JudgeError as error:
             if on_error is None:
                 raise
@@ -60,48 +60,53 @@ async def judge_answer(
 
     if answer.abstained is None and (rest or CLASSIFIER in rubrics):
         for request in requests([CLASSIFIER]):
-            said = found[CLASSIFIER] = await kept(_classified(judge, request, times, phrases), request)
-            if said.error is not None:
-                found |= {other.rubric: _failed(judge, other, said.error) for other in rest}
+            classified = results[CLASSIFIER] = await attempt(_classified(judge, request, times, phrases), request)
+            if classified.error is not None:
+                results |= {other.rubric: _failed(judge, other, classified.error) for other in rest}
                 rest = []
-            elif _abstained(said):
+            elif _abstained(classified):
                 rest = requests(known, abstained=True)
     splits = SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest)
     split = next(iter(requests([SPLIT])), None) if splits else None
     in_turn = is_local(judge) or judges_at_once(judge)
-    asked = (kept(_repeated(judge, request, times, split), request) for request in rest)
-    judgements = await ask_together(asked, in_turn=in_turn)
-    found |= {request.rubric: judgement for request, judgement in zip(rest, judgements, strict=True)}
-    return {name: found[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in found}
+    calls = (attempt(_repeated(judge, request, times, split), request) for request in rest)
+    judgements = await ask_together(calls, in_turn=in_turn)
+    results |= {request.rubric: judgement for request, judgement in zip(rest, judgements, strict=True)}
+    return {name: results[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in results}
 
 
 async def _classified(judge: Judge, request: JudgeRequest, times: int, phrases: Sequence[str]) -> Judgement:
-    if CLASSIFIER in judge.rubrics and not tells_by_phrasing(judge):
+    if CLASSIFIER in judge.rubrics and not uses_phrasing(judge):
         return await _repeated(judge, request, times)
     return phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
 
 
 def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
-    """What stands for a judgement that failed."""
+    """Build the placeholder for a failed judgement."""
     unscored = tuple(request.wording.scores) if request.wording is not None else (request.rubric,)
     return Judgement(
-        request.rubric, {}, model=judge.model, prompt_version=request.prompt_version, heuristic=judge.heuristic,
-        error=problem, unscored=unscored,
-    )  # fmt: skip
+        request.rubric,
+        {},
+        model=judge.model,
+        prompt_version=request.prompt_version,
+        heuristic=judge.heuristic,
+        error=problem,
+        unscored=unscored,
+    )
 
 
-def _abstained(said: Judgement) -> bool:
-    """What the classifier said; half way is an abstention."""
-    return said.scores.get("abstained", 0.0) >= 0.5
+def _abstained(classified: Judgement) -> bool:
+    """Return True if the classifier's score is at least half way to an abstention."""
+    return classified.scores.get("abstained", 0.0) >= 0.5
 
 
 async def _repeated(judge: Judge, request: JudgeRequest, times: int, split: JudgeRequest | None = None) -> Judgement:
-    """One request, `times` over as trials of its own; the median of each score counts."""
+    """Judge one request as `times` trials and return the median of each score."""
     if times == 1:
         return await _once(judge, request, split, request.trial)
     trials = range(request.trial * times, (request.trial + 1) * times)
-    asked = (_once(judge, request, split, trial) for trial in trials)
-    return _median(await ask_together(asked, in_turn=judges_at_once(judge)))
+    calls = (_once(judge, request, split, trial) for trial in trials)
+    return _median(await ask_together(calls, in_turn=judges_at_once(judge)))
 
 
 async def _once(judge: Judge, request: JudgeRequest, split: JudgeRequest | None, trial: int) -> Judgement:
@@ -111,20 +116,20 @@ async def _once(judge: Judge, request: JudgeRequest, split: JudgeRequest | None,
 
 
 def _median(parts: Sequence[Judgement]) -> Judgement:
-    """The judgement nearest to the medians, with these for scores; `extra` has all values and their spread by score."""
+    """Return the judgement nearest to the medians, with the medians as scores and all values and spreads in `extra`."""
     values: dict[str, list[float]] = {}
     for part in parts:
         for name, value in part.scores.items():
             values.setdefault(name, []).append(value)
-    medians = {name: _middle(found) for name, found in values.items()}
+    medians = {name: _middle(trials) for name, trials in values.items()}
 
     def distance(part: Judgement) -> float:
         return math.fsum(abs(part.scores.get(name, math.inf) - middle) for name, middle in medians.items())
 
     nearest = min(parts, key=distance)
-    spread = {name: max(found) - min(found) for name, found in values.items()}
+    spread = {name: max(trials) - min(trials) for name, trials in values.items()}
     extra = {**nearest.extra, "repeats": values, "spread": spread}
-    return replace(nearest, scores=medians, extra=extra, **taken(parts))
+    return replace(nearest, scores=medians, extra=extra, **merged_fields(parts))
 
 
 def _middle(values: Sequence[float]) -> float:
@@ -133,42 +138,42 @@ def _middle(values: Sequence[float]) -> float:
 
 
 MOST_CLAIMS = 50
-"""Claims that are judged; of an answer with more, the first ones count, and a flag says so."""
+"""Judged claims of an answer; if it has more, the first ones count, and a flag says so."""
 
 CLAIMS_AT_ONCE = 10
-"""Claims of one request: so many share one copy of the contexts, and few enough are judged with care."""
+"""Claims of one request: enough to share a copy of the contexts, few enough to be judged with care."""
 
 LONGEST_CLAIM = 2000
-"""Characters; what a model calls a claim may be anything."""
+"""Characters of a claim; a model may return any text as one."""
 
 
 async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest) -> Judgement:
-    """One judgement of the rubric `claim_support`: supported claims / claims, on 0 to 1.
+    """Judge the rubric `claim_support`: supported claims / claims, from 0 to 1.
 
-    The judge is asked `split`, then `support` about some claims at a time, or about one where it reads `claim`. Without
-    any claim there is no score; a reply without a list of claims, or without a verdict on one, is a JudgeError.
+    Send `split`, then `support` for batches of claims, or for single claims if it reads `claim`. Without claims there
+    is no score. Raise JudgeError for a reply without a list of claims, or without a verdict on one.
     """
     reply = await judge.judge(split)
     claims = _claims(reply, judge.model)
     judged = claims[:MOST_CLAIMS]
     at_once = CLAIMS_AT_ONCE if "claims" in support.variables else 1
     batches = [judged[start : start + at_once] for start in range(0, len(judged), at_once)]
-    asked = (judge.judge(_support_of(batch, support)) for batch in batches)
-    judgements = await ask_together(asked, in_turn=judges_at_once(judge))
+    calls = (judge.judge(_support_of(batch, support)) for batch in batches)
+    judgements = await ask_together(calls, in_turn=judges_at_once(judge))
     supported = [
         verdict
         for batch, judgement in zip(batches, judgements, strict=True)
         for verdict in _verdicts(judgement, len(batch), judge.model)
     ]
-    parts = taken([reply, *judgements])
+    parts = merged_fields([reply, *judgements])
     if len(claims) > MOST_CLAIMS:
         parts["flags"] += (f"of {len(claims)} claims the first {MOST_CLAIMS} were judged",)
     return Judgement(
         rubric=SUPPORT,
         scores={SUPPORT: sum(supported) / len(judged)} if judged else {},
         reasoning=share_of_claims(sum(supported), len(judged)) if judged else "the answer makes no claim",
-        supported_claims=tuple(claim for claim, held in zip(judged, supported, strict=True) if held),
-        unsupported_claims=tuple(claim for claim, held in zip(judged, supported, strict=True) if not held),
+        supported_claims=tuple(claim for claim, verdict in zip(judged, supported, strict=True) if verdict),
+        unsupported_claims=tuple(claim for claim, verdict in zip(judged, supported, strict=True) if not verdict),
         model=reply.model,
         prompt_version=f"{split.prompt_version},{support.prompt_version}",
         extra={name: value for name, value in reply.extra.items() if name != "claims"},
@@ -177,12 +182,12 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
 
 
 def share_of_claims(supported: int, claims: int) -> str:
-    """`3 of 4 claims are supported`."""
+    """Return a phrase such as `3 of 4 claims are supported`."""
     return f"{supported} of {counted(claims, 'claim is', 'claims are')} supported"
 
 
 def _claims(reply: Judgement, model: str) -> list[str]:
-    """The claims in order, each once, cut where they are overlong; blank ones are none."""
+    """Return the distinct claims in order, with overlong ones cut and blank ones dropped."""
     claims = reply.extra.get("claims")
     if not isinstance(claims, list | tuple) or not all(isinstance(claim, str) for claim in claims):
         raise JudgeError("invalid_reply", f"judge {model!r}, rubric {SPLIT!r}: its reply has no list of claims")
@@ -191,7 +196,7 @@ def _claims(reply: Judgement, model: str) -> list[str]:
 
 
 def _support_of(claims: Sequence[str], support: JudgeRequest) -> JudgeRequest:
-    """The request about these claims, or about the one, as its prompt reads them."""
+    """Return the request for these claims, or for the single one, as its prompt reads them."""
     values = {
         "claims": [{"number": number, "text": claim} for number, claim in enumerate(claims, start=1)],
         "claim": claims[0],
@@ -201,7 +206,7 @@ def _support_of(claims: Sequence[str], support: JudgeRequest) -> JudgeRequest:
 
 
 def _verdicts(judgement: Judgement, claims: int, model: str) -> list[bool]:
-    """Whether each claim of a request is supported: by its verdict, or, of a single one, by the score."""
+    """Return whether each claim of a request is supported: its verdict, or for a single claim the score."""
     verdicts = judgement.extra.get("verdicts")
     if isinstance(verdicts, list | tuple) and len(verdicts) == claims:
         return [verdict is True for verdict in verdicts]
@@ -216,13 +221,13 @@ def _verdicts(judgement: Judgement, claims: int, model: str) -> list[bool]:
 
 
 PHRASING = "phrasing"
-"""What a judgement made here says in `extra`, as `decided_by`."""
+"""The value of `extra["decided_by"]` for a judgement from the wording."""
 
 
 def phrasing_judgement(request: JudgeRequest, *, model: str, heuristic: bool, phrases: Sequence[str] = ()) -> Judgement:
-    """The answer of a request for the rubric `abstention`: 1 where it declines, 0 where it does not.
+    """Answer a request for the rubric `abstention` from the wording: 1 if the answer declines, else 0.
 
-    `model` and `heuristic` are those of the judge in whose name it is made; `phrases` the project's own refusals.
+    `model` and `heuristic` are those of the judge on whose behalf it is made; `phrases` are the project's own refusals.
     """
     declined = declines(request.variables["answer"], request.variables.get("question") or "", phrases)
     where = f"declines, most of all in {declined.phrase!r}" if declined.phrase else "does not decline"
@@ -238,45 +243,45 @@ def phrasing_judgement(request: JudgeRequest, *, model: str, heuristic: bool, ph
     )
 
 
-async def ask_together(asked: Iterable[Awaitable[Judgement]], *, in_turn: bool = False) -> list[Judgement]:
-    """All of them, in order; where some fail, the rest is waited for (and so kept), then the first error raised.
+async def ask_together(calls: Iterable[Awaitable[Judgement]], *, in_turn: bool = False) -> list[Judgement]:
+    """Await all judgements and return them in order; if any fails, await the rest (which keeps them), then raise it.
 
-    `in_turn`: none of them waits for anything, so that one after the other is as quick and costs less.
+    `in_turn` awaits them one by one, which is as quick and cheaper for judges that never wait.
     """
     results: list[Judgement | BaseException]
     if in_turn:
-        results = [await _attempted(call) for call in asked]
+        results = [await _result_or_error(call) for call in calls]
     else:
-        waiting = list(asked)
+        waiting = list(calls)
         if len(waiting) == 1:
             return [await waiting[0]]
-        results = [*await asyncio.gather(*map(_contained, waiting), return_exceptions=True)]
+        results = [*await asyncio.gather(*map(_result_or_exit, waiting), return_exceptions=True)]
     for result in results:
         if isinstance(result, BaseException):
             raise result
     return [result for result in results if isinstance(result, Judgement)]
 
 
-async def _attempted(asked: Awaitable[Judgement]) -> Judgement | Exception:
-    """The judgement, or why there is none."""
+async def _result_or_error(call: Awaitable[Judgement]) -> Judgement | Exception:
+    """Return the judgement or the exception."""
     try:
-        return await asked
-    except Exception as error:  # noqa: BLE001 because whatever it is, it is raised once the others have ended
+        return await call
+    except Exception as error:  # noqa: BLE001  raised by the caller once the others have ended
         return error
 
 
-async def _contained(asked: Awaitable[Judgement]) -> Judgement | BaseException:
-    """The judgement; what would end the loop if a task of its own raised it is handed on as a value."""
+async def _result_or_exit(call: Awaitable[Judgement]) -> Judgement | BaseException:
+    """Return the judgement, or an exception that would end the event loop if a task raised it."""
     try:
-        return await asked
+        return await call
     except (SystemExit, KeyboardInterrupt) as error:
         return error
 
 
-def taken(parts: Sequence[Judgement]) -> dict[str, Any]:
-    """What a judgement that is made of at least one other takes over; kept ones cost nothing now, unless all are."""
+def merged_fields(parts: Sequence[Judgement]) -> dict[str, Any]:
+    """Return the fields of a judgement made of others; cached parts add no cost, unless all are cached."""
     return {
-        **spent([part for part in parts if not part.cached] or parts),
+        **sum_costs([part for part in parts if not part.cached] or parts),
         "cached": all(part.cached for part in parts),
         "heuristic": any(part.heuristic for part in parts),
         "flags": tuple(dict.fromkeys(flag for part in parts for flag in part.flags)),

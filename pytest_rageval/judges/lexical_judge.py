@@ -1,7 +1,7 @@
-"""The judge without a model: how much of what an answer says do the words of its contexts, or of the gold, hold?
+"""The judge without a model: how much of an answer's wording is in its contexts or in the gold.
 
-Offline, deterministic and quick, and a heuristic: it sees what is missing, not what is said wrongly in the same words.
-Every judgement of it is marked so.
+Offline, deterministic and quick. It is a heuristic and marks its judgements so: it finds what is missing, but not a
+wrong statement in the same words.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from pytest_rageval.model import Judgement, JudgeRequest
 from pytest_rageval.text import counted
 
 Scored: TypeAlias = "tuple[float | None, str, Sequence[Coverage]]"
-"""Share in [0, 1] or None where nothing can be said, why, and the claims looked at."""
+"""Share in [0, 1] or None if it does not apply, the reason, and the compared claims."""
 
 
 def lexical_judge(_: JudgeSpec) -> LexicalJudge:
-    """The judge of `lexical`."""
+    """Create the judge of `lexical`."""
     return LexicalJudge()
 
 
 class LexicalJudge:
-    """Scores answers against contexts and references by words, relevance by question words, abstention by the detector.
+    """A judge by words: answers against contexts and references, relevance by question words, abstention by wording.
 
-    A rubric that the words give no hold for (correctness without reference or key facts) gets a judgement without a
-    score: its metric is not applicable, and `reasoning` says why. Without any context, nothing is grounded.
+    If there is nothing to compare (correctness without reference or key facts), the judgement has no score: its metric
+    is not applicable, and `reasoning` says why. Without any context, nothing is grounded.
     """
 
     model = "lexical/4"
@@ -58,7 +58,7 @@ class LexicalJudge:
     )
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """Judge at once, without waiting for anything; a rubric not in `rubrics` is a JudgeError."""
+        """Judge at once, without waiting; raise JudgeError for a rubric not in `rubrics`."""
         if request.rubric == "abstention":
             return phrasing_judgement(request, model=self.model, heuristic=True)
         check_rubric(self, request)
@@ -67,34 +67,34 @@ class LexicalJudge:
         return share_judgement(self, request, share, reasoning, rated, SUPPORTED, **FREE)
 
     async def aclose(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: the judge holds no resources."""
 
 
 def _groundedness(variables: Mapping[str, Any]) -> Scored:
-    """How far the contexts together cover the answer's claims, each weighing as much as it informs."""
+    """Return how far the contexts together cover the answer's claims, weighted by their information."""
     coverages, declining = _against_contexts(variables.get("answer"), variables)
     if not coverages:
         return _without_claim(variables)
     for coverage in sorted(declining, key=lambda coverage: coverage.value, reverse=True):
-        # "It is not known" is no claim, "It is known" would be one: it must not be worth more.
+        # "It is not known" is no claim, but "It is known" is one: that must not score higher.
         if coverage.value > weighted(coverages):
             coverages.append(coverage)
     return weighted(coverages), account(coverages, _where(variables)), coverages
 
 
 def _claim_support(variables: Mapping[str, Any]) -> Scored:
-    """Share of the claim's sentences that are supported: of a single claim, 1 or 0."""
+    """Return the share of the claim's sentences that are supported: 1 or 0 for a single sentence."""
     coverages, _ = _against_contexts(judged_text(variables), variables)
     if not coverages:
         return _without_claim(variables)
-    held = sum(coverage.value >= SUPPORTED for coverage in coverages)
-    return held / len(coverages), account(coverages, _where(variables)), coverages
+    supported = sum(coverage.value >= SUPPORTED for coverage in coverages)
+    return supported / len(coverages), account(coverages, _where(variables)), coverages
 
 
 def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> tuple[list[Coverage], list[Coverage]]:
-    """The coverage of each claim, and of each sentence that declines, negations left out; assent is no claim.
+    """Return the coverage of each claim and of each sentence that declines, ignoring negations; mere assent is skipped.
 
-    What words cannot see must not count: with a negation that no passage has, the opposite would be better grounded.
+    Words cannot tell whether a negation is right: one that no passage has would make the opposite better grounded.
     """
     evidence = Evidence(context["text"] for context in variables.get("contexts") or ())
     claims: list[Coverage] = []
@@ -116,13 +116,13 @@ def _where(variables: Mapping[str, Any]) -> str:
 
 
 def _correctness(variables: Mapping[str, Any]) -> Scored:
-    """Mean of two shares, where there are any: key facts that the answer has, and how much of the best reference.
+    """Return the mean of two shares, where they exist: key facts in the answer, and coverage of the best reference.
 
-    An answer that declines is worth 0. What it says beyond facts and reference costs nothing.
+    An answer that declines scores 0. Statements beyond facts and reference cost nothing.
     """
     answer = Evidence([variables["answer"][:LONGEST_TEXT]])
-    facts = [coverages for text in variables.get("key_facts") or () if (coverages := _borne_out(text, answer))]
-    references = [coverages for text in reference_texts(variables) if (coverages := _borne_out(text, answer))]
+    facts = [coverages for text in variables.get("key_facts") or () if (coverages := _coverages(text, answer))]
+    references = [coverages for text in reference_texts(variables) if (coverages := _coverages(text, answer))]
     if not facts and not references:
         return None, "the lexical judge has no reference to compare with", ()
     if declines(variables["answer"], variables.get("question") or "").abstained:
@@ -134,19 +134,19 @@ def _correctness(variables: Mapping[str, Any]) -> Scored:
     return math.fsum(shares) / len(shares), account(coverages, "the answer"), coverages
 
 
-def _borne_out(text: str, by: Evidence) -> list[Coverage]:
-    """How far an answer has what a gold text says; by content alone, since gold is worded tersely."""
+def _coverages(text: str, by: Evidence) -> list[Coverage]:
+    """Return how far an answer covers a gold text, by content terms only, since gold is terse."""
     return [by.coverage(claim, small_share=0.0) for claim in claims_in(text[:LONGEST_TEXT])]
 
 
 def _relevance(variables: Mapping[str, Any]) -> Scored:
-    """Share of the question's content terms that the answer takes up."""
-    asked = terms_in(variables["question"][:LONGEST_TEXT]) - SMALL_WORDS
-    if not asked:
+    """Return the share of the question's content terms that the answer takes up."""
+    question_terms = terms_in(variables["question"][:LONGEST_TEXT]) - SMALL_WORDS
+    if not question_terms:
         return None, "the question has no word to look for", ()
-    missing = sorted(asked - terms_in(variables["answer"][:LONGEST_TEXT]))
-    reasoning = f"heuristic: {len(asked) - len(missing)} of {len(asked)} question words are taken up"
-    return 1 - len(missing) / len(asked), reasoning + first_items("; missing", missing), ()
+    missing = sorted(question_terms - terms_in(variables["answer"][:LONGEST_TEXT]))
+    reasoning = f"heuristic: {len(question_terms) - len(missing)} of {len(question_terms)} question words are taken up"
+    return 1 - len(missing) / len(question_terms), reasoning + first_items("; missing", missing), ()
 
 
 _SCORED: Mapping[str, Callable[[Mapping[str, Any]], Scored]] = {
@@ -163,24 +163,24 @@ SUPPORTED = 0.75
 """A claim counts as supported from this value on."""
 
 SMALL_SHARE = 0.5
-"""Of its information, what a small word counts for."""
+"""Weight of a small word's information."""
 
 SENTENCE_SHARE = 0.25
-"""Of a claim's value, what a single sentence has to hold: words from everywhere are easily there."""
+"""Share of a claim's value from the best single sentence: words scattered over all passages are easy to find."""
 
 MISSING_FIGURES = 0.5
-"""What is left of a claim none of whose figures is in the passages: a word may be said otherwise, a figure is wrong."""
+"""Factor of a claim with no figure in the passages: a missing word may be a synonym, a missing figure is an error."""
 
 LONGEST_QUOTATION = 120
-"""Characters of a sentence or term that are shown."""
+"""Characters shown of a sentence or term."""
 
 MOST_SHOWN = 8
-"""Terms that are named; further ones are counted."""
+"""Terms listed by name; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How far passages cover a claim: value in [0, 1], the claim's information, and its content terms that none has."""
+    """The coverage of a claim by passages: value in [0, 1], the claim's information, and its missing content terms."""
 
     claim: Claim
     value: float
@@ -189,10 +189,9 @@ class Coverage:
 
 
 class Evidence:
-    """The passages that claims are compared with, and how informative each term is among them.
+    """The passages that claims are compared with, and the information of each term.
 
-    The information of a term is log(1 + N / n): N sentences, n of which have it; a term that none has counts as if one
-    had. A word that is everywhere says little.
+    A term's information is log(1 + N / n): N sentences, n of which have it, at least 1. A frequent word has little.
     """
 
     def __init__(self, passages: Iterable[str]) -> None:
@@ -201,9 +200,9 @@ class Evidence:
         self._different_sentences = {*self._sentences}
 
     def coverage(self, claim: Claim, *, small_share: float = SMALL_SHARE) -> Coverage:
-        """The share of the claim's information that the passages have: 3/4 of it together, 1/4 in the best sentence.
+        """Return the share of the claim's information in the passages: 3/4 in all together, 1/4 in the best sentence.
 
-        Times 0.5 to 1 by the share of its figures that are there.
+        It is multiplied by 0.5 to 1, depending on the share of the claim's figures found.
         """
         terms, content, counts, sentences = claim.terms, claim.content, self._counts, max(1, len(self._sentences))
         weights = {
@@ -212,7 +211,7 @@ class Evidence:
         }
         total = math.fsum(weights.values())
         together = math.fsum([weight for term, weight in weights.items() if term in counts]) / total
-        shared = [terms & of_sentence for of_sentence in self._different_sentences]
+        shared = [terms & sentence_terms for sentence_terms in self._different_sentences]
         nearest = max([math.fsum(map(weights.__getitem__, each)) for each in shared], default=0.0) / total
         value = (1 - SENTENCE_SHARE) * together + SENTENCE_SHARE * nearest
         missing = content - counts.keys()
@@ -222,19 +221,19 @@ class Evidence:
 
 
 def weighted(coverages: Sequence[Coverage]) -> float:
-    """The mean value of at least one coverage, each weighing as much as its claim informs."""
+    """Return the mean value of at least one coverage, weighted by the claims' information."""
     total = math.fsum(coverage.information for coverage in coverages)
     return math.fsum(coverage.information * coverage.value for coverage in coverages) / total
 
 
 def account(coverages: Sequence[Coverage], where: str) -> str:
-    """One bounded line: how many sentences are borne out by `where`, the weakest one, and the terms not found."""
-    held = sum(coverage.value >= SUPPORTED for coverage in coverages)
+    """Summarize in one line how many sentences `where` bears out, the weakest one, and the terms not found."""
+    supported = sum(coverage.value >= SUPPORTED for coverage in coverages)
     weakest = min(coverages, key=lambda coverage: coverage.value)
     missing = sorted({term for coverage in coverages for term in coverage.missing})
     return "".join(
         (
-            f"heuristic: {held} of {counted(len(coverages), 'sentence is', 'sentences are')} borne out by {where}",
+            f"heuristic: {supported} of {counted(len(coverages), 'sentence is', 'sentences are')} borne out by {where}",
             f"; weakest: {_quoted(weakest.claim.text)}" if weakest.value < SUPPORTED else "",
             first_items("; not found", missing),
         )
@@ -242,7 +241,7 @@ def account(coverages: Sequence[Coverage], where: str) -> str:
 
 
 def first_items(label: str, items: Sequence[str]) -> str:
-    """The first items after their label; nothing where there are none."""
+    """Return the label and the first items, or an empty string without items."""
     return f"{label}: {listed([item[:LONGEST_QUOTATION] for item in items], MOST_SHOWN)}" if items else ""
 
 

@@ -1,7 +1,7 @@
-"""Terms of a text: what two texts are compared by, in one spelling each.
+"""Terms of a text, normalized so that two texts can be compared.
 
-One way for all scripts: content tokens (Korean without particles, Han and Katakana as pairs of characters, quantities
-in one form), to which the small words are added. All negations are one term.
+The same for all scripts: content tokens (Korean without particles, Han and Katakana as pairs of characters, quantities
+in one form), plus the small words. All negations are one term.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pytest_rageval.quantities import QUANTITY
 from pytest_rageval.words import STOP_WORDS, content_tokens, sentences
 
 LONGEST_TEXT = 20_000
-"""Characters of an answer or of a reference that are looked at; 3,000 words are no answer any more."""
+"""Characters compared of an answer or a reference, about 3,000 words."""
 
 LONGEST_PASSAGE = 200_000
-"""Characters of one passage that are looked at: what comes from outside is bounded."""
+"""Characters compared of one passage: input from outside is bounded."""
 
 _BESIDE_STOP_WORDS = """
     please tell mine myself yes yeah yep nope sure okay ok right correct true false
@@ -27,7 +27,7 @@ _BESIDE_STOP_WORDS = """
     quel quelle qué quién cuándo dónde cómo cuál 什么 什麼 何時
 """
 SMALL_WORDS = STOP_WORDS | frozenset(_BESIDE_STOP_WORDS.split())
-"""Words that hold a sentence together, ask or assent: they weigh less."""
+"""Function words, question words and words of assent, which weigh less."""
 
 NEGATION = "not"
 """The term of every negation."""
@@ -37,7 +37,7 @@ NEGATION = "not"
 class Claim:
     """A sentence of a text and its terms.
 
-    content  the terms that carry meaning: those that are no small words; all where there are no others
+    content  the terms that carry meaning: all but small words, or all if there are only small words
     figures  the terms that are numbers
     """
 
@@ -52,34 +52,34 @@ class Claim:
 
     @property
     def is_small(self) -> bool:
-        """It holds small words alone: Yes. It is not."""
+        """Return True if the claim has only small words: Yes. It is not."""
         return self.terms - {NEGATION} <= SMALL_WORDS
 
 
 @lru_cache(maxsize=4096)
 def terms_in(text: str) -> frozenset[str]:
-    """The terms of a text, each once; the last 4,096 texts are remembered."""
+    """Return the distinct terms of a text; the last 4,096 texts are cached."""
     if not any(map(str.isalnum, text)):
         return frozenset()
     text = _CONTRACTED.sub(lambda match: f"{match[1] or ''} {NEGATION} ", text)
-    # Taken out, not replaced: what stands around it is paired as it is without the negation.
+    # Removed, not replaced: the characters around it form the same pairs as without the negation.
     text, negations = _CHINESE_NEGATION.subn("", text)
     folded = text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     small = SMALL_WORDS.intersection(_LETTERS.findall(folded))
     return small.union(map(_plain, content_tokens(text)), (NEGATION,) * bool(negations))
 
 
-# Retrieval gives the same chunks for many questions, and several rubrics ask about the same ones.
+# Many questions retrieve the same chunks, and several rubrics read them.
 @lru_cache(maxsize=256)
 def terms_by_sentence(passage: str) -> tuple[frozenset[str], ...]:
-    """The terms of each sentence of a passage; the last 256 passages are remembered."""
+    """Return the terms of each sentence of a passage; the last 256 passages are cached."""
     return tuple(map(terms_in, sentences(passage[:LONGEST_PASSAGE])))
 
 
 def claims_in(text: str, *, without: frozenset[str] = frozenset()) -> list[Claim]:
-    """The sentences of a text as claims; citation marks are no part of them, those without a term are dropped.
+    """Return the sentences of a text as claims, without citation marks; sentences without terms are dropped.
 
-    So are figures alone, such as the numbers of a list, unless there is nothing else. `without`: terms left out.
+    Sentences of figures only, such as list numbers, are dropped unless there is nothing else. `without`: terms to omit.
     """
     cut = (Claim(sentence, terms_in(sentence) - without) for sentence in sentences(_CITATION.sub(" ", text)))
     claims = [claim for claim in cut if claim.terms]
@@ -87,7 +87,7 @@ def claims_in(text: str, *, without: frozenset[str] = frozenset()) -> list[Claim
 
 
 def _plain(token: str) -> str:
-    """A token in its one spelling: three is 3, 동작합니다 is 동작, nicht is not."""
+    """Normalize a token: three becomes 3, 동작합니다 becomes 동작, nicht becomes not."""
     if token in _NEGATIONS or _KOREAN_NEGATION.match(token):
         return NEGATION
     verb = _KOREAN_VERB.fullmatch(token)
@@ -111,4 +111,4 @@ _KOREAN_VERB = re.compile(
     "(?P<noun>[가-힣]{2,8}?)(?:[하한할함합해했]|하였|[되된될됨됩돼됐])"
     "(?:습니다|니다|는다|다|였다|였습니다|었다|었습니다|지|며|고|여|여서|서|는|던|면|게|기|기로|도록|어|야|요)?"
 )
-"""A noun made a verb, 동작합니다 or 증가했다: what counts is the noun."""
+"""A verb made from a noun, such as 동작합니다 or 증가했다, which counts as the noun."""

@@ -1,4 +1,4 @@
-"""The judge that is a language model: shown a rubric and fenced material, read strictly, asked twice at most."""
+"""The judge with a language model: it gets a rubric and fenced material; replies are read strictly, with one retry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pytest_rageval.errors import JudgeError, ModelFailure
-from pytest_rageval.judges.judge import JudgeSpec, spent
+from pytest_rageval.judges.judge import JudgeSpec, sum_costs
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.judges.rubrics.rubric_lookup import reply_fields
 from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
@@ -32,21 +32,21 @@ from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest, Rubric
 from pytest_rageval.text import counted, cut, printable
 
 MOST_TOKENS = 2048
-"""Of a reply, unless the options say otherwise; twice as many where the first one was cut off."""
+"""Default limit of a reply, doubled for the second try if the first reply was cut off."""
 
 LONGEST_RAW = 4_000
-"""Characters of an unreadable reply that are kept, and shown to the model again."""
+"""Characters of an unreadable reply that are stored and shown to the model again."""
 
 T = TypeVar("T")
 
 
 def model_judge(spec: JudgeSpec) -> ModelJudge:
-    """The judge of a language model, as `chat_model` reads its spec."""
+    """Create the judge for a language model's spec, as `chat_model` reads it."""
     return ModelJudge(chat_model(f"{spec.kind}:{spec.rest}", spec.options or EndpointOptions()))
 
 
 class AsksModel:
-    """What judges have in common that ask one language model."""
+    """The common part of judges with one language model."""
 
     heuristic = False
     is_local = False
@@ -62,7 +62,7 @@ class AsksModel:
         return self._chat.notes
 
     async def check(self) -> str | None:
-        """Why this judge cannot be asked, in one line, or None; costs nothing."""
+        """Return why this judge is unusable, in one line, or None; costs nothing."""
         return await self._chat.check()
 
     async def aclose(self) -> None:
@@ -71,11 +71,11 @@ class AsksModel:
 
 
 class ModelJudge(AsksModel):
-    """Puts each request to a model, for one event loop.
+    """A judge that sends each request to a model; belongs to one event loop.
 
-    `identity` names the model with its server; `is_pinned` tells whether the model's name means the same model for
-    ever; `sampling`, what replies depend on beside it; `options`, what of that the user set; `notes`, what the server
-    would not be told; `tariff`, its price.
+    `identity` names the model with its server, `is_pinned` is True if the name always means the same model. `sampling`
+    has the other parameters that replies depend on, `options` the user's among them, `notes` those that the server
+    refused. `tariff` is the model's price.
     """
 
     takes_own_rubrics = True
@@ -88,10 +88,10 @@ class ModelJudge(AsksModel):
         self.rubrics = frozenset(rubric_names())
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """One judgement, of one request to the model or of two.
+        """Judge with one request to the model, or two.
 
-        Where the first reply cannot be read, the model is told what was wrong with it and asked once more; after that
-        it is a JudgeError of kind invalid_reply with the last reply in `raw`.
+        If the first reply is unreadable, tell the model why and try once more; after that, raise JudgeError of kind
+        invalid_reply with the last reply in `raw`.
         """
         rubric = rubric_of(request)
         marker = new_marker(request.variables)
@@ -121,14 +121,14 @@ class ModelJudge(AsksModel):
             reply,
             model=self.model,
             prompt_version=request.prompt_version,
-            **spent(exchanges),
+            **sum_costs(exchanges),
             flags=(*prompt.flags, *reply.flags),
             extra={**reply.extra, **{name: value for name, value in served.items() if value}},
         )
 
 
 def _messages(rubric: Rubric, prompt: Prompt) -> list[Message]:
-    """The instructions, which are the same in every request and so can be cached, then this request's material."""
+    """Return the instructions, equal in all requests so that servers can cache them, then this request's material."""
     instructions, material = prompt.text[: len(rubric.instructions)], prompt.text[len(rubric.instructions) :]
     if not (instructions.strip() and material.strip()):
         return [Message("user", prompt.text)]
@@ -142,19 +142,19 @@ async def ask_twice(
     repair: Callable[[str], str],
     exchanges: list[Exchange],
     problem: str,
-    **asked: Any,
+    **arguments: Any,
 ) -> T:
-    """What `read` takes from a reply. Where it raises UnreadableReply, the model is told why, and asked once more.
+    """Return what `read` makes of the reply; on UnreadableReply, tell the model why and try once more.
 
-    repair     what the model is told, for the reason why its reply cannot be read
-    exchanges  gets each exchange
-    problem    how the JudgeError begins that two such replies are; it has the last one in `raw`
-    asked      arguments of `chat.say`
+    repair     returns the message to the model for the reason
+    exchanges  collects each exchange
+    problem    beginning of the JudgeError after two unreadable replies, which has the last one in `raw`
+    arguments  further arguments of `chat.say`
     """
     most, reason, raw = chat.max_tokens or MOST_TOKENS, "", None
     while True:
         try:
-            exchange = await chat.say(messages, max_tokens=most, **asked)
+            exchange = await chat.say(messages, max_tokens=most, **arguments)
         except ModelFailure as failure:
             again = f" (asked again, since {reason})" if reason else ""
             raise JudgeError(failure.kind, f"{failure}{again}", raw, status=failure.status) from None
@@ -166,12 +166,12 @@ async def ask_twice(
             return read(reply.text or "")
         except UnreadableReply as unreadable:
             reason = unreadable.reason
-        if before or reply.ending == "content_filter":  # the same text would be held back again
+        if before or reply.ending == "content_filter":  # the filter would block the same text again
             first = f"; before: {before}" if before not in ("", reason) else ""
             raise JudgeError("invalid_reply", printable(f"{problem}: {reason}{first}"), raw)
         # No API takes an empty message.
-        told = Message("assistant", raw.strip() or "(an empty reply)"), Message("user", repair(reason))
-        messages = [*messages, *told]
+        repairs = Message("assistant", raw.strip() or "(an empty reply)"), Message("user", repair(reason))
+        messages = [*messages, *repairs]
         most *= 2 if reply.is_truncated else 1
 
 
@@ -179,9 +179,9 @@ LONGEST_REASON = 500
 
 
 def render(rubric: Rubric, request: JudgeRequest, marker: str) -> Prompt:
-    """The rubric's prompt with marker and variables filled in, as `fenced_prompt` does it.
+    """Fill the marker and the request's variables into the rubric's prompt, with `fenced_prompt`.
 
-    A variable that the request lacks is a JudgeError of kind invalid_request.
+    Raise JudgeError of kind invalid_request if the request lacks a variable.
     """
     lacking = sorted(rubric.variables - set(request.variables))
     if lacking:
@@ -190,11 +190,11 @@ def render(rubric: Rubric, request: JudgeRequest, marker: str) -> Prompt:
 
 
 def repair_prompt(rubric: Rubric, reason: str) -> str:
-    """The one message that follows an unreadable reply: what was wrong with it, and what is asked for once more."""
-    wrong = printable(" ".join(reason.split()))[:LONGEST_REASON]
+    """Return the message that follows an unreadable reply: what is wrong with it, and the format to use."""
+    problem = printable(" ".join(reason.split()))[:LONGEST_REASON]
     fields = ", ".join(reply_fields(rubric.schema))
     return (
-        f"Your reply could not be read: {wrong}.\n"
+        f"Your reply could not be read: {problem}.\n"
         "Judge as you did; only the form was wrong. Reply once more with one JSON object and nothing else: no code "
         f"fence, no text around it. Its fields: {fields}."
     )
@@ -203,22 +203,22 @@ def repair_prompt(rubric: Rubric, reason: str) -> str:
 # ── its replies ───────────────────────────────────────────────────────────────────────────────────────────────
 
 LONGEST_TEXT = 4_000
-"""Characters kept of the reasoning, of a claim and of any other text."""
+"""Characters of the reasoning, of a claim and of any other text."""
 
 MOST_ENTRIES = 200
-"""Entries kept of a list."""
+"""Entries of a list."""
 
 
 def read_reply(text: str, rubric: Rubric, marker: str, claims: int | None = None) -> Judgement:
-    """Read the one JSON object that a reply is, alone or in a code fence; else raise an UnreadableReply.
+    """Read the one JSON object of a reply, alone or in a code fence; raise UnreadableReply if there is none.
 
-    What is read can be encoded, and is cut; `flags` say what makes it doubtful, `extra` holds the other fields.
+    Texts are cut and can be encoded; `flags` name doubts about the reply, `extra` holds the other fields.
 
-    A score is a number of the rubric's schema and scale: 4, 4.5, "4" or "4/5", where the denominator is the top of the
-    scale; true or false where the schema says boolean; where it says array, the share of `claims` verdicts that are
-    true, which `extra` keeps in order as `verdicts`. The schema's other fields may be missing or malformed
-    (that is flagged) unless the rubric has no scores: then they are the judgement, and what is required must be there.
-    Reasoning may be called an explanation. Fields that the schema does not name are dropped.
+    A score is a number on the rubric's schema and scale: 4, 4.5, "4" or "4/5", where the denominator is the top of the
+    scale. For a boolean schema it is true or false; for an array, the share of true verdicts out of `claims`, which
+    `extra` keeps in order as `verdicts`. Other fields of the schema may be missing or malformed, which is flagged,
+    unless the rubric has no scores: then they are the judgement, and required ones must be there.
+    Reasoning may be called an explanation. Fields outside the schema are dropped.
     """
     stated = stated_object(text)
     if "reasoning" in rubric.schema["properties"] and "reasoning" not in stated and "explanation" in stated:
@@ -232,30 +232,30 @@ def read_reply(text: str, rubric: Rubric, marker: str, claims: int | None = None
         metric: sum(verdicts[name]) / len(verdicts[name]) if name in verdicts else _score(stated, name, rubric)
         for metric, name in rubric.scores.items()
     }
-    kept, misfits = _other_fields(stated, rubric)
-    kept |= verdicts
+    fields, misfits = _other_fields(stated, rubric)
+    fields |= verdicts
     if misfits and not rubric.scores:
         raise UnreadableReply(cut("; ".join(misfits), 300))
     if quotes_marker(text, stated, marker):
         misfits.append(QUOTES_THE_MARKER)
-    reasoning = str(kept.pop("reasoning", ""))
-    has_lists = "supported_claims" in kept and "unsupported_claims" in kept
-    supported, unsupported = (_claims(kept, name) for name in ("supported_claims", "unsupported_claims"))
+    reasoning = str(fields.pop("reasoning", ""))
+    has_lists = "supported_claims" in fields and "unsupported_claims" in fields
+    supported, unsupported = (_claims(fields, name) for name in ("supported_claims", "unsupported_claims"))
     if has_lists and (contradiction := _contradiction(scores, rubric.scale, supported, unsupported)) is not None:
         misfits.append(contradiction)
     return Judgement(
-        rubric.name, scores, rubric.scale, reasoning, supported, unsupported, extra=kept, flags=tuple(misfits)
+        rubric.name, scores, rubric.scale, reasoning, supported, unsupported, extra=fields, flags=tuple(misfits)
     )
 
 
 FULL, HIGH, LOW = 1.0, 0.8, 0.4
-"""Shares of a scale: full marks leave no claim unsupported, high ones not most claims, low ones not none."""
+"""Shares of a scale: full marks allow no unsupported claim, high marks no majority, low marks require one."""
 
 
 def _contradiction(
     scores: Mapping[str, float], scale: tuple[float, float], supported: tuple[str, ...], unsupported: tuple[str, ...]
 ) -> str | None:
-    """How the lists of claims contradict the one score of a reply, in a line, or None."""
+    """Return in a line how the lists of claims contradict the reply's one score, or None."""
     if len(scores) != 1 or not (supported or unsupported):
         return None
     (score,) = scores.values()
@@ -274,7 +274,7 @@ def _contradiction(
 
 
 def _score(stated: Mapping[str, Json], name: str, rubric: Rubric) -> float:
-    """The score in a field, as a number of the rubric's scale."""
+    """Return the score in a field as a number on the rubric's scale."""
     value = value_of(stated, name)
     schema = rubric.schema["properties"][name]
     if schema["type"] == "boolean":
@@ -296,7 +296,7 @@ def _score(stated: Mapping[str, Json], name: str, rubric: Rubric) -> float:
 
 
 def _verdicts(name: str, value: Json, claims: int | None) -> list[bool]:
-    """Whether each claim is supported, in the order of their numbers, which go from 1 to `claims` without a gap."""
+    """Return whether each claim is supported, in the order of their numbers, which must run from 1 to `claims`."""
     if not isinstance(value, list) or not value:
         raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a list with a verdict on each claim')
     verdicts: dict[Json, bool] = {}
@@ -324,8 +324,8 @@ def _boolean(name: str, value: Json) -> bool:
 
 
 def _other_fields(stated: Mapping[str, Json], rubric: Rubric) -> tuple[dict[str, Json], list[str]]:
-    """What the schema names beside the scores, cut to size; and what is missing or not as the schema says."""
-    kept: dict[str, Json] = {}
+    """Return the schema's fields other than scores, cut to size, and notes on missing or malformed ones."""
+    fields: dict[str, Json] = {}
     misfits = []
     required = rubric.schema.get("required", ())
     for name, schema in rubric.schema["properties"].items():
@@ -335,19 +335,19 @@ def _other_fields(stated: Mapping[str, Json], rubric: Rubric) -> tuple[dict[str,
             if name in required:
                 misfits.append(f'"{name}" is missing')
         elif _fits(stated[name], schema):
-            kept[name] = _bounded(stated[name])
+            fields[name] = _bounded(stated[name])
         else:
             misfits.append(f'"{name}" is {value_in_words(stated[name])}, expected {schema.get("type")}')
-    return kept, misfits
+    return fields, misfits
 
 
-def _claims(kept: dict[str, Json], name: str) -> tuple[str, ...]:
-    claims = kept.pop(name, ())
+def _claims(fields: dict[str, Json], name: str) -> tuple[str, ...]:
+    claims = fields.pop(name, ())
     return tuple(claim for claim in claims if isinstance(claim, str) and claim.strip())
 
 
 def _fits(value: Json, schema: Mapping[str, Json]) -> bool:
-    """Whether a value is of the schema's type, within its range and choice; lists entry by entry."""
+    """Return True if a value has the schema's type, range and choice; lists are checked entry by entry."""
     if "enum" in schema and value not in schema["enum"]:
         return False
     match schema.get("type"):
@@ -371,7 +371,7 @@ def _fits(value: Json, schema: Mapping[str, Json]) -> bool:
 
 
 def _bounded(value: Json) -> Json:
-    """A value that can be written: texts cut and encodable, lists and objects cut."""
+    """Return the value with its texts cut and encodable, and its lists and objects cut."""
     if isinstance(value, str):
         return SURROGATE.sub("\ufffd", cut(value, LONGEST_TEXT))
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The judge by a cross-encoder of natural language inference: does any passage entail what the answer says?"""
+"""The judge by natural language inference: a cross-encoder checks if any passage entails the answer's claims."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from pytest_rageval.model import Judgement, JudgeRequest
 SUPPORTED = 0.5
 """A claim counts as supported from this chance on."""
 _BEFORE_STOP = re.compile(r" (?=[.,;:!?…])")
-"""What a citation mark leaves behind: these models were trained on sentences without any."""
+"""The space that a removed citation mark leaves: these models were trained on sentences without it."""
 PACKAGES = ("onnxruntime", "tokenizers", "huggingface_hub")
 
 
 def nli_judge(spec: JudgeSpec) -> NliJudge:
-    """The judge of `nli:FOLDER` or `nli:OWNER/NAME`; SettingsError in one line where something of it is missing."""
+    """Create the judge of `nli:FOLDER` or `nli:OWNER/NAME`; raise SettingsError if a package or file is missing."""
     if missing := [package for package in PACKAGES if find_spec(package) is None]:
         raise SettingsError(f"{', '.join(missing)} is not installed; pip install 'pytest-rageval[nli]'")
     return NliJudge(spec.rest, spec.root)
 
 
 class NliJudge:
-    """Scores each claim of an answer against each passage; the best passage counts.
+    """A judge that scores each claim of an answer against each passage; the best passage counts.
 
     groundedness, faithfulness   mean over the claims of the chance that a passage supports them
-    claim_support                share of the claims that are supported, which means a chance of at least SUPPORTED
+    claim_support                share of the supported claims, with a chance of at least SUPPORTED
 
-    Claims are the answer's sentences without those that decline. It is a model: its scores gate, and are cached. It is
-    known by the content of its files, wherever they lie; it costs time, and nothing else.
+    Claims are the answer's sentences without those that decline. As a model's, its scores gate and are cached. Its
+    identity is the content of its files. It costs time only.
     """
 
     heuristic = False
@@ -56,7 +56,7 @@ class NliJudge:
         self._encoder = CrossEncoder(files)
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """One judgement; JudgeError where the model fails."""
+        """Judge one request; raise JudgeError if the model fails."""
         check_rubric(self, request)
         started = time.perf_counter()
         variables = request.variables
@@ -79,14 +79,14 @@ class NliJudge:
         )
 
     async def aclose(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: the judge holds no resources."""
 
     async def _best(self, claims: Sequence[str], passages: Sequence[str]) -> list[tuple[float, int]]:
-        """Of each claim, the chance that the passage which supports it best does, and its number; 0 without any."""
+        """Return for each claim the chance and number of the passage that supports it best; zeros without passages."""
         if not claims or not passages:
             return [(0.0, 0)] * len(claims)
         try:
-            # In a thread: a pass takes tenths of a second, which other cases need not wait for.
+            # In a thread: a pass takes tenths of a second and would block other cases.
             rows = await asyncio.to_thread(self._encoder.support, claims, passages)
         except JudgeError as error:
             raise JudgeError(error.kind, f"judge {self.model!r}: {error}") from None
@@ -94,7 +94,7 @@ class NliJudge:
 
 
 def _claims(text: str) -> list[str]:
-    """The sentences that claim something, as they would read had nothing been cited."""
+    """Return the sentences that claim something, as they would read without citation marks."""
     claims = claims_in(text)
     return [
         _BEFORE_STOP.sub("", " ".join(claim.text.split()))
@@ -104,7 +104,7 @@ def _claims(text: str) -> list[str]:
 
 
 def _evidence(claims: Sequence[str], best: Sequence[tuple[float, int]]) -> list[dict[str, Any]]:
-    """Of each claim that is supported, by which passage, counted from 1, and how surely."""
+    """Return each supported claim with its passage (counted from 1) and its chance."""
     return [
         {"claim": claim, "verdict": "supported", "passage": number, "chance": round(chance, 4)}
         for claim, (chance, number) in zip(claims, best, strict=True)
@@ -113,7 +113,7 @@ def _evidence(claims: Sequence[str], best: Sequence[tuple[float, int]]) -> list[
 
 
 def _share(rubric: str, chances: Sequence[float], *, has_passages: bool) -> float | None:
-    """The share that the rubric's scale is filled to; None where the answer claims nothing."""
+    """Return the share of the rubric's scale: 0 without passages, None if the answer claims nothing."""
     if not has_passages:
         return 0.0
     if not chances:

@@ -19,15 +19,15 @@ METHODS = {"groundedness": "score_groundedness", "relevance": "score_relevance"}
 """Rubric → coroutine: `score_groundedness(answer, context)`, `score_relevance(answer, question)`."""
 
 SCALE = (0.0, 1.0)
-"""Of both scores, unless the object states another in an attribute `scale`."""
+"""Scale of both scores, unless the object has an attribute `scale`."""
 
 
 class PlainJudge:
-    """An object with one or both of the coroutines, as a `Judge`.
+    """An adapter of an object with one or both of the coroutines to `Judge`.
 
-    Its `model`, `heuristic` and `scale` are taken over where it has them; else it is named by its class, taken for a
-    model, and its scores go from 0 to 1. `context` is the texts of all contexts, joined by blank lines. A scale that is
-    none is a SettingsError.
+    It has the object's `model`, `heuristic` and `scale`. By default it is named after the class, counts as a model,
+    and scores from 0 to 1. `context` is the texts of all contexts, joined by blank lines. An invalid scale raises
+    SettingsError.
     """
 
     def __init__(self, plain: Any) -> None:
@@ -37,11 +37,11 @@ class PlainJudge:
         self.rubrics = frozenset(rubric for rubric, method in METHODS.items() if callable(getattr(plain, method, None)))
         stated = getattr(plain, "scale", None)
         self._scale = SCALE if stated is None else _checked_scale(self.model, stated)
-        # A judgement that was kept on another scale is another judgement.
+        # Part of the cache key, since judgements on another scale are different.
         self.sampling: Mapping[str, Json] = NOTHING if stated is None else {"scale": list(self._scale)}
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """The number that the coroutine returns, on the object's own scale; anything else is a JudgeError."""
+        """Return the coroutine's number on the object's own scale; raise JudgeError for any other value."""
         check_rubric(self, request)
         rubric, method = rubric_of(request), METHODS[request.rubric]
         started = time.perf_counter()
@@ -65,7 +65,7 @@ class PlainJudge:
         )
 
     async def aclose(self) -> None:
-        """Await the object's own `aclose`, where it has one."""
+        """Await the object's own `aclose`, if it has one."""
         aclose = getattr(self._plain, "aclose", None)
         if callable(aclose):
             await aclose()
@@ -81,7 +81,7 @@ class PlainJudge:
             return await score if inspect.isawaitable(score) else score
         except JudgeError:
             raise
-        # A user's own code may raise anything, pytest.skip() included; it is this case's error.
+        # A user's own code may raise anything, including pytest.skip(); the error belongs to this case.
         except BaseException as error:
             if ends_the_run(error) or isinstance(error, GeneratorExit | asyncio.CancelledError):
                 raise
@@ -105,10 +105,10 @@ STUB_SCORE = (
 
 
 class StubJudge:
-    """Gives every score as `score`: up to 1 a share of each scale, above it points, or the nearest end of a scale.
+    """A judge with a constant score: up to 1 a share of each scale, above it points, limited to the scale.
 
-    It stands in for a model: gates and the cache treat it as one. It has no rubric that asks for yes or no, such as the
-    classifier of abstention: a constant would turn every answer into an abstention or none.
+    It stands in for a model: gates and the cache treat it as one. It has no yes-or-no rubrics, such as the classifier
+    of abstention: a constant would make all answers abstentions or none.
     """
 
     heuristic = False
@@ -116,14 +116,14 @@ class StubJudge:
     rubrics = frozenset(rubric_names()) - {"abstention", "claim_split", "claim_support", "conflict_acknowledged"}
 
     def __init__(self, score: float) -> None:
-        """A score is a finite number of at least 0; anything else is a SettingsError."""
+        """Create the stub; raise SettingsError unless the score is a finite number of at least 0."""
         if not math.isfinite(score) or score < 0:
             raise SettingsError(STUB_SCORE)
         self.score = float(score)
         self.model = f"stub/{self.score:g}"
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """The constant, on the rubric's scale."""
+        """Return the constant on the rubric's scale."""
         rubric = rubric_of(request)
         low, high = rubric.scale
         return Judgement(
@@ -140,11 +140,11 @@ class StubJudge:
         return low + self.score * (high - low) if self.score <= 1 else min(max(self.score, low), high)
 
     async def aclose(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: the judge holds no resources."""
 
 
 def stub_judge(spec: JudgeSpec) -> StubJudge:
-    """The judge of `stub:SCORE`."""
+    """Create the judge of `stub:SCORE`."""
     try:
         return StubJudge(float(spec.rest))
     except ValueError:

@@ -1,20 +1,20 @@
-"""Requests to a judge about one answer, built from the case and the answer, where there is any to make.
+"""Requests to a judge about one answer, built from the case and the answer.
 
-Which rubrics apply says `_applies`; left out is also a rubric all of whose scores another one fills as well, such as
-relevance beside composite.
+`_applies` decides which rubrics apply. A rubric is also left out if another one gives all its scores, as composite
+does for relevance.
 
-The variables of a request are those that the rubric's prompt reads:
+The variables of a request are those in the rubric's prompt:
 
     question, answer  str
-    claims            list of {"number": int from 1, "text": str}: the answer as one claim, in whose place
-                      `judge_claims` puts its claims
-    claim             str: likewise, each claim by itself
+    claims            list of {"number": int from 1, "text": str}: the answer as one claim, which
+                      `judge_claims` replaces by its claims
+    claim             str: the answer, which `judge_claims` replaces by one claim at a time
     contexts          list of {"chunk_id": str or None, "text": str}; see `passages.contexts`
     citations         list of {"number": int from 1, "chunk_id", "source", "text": str or None}: the references
     references        list of str: the gold answers, any of which is right
     reference         str: the first of them, "" without any
     key_facts         list of str
-    answerable        bool: whether the case says that there is an answer
+    answerable        bool: True if the case has an answer
     history           list of {"role": str, "text": str}: earlier turns, oldest first
 """
 
@@ -37,11 +37,10 @@ def requests_for(
     wordings: Mapping[str, Rubric] = NOTHING,
     abstained: bool | None = None,
 ) -> list[JudgeRequest]:
-    """One request a rubric, in the order given; a rubric that cannot apply to this answer is left out.
+    """Build one request for each rubric that applies to this answer, in the order given.
 
-    `wordings` are the rubrics to use by name, the shipped ones where it lacks one. `abstained` is what a classifier
-    said; the response's own statement comes before it, and None takes the answer for one. An unknown rubric is a
-    SettingsError.
+    `wordings` are the rubrics to use by name; shipped ones fill the gaps. `abstained` is the classifier's verdict: the
+    response's own statement overrides it, and None means no abstention. Raise SettingsError for an unknown rubric.
     """
     if answer.text is None or not answer.text.strip():
         return []
@@ -58,21 +57,21 @@ def requests_for(
 
 
 def _variables(rubric: Rubric, case: EvalCase, answer: Answer, contexts: Json) -> dict[str, Json]:
-    """The values of what the rubric's prompt reads."""
+    """Return the values of the variables in the rubric's prompt."""
     return {name: contexts if name == "contexts" else _VALUES[name](case, answer) for name in sorted(rubric.variables)}
 
 
 def _is_asked(
     rubric: Rubric, case: EvalCase, answer: Answer, k: int, abstains: bool | None, *, has_context: bool
 ) -> bool:
-    """Can the rubric say anything of this answer?"""
+    """Return True if the rubric applies to this answer."""
     if rubric.name in rubric_names():
         return _applies(rubric.name, case, answer, k, abstains, has_context=has_context)
     return not abstains and _has_material(rubric, case, has_context=has_context)
 
 
 def judged_text(variables: Mapping[str, Json]) -> str:
-    """The text whose claims a request is about: its claims, a line each, else its one claim, else the answer."""
+    """Return the text whose claims a request is about: its claims one per line, its one claim, or the answer."""
     if "claims" in variables:
         return "\n".join(claim["text"] for claim in variables["claims"])
     text: str = variables.get("claim", variables.get("answer")) or ""
@@ -80,12 +79,12 @@ def judged_text(variables: Mapping[str, Json]) -> str:
 
 
 def reference_texts(variables: Mapping[str, Json]) -> list[str]:
-    """The gold answers of a request: all of them where its prompt reads all, else the one that it reads."""
+    """Return the gold answers of a request: all, or the first one if its prompt reads only that."""
     return list(variables.get("references") or [text for text in (variables.get("reference"),) if text])
 
 
 def _applies(rubric: str, case: EvalCase, answer: Answer, k: int, abstained: bool | None, *, has_context: bool) -> bool:
-    """Whether a shipped rubric applies; where a system found no chunk, the context is empty, and supports nothing."""
+    """Return True if a shipped rubric applies; a system that found no chunk has an empty context."""
     match rubric:
         case "abstention":
             return abstained is None
@@ -108,7 +107,7 @@ def _applies(rubric: str, case: EvalCase, answer: Answer, k: int, abstained: boo
 
 
 def _has_material(rubric: Rubric, case: EvalCase, *, has_context: bool) -> bool:
-    """Whether there is what a rubric of the project's own reads."""
+    """Return True if the context and references that a project's own rubric reads are there."""
     lacks_context = "contexts" in rubric.variables and not has_context
     lacks_reference = rubric.variables & {"reference", "references"} and not _references(case)
     return not (lacks_context or lacks_reference)

@@ -1,4 +1,4 @@
-"""Chat endpoints of Anthropic's kind: the messages API."""
+"""Chat endpoints with Anthropic's messages API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ENDINGS: Mapping[str | None, chat.Ending] = {
 
 
 def anthropic_model(kind: str, rest: str, options: EndpointOptions) -> ChatModel:
-    """The model of `anthropic:MODEL` or `anthropic:MODEL@URL`; without any URL, at Anthropic's own host."""
+    """Return the model of `anthropic:MODEL` or `anthropic:MODEL@URL`, at Anthropic's own host by default."""
     if options.reasoning_effort is not None:
         raise SettingsError("reasoning_effort: Anthropic has no such field; set extra_body.thinking in its place")
     model, url = model_and_url(kind, rest)
@@ -33,7 +33,7 @@ def anthropic_model(kind: str, rest: str, options: EndpointOptions) -> ChatModel
 
 
 class AnthropicWire:
-    """POST …/v1/messages. The reply's schema is sent as that of a tool which must be used."""
+    """POST …/v1/messages. The reply's schema is sent as that of a required tool."""
 
     api = "anthropic"
     text_path = "content"
@@ -44,7 +44,7 @@ class AnthropicWire:
         self.headers = {"anthropic-version": VERSION, **key}
 
     def body(self, question: chat.Question, manner: chat.Manner = chat.EVERYTHING) -> dict[str, Json]:
-        """What is sent; there is no seed, and the limit has one name and must be there."""
+        """Return the request body; it has no seed, and `max_tokens` is required."""
         messages = chat.sent_messages(question, manner)
         sent = chat.sampling(replace(question, seed=None), manner, "max_tokens")
         if "temperature" in sent:
@@ -59,7 +59,7 @@ class AnthropicWire:
         return {**sent, **question.parameters, **fixed}
 
     def read(self, data: Json) -> chat.ChatReply:
-        """The input of the tool, where it was used, else the text."""
+        """Read the input of the tool if it was called, else the text."""
         reply = chat.object_at(data, "")
         content = reply.get("content")
         if not isinstance(content, list) or not all(isinstance(part, Mapping) for part in content):
@@ -77,7 +77,7 @@ class AnthropicWire:
             tokens_out=chat.token_count(usage, "output_tokens"),
             model=chat.server_name(reply.get("model")),
             usage=usage,
-            beside={
+            unread={
                 "reply": chat.unread_fields(reply, ("content", "model", "stop_reason", "usage")),
                 "message": chat.unread_fields({"thoughts": thoughts}, ()),
             },

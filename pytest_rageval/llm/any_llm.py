@@ -1,7 +1,7 @@
-"""Models behind any-llm-sdk: Bedrock, Vertex AI and whatever else it has a provider for.
+"""Models behind any-llm-sdk: Bedrock, Vertex AI and its other providers.
 
-Its providers bring their own clients, keys and addresses; requests and replies have OpenAI's form. Everything else
-(pace, budget, retries, reading of replies) is as for other models.
+Its providers have their own clients, keys and addresses; requests and replies use OpenAI's format. Everything else
+(pace, budget, retries, reading of replies) is the same as for other models.
 
 Source: any-llm-sdk 1.40, `AnyLLM.create` and `acompletion`.
 """
@@ -44,11 +44,11 @@ _STATUS_OF_ERROR: Mapping[str, int] = {
     "UpstreamProviderError": 502,
     "GatewayTimeoutError": 504,
 }
-"""By the class of any-llm's errors, where they bring no status of a server."""
+"""Status by class of any-llm's errors, for those without a server's status."""
 
 
 class AnyLlmWire(OpenAiWire):
-    """A provider of any-llm: its name stands for its address, unless the user gives one."""
+    """A provider of any-llm, whose name replaces the address unless the user gives one."""
 
     def __init__(self, provider: str, url: str | None) -> None:
         self.api = f"{SCHEME}/{provider}"
@@ -59,9 +59,9 @@ class AnyLlmWire(OpenAiWire):
 
 
 def any_llm_model(_kind: str, rest: str, options: EndpointOptions) -> ChatModel:
-    """The model of `PROVIDER/MODEL` or `PROVIDER/MODEL@URL`; SettingsError in one line.
+    """Return the model of `PROVIDER/MODEL` or `PROVIDER/MODEL@URL`; raise SettingsError in one line.
 
-    In replay nothing is asked, and nothing of any-llm need be installed.
+    Replay sends no requests and works without any-llm installed.
     """
     parts = _SPEC.fullmatch(rest)
     if parts is None:
@@ -75,7 +75,7 @@ def any_llm_model(_kind: str, rest: str, options: EndpointOptions) -> ChatModel:
 
 
 def _provider(name: str, url: str | None) -> Any:
-    """any-llm's provider, which does not retry: that is done here."""
+    """Create any-llm's provider with its retries off: they are done here."""
     try:
         from any_llm import AnyLLM
         from any_llm.exceptions import UnsupportedParameterError
@@ -93,7 +93,7 @@ def _provider(name: str, url: str | None) -> Any:
 
 
 class AnyLlmClient:
-    """Asks one provider of any-llm, as `SlottedClient` asks an address."""
+    """A client for one provider of any-llm, with the interface of `SlottedClient`."""
 
     def __init__(
         self, provider: Any, *, timeout: float, retries: int, backoff: float, max_bytes: int, **_of_http: Any
@@ -104,7 +104,7 @@ class AnyLlmClient:
     async def request(
         self, method: str, url: str, *, json: Any, before_retry: Callable[[], Awaitable[None]] | None = None
     ) -> HttpReply:
-        """The completion as the JSON of OpenAI's kind; raises HttpFailure, as an HTTP request does."""
+        """Return the completion as JSON in OpenAI's format; raise HttpFailure, as an HTTP request does."""
         name = f"{method} {url}"
         deadline = asyncio.get_running_loop().time() + self._timeout * (self._retries + 1)
         return await with_retries(
@@ -116,7 +116,7 @@ class AnyLlmClient:
         )
 
     async def aclose(self) -> None:
-        """Close the provider's own client, where it has one that can be closed."""
+        """Close the provider's own client, if it has one with a `close`."""
         close = getattr(getattr(self._provider, "client", None), "close", None)
         closing = close() if callable(close) else None
         if inspect.isawaitable(closing):
@@ -130,7 +130,7 @@ class AnyLlmClient:
         except TimeoutError:
             message = f"{name}: no complete reply within {self._timeout:.3g} s (timeout)"
             raise HttpFailure("timeout", message, is_retryable=True) from None
-        except Exception as error:  # noqa: BLE001  what any-llm does not convert comes from a provider's SDK as it is
+        except Exception as error:  # noqa: BLE001  any-llm leaves some errors of the providers' SDKs unconverted
             raise _failure(name, error) from None
         if len(content) > self._max_bytes:
             raise HttpFailure("too_large", f"{name}: the reply is larger than {self._max_bytes:,} bytes")
@@ -138,20 +138,20 @@ class AnyLlmClient:
 
 
 def _failure(name: str, error: Exception) -> HttpFailure:
-    """The failure that an error of any-llm stands for, with a body like that of a server of OpenAI's kind."""
-    said = _mask().text(str(getattr(error, "message", "") or error))
+    """Convert an error of any-llm to a failure whose body looks like that of an OpenAI server."""
+    message = _mask().text(str(getattr(error, "message", "") or error))
     param = getattr(error, "param", None) or getattr(error, "parameter_name", None)
-    told = {"message": said, "param": param, "code": getattr(error, "code", None)}
-    body = json.dumps({"error": told}, default=str)
+    error_fields = {"message": message, "param": param, "code": getattr(error, "code", None)}
+    body = json.dumps({"error": error_fields}, default=str)
     status = getattr(error, "status_code", None) or _STATUS_OF_ERROR.get(type(error).__name__)
     if not isinstance(status, int):
         kind = _kind_without_status(error)
-        return HttpFailure(kind, f"{name}: {excerpt(said)}", is_retryable=kind != "invalid_response", body=body)
+        return HttpFailure(kind, f"{name}: {excerpt(message)}", is_retryable=kind != "invalid_response", body=body)
     meant = status_in(status, body.encode())
     kind = "rate_limited" if meant == 429 else "http_5xx" if meant >= 500 else "http_4xx"
     return HttpFailure(
         kind,
-        f"{name}: status {meant}: {excerpt(said)}",
+        f"{name}: status {meant}: {excerpt(message)}",
         status=meant,
         is_retryable=meant in REPEATABLE_STATUS,
         retry_after=_seconds(getattr(error, "retry_after", None)),
@@ -160,7 +160,7 @@ def _failure(name: str, error: Exception) -> HttpFailure:
 
 
 def _kind_without_status(error: Exception) -> str:
-    """What went wrong where no server answered, by the names of the error and of the one behind it."""
+    """Return the kind of a failure without a server's status, from the class names of the error and its cause."""
     names = f"{type(error).__name__} {type(getattr(error, 'original_exception', None)).__name__}"
     if "Timeout" in names:
         return "timeout"

@@ -1,4 +1,4 @@
-"""A language model to talk to: one conversation in, one reply out, with what it cost."""
+"""A chat model: one conversation in, one reply out, with its cost."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 
 SEED = 1
-"""Sent with every request that may hold a seed, so that equal requests get equal replies as far as a server can; each
-further trial of a request has the next one."""
+"""Sent where a seed is allowed, so that equal requests get equal replies as far as possible; each further trial of a
+request adds 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A reply, what it took, and what could not be asked for (see `Manner.left_out`)."""
+    """A reply with its cost and time, and the parameters not sent (see `Manner.left_out`)."""
 
     reply: ChatReply
     cost_usd: float | None
@@ -40,9 +40,9 @@ class Exchange:
 
 
 def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
-    """The model that a spec names, `KIND:REST` as the kind's provider reads it. SettingsError where it names none.
+    """Return the model of a spec, `KIND:REST` as the kind's provider reads it; raise SettingsError for any other.
 
-    The URL in a spec comes before that of the options. A spec without a kind is a model at their URL.
+    The URL of a spec overrides that of the options. A spec without a kind is a model at the options' URL.
     """
     kind, colon, rest = spec.partition(":")
     if not colon or kind not in PROVIDERS:
@@ -57,7 +57,7 @@ def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
 class ChatModel:
     """One model at one server.
 
-    `identity` names both; `notes` says what the server refused to be told, one line each.
+    `identity` names both; `notes` lists the parameters that the server refused, one line each.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class ChatModel:
 
     @property
     def options(self) -> dict[str, Json]:
-        """What the user has the provider told, as far as replies depend on it."""
+        """Return the user's settings for the provider that replies depend on."""
         limit = {} if self.max_tokens is None else {"max_tokens": self.max_tokens}
         omit: dict[str, Json] = {"omit": list(self._omit)} if self._omit else {}
         return limit | self._parameters | omit
 
     def sampling(self, max_tokens: int) -> dict[str, Json]:
-        """What replies depend on beside model and messages, as a cache's key holds it."""
+        """Return everything but model and messages that replies depend on, for the cache key."""
         sent = {"temperature": self.temperature, "seed": SEED, "max_tokens": max_tokens, **self._parameters}
         return sent | ({"omit": list(self._omit)} if self._omit else {})
 
@@ -107,11 +107,11 @@ class ChatModel:
         max_tokens: int = 2048,
         trial: int = 0,
     ) -> Exchange:
-        """Send a conversation; a reply that comes is paid for, whatever it is worth. Raises ModelFailure.
+        """Send a conversation and return the reply, whose cost counts even if it is useless. Raise ModelFailure.
 
-        schema      JSON Schema of the reply, where the server can keep to one
-        max_tokens  of the reply; where they do not suffice, it comes truncated
-        trial       of the same request; each has a seed of its own
+        schema      JSON Schema of the reply, for servers that can enforce one
+        max_tokens  limit of the reply, which is truncated there
+        trial       number of the trial; each has its own seed
         """
         name = re.sub(r"[^A-Za-z0-9_-]", "_", schema_name)[:64]
         question = Question(
@@ -119,36 +119,36 @@ class ChatModel:
         )
         estimate = estimated_tokens("".join(message.text for message in messages), max_tokens)
         async with self._provider.turn(estimate) as turn:
-            data, latency_ms, manner = await self._asked(question, turn)
+            data, latency_ms, manner = await self._ask(question, turn)
             reply = read_by(self._wire.read, data, self._provider.where)
             cost = self._provider.pay(turn, reply.tokens_in, reply.tokens_out)
         return Exchange(reply, cost, round(latency_ms, 3), manner.left_out)
 
     async def check(self) -> str | None:
-        """Why the server cannot be asked, in one line, or None; costs nothing."""
+        """Return why the server is unusable, in one line, or None; costs nothing."""
         return await self._provider.problem(self._wire.models_url)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._provider.aclose()
 
-    async def _asked(self, question: Question, turn: RequestSlot) -> tuple[Json, float, Manner]:
-        """The reply's JSON; what the server refuses to be told is left out, now and in all later requests."""
+    async def _ask(self, question: Question, turn: RequestSlot) -> tuple[Json, float, Manner]:
+        """Return the reply's JSON; drop the parameters that the server refuses, now and in later requests."""
         manner = self._manner
         while True:
             try:
-                data, latency_ms = await self._provider.ask(self._wire.body(question, manner), turn.again)
+                data, latency_ms = await self._provider.ask(self._wire.body(question, manner), turn.renew)
                 break
             except RequestRefused as refusal:
                 if (without := after_refusal(manner, refusal.error)) is None:
                     raise
                 manner = without
-            await turn.again()
-        self._keep(manner)
+            await turn.renew()
+        self._adopt(manner)
         return data, latency_ms, manner
 
-    def _keep(self, manner: Manner) -> None:
-        """From now on in this manner; others may have found out something else at the same time, so both count."""
+    def _adopt(self, manner: Manner) -> None:
+        """Use this manner from now on, merged with what concurrent requests have learned."""
         noted = self._manner.left_out
         self._manner = Manner(manner.refused | self._manner.refused)
         self.notes += [

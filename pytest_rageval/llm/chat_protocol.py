@@ -1,4 +1,4 @@
-"""What is asked of any chat endpoint, how servers differ in taking it, and replies in one form."""
+"""Requests to chat endpoints, the differences between servers, and replies in one format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_rageval.model import Json
 from pytest_rageval.text import excerpt, printable
 
 Form = Literal["schema", "object", "text"]
-"""How a reply in JSON is asked for: by its schema, as any JSON object, or by the prompt alone."""
+"""How to request a reply in JSON: by its schema, as any JSON object, or by the prompt alone."""
 
 
 class Message(NamedTuple):
@@ -30,9 +30,9 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: a conversation, and what is wanted of the reply. What is None is left to the server.
+    """A conversation with the parameters of the reply; the server chooses those that are None.
 
-    parameters  further fields of the body, as the user set them, before ours; none replaces model, messages or stream
+    parameters  the user's additional fields of the body; none replaces model, messages or stream
     """
 
     model: str
@@ -54,12 +54,12 @@ _PARAMETERS = {
     "schema": _FORMS,
     "object": _FORMS,
 }
-"""What a server may refuse, and how its errors call that."""
+"""Parameters that a server may refuse, with patterns of their names in its errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a server wants to be asked: without what it refuses, by the names of `_PARAMETERS`."""
+    """The way to query a server: without the refused parameters, by the names of `_PARAMETERS`."""
 
     refused: frozenset[str] = frozenset()
 
@@ -74,7 +74,7 @@ class Manner:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """What replies should depend on and cannot, in the words of the record."""
+        """Return the names of the parameters that matter to replies but cannot be sent, as records name them."""
         return tuple(name for name in ("temperature", "seed", "schema") if name in self.refused)
 
 
@@ -82,9 +82,9 @@ EVERYTHING = Manner()
 
 
 def after_refusal(manner: Manner, error: ServerError) -> Manner | None:
-    """Return the manner without the parameter that a refusal (400 or 422) is about; None where nothing can be left out.
+    """Return the manner without the parameter that a refusal (400 or 422) names, or None if it names none to drop.
 
-    A parameter that stands only in what is quoted of the request stays: the text of a case may hold any word.
+    A parameter that occurs only in text quoted from the request stays: the text of a case may hold any word.
     """
     for name, words in _PARAMETERS.items():
         has_other_name = name != "max_tokens" or "max_completion_tokens" in error.message
@@ -94,7 +94,7 @@ def after_refusal(manner: Manner, error: ServerError) -> Manner | None:
 
 
 def sent_messages(question: Question, manner: Manner) -> list[dict[str, str]]:
-    """The conversation; where the server knows no system role, what it was to hear so begins the next message."""
+    """Return the conversation; without a system role, its instructions are put in front of the next message."""
     messages: list[dict[str, str]] = []
     instructions = ""
     for role, text in question.messages:
@@ -107,7 +107,7 @@ def sent_messages(question: Question, manner: Manner) -> list[dict[str, str]]:
 
 
 def sampling(question: Question, manner: Manner, limit_name: str) -> dict[str, Json]:
-    """Temperature, seed and limit of tokens as far as they are sent."""
+    """Return temperature, seed and token limit, as far as they are sent."""
     sampled = {"temperature": question.temperature, "seed": question.seed}
     sent = {
         limit_name: question.max_tokens,
@@ -117,16 +117,16 @@ def sampling(question: Question, manner: Manner, limit_name: str) -> dict[str, J
 
 
 class Wire(Protocol):
-    """One kind of endpoint: where it listens, what it takes, how it replies."""
+    """One kind of endpoint: its addresses, request bodies and replies."""
 
     api: str
-    """What it speaks: `openai`, `azure`, `anthropic`, `ollama`."""
+    """Name of the API: `openai`, `azure`, `anthropic`, `ollama`."""
     chat_url: str
     models_url: str
     key_name: str
     """The environment variable that holds the key for it."""
     text_path: str
-    """Where in a reply its text stands."""
+    """Path of the text in a reply."""
 
     @property
     def headers(self) -> Mapping[str, str]: ...
@@ -134,7 +134,7 @@ class Wire(Protocol):
     def body(self, question: Question, manner: Manner = EVERYTHING) -> dict[str, Json]: ...
 
     def read(self, data: Json) -> ChatReply:
-        """A reply of the kind; raises ValueError with what is wrong with it."""
+        """Read a reply of this kind; raise ValueError with what is wrong with it."""
         ...
 
 
@@ -142,7 +142,7 @@ T = TypeVar("T")
 
 
 def read_by(read: Callable[[Json], T], data: Json, where: str) -> T:
-    """What a server's JSON holds; ModelFailure where it is an error, or where the reader says what is wrong with it."""
+    """Read a server's JSON with `read`; raise ModelFailure if it is an error, or if `read` raises ValueError."""
     if (error := server_error(data)) is not None:
         raise ModelFailure("invalid_response", f"{where}: the reply is an error: {error.message[:200]}")
     try:
@@ -152,7 +152,7 @@ def read_by(read: Callable[[Json], T], data: Json, where: str) -> T:
 
 
 def below(url: str, path: str) -> str:
-    """The address of a path below `/v1` of a base URL; a version that the URL's own path names takes its place."""
+    """Return the address of a path below `/v1` of a base URL, or below the version that the URL itself names."""
     try:
         has_version = re.search(r"/v\d[^/]*(/|$)", urlsplit(url).path)
     except ValueError as error:
@@ -161,26 +161,26 @@ def below(url: str, path: str) -> str:
 
 
 def addresses(base: str, chat: str) -> tuple[str, str]:
-    """Where a server of this base is asked for a reply, and where for the names of its models."""
+    """Return the addresses for chat requests and for the list of models."""
     return below(base, chat), below(base, "/models")
 
 
 Ending = Literal["length", "refusal", "content_filter", "tool_calls"]
-"""Why a reply is not a whole answer: cut at the limit, declined, held back by a filter, a call of a tool instead."""
+"""Why a reply is incomplete: cut at the limit, declined, blocked by a filter, or a tool call instead of text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
     """One reply.
 
-    text           what the model says, without its thoughts (those stand in `beside`); None where no text was sent
-    ending         why this is not a whole answer; None where the model came to its end
+    text           the model's text, without its thoughts (which are in `unread`); None without text
+    ending         why the reply is incomplete; None if the model finished
     finish_reason  the same in the server's own word
-    tokens_in, tokens_out   None: not told
-    model, build   who spoke, in the server's words
-    usage          all that the server counts
-    latency        milliseconds by phase, where the server tells them
-    beside         what else the parts of the reply hold, by part: `reply`, `choice`, `message`
+    tokens_in, tokens_out   None: not reported
+    model, build   model and build as the server names them
+    usage          all counts that the server reports
+    latency        milliseconds by phase, if the server reports them
+    unread         the unread fields by part of the reply: `reply`, `choice`, `message`
     """
 
     text: str | None
@@ -192,7 +192,7 @@ class ChatReply:
     build: str | None = None
     usage: Json = None
     latency: Mapping[str, float] = field(default_factory=dict)
-    beside: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    unread: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
 
     @property
     def is_truncated(self) -> bool:
@@ -200,10 +200,10 @@ class ChatReply:
 
     @property
     def flaw(self) -> str | None:
-        """Why nothing is to be read from this reply, in the words of a message; None where it is a whole one."""
+        """Return why this reply is unusable, as messages say it, or None if it is complete."""
         if self.ending is not None:
             return _FLAWS[self.ending] + (f": {_quoted(self.text)}" if self.ending == "refusal" else "")
-        if not (self.text or "").strip() and any(part in self.beside.get("message", ()) for part in _THOUGHTS):
+        if not (self.text or "").strip() and any(part in self.unread.get("message", ()) for part in _THOUGHTS):
             return "it holds thoughts and no reply"
         return None
 
@@ -215,7 +215,7 @@ _FLAWS: Mapping[Ending, str] = {
     "tool_calls": "it calls a tool instead",
 }
 _THOUGHTS = ("thoughts", "reasoning_content", "reasoning", "thinking")
-"""Fields of a message, ours and those of servers, that hold what the model thought."""
+"""Fields of a message, ours and those of servers, that hold the model's thoughts."""
 
 
 def _quoted(text: str | None) -> str:
@@ -223,7 +223,7 @@ def _quoted(text: str | None) -> str:
 
 
 def json_from_body(body: bytes, where: str) -> Json:
-    """The strict JSON of a body, in UTF-8 whatever its headers claim; ModelFailure where it is none."""
+    """Parse a body as strict JSON in UTF-8, whatever its headers claim; raise ModelFailure if it is not."""
     if not body or body.isspace():
         raise ModelFailure("empty", f"{where}: the response has no body")
     try:
@@ -237,27 +237,27 @@ def json_from_body(body: bytes, where: str) -> Json:
 
 
 def misfit(path: str, value: Json, expected: str) -> ValueError:
-    """A value is not what was expected at its path."""
+    """Build the error for a value that is not what is expected at its path."""
     shown = "missing" if value is None else excerpt(reprlib.repr(value), 80)
     return ValueError(f"{path or 'the response'} is {shown}, expected {expected}")
 
 
 def object_at(value: Json, path: str) -> Mapping[str, Json]:
-    """A JSON object."""
+    """Return the value if it is a JSON object; raise ValueError otherwise."""
     if isinstance(value, Mapping):
         return value
     raise misfit(path, value, "an object")
 
 
 def string_at(value: Json, path: str) -> str | None:
-    """A string, or None where there is none."""
+    """Return the value if it is a string or None; raise ValueError otherwise."""
     if value is None or isinstance(value, str):
         return value
     raise misfit(path, value, "a string")
 
 
 def text_at(content: Json, path: str) -> str | None:
-    """The text of a message's content: a string, or a list of parts of which those of type text count."""
+    """Return the text of a message's content: a string, or a list of parts, whose text parts are joined."""
     if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
         texts = [part.get("text") for part in content if part.get("type") in (None, "text", "output_text")]
         if all(isinstance(text, str) for text in texts):
@@ -267,23 +267,23 @@ def text_at(content: Json, path: str) -> str | None:
 
 
 def token_count(usage: Json, *names: str) -> int | None:
-    """The sum of these counts of tokens; None where the first is not told as a number that can be one."""
+    """Return the sum of these token counts, or None if the first is missing or no plausible count."""
     values = [usage.get(name) for name in names] if isinstance(usage, Mapping) else []
     counts = [n for n in values if isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 10**9]
     return sum(counts) if values and counts and counts[0] is values[0] else None
 
 
 def server_name(value: Json) -> str | None:
-    """A name that a server gives, if it is one."""
+    """Return a name from a server as printable text, or None if it is blank or no string."""
     return printable(value)[:200] if isinstance(value, str) and value.strip() else None
 
 
 def thoughts_and_text(content: str | None) -> tuple[str, str | None]:
-    """Return what a model thought at the very beginning of its reply, and what it says.
+    """Split a reply into the model's thoughts at its very beginning and what it says.
 
-    Thoughts stand in a pair of tags. Servers that put the opening tag into the prompt send the closing one alone: what
-    stands before it are thoughts, unless it holds an object of JSON, which may be the reply itself, or a tag of its
-    own. Cut off within its thoughts, a model says nothing.
+    Thoughts stand between a pair of tags. Servers that put the opening tag into the prompt send only the closing one:
+    the text before it is thoughts, unless it holds a JSON object, which may be the reply itself, or another opening
+    tag. A reply cut off within its thoughts has no text.
     """
     if content is None:
         return "", None
@@ -303,5 +303,5 @@ _NO_THOUGHT = re.compile(rf"\{{\s*[\"}}]|<{_TAGS}>")
 
 
 def unread_fields(part: Mapping[str, Json], read: Collection[str]) -> dict[str, Json]:
-    """What a part of a reply holds beside what is read, its role and its position."""
+    """Return the fields of a part of a reply except those already read, its role and its index."""
     return {name: value for name, value in part.items() if value and name not in read and name not in ("role", "index")}

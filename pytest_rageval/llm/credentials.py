@@ -1,4 +1,4 @@
-"""Keys of the environment, and to whom each may go."""
+"""Keys from the environment variables, and the servers that each may go to."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from urllib.parse import urlsplit
 from pytest_rageval.errors import SettingsError
 
 JUDGE_TOKEN = "RAGEVAL_JUDGE_TOKEN"  # noqa: S105 - the name of the variable, not what it holds
-"""For servers other than the provider's own host; comes before the provider's key."""
+"""For servers other than the provider's own host; takes precedence over the provider's key."""
 TARGET_TOKEN = "RAGEVAL_TARGET_TOKEN"  # noqa: S105 - the name of the variable, not what it holds
-"""For the system under test, whatever it is."""
+"""For the system under test, of any kind."""
 
 
 class ServerKey(NamedTuple):
-    """What is sent (None: nothing), and the variable that it is taken from."""
+    """A key (None: none is sent) and the environment variable that holds it."""
 
     value: str | None
     variable: str
 
 
 KeySource = Callable[[str, str | None, str], ServerKey]
-"""Takes the address that is asked, the variable of the provider's own key, and the provider's own host."""
+"""Returns the key for the address, the variable of the provider's own key, and the provider's own host."""
 
 
 def judge_key(address: str, variable: str | None, home: str) -> ServerKey:
-    """The key for a model that judges or writes; SettingsError where the provider's own host would get nothing.
+    """Return the key for a judge or generator; raise SettingsError if the provider's own host would get none.
 
-    A server that the user has named gets the token that was set for it, else the provider's key, as clients of these
-    APIs do everywhere; but nothing goes over the open network without TLS.
+    A server that the user names gets RAGEVAL_JUDGE_TOKEN, else the provider's key, as with other clients of these
+    APIs. No key crosses the open network without TLS.
     """
     if variable is not None and _is_home(address, home):
         return _own_key(variable, home)
@@ -45,16 +45,16 @@ def judge_key(address: str, variable: str | None, home: str) -> ServerKey:
 
 
 def unneeded_key(*_address_variable_home: str | None) -> ServerKey:
-    """No key: nothing will be asked, or the user's own headers hold it."""
+    """Return no key: no request will be sent, or the user's headers hold the key."""
     return ServerKey(None, "")
 
 
 def target_key(
     address: str, variable: str | None, home: str, environment: Mapping[str, str] | None = None
-) -> ServerKey:  # fmt: skip
-    """The key for a model that is the system under test; SettingsError where the provider's own host gets nothing.
+) -> ServerKey:
+    """Return the key for a model under test; raise SettingsError if the provider's own host would get none.
 
-    The provider's key goes to its own host over TLS alone: the owner of any other server could read and use it.
+    The provider's key goes only to its own host over TLS: the owner of any other server could read and use it.
     """
     if value := (os.environ if environment is None else environment).get(TARGET_TOKEN):
         return ServerKey(value, TARGET_TOKEN)
@@ -65,15 +65,15 @@ def target_key(
 
 def with_target_token(
     headers: Mapping[str, str] | None, environment: Mapping[str, str] | None = None
-) -> dict[str, str]:  # fmt: skip
-    """Headers in lower case with the target's token as bearer; their own `authorization` wins."""
+) -> dict[str, str]:
+    """Return headers in lower case with the target's token as bearer; their own `authorization` wins."""
     own = {name.lower(): value for name, value in (headers or {}).items()}
     token = (os.environ if environment is None else environment).get(TARGET_TOKEN)
     return ({"authorization": f"Bearer {token}"} if token else {}) | own
 
 
 def key_header(key: ServerKey, header: str = "") -> tuple[dict[str, str], str]:
-    """The key in a header of its own, else as a bearer token, if there is one; and the variable it is taken from."""
+    """Return the header with the key (in `header`, else as a bearer token; empty without a key), and its variable."""
     name, value = (header, key.value) if header else ("authorization", f"Bearer {key.value}")
     return ({name: value} if key.value and value else {}), key.variable
 
@@ -91,7 +91,7 @@ def _own_key(variable: str, home: str, environment: Mapping[str, str] | None = N
 
 @lru_cache(maxsize=64)
 def is_own(url: str) -> bool:
-    """Is the server on this machine or in a private network?"""
+    """Return True if the server is on this machine or in a private network."""
     host = urlsplit(url).hostname or ""
     try:
         address = ip_address(host)

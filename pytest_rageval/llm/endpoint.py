@@ -1,4 +1,4 @@
-"""One address that is asked for replies of models: one POST, its JSON, and failures by kind."""
+"""One address of a model server: POST requests, their JSON, and failures by kind."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PROBE_SECONDS = 5.0
 
 
 Connect = Callable[..., Any]
-"""Makes what sends requests from the arguments of `SlottedClient`, with its methods `request` and `aclose`."""
+"""Creates a client from the arguments of `SlottedClient`, with its methods `request` and `aclose`."""
 
 
 class RequestRefused(ModelFailure):
-    """The server does not take a request as it is (400 or 422), for the reason in `error`."""
+    """A request that the server refuses as invalid (400 or 422), for the reason in `error`."""
 
     def __init__(self, failure: HttpFailure) -> None:
         super().__init__(failure.kind, str(failure))
@@ -34,11 +34,11 @@ class RequestRefused(ModelFailure):
 
 
 class Endpoint:
-    """Asks one address, for one event loop.
+    """A client for one address; belongs to one event loop.
 
-    headers     sent with every request, the key among them
-    key_name    the environment variable of that key, for messages; empty where it comes from elsewhere
-    connect     makes what sends the requests
+    headers     sent with every request, including the key
+    key_name    the environment variable of that key, for messages; empty for other sources
+    connect     creates the client that sends the requests
     connection  arguments of `SlottedClient`
     """
 
@@ -59,9 +59,9 @@ class Endpoint:
     async def ask(
         self, body: Mapping[str, Json], before_retry: Callable[[], Awaitable[None]] | None = None
     ) -> tuple[Json, float]:
-        """Return the JSON of the reply and the milliseconds of the request that was answered; raises ModelFailure.
+        """Return the JSON of the reply and the milliseconds of the answered request; raise ModelFailure.
 
-        A RequestRefused is one of these, for 400 and 422.
+        Raise its subclass RequestRefused for 400 and 422.
         """
         started = time.perf_counter()
         try:
@@ -75,9 +75,9 @@ class Endpoint:
         return json_from_body(reply.body, self.where), taken_ms
 
     async def problem(self, probe_url: str) -> str | None:
-        """Why this server cannot be asked, in one line, or None: one GET that costs nothing, tried once.
+        """Return why this server is unusable, in one line, or None: one free GET without retries.
 
-        A server that replies at all is there, whatever it says of that address; only a key that it refuses is told.
+        Any reply shows that the server is there; of the statuses, only a refused key (401, 403) is a problem.
         """
         if not probe_url:
             return None
@@ -99,8 +99,8 @@ class Endpoint:
 
 
 async def body_of(url: str, headers: Mapping[str, str]) -> bytes:
-    """What a GET brings, tried once and briefly; raises HttpFailure."""
-    # A client of its own: it is asked before anything runs, perhaps in another event loop than the questions.
+    """Return the body of a GET, with a short timeout and no retry; raise HttpFailure."""
+    # Needs its own client: it runs before the questions, perhaps in another event loop.
     client = SlottedClient(
         slots=1, timeout=PROBE_SECONDS, retries=0, headers=headers, max_bytes=2**20, limit="of this check"
     )
@@ -114,9 +114,9 @@ LARGEST_REPLY = 16 * 2**20
 
 
 class Provider(Endpoint):
-    """An endpoint that is asked within the limits of its host and a budget.
+    """An endpoint with the limits of its host and a budget.
 
-    tariff   what a request costs there
+    tariff   the price of a request
     backoff  seconds before the first retry
     """
 
@@ -151,19 +151,19 @@ class Provider(Endpoint):
 
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
-        """Permission for one request of about so many tokens; a ModelFailure of kind budget where nothing is left."""
+        """Wait for permission to send a request of about `tokens` tokens; raise ModelFailure if the budget is spent."""
         self._check_budget()
         async with pace_of(self._host, self._limits).turn(tokens) as turn:
             self._check_budget()  # others may have spent the rest while this one waited
             yield turn
 
     def pay(self, turn: RequestSlot, tokens_in: int | None, tokens_out: int | None) -> float | None:
-        """Account for a reply: tokens to the pace, dollars to the budget; its cost where that is known.
+        """Charge a reply's tokens to the pace and its price to the budget; return the price if it is known.
 
-        A server that does not tell its tokens is taken to have used what was estimated.
+        If the server reports no tokens, the estimate counts.
         """
         if tokens_in is not None and tokens_out is not None:
-            turn.settle(tokens_in + tokens_out)
+            turn.correct(tokens_in + tokens_out)
         cost = self._tariff.cost(tokens_in, tokens_out)
         if self._budget is not None:
             self._budget.spend(cost if cost is not None else self._tariff.cost(turn.tokens, 0) or 0.0)

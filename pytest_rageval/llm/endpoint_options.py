@@ -1,4 +1,4 @@
-"""On what terms a model endpoint is asked: options, price and budget, and one pace for all that asks at a host."""
+"""Options, prices and budget of a model endpoint, and the request rate shared by all clients of a host."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from pytest_rageval.model import Json
 
 @dataclass(frozen=True, slots=True)
 class EndpointOptions:
-    """How a model's server is asked; who asks none takes no notice.
+    """Settings for requests to a model's server; judges without a server ignore them.
 
-    base_url    the server of a spec that names none
+    base_url    the server of a spec without one
     timeout     seconds for one attempt at a request
     retries     further attempts after 429, 5xx, time-outs and broken connections
     concurrency, requests_per_minute, tokens_per_minute
                 limits of this provider for the whole run; None: no limit
-    is_adaptive fewer requests at the same time while the server refuses some
-    share       this process's part of the limits: 1 / number of workers
-    budget      what asking may cost, shared by all that are given it; None: no limit
-    is_replay   nothing will be asked, so that no key is needed
-    max_tokens  of a reply, its thoughts included where the server counts them; None: as whoever asks thinks best
+    is_adaptive fewer concurrent requests while the server refuses some
+    share       this process's worker share of the limits: 1 / number of workers
+    budget      the money that may be spent, shared by all users of this object; None: no limit
+    is_replay   no request will be sent, so no key is needed
+    max_tokens  limit of a reply, including thoughts if the server counts them; None: the caller's default
     reasoning_effort, extra_body
-                further fields of each request, as the provider calls them
-    omit        what is not sent: of `temperature`, `seed`, `schema`
+                further fields of each request, in the provider's names
+    omit        parameters not to send, out of `temperature`, `seed`, `schema`
     headers     sent with each request; an `authorization`, `api-key` or `x-api-key` among them replaces the key
-    server_name what the server is called in identities, in place of host and path
-    api         what a server of OpenAI's kind is: `openai`, or `azure` with its `api_version`
+    server_name the server's name in identities, in place of host and path
+    api         kind of an OpenAI-compatible server: `openai`, or `azure` with its `api_version`
     """
 
     base_url: str | None = None
@@ -59,20 +59,20 @@ class EndpointOptions:
 
     @property
     def limits(self) -> Limits:
-        """The limits of this process: its share, and at least one request at a time."""
+        """Return the limits of this process: its share, and at least one request at a time."""
         per_minute = (self.requests_per_minute, self.tokens_per_minute)
         requests, tokens = (None if limit is None else limit * self.share for limit in per_minute)
         return Limits(max(1, int(self.concurrency * self.share)), requests, tokens, self.is_adaptive)
 
     @property
     def parameters(self) -> dict[str, Json]:
-        """Further fields of each request's body."""
+        """Return the additional fields of each request's body."""
         effort = {} if self.reasoning_effort is None else {"reasoning_effort": self.reasoning_effort}
         return effort | dict(self.extra_body)
 
     @property
     def key_of(self) -> KeySource:
-        """Where the key comes from; none is needed where the headers bring one, or nothing is asked."""
+        """Return the source of the key; none is needed in replay, or if the headers hold a key."""
         holds_key = any(name.lower() in ("authorization", "api-key", "x-api-key") for name in self.headers)
         return unneeded_key if self.is_replay or holds_key else judge_key
 
@@ -80,9 +80,9 @@ class EndpointOptions:
 # ── prices ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 PASSAGE_TOKENS = 250
-"""Tokens of a usual passage, its share of question and answer included. For estimates only."""
+"""Tokens of a typical passage, including its share of question and answer. For estimates only."""
 REPLY_TOKENS = 250
-"""Tokens of a usual judgement: a few sentences of reasoning, claims, the score. For estimates only."""
+"""Tokens of a typical judgement: a few sentences of reasoning, claims, the score. For estimates only."""
 
 
 _PROVIDERS = {
@@ -93,11 +93,11 @@ _PROVIDERS = {
     "vertexaianthropic": "google",
     "xai": "x-ai",
 }
-"""By any-llm's name of a provider, that of genai-prices, where they differ."""
+"""Providers whose names differ: any-llm's name → that of genai-prices."""
 
 
 class Budget:
-    """US dollars that may be spent. Requests that are under way when the limit is reached are still paid."""
+    """A limit in US dollars. Requests in flight when it is reached are still paid."""
 
     def __init__(self, max_usd: float) -> None:
         self.max_usd = max_usd
@@ -108,7 +108,7 @@ class Budget:
         return self.spent_usd >= self.max_usd
 
     def check(self) -> None:
-        """Before each new request: a ModelFailure of kind budget where nothing is left."""
+        """Raise ModelFailure of kind budget if nothing is left; call it before each new request."""
         if self.is_reached:
             raise ModelFailure(
                 "budget",
@@ -117,11 +117,11 @@ class Budget:
             )
 
     def spend(self, usd: float) -> None:
-        """What a request has cost."""
+        """Add the cost of a request."""
         self.spent_usd += usd
 
     def check_price(self, tariff: Tariff) -> None:
-        """A limit cannot be kept without prices: a SettingsError where the model has none."""
+        """Raise SettingsError if the model has no known price, since a limit needs one."""
         if not tariff.is_known:
             raise SettingsError(
                 f"--rageval-max-cost: the price of {tariff.model!r} is not known; leave the limit away, or name a "
@@ -137,14 +137,14 @@ class Tariff(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Is there a price for this model there?"""
+        """Return True if the model has a known price at this provider."""
         return self.cost(1, 1) is not None
 
     def cost(self, tokens_in: int | None, tokens_out: int | None) -> float | None:
-        """US dollars of one request.
+        """Return the price of one request in US dollars, or None (never 0) if it is unknown.
 
-        None, never 0, where nobody knows: the tokens are not told, genai-prices (the extra `prices`) is not installed
-        or does not know the model there, or the server is one's own, whose electricity is on another bill.
+        It is unknown without token counts, without genai-prices (the extra `prices`), for models that genai-prices does
+        not list, and for servers on this machine or a private network.
         """
         parts = urlsplit(self.url)
         is_named = parts.scheme == "any-llm"
@@ -159,13 +159,13 @@ class Tariff(NamedTuple):
         try:
             usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out)
             return float(calc_price(usage, self.model, **where).total_price)
-        except (LookupError, ValueError):  # no such provider or model; figures that contradict each other
+        except (LookupError, ValueError):  # unknown provider or model, or contradictory figures
             return None
 
     def estimate(self, prompts: Iterable[str], passages: int, times: int) -> float | None:
-        """US dollars of putting each of these rubrics' prompts to the model `times` over, with so many passages.
+        """Estimate the US dollars for sending each prompt `times` over with so many passages; None without a price.
 
-        A passage is taken for PASSAGE_TOKENS, a reply for REPLY_TOKENS; None where the price is not known.
+        Assumes PASSAGE_TOKENS a passage and REPLY_TOKENS a reply.
         """
         each = [estimated_tokens(prompt, 0) + passages * PASSAGE_TOKENS for prompt in prompts]
         return self.cost(sum(each) * times, REPLY_TOKENS * len(each) * times)
@@ -174,15 +174,15 @@ class Tariff(NamedTuple):
 # ── pace ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 BURST_SECONDS = 5.0
-"""So many seconds' worth of tokens may be taken at once; requests are spaced evenly."""
-KEPT_SECONDS = 15.0
-"""So many seconds' worth of tokens that were estimated too high are kept for later; a long pause saves no more up."""
+"""Tokens for this many seconds may be used at once; requests are spaced evenly."""
+CREDIT_SECONDS = 15.0
+"""Overestimated tokens for at most this many seconds are credited; a long pause adds no more."""
 
 
 class Limits(NamedTuple):
-    """At most so many requests at the same time, and requests and tokens a minute (None: no limit).
+    """Limits on concurrent requests, and on requests and tokens per minute (None: no limit).
 
-    `is_adaptive`: fewer at the same time while the server refuses some.
+    `is_adaptive`: fewer concurrent requests while the server refuses some.
     """
 
     concurrency: int = 8
@@ -192,61 +192,61 @@ class Limits(NamedTuple):
 
 
 def estimated_tokens(text: str, most_out: int) -> int:
-    """Tokens that a request may cost, before it is sent: UTF-8 bytes / 4, and the longest reply allowed.
+    """Estimate the tokens of a request before it is sent: UTF-8 bytes / 4, plus the longest reply allowed.
 
-    Bytes, since a Korean or Chinese character is about a token, an English one a quarter.
+    Bytes, since a Korean or Chinese character is about one token, an English one a quarter.
     """
     return len(text.encode("utf-8", "surrogatepass")) // 4 + most_out
 
 
 class RequestSlot:
-    """One request's permission. Say what it really cost, and what was taken too much goes to the next one."""
+    """Permission for one request. Once its real tokens are known, the difference to the estimate is returned."""
 
     def __init__(self, pace: Pace, tokens: int) -> None:
         self._pace = pace
         self.tokens = tokens
 
-    def settle(self, tokens: int) -> None:
-        """The tokens of the reply's usage, in place of the estimate."""
-        self._pace.give_back(self.tokens - tokens)
+    def correct(self, tokens: int) -> None:
+        """Replace the estimated tokens by those of the reply's usage."""
+        self._pace.release(self.tokens - tokens)
         self.tokens = tokens
 
-    async def again(self) -> None:
-        """Permission to send the request once more; its tokens are counted again."""
-        await self._pace.take(self.tokens)
+    async def renew(self) -> None:
+        """Wait for permission to resend the request; its tokens count again."""
+        await self._pace.acquire(self.tokens)
 
 
 class Pace:
-    """Limits in force; belongs to one event loop. Who comes first is served first."""
+    """Enforced limits; belongs to one event loop. Requests go first come, first served."""
 
     def __init__(self, limits: Limits) -> None:
-        from aiolimiter import AsyncLimiter  # here, because most runs ask no model
+        from aiolimiter import AsyncLimiter  # here, because most runs use no model
 
         requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
         self._free = CallLimit(limits.concurrency, is_adaptive=limits.is_adaptive)
-        # Spaced, not in bursts: a bucket of a minute's worth lets twice as many through in its first minute.
+        # Evenly spaced: a bucket for a whole minute would let twice as many through in its first minute.
         self._requests = AsyncLimiter(1, 60 / requests) if requests else None
         self._tokens = AsyncLimiter(tokens * BURST_SECONDS / 60, BURST_SECONDS) if tokens else None
         self._queue = asyncio.Lock()
         self._over = 0.0
-        """Tokens that were taken and not used; below 0 those used and not taken."""
+        """Tokens that were reserved and not used; negative if more were used than reserved."""
 
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
-        """Wait for permission to send one request of about so many tokens."""
+        """Wait for permission to send one request of about `tokens` tokens."""
         async with self._free.permit():
-            await self.take(tokens)
+            await self.acquire(tokens)
             yield RequestSlot(self, tokens)
 
-    async def take(self, tokens: int) -> None:
-        """Wait until one request of so many tokens may go."""
+    async def acquire(self, tokens: int) -> None:
+        """Wait until the limits allow one request of `tokens` tokens."""
         if self._requests is None and self._tokens is None:
             return
         async with self._queue:
             if self._tokens is not None:
                 needed = tokens - self._over
                 self._over = max(0.0, -needed)
-                # A request may be larger than the bucket: it is filled more than once.
+                # A request larger than the bucket empties it several times.
                 while needed > 0:
                     portion = min(needed, self._tokens.max_rate)
                     await self._tokens.acquire(portion)
@@ -254,17 +254,17 @@ class Pace:
             if self._requests is not None:
                 await self._requests.acquire()
 
-    def give_back(self, tokens: float) -> None:
-        """Tokens that were taken too much, or, below 0, too few."""
+    def release(self, tokens: float) -> None:
+        """Return tokens that were reserved and not used, or charge more if `tokens` is negative."""
         if self._tokens is not None:
-            self._over = min(self._over + tokens, self._tokens.max_rate * KEPT_SECONDS / BURST_SECONDS)
+            self._over = min(self._over + tokens, self._tokens.max_rate * CREDIT_SECONDS / BURST_SECONDS)
 
 
 _paces: dict[asyncio.AbstractEventLoop, dict[tuple[str, Limits], Pace]] = {}
 
 
 def pace_of(host: str, limits: Limits) -> Pace:
-    """The pace of a host in the running event loop; all with the same limits share it."""
+    """Return the pace of a host in the running event loop, shared by all callers with the same limits."""
     loop = asyncio.get_running_loop()
     if loop not in _paces:
         for closed in [other for other in _paces if other.is_closed()]:

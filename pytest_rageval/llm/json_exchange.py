@@ -1,6 +1,6 @@
-"""A question with untrusted material, fenced by markers that nobody could foresee, and the JSON object that replies.
+"""Prompts with untrusted material, fenced by random markers, and the JSON objects in the replies.
 
-Replies are read strictly: what is not plain is not guessed.
+Replies are read strictly, without guessing.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from pytest_rageval.model import PLACEHOLDER, Json
 from pytest_rageval.text import cut, excerpt
 
 MARKER = "marker"
-"""The placeholder for the random fence of a request: no variable, it is drawn."""
+"""The placeholder for the random fence of a request; not a variable."""
 
 LONGEST_VARIABLE = 100_000
-"""Characters of one variable, all its texts together, that are shown; what lies beyond is cut, with a note."""
+"""Characters shown of one variable, all its texts together; the rest is cut, with a note."""
 
 MOST_TEXTS = 1_000
-"""Entries of one list that are shown."""
+"""Entries shown of one list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The whole message to the model. `flags` name the variables that were cut, one line each."""
+    """The whole message to the model. `flags` name the cut variables, one line each."""
 
     text: str
     flags: tuple[str, ...] = ()
 
 
 def new_marker(variables: Mapping[str, Json]) -> str:
-    """A fence of one request: 64 random bits in hexadecimal, occurring in none of the variables."""
+    """Return a random fence for one request: 64 random bits in hexadecimal that occur in none of the variables."""
     shown = json.dumps(dict(variables), ensure_ascii=False, default=str)
     while (marker := f"fence-{secrets.token_hex(8)}") in shown:
         pass
@@ -43,11 +43,11 @@ def new_marker(variables: Mapping[str, Json]) -> str:
 
 
 def fenced_prompt(template: str, variables: Mapping[str, Json], marker: str) -> Prompt:
-    """The template with marker and variables filled in, in one pass: what a variable holds is never expanded.
+    """Fill marker and variables into the template in one pass: placeholders inside a variable are not expanded.
 
     Each variable is written as JSON in which `<`, `>`, `&`, line separators, control characters and lone surrogates are
-    escapes, so that no text holds a tag or an end of line. One of more than LONGEST_VARIABLE characters or MOST_TEXTS
-    entries is cut; a line after its JSON says so. Other braces stand for themselves.
+    escaped, so that no text can hold a tag or end a line. A variable of more than LONGEST_VARIABLE characters or
+    MOST_TEXTS entries is cut, and a line after its JSON says so. Other braces stay as they are.
     """
     written = {MARKER: marker}
     flags = []
@@ -62,7 +62,7 @@ def fenced_prompt(template: str, variables: Mapping[str, Json], marker: str) -> 
 
 
 def _written(value: Json) -> tuple[str, bool]:
-    """The variable as JSON, with a note where it was cut, and whether it was."""
+    """Return the variable as JSON, with a note if it was cut, and whether it was cut."""
     budget = _Budget(LONGEST_VARIABLE)
     shown = budget.within(value)
     if isinstance(shown, list) and shown:
@@ -76,14 +76,14 @@ def _written(value: Json) -> tuple[str, bool]:
 
 
 class _Budget:
-    """So many characters may still be shown of one variable."""
+    """The number of characters that one variable may still use."""
 
     def __init__(self, characters: int) -> None:
         self._left = characters
         self.is_exceeded = False
 
     def within(self, value: Json) -> Json:
-        """The value with its texts cut, in order, where the budget ends."""
+        """Return the value with its texts cut, in order, where the budget ends."""
         if isinstance(value, str):
             return self._cut(value)
         if isinstance(value, Mapping):
@@ -113,7 +113,7 @@ def _as_json(value: Json) -> str:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-# Outside of strings JSON holds none of these; inside, each may be written as an escape.
+# JSON has none of these outside strings; inside, each may be escaped.
 _UNSAFE = re.compile("[<>&\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -126,13 +126,13 @@ DEEPEST = 8
 """Levels of brackets; a reply that nests deeper is not read."""
 
 MOST_DIGITS = 18
-"""Of a whole number: no more can be told apart once it is a float."""
+"""Digits of a whole number: a float cannot represent more."""
 
 QUOTES_THE_MARKER = "quotes the marker"
 
 
 class UnreadableReply(ValueError):
-    """No score can be read from a reply. `reason` says why, in one bounded line without a full stop."""
+    """A reply without a readable score. `reason` says why, in one bounded line without a full stop."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -140,9 +140,9 @@ class UnreadableReply(ValueError):
 
 
 def stated_object(text: str) -> dict[str, Json]:
-    """Return the one JSON object that a reply is, alone or in a code fence, with white space around it.
+    """Return the one JSON object in a reply, which may stand in a code fence with white space around it.
 
-    Whatever else stands before or behind it makes the reply unreadable: it may be quoted, and say something else.
+    Any other text makes the reply unreadable: the object may be a quotation, and the text say something else.
     """
     if len(text) > LONGEST_REPLY:
         raise UnreadableReply(f"it is {len(text):,} characters long, more than {LONGEST_REPLY:,}")
@@ -213,13 +213,13 @@ def _finite(written: str) -> float:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_without_duplicates, parse_constant=_no_number, parse_float=_finite, parse_int=_whole
 )
-# The language may be missing, and so may the end: a reply may have been asked to stop there.
+# The language may be missing, and so may the end: a stop sequence may cut it off.
 _FENCE = re.compile(r"(```|~~~)[A-Za-z0-9]*\s*")
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def quotes_marker(text: str, stated: Mapping[str, Json], marker: str) -> bool:
-    """Whether a reply repeats the marker of its request, in its text or, spelt with escapes, in what it states."""
+    """Return True if a reply repeats the marker of its request, as text or written with JSON escapes."""
     return marker in text or marker in json.dumps(stated, ensure_ascii=False)
 
 
@@ -227,7 +227,7 @@ def quotes_marker(text: str, stated: Mapping[str, Json], marker: str) -> bool:
 
 
 def value_of(stated: Mapping[str, Json], name: str) -> Json:
-    """The value of a field, which must be stated, and once."""
+    """Return the value of a field; raise UnreadableReply if it is missing or stated twice."""
     if name not in stated:
         raise UnreadableReply(f'"{name}" is missing')
     alike = [key for key in stated if key != name and key.strip(INVISIBLE).casefold() == name.casefold()]
@@ -241,7 +241,7 @@ def scalar(value: Json) -> Json:
 
 
 def number_of(name: str, value: Json, low: float, high: float) -> float:
-    """The number within its range that a value states, alone or as a fraction of the top: 4, 4.0, "4" or "4/5"."""
+    """Return the number that a value states, alone or as a fraction of `high`: 4, 4.0, "4" or "4/5"."""
     number = _number(name, value, high)
     if not low <= number <= high:
         raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected {low:g} to {high:g}')
@@ -261,22 +261,22 @@ def _number(name: str, value: Json, top: float) -> float:
 
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,20})?"
 _WRITTEN = re.compile(rf"(?P<number>[+-]?{_NUMBER})(?: ?/ ?(?P<of>{_NUMBER}))?")
-# White space, and what takes no room on a screen: zero-width characters, joiners, soft hyphen, byte order mark.
+# White space and invisible characters: zero-width characters, joiners, soft hyphen, byte order mark.
 INVISIBLE = " \t\r\n\f\v\x1c\x1d\x1e\x1f\x85\xa0\xad\u1680\u180e\u2028\u2029\u202f\u205f\u2060\u3000\ufeff" + "".join(
     map(chr, range(0x2000, 0x2010))
 )
 
 
-# ── saying what came ──────────────────────────────────────────────────────────────────────────────────────────
+# ── values in messages ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def value_in_words(value: Json) -> str:
-    """The value, or what kind of thing it is where it is no scalar."""
+    """Return the value as JSON, or its kind if it is a list or an object."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     return quoted_json(value)
 
 
 def quoted_json(value: Json) -> str:
-    """The beginning of what came, as JSON, on one line that a terminal survives."""
+    """Return the beginning of a value as JSON, on one line that is safe for a terminal."""
     return excerpt(json.dumps(cut(value, 60) if isinstance(value, str) else value, ensure_ascii=False), 80)

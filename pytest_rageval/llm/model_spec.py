@@ -1,4 +1,4 @@
-"""Models by name: providers and specs, such as `openai:MODEL@URL`; identities, relatives, and what is pinned."""
+"""Model names: providers and specs, such as `openai:MODEL@URL`; identities, families, and pinned versions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pytest_rageval.errors import SettingsError
 
 
 class ProviderRow(NamedTuple):
-    """What is known of a provider before its module is loaded.
+    """The description of a provider, available before its module is loaded.
 
-    factory  `module:function` of this folder; function(KIND, REST, options) gives the ChatModel of a spec
-    forms    how a judge of this kind is written
-    hosts    whose owners publish dated or numbered models and leave each as it is
+    factory  `module:function` in this folder; function(KIND, REST, options) returns the ChatModel of a spec
+    forms    formats of a judge's spec of this kind
+    hosts    hosts that keep their dated or numbered models unchanged
     """
 
     factory: str
@@ -34,14 +34,14 @@ PROVIDERS: Mapping[str, ProviderRow] = {
     "anthropic": ProviderRow("anthropic:anthropic_model", ("anthropic:MODEL",), ("api.anthropic.com",)),
     "any-llm": ProviderRow("any_llm:any_llm_model", ("any-llm:PROVIDER/MODEL",)),
 }
-"""By the kind with which a spec begins."""
+"""Providers by the kind at the beginning of a spec."""
 
 _MODEL_AT_URL = re.compile(r"(?P<model>\S+?)(?:@(?P<url>https?:\S*))?")
 
 
-def model_and_url(kind: str, spelling: str) -> tuple[str, str | None]:
-    """`MODEL` or `MODEL@URL` in its parts; a model's own name may hold `@`. SettingsError where neither is meant."""
-    parts = _MODEL_AT_URL.fullmatch(spelling)
+def model_and_url(kind: str, text: str) -> tuple[str, str | None]:
+    """Split `MODEL` or `MODEL@URL`; a model's own name may hold `@`. Raise SettingsError for any other format."""
+    parts = _MODEL_AT_URL.fullmatch(text)
     if parts is None or (parts["url"] is None and re.search(".@|://", parts["model"])):
         raise SettingsError(f"a model is spelt {kind}:MODEL or {kind}:MODEL@URL, the URL with http:// or https://")
     return parts["model"], parts["url"]
@@ -58,14 +58,14 @@ _NUMBERED = re.compile(
 _PROVIDERS_THAT_KEEP = frozenset(
     {"openai", "anthropic", "mistral", "gemini", "xai", "bedrock", "vertexai", "vertexaianthropic"}
 )
-"""Providers that keep their models so, by any-llm's names."""
+"""Providers that keep such models unchanged, by any-llm's names."""
 
 
 def model_identity(api: str, model: str, url: str, server_name: str | None = None) -> str:
-    """API, model and server as one name: two judges that have it in common are the same judge.
+    """Return API, model and server as one name; judges with the same identity are the same judge.
 
-    The server is the host and path of its address, without credentials and query; or the name that the user gives it,
-    so that one model behind several addresses is one judge.
+    The server is the host and path of its address, without credentials and query, or the name that the user gives it,
+    which makes one judge of one model behind several addresses.
     """
     parts = urlsplit(url)
     server = server_name or parts.netloc.rpartition("@")[2].lower() + _CHAT_PATHS.sub("", parts.path)
@@ -73,7 +73,7 @@ def model_identity(api: str, model: str, url: str, server_name: str | None = Non
 
 
 def same_model(one: str, other: str) -> bool:
-    """Whether two names mean the same model, as far as names can tell: without provider, address, date and ending."""
+    """Return True if two names mean the same model, ignoring provider, address, date and ending."""
     return bool(_bare(one)) and _bare(one) == _bare(other)
 
 
@@ -100,7 +100,7 @@ _REASONERS = re.compile(r"o\d(?:-|$)")
 
 
 def model_family(model: str) -> str | None:
-    """The family of models that a name belongs to, such as `gpt` or `llama`; None where none is known."""
+    """Return the model family of a name, such as `gpt` or `llama`, or None if it is unknown."""
     name = _bare(model)
     if _REASONERS.match(name):
         return "gpt"
@@ -109,11 +109,11 @@ def model_family(model: str) -> str | None:
 
 
 def is_pinned(model: str, url: str) -> bool:
-    """Whether the name means the same model for ever at this address.
+    """Return True if the name always means the same model at this address.
 
-    Yes, where it holds a date (`gpt-4o-2024-08-06`) or a revision (`gemini-1.5-pro-002`) and the provider is known to
-    keep what it published so. No for `latest` and the like, for other names, and for every other server: whoever runs
-    it may put another model, or another quantisation, behind the same tag, file or deployment.
+    True for names with a date (`gpt-4o-2024-08-06`) or revision (`gemini-1.5-pro-002`) at a provider known to keep
+    published models unchanged. False for `latest` and the like, for other names, and for any other server: its owner
+    may put another model or quantisation behind the same tag, file or deployment.
     """
     name = model.strip().lower()
     address = urlsplit(url)

@@ -1,4 +1,4 @@
-"""Chat endpoints of Ollama's own kind.
+"""Chat endpoints with Ollama's own API.
 
 Source: Ollama's API reference, *Generate a chat completion*.
 """
@@ -14,13 +14,13 @@ from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.model import Json
 
 OLLAMA_URL = "http://localhost:11434"
-# Whatever else is set goes into `options`, where Ollama keeps temperature, seed, num_ctx and the like.
+# All other fields go into `options`, where Ollama has temperature, seed, num_ctx and the like.
 _TOP_FIELDS = frozenset({"format", "options", "keep_alive", "think", "tools", "logprobs", "top_logprobs"})
 _COUNTS = ("prompt_eval_count", "eval_count", "load_duration", "prompt_eval_duration", "eval_duration")
 
 
 class OllamaWire:
-    """POST …/api/chat, in one reply."""
+    """POST …/api/chat, without streaming."""
 
     api = "ollama"
     text_path = "message.content"
@@ -32,7 +32,7 @@ class OllamaWire:
         self.headers, self.key_name = key_header(key_of(self.chat_url, None, OLLAMA_URL))
 
     def body(self, question: chat.Question, manner: chat.Manner = chat.EVERYTHING) -> dict[str, Json]:
-        """What is sent; a JSON Schema is its `format`, and the limit is called `num_predict`."""
+        """Return the request body; a JSON Schema goes into `format`, the token limit into `num_predict`."""
         options = chat.sampling(question, manner, "num_predict")
         options |= {name: value for name, value in question.parameters.items() if name not in _TOP_FIELDS}
         sent = {name: value for name, value in question.parameters.items() if name in _TOP_FIELDS}
@@ -44,7 +44,7 @@ class OllamaWire:
         return {**sent, "options": options, "model": question.model, "messages": messages, "stream": False}
 
     def read(self, data: Json) -> chat.ChatReply:
-        """The one message. Durations come in nanoseconds."""
+        """Read the message. Durations are in nanoseconds."""
         reply = chat.object_at(data, "")
         if reply.get("done") is False:
             raise chat.misfit("done", False, "true: one whole reply, not a stream")
@@ -62,7 +62,7 @@ class OllamaWire:
             model=chat.server_name(reply.get("model")),
             usage={name: count for name, count in usage.items() if count is not None},
             latency=_milliseconds(counts),
-            beside={
+            unread={
                 "reply": chat.unread_fields(reply, ("message", "model", "done", "done_reason", *_COUNTS)),
                 "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content",)),
             },

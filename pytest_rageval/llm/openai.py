@@ -1,4 +1,4 @@
-"""Chat endpoints of OpenAI's kind: OpenAI itself, Azure, llama.cpp, vLLM, Ollama and many more.
+"""OpenAI-compatible chat endpoints: OpenAI itself, Azure, llama.cpp, vLLM, Ollama and many more.
 
 Sources: OpenAI's API reference, *The chat completion object*; Azure OpenAI's REST API reference, *Chat completions*.
 """
@@ -40,9 +40,9 @@ AZURE_KEY = "AZURE_OPENAI_API_KEY"
 
 
 def openai_model(kind: str, rest: str, options: EndpointOptions) -> ChatModel:
-    """The model of `openai:MODEL` or `openai:MODEL@URL`, or of `http://HOST`, a server with one model.
+    """Return the model of `openai:MODEL` or `openai:MODEL@URL`, or of `http://HOST`, a server with one model.
 
-    Without any URL, OpenAI's own host is asked.
+    Without any URL, use OpenAI's own host.
     """
     if kind != "openai":
         return _only_model_at(f"{kind}:{rest}", options)
@@ -58,14 +58,14 @@ def _only_model_at(url: str, options: EndpointOptions) -> ChatModel:
     if options.is_replay:
         raise SettingsError("in replay no server is asked; write openai:MODEL@URL")
     wire = OpenAiWire(url)
-    # In a thread of its own: a model may be made where an event loop is running already.
+    # In a separate thread, because the caller may be inside a running event loop.
     with ThreadPoolExecutor(max_workers=1) as thread:
         model = thread.submit(asyncio.run, _only_model(wire.models_url, wire.headers)).result()
     return ChatModel(wire, model, options)
 
 
 async def _only_model(models_url: str, headers: Mapping[str, str]) -> str:
-    """The one model that a server has; a SettingsError that lists them where it has several, or says why none came."""
+    """Return the name of a server's only model; raise SettingsError listing several, or ModelUnavailable."""
     where = f"GET {public_url(models_url)}"
     try:
         data = chat.json_from_body(await body_of(models_url, headers), where)
@@ -82,7 +82,7 @@ async def _only_model(models_url: str, headers: Mapping[str, str]) -> str:
 
 
 def _own_variable(address: str) -> str:
-    """The variable of the key for a server of OpenAI's kind: Azure's own where Azure is asked and it is set."""
+    """Return the key's variable for an OpenAI-compatible server: Azure's own for Azure hosts if set."""
     is_azure = (urlsplit(address).hostname or "").endswith((".openai.azure.com", ".services.ai.azure.com"))
     return AZURE_KEY if is_azure and os.environ.get(AZURE_KEY) else OPENAI_KEY
 
@@ -98,7 +98,7 @@ class OpenAiWire:
         self.headers, self.key_name = key_header(key_of(self.chat_url, _own_variable(self.chat_url), OPENAI_URL))
 
     def body(self, question: chat.Question, manner: chat.Manner = chat.EVERYTHING) -> dict[str, Json]:
-        """What is sent; the reply's schema strictly, where the server has that."""
+        """Return the request body, with a strict schema of the reply if the server supports one."""
         sent = chat.sampling(question, manner, manner.limit_name)
         if question.schema is not None and manner.form == "schema":
             schema = {"name": question.schema_name, "strict": True, "schema": dict(question.schema)}
@@ -109,7 +109,7 @@ class OpenAiWire:
         return {**sent, **question.parameters, "model": question.model, "messages": messages, "stream": False}
 
     def read(self, data: Json) -> chat.ChatReply:
-        """The first choice. What a model thought (`reasoning_content`, `<think>`) is no part of its reply."""
+        """Read the first choice, without the model's thoughts (`reasoning_content`, `<think>`)."""
         reply = chat.object_at(data, "")
         choices = reply.get("choices")
         if not isinstance(choices, list) or not choices:
@@ -131,7 +131,7 @@ class OpenAiWire:
             model=chat.server_name(reply.get("model")),
             build=chat.server_name(reply.get("system_fingerprint")),
             usage=usage,
-            beside={
+            unread={
                 "reply": chat.unread_fields(reply, ("choices", "model", "usage")),
                 "choice": chat.unread_fields(choice, ("message", "finish_reason")),
                 "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content", "refusal")),
@@ -154,7 +154,7 @@ def _ending(
 class AzureWire(OpenAiWire):
     """POST …/openai/deployments/DEPLOYMENT/chat/completions?api-version=…, with the key in a header `api-key`.
 
-    The URL is that of the resource, or already that of the deployment.
+    The URL is that of the resource or of the deployment.
     """
 
     api = "azure"

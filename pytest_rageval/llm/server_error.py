@@ -1,4 +1,4 @@
-"""Errors of model servers, read from their bodies: what is wrong, which parameter is meant, what status that is.
+"""Errors of model servers, read from their bodies: message, parameters and status.
 
 Sources: the error objects of OpenAI, Azure, Anthropic, Google, Mistral, OpenRouter, Ollama, vLLM, LiteLLM, Bedrock and
 FastAPI; tests/data/provider_errors holds bodies of each.
@@ -28,27 +28,26 @@ _CODES = {
 }
 _STATUS_OF_CODE = {code: status for status, codes in _CODES.items() for code in codes.split()}
 _SPENT = 402
-"""Money is used up: waiting does not help, whatever status it comes with."""
+"""Status for used-up money: waiting does not help, whatever the reply's own status."""
 
 
 class ServerError(NamedTuple):
-    """What a server says is wrong. `params` are the parameters that it names as such; `status` what the error amounts
-    to by its own words, None where they do not tell."""
+    """A server's error. `params` are the parameters it names; `status` is implied by its codes, or None."""
 
     message: str
     params: tuple[str, ...] = ()
     status: int | None = None
 
     def names(self, parameters: str) -> bool:
-        """Whether the error is about a parameter that the pattern matches: by its fields, or in a sentence of its own.
+        """Return True if the error is about a parameter that the pattern matches, by its fields or its own sentences.
 
-        What it quotes of the request is no sentence of its own, and from the second one on, a sentence counts that
-        says that something is not as it should be.
+        Text quoted from the request does not count. Of the sentences, the first counts, and any later one that says
+        that something is wrong.
         """
         pattern = re.compile(rf"(?<![a-z0-9])(?:{parameters})(?![a-z0-9])")
         first, *others = re.split(r"(?<=[.!?])\s|\n", _QUOTED.sub(_without_input, self.message.strip().lower()))
-        said = [first, *filter(_REFUSES.search, others)]
-        return any(pattern.search(text) for text in (*map(str.lower, self.params), *said))
+        sentences = [first, *filter(_REFUSES.search, others)]
+        return any(pattern.search(text) for text in (*map(str.lower, self.params), *sentences))
 
 
 _QUOTED = re.compile(r'"[^"]*(?:"|\Z)|`[^`]*(?:`|\Z)|(?<!\w)\'[^\']*(?:\'(?!\w)|\Z)')
@@ -56,7 +55,7 @@ _NAME = re.compile(r"[\w.$\[\]-]+")
 
 
 def _without_input(quoted: re.Match[str]) -> str:
-    """A name in quotation marks is what is meant; anything longer is quoted from the request."""
+    """Keep a quoted name, which is the error's subject; replace anything longer, which is quoted from the request."""
     return quoted[0] if _NAME.fullmatch(quoted[0][1:-1]) else "…"
 
 
@@ -67,13 +66,13 @@ _REFUSES = re.compile(
 
 
 def server_error(data: Json) -> ServerError | None:
-    """Return the error that a body holds, in the form of whichever provider, or None."""
-    if isinstance(data, list):  # Google puts it into a list
+    """Return the error in a body, in the format of any known provider, or None."""
+    if isinstance(data, list):  # Google wraps it in a list
         return server_error(data[0]) if len(data) == 1 else None
     if not isinstance(data, Mapping):
         return None
     error = data.get("error")
-    for choice in _mappings(data.get("choices"))[:1]:  # OpenRouter: the provider broke off
+    for choice in _mappings(data.get("choices"))[:1]:  # OpenRouter: the provider failed midway
         error = error or choice.get("error")
     if not error and str(data.get("object")).lower() == "error":  # Mistral, and vLLM before 0.10
         error = data
@@ -83,12 +82,12 @@ def server_error(data: Json) -> ServerError | None:
 
 
 def _read(error: Mapping[str, Json]) -> ServerError:
-    """The fields of an error, and of the error of another server that it hands on."""
+    """Read the fields of an error, and of another server's error inside it."""
     message = error.get("message", error.get("detail", error))
     inner = _failed_validation(message) or (server_error(message) if isinstance(message, Mapping) else None)
     inner = inner or (_unfolded(message) if isinstance(message, str) else ServerError(_line(message)))
     status = _status_of([error.get(name) for name in ("code", "type", "status")])
-    metadata = error.get("metadata")  # OpenRouter: what the provider behind it says
+    metadata = error.get("metadata")  # OpenRouter: the error of the provider behind it
     if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):
         handed_on = refusal_in(metadata["raw"])
         inner = ServerError(_line(f"{inner.message}: {handed_on.message}"), handed_on.params, handed_on.status)
@@ -96,7 +95,7 @@ def _read(error: Mapping[str, Json]) -> ServerError:
 
 
 def _params(error: Mapping[str, Json]) -> Iterator[str]:
-    """The parameter that an error names, and the fields of Google's details."""
+    """Yield the parameter that an error names, and the fields in Google's details."""
     if isinstance(error.get("param"), str):
         yield error["param"]
     for detail in _mappings(error.get("details")):
@@ -107,7 +106,7 @@ def _params(error: Mapping[str, Json]) -> Iterator[str]:
 
 
 def _unfolded(message: str) -> ServerError:
-    """A message that holds the error of another server as JSON, as gateways write it."""
+    """Read a message that holds another server's error as JSON, as gateways write it."""
     start = message.find("{")
     try:
         inner = json.JSONDecoder().raw_decode(message, start)[0] if start >= 0 else None
@@ -115,12 +114,16 @@ def _unfolded(message: str) -> ServerError:
         inner = None
     if not isinstance(inner, Mapping):
         return ServerError(_line(message))
-    said = server_error(inner) or _failed_validation(inner.get("detail")) or _plain(inner)
-    return said._replace(message=_line(message[:start] + said.message)) if said else ServerError(_line(message))
+    inner_error = server_error(inner) or _failed_validation(inner.get("detail")) or _plain(inner)
+    return (
+        inner_error._replace(message=_line(message[:start] + inner_error.message))
+        if inner_error
+        else ServerError(_line(message))
+    )
 
 
 def refusal_in(body: str) -> ServerError:
-    """Return what a refusal's body says is wrong, whatever its form."""
+    """Read the error in a refusal's body, in any format."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
@@ -130,7 +133,7 @@ def refusal_in(body: str) -> ServerError:
 
 
 def _plain(data: Json) -> ServerError | None:
-    """An error that is a message alone, as Bedrock's and Azure's gateway write it."""
+    """Read an error that is only a message, as Bedrock's and Azure's gateway write it."""
     if not isinstance(data, Mapping):
         return None
     message = next((data[name] for name in ("message", "Message", "detail") if data.get(name)), None)
@@ -138,7 +141,7 @@ def _plain(data: Json) -> ServerError | None:
 
 
 def _failed_validation(detail: Json) -> ServerError | None:
-    """What failed FastAPI's validation: the first of it, and all places."""
+    """Read a failed validation of FastAPI: its first message and all its fields."""
     if isinstance(detail, Mapping):
         detail = detail.get("detail")
     failed = _mappings(detail)
@@ -154,8 +157,8 @@ def _mappings(value: Json) -> list[Mapping[str, Json]]:
 
 
 def status_in(status: int, body: bytes) -> int:
-    """The status that a reply means: that of the error in it, where it has one that says more than its own."""
-    # A reply of the usual size is not read twice: an error is short, and says so at once.
+    """Return the status that a reply means: that of the error in its body if it is more specific than its own."""
+    # Normal replies are not parsed twice: an error is short, and has "error" near its beginning.
     if 300 <= status < 400 or b'"error"' not in body[:2000].lower() or len(body) > 65_536:
         return status
     try:
@@ -168,7 +171,7 @@ def status_in(status: int, body: bytes) -> int:
 
 
 def _status_of(codes: list[Json]) -> int | None:
-    """The status that codes name: used-up money before a number, a number before a word."""
+    """Return the status that codes name; used-up money first, then numbers, then words."""
     named = [_STATUS_OF_CODE.get(code.lower()) for code in codes if isinstance(code, str)]
     numbers = [int(code) for code in codes if isinstance(code, int | str) and re.fullmatch("[45][0-9]{2}", str(code))]
     statuses = [*numbers, *(status for status in named if status is not None)]

@@ -12,7 +12,7 @@ from pytest_rageval.engine import Observed
 from pytest_rageval.errors import Problems
 from pytest_rageval.judges import judge_from_object
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.judge_spec import asked_judge
+from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.model import EvalCase, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.plugin.items import EvalItem, fixture_definition
@@ -103,4 +103,4 @@ class AdaptedFixtures:
         judge = None if settings.retrieval_only else judge_from_object(fixture_value)
         if judge is None:
             return None
-        return asked_judge(judge, cache, settings, self._plan.mask)
+        return judge_with_cache(judge, cache, settings, self._plan.mask)

@@ -138,7 +138,7 @@ def _answer(reply: ChatReply, text_path: str) -> Answer:
         usage=plain_json(dict(reply.usage or {})),
         latency=reply.latency,
         versions=({"llm": reply.model} if reply.model else {}) | {"prompt": PROMPT_VERSION},
-        extra=_ending(reply) | {part: plain_json(dict(fields)) for part, fields in reply.beside.items() if fields},
+        extra=_ending(reply) | {part: plain_json(dict(fields)) for part, fields in reply.unread.items() if fields},
     )
 
 

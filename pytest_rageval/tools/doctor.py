@@ -29,8 +29,8 @@ from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.cache.cache_file import connect, open_alone
-from pytest_rageval.judges.canaries import check_of_run, kept_check
+from pytest_rageval.judges.cache.cache_file import connect, open_exclusively
+from pytest_rageval.judges.canaries import check_of_run, stored_check
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.llm.chat_protocol import below
@@ -307,7 +307,7 @@ def _of_the_judge(project: Project, judge: Judge) -> Iterator[Diagnosis]:
     if temperature := project.settings.judge_temperature:
         yield doubt(f"temperature {temperature:g}: scores vary from run to run", "judge_temperature = 0")
     plan = make_plan(project.settings, load_registry(), project.root)
-    check = check_of_run(kept_check(project.judge_checks_file, judge), judge, plan.wordings)
+    check = check_of_run(stored_check(project.judge_checks_file, judge), judge, plan.wordings)
     if check is None:
         yield doubt("never checked: nobody knows whether it can be trusted", JUDGE, JUDGE)
         return
@@ -335,7 +335,7 @@ def look_at_cache(project: Project) -> Iterator[Diagnosis]:
             yield fine("none yet; the first run makes it")
         return
     try:
-        connection = open_alone(lambda: connect(path, create=False), path.parent)
+        connection = open_exclusively(lambda: connect(path, create=False), path.parent)
         try:
             (number,) = connection.execute("SELECT count(*) FROM judgements").fetchone()
         finally:

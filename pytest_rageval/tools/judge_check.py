@@ -22,7 +22,7 @@ from pytest_rageval.io.sealed_lines import Key, record_at
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge, Mode
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
-from pytest_rageval.judges.canaries import Verdict, keep_check, try_canaries
+from pytest_rageval.judges.canaries import Verdict, store_check, try_canaries
 from pytest_rageval.judges.judge import Judge, identity_of, served_model
 from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.llm.endpoint_options import Budget
@@ -93,7 +93,7 @@ def keep_result(
         return "not kept: no score came, which says nothing about the judge"
     path = project.judge_checks_file
     try:
-        keep_check(path, judge, verdicts, wordings, repeats)
+        store_check(path, judge, verdicts, wordings, repeats)
     except OSError as error:
         return f"{path}: the result cannot be kept: {error.strerror or error}"
     return None

@@ -17,34 +17,34 @@ from pytest_rageval.http.client import SlottedClient
 def test_a_burst_of_refusals_halves_the_limit_once_and_what_goes_well_raises_it_again():
     limit = CallLimit(16)
     for _ in range(8):  # of calls that began together
-        limit.refused(0)
+        limit.note_refusal(0)
     assert (limit.back_off.limit, limit.back_off.refusals) == (8, 8)
     good = 0
     while limit.back_off.limit == 8:
-        limit.went_well()
+        limit.note_success()
         good += 1
     assert (good, limit.back_off.limit) == (32, 10)
     for _ in range(200):
-        limit.went_well()
+        limit.note_success()
     assert (limit.back_off.limit, limit.back_off.lowest) == (16, 8)
 
 
 def test_where_everything_is_refused_one_call_is_tried_at_a_time():
     limit = CallLimit(3)
     for _ in range(5):
-        limit.refused(limit.era)
+        limit.note_refusal(limit.era)
     assert limit.back_off.limit == limit.back_off.lowest == 1
 
 
 def test_places_that_were_free_when_the_limit_was_lowered_are_not_given_out():
     async def use() -> int:
         limit = CallLimit(8)
-        await limit.take()
-        limit.refused(0)
+        await limit.acquire()
+        limit.note_refusal(0)
         for _ in range(3):
-            await limit.take()
+            await limit.acquire()
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(limit.take(), 0.01)
+            await asyncio.wait_for(limit.acquire(), 0.01)
         return limit.running
 
     assert asyncio.run(use()) == 4
@@ -84,9 +84,9 @@ def test_the_time_of_a_refused_call_stands_still_while_it_waits_for_its_turn():
             async with limit.permit() as permit, asyncio.timeout(0.2) as timeout:
                 permit.timeout = timeout
                 order.append("refused")
-                permit.refused()
+                permit.note_refusal()
                 is_begun.set_result(None)
-                assert await permit.again() >= 0.25  # longer than all of its time
+                assert await permit.renew() >= 0.25  # longer than all of its time
                 order.append("again")
 
         async def runs() -> None:

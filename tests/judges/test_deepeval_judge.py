@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.deepeval_judge import asked, strict
+from pytest_rageval.judges.deepeval_judge import ask, strict
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.endpoint_options import EndpointOptions
@@ -154,7 +154,7 @@ def asked_for(*replies: object, schema: Any = Verdict) -> tuple[Any, JudgeServer
         async def one() -> Any:
             chat = ChatModel(OpenAiWire(server.url), "judge", EndpointOptions())
             try:
-                return await asked(chat, [], "Is it so?", schema)
+                return await ask(chat, [], "Is it so?", schema)
             finally:
                 await chat.aclose()
 

@@ -11,7 +11,7 @@ from fault_server import status
 from judge_server import JudgeServer, by_words
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.embedding_judge import BATCH, STRANGERS, EmbeddingJudge
+from pytest_rageval.judges.embedding_judge import BATCH, UNRELATED, EmbeddingJudge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.model import Judgement, JudgeRequest
@@ -135,7 +135,7 @@ def test_each_text_is_asked_for_once_and_strangers_once_in_all():
     with JudgeServer() as server:
         judged(server, a_request(), a_request(), a_request("relevance"))
     asked = [text for texts in texts_of(server) for text in texts]
-    assert len(asked) == len(set(asked)) == len(STRANGERS) + 3
+    assert len(asked) == len(set(asked)) == len(UNRELATED) + 3
     assert {request.path for request in server.embeddings} == {"/v1/embeddings"}
 
 
@@ -146,7 +146,7 @@ def test_many_texts_go_in_batches_and_long_ones_are_cut():
     with JudgeServer() as server:
         judged(server, a_request(contexts=passages))
     asked = texts_of(server)
-    assert [len(texts) for texts in asked] == [BATCH, BATCH, 152 - 2 * BATCH, len(STRANGERS)]
+    assert [len(texts) for texts in asked] == [BATCH, BATCH, 152 - 2 * BATCH, len(UNRELATED)]
     assert max(len(text) for texts in asked for text in texts) == 2_000
 
 

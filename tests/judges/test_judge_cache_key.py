@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_rageval.judges.cache.cache_key import compared, distance, key_parts
+from pytest_rageval.judges.cache.cache_key import difference_line, distance, key_parts
 from pytest_rageval.model import JudgeRequest
 
 
@@ -61,4 +61,4 @@ def test_a_part_that_differs_counts_one_and_is_said_with_both_values(changed: di
     kept = key_parts(a_request(), "m")
     wanted = replace(kept, **changed)
     assert distance(kept, wanted) == 1
-    assert compared(kept, wanted) == f"same question, same answer, same contexts; {said}"
+    assert difference_line(kept, wanted) == f"same question, same answer, same contexts; {said}"

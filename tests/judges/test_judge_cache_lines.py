@@ -19,7 +19,7 @@ from pytest_rageval.judges.cache.cache_entries import (
     add,
     entries,
     entry_line,
-    opened,
+    open_entries,
     read_cache_lines,
 )
 from pytest_rageval.judges.cache.cache_key import key_parts
@@ -62,7 +62,7 @@ def problem_of(line: str | bytes) -> str:
 
 
 def exported(path: Path) -> str:
-    with opened(path) as connection:
+    with open_entries(path) as connection:
         return "".join(f"{entry_line(entry)}\n" for _, entry in entries(connection) if isinstance(entry, Entry))
 
 
@@ -89,7 +89,7 @@ def test_what_was_kept_goes_out_and_in_and_out_with_the_same_bytes(tmp_path):
     text = exported(first)
     assert len(text.splitlines()) == 21
     assert text.splitlines() == sorted(text.splitlines())
-    with opened(second, create=True) as connection:
+    with open_entries(second, create=True) as connection:
         add(connection, [found for _, found in read(text) if isinstance(found, Entry)], replace=False)
     assert exported(second) == text
 

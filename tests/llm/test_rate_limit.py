@@ -49,7 +49,7 @@ def times(limits: Limits, *requests: tuple[int, int | None], takes: float = 0.0)
                 begun.append(asyncio.get_running_loop().time())
                 await asyncio.sleep(takes)
                 if used is not None:
-                    turn.settle(used)
+                    turn.correct(used)
 
         await asyncio.gather(*(one(*request) for request in requests))
         return begun
@@ -103,8 +103,8 @@ def test_what_was_estimated_too_high_is_given_back():
 def test_a_retry_waits_for_its_turn_too():
     async def retried() -> float:
         async with Pace(Limits(1, 60)).turn(0) as turn:
-            await turn.again()
-            await turn.again()
+            await turn.renew()
+            await turn.renew()
             return asyncio.get_running_loop().time()
 
     assert run(retried()) == pytest.approx(2, abs=0.01)
@@ -113,11 +113,11 @@ def test_a_retry_waits_for_its_turn_too():
 def test_one_who_gives_up_waiting_holds_nobody_up():
     async def cancelled() -> float:
         pace = Pace(Limits(1, 1))
-        await pace.take(0)
-        waiting = asyncio.create_task(pace.take(0))
+        await pace.acquire(0)
+        waiting = asyncio.create_task(pace.acquire(0))
         await asyncio.sleep(1)
         waiting.cancel()
-        await pace.take(0)
+        await pace.acquire(0)
         return asyncio.get_running_loop().time()
 
     assert run(cancelled()) == pytest.approx(60)

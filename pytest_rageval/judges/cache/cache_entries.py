@@ -1,6 +1,6 @@
-"""List, prune, import and export the entries of a cache file, for people, who want errors and not notes.
+"""Listing, pruning, import and export of a cache file's entries, with errors instead of notes.
 
-An exported cache is text to be committed and compared: a judgement a line, by key, equal bytes for equal content.
+An exported cache is text to commit and compare: one judgement per line, sorted by key, equal bytes for equal content.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pytest_rageval.io.messages import Unsound, found
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse
 from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.judges.cache.cache_file import connect, open_alone, transaction
+from pytest_rageval.judges.cache.cache_file import connect, open_exclusively, transaction
 from pytest_rageval.judges.cache.cache_key import PARTS, KeyParts
-from pytest_rageval.judges.cache.cached_judge import unfit
+from pytest_rageval.judges.cache.cached_judge import judgement_problem
 from pytest_rageval.judges.cache.sqlite_cache import LARGEST, PUT, judgement_from_json, judgement_to_json, row_of
 from pytest_rageval.model import Json, Judgement
 from pytest_rageval.text import excerpt, printable
@@ -48,7 +48,7 @@ LONGEST_KEY = 128
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One judgement of a cache. `created` is UTC; `parts` is None where they are not known."""
+    """One judgement of a cache. `created` is UTC; `parts` is None if unknown."""
 
     key: Annotated[
         str,
@@ -61,7 +61,7 @@ class Entry:
 
     @property
     def row(self) -> tuple[str | None, ...]:
-        """The columns of its row; a ValueError where they cannot be kept."""
+        """Return the columns of the entry's row; raise ValueError if they cannot be stored."""
         return row_of(self.key, self.created, self.parts, self.judgement)
 
 
@@ -69,11 +69,11 @@ _ENTRIES: RecordReader[Entry] = RecordReader(Entry)
 
 
 class BadEntry(ValueError):
-    """Why a line or a row is no judgement of a cache: value and remedy, without the place."""
+    """A line or row that is no valid entry. The message has value and remedy, without the place."""
 
 
-class Held(NamedTuple):
-    """How many judgements of one rubric by one model there are, the first and the last of them."""
+class EntryGroup(NamedTuple):
+    """The number of judgements of one rubric by one model, and the time of the first and last."""
 
     rubric: str
     model: str
@@ -82,8 +82,8 @@ class Held(NamedTuple):
     last: str
 
 
-class Added(NamedTuple):
-    """What became of entries that were brought in."""
+class ImportCounts(NamedTuple):
+    """Counts of imported entries by result."""
 
     added: int = 0
     replaced: int = 0
@@ -91,27 +91,27 @@ class Added(NamedTuple):
 
 
 @contextmanager
-def opened(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-    """The cache's file, open. What is wrong with it, or goes wrong with it inside, is a SettingsError of one line."""
+def open_entries(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+    """Open the cache's file; raise SettingsError of one line for any problem with it, also inside the block."""
     shown = printable(str(path))
     if not create and not path.exists():
         raise SettingsError(f"{shown}: there is no judge cache; a run whose judge is a model begins one")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(open_alone(lambda: connect(path, create=create), path.parent)) as connection:
+        with closing(open_exclusively(lambda: connect(path, create=create), path.parent)) as connection:
             yield connection
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SettingsError(f"{shown}: not usable as a judge cache: {excerpt(reason)}") from None
 
 
-def held(connection: sqlite3.Connection) -> list[Held]:
-    """What there is, by rubric and model; the most first."""
-    return [Held(*row) for row in connection.execute(_HELD, _EVERYTHING)]
+def entry_groups(connection: sqlite3.Connection) -> list[EntryGroup]:
+    """Count the stored judgements by rubric and model, the largest group first."""
+    return [EntryGroup(*row) for row in connection.execute(_GROUPS, _EVERYTHING)]
 
 
 def entries(connection: sqlite3.Connection) -> Iterator[tuple[str, Entry | BadEntry]]:
-    """Key and entry of all that is there at this moment, or what is wrong with it, in the order of the keys."""
+    """Yield the key of each stored judgement with its entry or its problem, in the order of the keys."""
     for key, created, parts, text in connection.execute(_ALL):
         try:
             read = None if parts is None else PARTS.read(json.loads(parts))
@@ -122,8 +122,8 @@ def entries(connection: sqlite3.Connection) -> Iterator[tuple[str, Entry | BadEn
             yield key, BadEntry(excerpt(str(error)))
 
 
-def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace: bool) -> Added:
-    """Bring entries in, all or none; of a key that is there already the judgement stays, unless `replace`."""
+def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace: bool) -> ImportCounts:
+    """Add entries, all or none; keep the stored judgement of an existing key unless `replace`."""
     added = replaced = kept = 0
     with transaction(connection):
         for entry in new_entries:
@@ -134,7 +134,7 @@ def add(connection: sqlite3.Connection, new_entries: Iterable[Entry], *, replace
             connection.execute(PUT, entry.row)
             replaced += is_there
             added += not is_there
-    return Added(added, replaced, kept)
+    return ImportCounts(added, replaced, kept)
 
 
 def prune(
@@ -144,27 +144,27 @@ def prune(
     model: str | None = None,
     rubric: str | None = None,
     dry_run: bool = False,
-) -> list[Held]:
-    """Remove what is all of: older than so many days, by this model, of this rubric. None restricts nothing.
+) -> list[EntryGroup]:
+    """Remove the judgements that match all conditions: older than so many days, by this model, of this rubric.
 
-    Returns what went (or would go) by rubric and model. The file gives the room back.
+    None matches everything. Return the (to be) removed judgements by rubric and model. The file shrinks.
     """
     before = None
     if older_than_days is not None:
         before = (datetime.now(UTC) - timedelta(days=older_than_days)).strftime("%Y-%m-%dT%H:%M:%SZ")
     which = {"before": before, "model": model, "rubric": rubric}
     with transaction(connection):
-        gone = [Held(*row) for row in connection.execute(_HELD, which)]
-        if gone and not dry_run:
+        removed = [EntryGroup(*row) for row in connection.execute(_GROUPS, which)]
+        if removed and not dry_run:
             connection.execute(_PRUNE, which)
-    if gone and not dry_run:
+    if removed and not dry_run:
         try:
             connection.execute("VACUUM")
         except sqlite3.Error as error:
             raise SettingsError(
                 f"the judgements are removed, but the file could not be made smaller: {error}"
             ) from None
-    return gone
+    return removed
 
 
 _WHICH = (
@@ -172,7 +172,7 @@ _WHICH = (
     "AND (:rubric IS NULL OR rubric = :rubric)"
 )
 _EVERYTHING = {"before": None, "model": None, "rubric": None}
-_HELD = (
+_GROUPS = (
     "SELECT rubric, model, count(*), min(created), max(created) FROM judgements "  # noqa: S608  our own words
     f"WHERE {_WHICH} GROUP BY rubric, model ORDER BY count(*) DESC, rubric, model"
 )
@@ -181,15 +181,15 @@ _ALL = "SELECT key, created, CAST(parts AS BLOB), CAST(judgement AS BLOB) FROM j
 
 
 LONGEST_LINE = 8 * LARGEST
-"""Bytes: a character of an entry takes up to six where it is escaped, and blanks stand between members."""
+"""Bytes: an escaped character takes up to six, and there are blanks between members."""
 
 DEEPEST = 150
-"""Levels of what a judgement holds beside its fields: the reader of the cache goes no deeper than 200."""
+"""Levels in a judgement's `extra`: the reader of the cache allows 200 in all."""
 KEYS = ("key", "created", "parts", "judgement")
 
 
 def entry_line(entry: Entry) -> str:
-    """The entry as one line of JSON, without its end. What could steer a terminal is escaped, as JSON does it."""
+    """Return the entry as one line of JSON, without newline; characters that steer a terminal are escaped."""
     judgement = json.loads(judgement_to_json(entry.judgement))
     values = (entry.key, entry.created, entry.parts and entry.parts.as_json(), judgement)
     members = (f'"{name}": {_canonical(value)}' for name, value in zip(KEYS, values, strict=True))
@@ -197,7 +197,7 @@ def entry_line(entry: Entry) -> str:
 
 
 def read_cache_lines(file: BinaryIO) -> Iterator[tuple[int, Entry | BadEntry]]:
-    """Line number and entry of each line that is not blank, or what is wrong with it; a key may stand once."""
+    """Yield line number and entry, or what is wrong with it, for each line that is not blank; a key must be unique."""
     lines: dict[str, int] = {}
     for number, line in _bounded_lines(file):
         try:
@@ -214,7 +214,7 @@ def read_cache_lines(file: BinaryIO) -> Iterator[tuple[int, Entry | BadEntry]]:
 
 
 def _bounded_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Numbers from 1 and lines; None for one that is too long, of which no more than a piece is ever held."""
+    """Yield line numbers from 1 with lines; None for a line that is too long, of which only a piece is in memory."""
     number = 0
     while line := file.readline(LONGEST_LINE + 1):
         number += 1
@@ -248,8 +248,8 @@ def _entry(line: bytes) -> Entry:
 
 
 def _checked(entry: Entry, label: str = "") -> Entry:
-    """The entry, if its judgement can pass for one and its key is that of its parts."""
-    if (problem := unfit(entry.judgement)) is not None:
+    """Return the entry; raise BadEntry if its judgement is invalid or its key does not match its parts."""
+    if (problem := judgement_problem(entry.judgement)) is not None:
         raise BadEntry(f"{label}{problem}")
     if entry.parts is not None and entry.parts.key != entry.key:
         own = entry.parts.key
@@ -268,4 +268,4 @@ def _canonical(value: Json) -> str:
 
 
 _STEERING = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Those of `printable` that JSON leaves as they are; in JSON they can stand in strings only."""
+"""Characters escaped by `printable` but not by JSON, where they occur in strings only."""

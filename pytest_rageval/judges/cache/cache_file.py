@@ -1,4 +1,4 @@
-"""Open the file of a judge cache: SQLite in WAL mode, by many processes, read-only media included."""
+"""The file of a judge cache: SQLite in WAL mode, for many processes, also on read-only media."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ APPLICATION_ID = 0x52414745
 """Marks a file as ours in its header ("RAGE")."""
 
 LAYOUT = 3
-"""Raised when a row's meaning changes; a file of another layout is not ours."""
+"""Increased when a row's meaning changes; other layouts are not used."""
 
 OPENING_S = 10.0
 BUSY_S = 5.0
@@ -25,30 +25,30 @@ BUSY_S = 5.0
 COLUMNS = "key, created, rubric, model, question, answer, contexts, parts, judgement"
 
 
-class Foreign(sqlite3.DatabaseError):
-    """A database, but not one of ours."""
+class ForeignDatabase(sqlite3.DatabaseError):
+    """A database that is not a judge cache."""
 
 
-def open_alone(open_: Callable[[], sqlite3.Connection], folder: Path) -> sqlite3.Connection:
-    """What `open_` gives while nobody else opens a cache in this folder; tried again for a while where it is busy.
+def open_exclusively(open_: Callable[[], sqlite3.Connection], folder: Path) -> sqlite3.Connection:
+    """Call `open_` while no other process opens a cache in this folder; retry for a while if it is busy.
 
-    SQLite's own waiting does not cover the first opening of a file by a stampede of processes.
+    SQLite's own waiting does not cover the first opening of a file by many processes at once.
     """
     deadline = time.monotonic() + OPENING_S
     while True:
         try:
-            with _alone(folder):
+            with _locked(folder):
                 return open_()
         except (OSError, sqlite3.Error) as error:
-            if not is_passing(error) or time.monotonic() >= deadline:
+            if not is_busy(error) or time.monotonic() >= deadline:
                 raise
         time.sleep(random.uniform(0.005, 0.05))  # noqa: S311  no secret, only spread
 
 
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
-    """A connection to a cache of ours; one is begun where there is no file, or an empty one. Foreign if it is not."""
+    """Open a judge cache; `create` starts one in a missing or empty file. Raise ForeignDatabase for others."""
     address = f"file:{quote(str(path.absolute()))}"
-    # Read-only media: a file in WAL mode opens there only if told that nobody else writes it.
+    # On read-only media, a file in WAL mode opens only as immutable.
     for how in ("?mode=rwc" if create else "?mode=rw", "?mode=ro", "?mode=ro&immutable=1"):
         connection = sqlite3.connect(
             address + how, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
@@ -66,30 +66,32 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """What is done within happens as a whole, or not at all."""
+    """Run the block as one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
         connection.execute("COMMIT")
-    except BaseException:  # Ctrl-C too: no transaction stays open
-        # SQLite itself has gone back already where the disk is full.
+    except BaseException:  # also on Ctrl-C: no transaction stays open
+        # When the disk is full, SQLite has already rolled back.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
 
 
 def is_broken(error: sqlite3.Error) -> bool:
-    """True if the error means that the file is not, or no longer, a cache of ours."""
-    return isinstance(error, Foreign) or name_of(error).startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT"))
+    """Return True if the error means that the file is not, or no longer, a judge cache."""
+    return isinstance(error, ForeignDatabase) or name_of(error).startswith(
+        ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT")
+    )
 
 
-def is_passing(error: Exception) -> bool:
-    """True if the error means that somebody else is at the file just now."""
+def is_busy(error: Exception) -> bool:
+    """Return True if the error means that another process is using the file now."""
     return isinstance(error, BlockingIOError) or name_of(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def name_of(error: Exception) -> str:
-    """SQLite's own name of an error, such as SQLITE_BUSY; blank for one that is not from SQLite."""
+    """Return SQLite's name of an error, such as SQLITE_BUSY, or an empty string for other errors."""
     return str(getattr(error, "sqlite_errorname", ""))
 
 
@@ -101,30 +103,30 @@ def _prepare(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(_SCHEMA)
     elif application != APPLICATION_ID:
-        raise Foreign("a database of something else")
+        raise ForeignDatabase("a database of something else")
     elif layout != LAYOUT:
-        raise Foreign(f"its layout is {layout}, not {LAYOUT}")
+        raise ForeignDatabase(f"its layout is {layout}, not {LAYOUT}")
     try:
         connection.execute(f"SELECT {COLUMNS} FROM judgements LIMIT 0")  # noqa: S608  our own names
     except sqlite3.OperationalError as error:
         if name_of(error) != "SQLITE_ERROR":
             raise
-        raise Foreign(str(error)) from error
-    # A power cut may cost the last judgements, a crash none.
+        raise ForeignDatabase(str(error)) from error
+    # A power cut may lose the last judgements, a crash loses none.
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Nobody else opens a cache in this folder meanwhile; BlockingIOError where somebody does."""
-    descriptor = take_lock(folder)  # on a file system without locks SQLite's own must do
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock the folder against others that open a cache in it; raise BlockingIOError if it is locked."""
+    descriptor = take_lock(folder)  # on a file system without locks, SQLite's own must suffice
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-# Where the parts are not known (put by somebody else's code), they and the hashes of them are NULL.
+# If the parts are unknown (entries from code outside this package), they and their hashes are NULL.
 _SCHEMA = f"""
     BEGIN IMMEDIATE;
     CREATE TABLE IF NOT EXISTS judgements (

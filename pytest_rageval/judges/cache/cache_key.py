@@ -16,17 +16,17 @@ from pytest_rageval.model import NOTHING, Json, JudgeRequest
 from pytest_rageval.text import excerpt, printable
 
 LONGEST_ASKED = 200
-"""Characters of a question that are kept in clear."""
+"""Characters of a question that are stored in clear text."""
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$"), Expects("64 hex digits")]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyParts:
-    """All that a judgement depends on: what is short in clear, what may be long as SHA-256 (64 hex digits).
+    """All that a judgement depends on: short values in clear text, long ones as SHA-256 (64 hex digits).
 
-    `variables` has a hash for each other variable of the rubric; question, answer and contexts are None where the
-    rubric does not read them. `model` is the judge with its server, where it has one. `asked` is the beginning of the
-    question for people to read, and no part of the key.
+    `variables` has a hash for each other variable of the rubric; question, answer and contexts are None if the rubric
+    does not read them. `model` is the judge with its server, if it has one. `asked` is the beginning of the question
+    for people to read, and no part of the key.
     """
 
     rubric: str
@@ -44,63 +44,71 @@ class KeyParts:
 
     @property
     def key(self) -> str:
-        """SHA-256, 64 hex digits, over the canonical JSON of all parts but `asked`."""
+        """Return the SHA-256, 64 hex digits, over the canonical JSON of all parts but `asked`."""
         parts = self.as_json()
         del parts["asked"]
         return _sha256(parts)
 
     def as_json(self) -> dict[str, Json]:
-        """The parts as JSON, by name."""
+        """Return the parts as JSON, by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 PARTS: RecordReader[KeyParts] = RecordReader(KeyParts)
-"""Reads what `as_json` gave."""
+"""Reads the output of `as_json`."""
 
 
 def key_parts(request: JudgeRequest, model: str, sampling: Mapping[str, Json] = NOTHING) -> KeyParts:
-    """What a judgement of this request by this model depends on."""
+    """Return all that a judgement of this request by this model depends on."""
     hashes = {name: None if value is None else _sha256(value) for name, value in request.variables.items()}
     question, answer, contexts = (hashes.pop(name, None) for name in ("question", "answer", "contexts"))
     return KeyParts(
-        request.rubric, request.prompt_version, model, dict(sampling), request.trial, question, answer, contexts,
-        {name: value or _sha256(None) for name, value in sorted(hashes.items())}, _asked(request.variables),
-    )  # fmt: skip
+        request.rubric,
+        request.prompt_version,
+        model,
+        dict(sampling),
+        request.trial,
+        question,
+        answer,
+        contexts,
+        {name: value or _sha256(None) for name, value in sorted(hashes.items())},
+        _asked(request.variables),
+    )
 
 
-def distance(kept: KeyParts, current: KeyParts) -> int:
-    """In how many parts two keys differ."""
-    names = {*kept.variables, *current.variables}
-    others = sum(1 for name in names if kept.variables.get(name) != current.variables.get(name))
-    return others + sum(1 for name in _COMPARED if getattr(kept, name) != getattr(current, name))
+def distance(stored: KeyParts, current: KeyParts) -> int:
+    """Return the number of parts in which two keys differ."""
+    names = {*stored.variables, *current.variables}
+    others = sum(1 for name in names if stored.variables.get(name) != current.variables.get(name))
+    return others + sum(1 for name in _COMPARED if getattr(stored, name) != getattr(current, name))
 
 
-def compared(kept: KeyParts, current: KeyParts) -> str:
-    """In one line, what a kept key has in common with the wanted one, and what not."""
-    if kept == current:
+def difference_line(stored: KeyParts, current: KeyParts) -> str:
+    """Describe in one line what a stored key and the wanted one have in common, and what differs."""
+    if stored == current:
         return "the same in all parts, but its judgement cannot be read"
-    hashes = {name: (getattr(kept, name), getattr(current, name)) for name in ("question", "answer", "contexts")}
-    for name in sorted({*kept.variables, *current.variables}):
-        hashes[name] = (kept.variables.get(name), current.variables.get(name))
+    hashes = {name: (getattr(stored, name), getattr(current, name)) for name in ("question", "answer", "contexts")}
+    for name in sorted({*stored.variables, *current.variables}):
+        hashes[name] = (stored.variables.get(name), current.variables.get(name))
     phrases = [f"{'same' if old == new else 'other'} {name}" for name, (old, new) in hashes.items() if old or new]
-    if kept.question != current.question and kept.asked is not None:
-        phrases[0] = f"other question {_short(kept.asked)}"
+    if stored.question != current.question and stored.asked is not None:
+        phrases[0] = f"other question {_short(stored.asked)}"
     in_clear = [
-        f"{name} was {_short(getattr(kept, name))}, now {_short(getattr(current, name))}"
+        f"{name} was {_short(getattr(stored, name))}, now {_short(getattr(current, name))}"
         for name in ("prompt_version", "model", "trial", "sampling")
-        if getattr(kept, name) != getattr(current, name)
+        if getattr(stored, name) != getattr(current, name)
     ]
     return "; ".join([", ".join(phrases), *in_clear] if phrases else in_clear)
 
 
 def one_line(value: Json) -> str:
-    """A value as it may stand in a message: its beginning, in one line, with nothing that steers a terminal."""
+    """Return the beginning of a value for a message: one line, without characters that steer a terminal."""
     return excerpt(str(value), 61)
 
 
 def _asked(variables: Mapping[str, Json]) -> str | None:
     question = variables.get("question")
-    # Cut before and after escaping: neither a huge question nor one of control characters alone is carried along.
+    # Cut before and after escaping, which bounds huge questions and those of control characters only.
     return None if question is None else printable(str(question)[:LONGEST_ASKED])[:LONGEST_ASKED]
 
 
@@ -112,6 +120,6 @@ def _short(value: Json) -> str:
     return f"'{one_line(value)}'" if isinstance(value, str) else one_line(value)
 
 
-# In ASCII: a lone surrogate is written as an escape, and so cannot fail to encode.
+# In ASCII, where a lone surrogate is an escape and cannot fail to encode.
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 _COMPARED = ("rubric", "prompt_version", "model", "sampling", "trial", "question", "answer", "contexts")

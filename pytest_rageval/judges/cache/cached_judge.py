@@ -1,4 +1,4 @@
-"""The judge behind a cache: what was judged before is not judged again, and what that saved is counted."""
+"""A judge behind a cache, which also counts the cost and time saved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges.cache.cache_key import KeyParts, compared, key_parts, one_line
+from pytest_rageval.judges.cache.cache_key import KeyParts, difference_line, key_parts, one_line
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.judge import (
     Judge,
@@ -22,36 +22,36 @@ from pytest_rageval.judges.judge import (
     judges_at_once,
     served_model,
     takes_own_rubrics,
-    tells_by_phrasing,
+    uses_phrasing,
 )
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt
 
 NO_MASK = Mask(())
 Mode = Literal["use", "refresh", "off", "replay"]
-"""use: look, else judge and keep. refresh: judge and keep. off: judge. replay: look, and never judge."""
+"""use: read the cache, else judge and store. refresh: judge and store. off: judge. replay: only read the cache."""
 
 
 @dataclass(slots=True, weakref_slot=True)
-class _UnderWay:
-    """A request that is being judged: who else asks the same waits for the lock and takes the judgement."""
+class _PendingRequest:
+    """A request that is being judged: equal requests wait for the lock and share the judgement."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     judgement: Judgement | None = None
 
 
 class CachedJudge:
-    """A judge that remembers: itself a `Judge`, for one event loop at a time.
+    """A `Judge` with a cache, for one event loop at a time.
 
-    A kept judgement is marked `cached`, with the cost and time that it took once; of equal requests at the same time
-    one is judged. A local judge is asked in every mode. What a judge returns is checked and masked before anybody sees
-    or keeps it; errors are never kept. A judge's own `sampling`, a mapping, becomes part of the key.
+    A stored judgement is marked `cached`, with its original cost and time. Of equal requests at the same time, one is
+    judged. A local judge ignores the cache. Judgements are checked and masked before they are returned or stored;
+    errors are never stored. A judge's own `sampling`, a mapping, becomes part of the key.
 
-    hits       judgements that were not asked for again
-    misses     requests that were looked for and not found
-    saved_usd  what the hits had cost, as far as that is known; None where it is known of none
-    saved_ms   the time that the hits had taken, likewise
-    served     names by which the server called its model, in kept judgements too
+    hits       number of judgements from the cache
+    misses     number of requests without a stored judgement
+    saved_usd  original cost of the hits, as far as known; None if known of none
+    saved_ms   original time of the hits, likewise
+    served     model names that the server reported, also in stored judgements
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class CachedJudge:
         mask: Mask = NO_MASK,
         limit: tuple[float, str] | None = None,
     ) -> None:
-        """`limit`: the seconds that a judgement may take, and how messages name them."""
+        """Wrap a judge; `limit` is the seconds a judgement may take, and the words for them in messages."""
         self.model = judge.model
         self.identity = identity_of(judge)
         self.heuristic = judge.heuristic
@@ -73,7 +73,7 @@ class CachedJudge:
         is_replay = mode == "replay" and cache is not None and not self.is_local
         self.answers_at_once = is_replay or (limit is None and judges_at_once(judge))
         self.takes_own_rubrics = takes_own_rubrics(judge)
-        self.abstention_by_phrasing = tells_by_phrasing(judge)
+        self.abstention_by_phrasing = uses_phrasing(judge)
         self.hits = self.misses = 0
         self.saved_usd: float | None = None
         self.saved_ms: float | None = None
@@ -82,36 +82,36 @@ class CachedJudge:
         self._mask, self._limit = mask, limit
         self._sampling = _checked_sampling(judge)
         self.served: set[str] = set()
-        self._under_way: WeakValueDictionary[str, _UnderWay] = WeakValueDictionary()
+        self._pending: WeakValueDictionary[str, _PendingRequest] = WeakValueDictionary()
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """The judgement; in `replay` a missing one is a JudgeError of kind cache_miss that names the key's parts."""
+        """Return the judgement; in `replay`, raise JudgeError of kind cache_miss if it is not stored."""
         if self.is_local or self._mode == "off" or self._cache is None:
             return await self._ask(request)
         parts = key_parts(request, self.identity, self._sampling)
         key = parts.key
         if self._mode != "refresh":
-            if (kept := self._look_up(self._cache, key)) is not None:
-                return self._hit(kept)
+            if (stored := self._look_up(self._cache, key)) is not None:
+                return self._hit(stored)
             self.misses += 1
         if self._mode == "replay":
             raise JudgeError("cache_miss", self._missing(parts, key))
-        under_way = self._under_way.setdefault(key, _UnderWay())
-        async with under_way.lock:
-            if under_way.judgement is not None:
-                return self._hit(under_way.judgement)
-            # Where the one before us failed or was cancelled, it is our turn to ask.
-            under_way.judgement = await self._ask(request)
-            await self._keep(self._cache, key, under_way.judgement, parts)
-            return under_way.judgement
+        pending = self._pending.setdefault(key, _PendingRequest())
+        async with pending.lock:
+            if pending.judgement is not None:
+                return self._hit(pending.judgement)
+            # Reached by the first request, or the next one after a failure or cancellation.
+            pending.judgement = await self._ask(request)
+            await self._store(self._cache, key, pending.judgement, parts)
+            return pending.judgement
 
     async def aclose(self) -> None:
-        """Close the judge. The cache belongs to whom made it."""
+        """Close the judge. The cache stays open: it belongs to its creator."""
         await self._judge.aclose()
 
     async def _ask(self, request: JudgeRequest) -> Judgement:
         judgement = await self._in_time(request)
-        if (problem := unfit(judgement)) is not None:
+        if (problem := judgement_problem(judgement)) is not None:
             raise JudgeError("invalid_reply", f"judge {self.model!r}, rubric {request.rubric!r}: {problem}")
         self._note_served(judgement)
         return self._mask.value(judgement)
@@ -134,12 +134,12 @@ class CachedJudge:
             self.served.add(served)
 
     def _look_up(self, cache: JudgementCache, key: str) -> Judgement | None:
-        kept = cache.get(key)
-        # The cache may be a user's own, or its file another's: what is no judgement is judged again.
-        return None if kept is None or unfit(kept) is not None else self._mask.value(kept)
+        stored = cache.get(key)
+        # The cache or its file may be from elsewhere: an invalid judgement is judged again.
+        return None if stored is None or judgement_problem(stored) is not None else self._mask.value(stored)
 
-    async def _keep(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
-        """Keep a judgement together with those that come in the same moment; it is kept when this returns."""
+    async def _store(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
+        """Store a judgement in one write with those of the same moment; it is stored when this returns."""
         if not isinstance(cache, SqliteCache):  # a user's own
             cache.put(key, judgement)
         elif self.answers_at_once:
@@ -148,19 +148,19 @@ class CachedJudge:
             self._unwritten.append((key, judgement, parts))
             try:
                 await asyncio.sleep(0)
-            finally:  # whoever goes on first writes for all, also where it is cancelled
+            finally:  # the first to resume writes for all, even if it is cancelled
                 if self._unwritten:
                     new, self._unwritten = self._unwritten, []
                     cache.put_all(new)
 
-    def _hit(self, kept: Judgement) -> Judgement:
+    def _hit(self, stored: Judgement) -> Judgement:
         self.hits += 1
-        self._note_served(kept)
-        if kept.cost_usd is not None:
-            self.saved_usd = (self.saved_usd or 0.0) + kept.cost_usd
-        if kept.latency_ms is not None:
-            self.saved_ms = (self.saved_ms or 0.0) + kept.latency_ms
-        return replace(kept, cached=True)
+        self._note_served(stored)
+        if stored.cost_usd is not None:
+            self.saved_usd = (self.saved_usd or 0.0) + stored.cost_usd
+        if stored.latency_ms is not None:
+            self.saved_ms = (self.saved_ms or 0.0) + stored.latency_ms
+        return replace(stored, cached=True)
 
     def _missing(self, parts: KeyParts, key: str) -> str:
         hashes = {name: str(value)[:12] for name, value in (("answer", parts.answer), ("contexts", parts.contexts))}
@@ -169,13 +169,13 @@ class CachedJudge:
         near = ""
         if isinstance(self._cache, SqliteCache):
             nearest = self._cache.nearest(parts)
-            near = "; none is for this rubric" if nearest is None else f"; nearest: {compared(nearest, parts)}"
+            near = "; none is for this rubric" if nearest is None else f"; nearest: {difference_line(nearest, parts)}"
         missing = f"no judgement is stored for question '{one_line(parts.asked)}' ({named})"
         return f"{missing}{near}; run once with judge cache mode 'use'"
 
 
-def unfit(judgement: object) -> str | None:
-    """Why this cannot pass for a judgement, or None: its type, a number that is none or off its scale, bad text."""
+def judgement_problem(judgement: object) -> str | None:
+    """Return why this is no valid judgement, or None: wrong type, number not finite or off its scale, bad text."""
     if not isinstance(judgement, Judgement):
         return f"returned {excerpt(repr(judgement), 80)}, expected a Judgement"
     is_pair = isinstance(judgement.scale, tuple | list) and len(judgement.scale) == 2
@@ -193,10 +193,10 @@ def unfit(judgement: object) -> str | None:
         spent = getattr(judgement, name)
         if spent is not None and not (_is_number(spent) and spent >= 0):
             return f"{name} is {excerpt(repr(spent), 80)}, expected a number of at least 0, or None"
-    return _unfit_text(judgement)
+    return _text_problem(judgement)
 
 
-def _unfit_text(judgement: Judgement) -> str | None:
+def _text_problem(judgement: Judgement) -> str | None:
     texts = (judgement.reasoning, judgement.model, *judgement.supported_claims, *judgement.unsupported_claims)
     try:
         whole_text = "".join(texts)
@@ -215,14 +215,14 @@ def _unfit_text(judgement: Judgement) -> str | None:
 
 def _is_number(value: Any) -> bool:
     kind = type(value)
-    is_plain = kind is float or kind is int  # as nearly all: asked a dozen times a judgement
+    is_plain = kind is float or kind is int  # the usual case, tested a dozen times per judgement
     if not is_plain and (kind is bool or not isinstance(value, int | float)):
         return False
     return bool(abs(value) <= sys.float_info.max)
 
 
 def _checked_sampling(judge: Judge) -> dict[str, Json]:
-    """The judge's sampling as it is after a round through JSON, as the cache gives it back."""
+    """Return the judge's sampling after a round trip through JSON, as the cache returns it."""
     sampling = getattr(judge, "sampling", NOTHING)
     try:
         written = _JSON_TEXT.encode([judge.model, dict(sampling)])

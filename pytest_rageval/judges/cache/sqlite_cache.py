@@ -1,6 +1,6 @@
-"""The judge cache: one SQLite file, one row a judgement, shared by processes and threads.
+"""The judge cache: one SQLite file with a row per judgement, shared by processes and threads.
 
-The cache never fails a run: what is wrong with its file goes into `notes`, one line each, and judging goes on without.
+The cache never fails a run: problems with its file go into `notes`, one line each, and judging continues without it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pytest_rageval.judges.cache.cache_file import (
     COLUMNS,
     connect,
     is_broken,
-    is_passing,
-    open_alone,
+    is_busy,
+    open_exclusively,
     transaction,
 )
 from pytest_rageval.judges.cache.cache_key import PARTS, KeyParts, distance
@@ -35,11 +35,11 @@ from pytest_rageval.model import Judgement
 from pytest_rageval.text import excerpt
 
 LARGEST = 1 << 20
-"""Characters of a judgement and its parts as JSON; what is larger is not kept."""
+"""Characters of a judgement and its parts as JSON; larger ones are not stored."""
 
 MOST_NOTES = 20
 LOOKED_AT = 50
-"""Entries with an equal part that are compared, at most, to find the nearest."""
+"""Entries compared at most to find the nearest."""
 
 _GET = "SELECT CAST(judgement AS BLOB) FROM judgements WHERE key = ?"
 PUT = f"INSERT OR REPLACE INTO judgements ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  our own words
@@ -53,11 +53,11 @@ _Row = tuple[Any, ...]
 
 
 class SqliteCache:
-    """Judgements by key, in a file that is made at the first `put`.
+    """A cache of judgements by key, in a file that is created at the first `put`.
 
-    `get`, `put` and `nearest` raise nothing. A file that is no cache of ours or is broken is renamed
-    `….broken-TIMESTAMP` and a new one begun; where writing is not possible (read-only, disk full) what is there is
-    still read. Nothing is ever removed here: what a run does not ask for stays.
+    `get`, `put` and `nearest` raise nothing. A broken file, or one that is no judge cache, is renamed to
+    `….broken-TIMESTAMP` and a new one started. If writing is impossible (read-only, disk full), entries are still
+    read. Entries are never removed here.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +71,7 @@ class SqliteCache:
         self._is_writable = True
 
     def get(self, key: str) -> Judgement | None:
-        """The judgement kept under this key, if there is one that can be read."""
+        """Return the judgement stored under this key, or None if it is missing or unreadable."""
         rows = self._read(_GET, key)
         if not rows:
             return None
@@ -82,11 +82,11 @@ class SqliteCache:
             return None
 
     def put(self, key: str, judgement: Judgement, parts: KeyParts | None = None) -> None:
-        """Keep a judgement; one that was kept under this key is replaced. What is no valid text is not kept."""
+        """Store a judgement in place of any under this key; skip one that is not valid text."""
         self.put_all([(key, judgement, parts)])
 
     def put_all(self, new: Iterable[tuple[str, Judgement, KeyParts | None]]) -> None:
-        """Keep judgements by key, together: one by one each costs twice the CPU, and waits for the file."""
+        """Store judgements by key in one write: one by one, each costs twice the CPU and waits for the file."""
         created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         rows = []
         for key, judgement, parts in new:
@@ -99,9 +99,9 @@ class SqliteCache:
                 self._run(lambda connection: _written(connection, rows), is_reading=False)
 
     def nearest(self, parts: KeyParts) -> KeyParts | None:
-        """Of what is kept for the rubric: parts with the same answer, else the same contexts, else the same question.
+        """Return the rubric's stored parts with the same answer, else the same contexts, else the same question.
 
-        Of several, those that differ in the fewest places; where nothing is the same, any of the rubric.
+        Of several, return those with the fewest differences; if nothing is equal, any of the rubric.
         """
         for part, statement in _EQUAL.items():
             if (value := getattr(parts, part)) is not None:
@@ -111,7 +111,7 @@ class SqliteCache:
         return _nearest_of(self._read(_SAME_RUBRIC, parts.rubric, LOOKED_AT), parts)
 
     def close(self) -> None:
-        """Give the file back; the next `get` or `put` opens it again."""
+        """Close the file; the next `get` or `put` opens it again."""
         with self._lock:
             self._close()
 
@@ -122,7 +122,7 @@ class SqliteCache:
             return self._run(lambda connection: connection.execute(statement, values).fetchall(), is_reading=True)
 
     def _run(self, use: Callable[[sqlite3.Connection], list[_Row]], *, is_reading: bool) -> list[_Row]:
-        # Twice: where the file turns out to be broken, the second round has an empty one.
+        # Twice: if the file is broken, the second try has a new one.
         for _ in range(2):
             connection = self._connection or self._open()
             if connection is None:
@@ -141,15 +141,15 @@ class SqliteCache:
         if self._is_usable:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._connection = open_alone(self._connect_or_begin_anew, self.path.parent)
+                self._connection = open_exclusively(self._connect_or_replace, self.path.parent)
             except (OSError, sqlite3.Error) as error:
                 self._is_usable = False
                 self._note(f"{self.path}: cannot be opened ({error}); judgements are neither looked up nor kept")
         return self._connection
 
-    def _connect_or_begin_anew(self) -> sqlite3.Connection:
+    def _connect_or_replace(self) -> sqlite3.Connection:
         inode, error = self._broken
-        # Another process may have put a fresh file there since: only the one that we saw broken is set aside.
+        # Another process may have replaced the file since: set aside only the one that was broken.
         if error is not None and self.path.exists() and self.path.stat().st_ino == inode:
             self._set_aside(error)
         self._broken = (None, None)
@@ -172,7 +172,7 @@ class SqliteCache:
         self._note(f"{self.path}: not a usable judge cache ({error}); set aside as {name}, a new one is begun")
 
     def _go_on_without(self, error: sqlite3.Error, *, is_reading: bool) -> None:
-        if is_passing(error):
+        if is_busy(error):
             self._note(f"{self.path}: busy for {BUSY_S:g} s; what could not be looked up or kept is judged again")
         elif is_reading:
             self._is_usable = False
@@ -193,7 +193,7 @@ class SqliteCache:
 
 
 def row_of(key: str, created: str, parts: KeyParts | None, judgement: Judgement) -> tuple[str | None, ...]:
-    """The columns of a row, as the table has them; a ValueError where that is no valid text, or too much of it."""
+    """Return the columns of a row in the table's order; raise ValueError for invalid or overlong text."""
     written = judgement_to_json(judgement)
     described = None if parts is None else json.dumps(parts.as_json(), ensure_ascii=False, allow_nan=False)
     (described or "").encode()
@@ -215,17 +215,17 @@ def _written(connection: sqlite3.Connection, rows: Sequence[_Row]) -> list[_Row]
 
 
 def _nearest_of(rows: Iterable[_Row], parts: KeyParts) -> KeyParts | None:
-    """Of rows with key and parts, the parts that differ in the fewest places from these."""
-    kept = []
+    """Return the parts with the fewest differences from these, out of rows with key and parts."""
+    candidates = []
     for key, row in rows:
-        with suppress(ValueError, RecursionError, Unsound):  # somebody else's row: it is not the nearest
+        with suppress(ValueError, RecursionError, Unsound):  # skips unreadable rows
             candidate = PARTS.read(json.loads(row))
-            kept.append((distance(candidate, parts), key, candidate))
-    return min(kept, key=lambda candidate: candidate[:2], default=(0, "", None))[2]
+            candidates.append((distance(candidate, parts), key, candidate))
+    return min(candidates, key=lambda candidate: candidate[:2], default=(0, "", None))[2]
 
 
 def judgement_to_json(judgement: Judgement) -> str:
-    """A ValueError where it holds what no JSON text can, such as half of a surrogate pair."""
+    """Write a judgement as JSON; raise ValueError if it holds invalid text, such as half of a surrogate pair."""
     return to_json(judgement, exclude={"cached"}).decode()
 
 
@@ -233,7 +233,7 @@ _JUDGEMENTS: RecordReader[Judgement] = RecordReader(Judgement, takes_whole_float
 
 
 def judgement_from_json(text: bytes | str) -> Judgement:
-    """A ValueError says in one line where it is no judgement."""
+    """Read a judgement from JSON; raise ValueError of one line if it is not one."""
     try:
         return _JUDGEMENTS.read(parse(text))
     except Unsound as unsound:
@@ -241,10 +241,10 @@ def judgement_from_json(text: bytes | str) -> Judgement:
 
 
 def project_cache(settings: Settings, file: Path) -> SqliteCache | None:
-    """The cache in this file, which its owner closes; None where nothing may be kept.
+    """Return the cache in this file, for the caller to close, or None if nothing may be stored.
 
-    That is with `judge_cache = "off"`, and with `redact`: a judgement quotes what it judged. `settings` are the
-    project's, not those of a stored run, which may have been written without `redact`.
+    Nothing may be with `judge_cache = "off"`, nor with `redact`, since a judgement quotes its material. `settings` are
+    the project's, not those of a stored run, which may have been written without `redact`.
     """
     if settings.judge_cache == "off" or settings.redact:
         return None

@@ -1,4 +1,4 @@
-"""What a judge is asked: one TOML file a rubric, with its version, scale, prompt and the schema of the reply."""
+"""Rubrics: one TOML file each, with version, scale, prompt and the schema of the reply."""
 
 from __future__ import annotations
 

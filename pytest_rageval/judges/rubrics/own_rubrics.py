@@ -1,4 +1,4 @@
-"""A project's own rubrics: the files of its folder, each in place of a shipped rubric or as a metric of its own."""
+"""A project's own rubrics: the files in its folder, which replace shipped rubrics or add metrics."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pytest_rageval.judges.rubrics.rubric_lookup import rubric_names, shipped_ru
 from pytest_rageval.model import Rubric
 
 _LARGEST_FILE = 256 * 1024
-"""Bytes: what goes out with every request is no book."""
+"""Bytes of a rubric file, since every request includes it."""
 
 
 def check_rubrics(folder: Path, shown: str | None = None) -> dict[str, Rubric]:
-    """The rubrics of a project's own folder by name; all problems of all its files are one SettingsError.
+    """Read the rubrics in a project's folder, by name; raise one SettingsError with all problems of all files.
 
     `shown` is the folder as messages name it. Each file replaces the shipped rubric of its name, or is a new one.
     """
@@ -43,7 +43,7 @@ def check_rubrics(folder: Path, shown: str | None = None) -> dict[str, Rubric]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The rubric files of a folder in order; a README is none."""
+    """Return the rubric files of a folder in order, without a README."""
     paths = sorted(folder.iterdir()) if folder.is_dir() else []
     return [path for path in paths if path.suffix in (".toml", *SUFFIXES) and path.stem.casefold() != "readme"]
 
@@ -59,7 +59,7 @@ def _own(path: Path, shown: str) -> Rubric:
         rubric = read_rubric(name, content, shown)
     else:
         rubric = read_text_rubric(name, content, shown, shipped)
-    if problems := list(_unlike(rubric, shipped, shown) if shipped else _incomplete(rubric, shown)):
+    if problems := list(_mismatches(rubric, shipped, shown) if shipped else _missing_parts(rubric, shown)):
         raise SettingsError(*problems)
     return rubric
 
@@ -76,8 +76,8 @@ def _content(path: Path, shown: str) -> bytes:
 
 
 def _unfit_name(name: str) -> str | None:
-    """Why no new rubric may be called so, or None: it would be no name of a metric, or is a shipped one mistyped."""
-    # Nearer than usual: completeness and conciseness are rubrics of their own, however like correctness they look.
+    """Return why a new rubric cannot have this name, or None: it is no metric name, or like a shipped one mistyped."""
+    # Stricter than usual: completeness and conciseness are valid names, though similar to correctness.
     if (meant := suggestion(name, rubric_names(), cutoff=_MISTYPED)) is not None:
         return f"unknown rubric {name!r}; did you mean {meant!r}? A new one needs a name less like it"
     if _NEW_NAME.fullmatch(name) is None:
@@ -89,23 +89,23 @@ _MISTYPED = 0.85
 _NEW_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def _incomplete(rubric: Rubric, shown: str) -> Iterator[str]:
-    """What a rubric lacks that makes a metric of its own."""
+def _missing_parts(rubric: Rubric, shown: str) -> Iterator[str]:
+    """Yield what a rubric lacks to be a metric of its own."""
     if rubric.scores.keys() != {rubric.name}:
         written = ", ".join(rubric.scores) or "nothing"
         yield f'{shown}: scores holds {written}, expected {rubric.name} = "FIELD": a new file is one metric of its name'
     if "answer" not in rubric.variables:
         yield f"{shown}: prompt has no {{answer}}, without which there is nothing to judge"
-    yield from _of_claims(rubric, shown)
+    yield from _claim_problems(rubric, shown)
 
 
-def _of_claims(rubric: Rubric, shown: str) -> Iterator[str]:
+def _claim_problems(rubric: Rubric, shown: str) -> Iterator[str]:
     for name in sorted(rubric.variables & {"claim", "claims"}):
         yield f"{shown}: prompt has {{{name}}}, which only claim_support is given; write {{answer}}"
 
 
-def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
-    """Where a project's rubric does not give what is read of it: the scores of the shipped one, or its lists."""
+def _mismatches(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
+    """Yield what a project's rubric lacks of the shipped one it replaces: scores, required fields, placeholders."""
     if own.scores.keys() != shipped.scores.keys():
         expected = ", ".join(f'{score} = "FIELD"' for score in shipped.scores) or "no score"
         yield f"{shown}: scores holds {', '.join(own.scores) or 'nothing'}, expected {expected}"
@@ -116,8 +116,8 @@ def _unlike(own: Rubric, shipped: Rubric, shown: str) -> Iterator[str]:
     needed = shipped.variables & {"question", "answer", "contexts"}
     if "claims" in shipped.variables and not own.variables & {"claim", "claims"}:
         yield f"{shown}: prompt has no {{claims}}, without which {shipped.name} cannot be judged"
-    # Beside a reference the context is a help; elsewhere it is what the answer is judged by.
+    # The context is optional if the rubric has references; otherwise it is what the answer is judged by.
     for name in sorted(needed - ({"contexts"} if "references" in shipped.variables else set()) - own.variables):
         yield f"{shown}: prompt has no {{{name}}}, without which {shipped.name} cannot be judged"
     if "claims" not in shipped.variables:
-        yield from _of_claims(own, shown)
+        yield from _claim_problems(own, shown)

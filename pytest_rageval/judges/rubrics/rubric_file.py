@@ -1,4 +1,4 @@
-"""Rubric files: what one may hold, and every problem of one in a line, with its place in the file."""
+"""Rubric files: their format and validation, with one line per problem and its place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pytest_rageval.model import PLACEHOLDER, VARIABLES, Json, Rubric
 
 
 def read_rubric(name: str, content: bytes, shown: str) -> Rubric:
-    """The rubric that a file holds; a SettingsError with all problems, each `FILE:LINE: …`, `shown` being the file."""
+    """Read a rubric file, named `shown` in messages; raise SettingsError with all problems, each as `FILE:LINE: …`."""
     text = _decoded(content, shown)
     try:
         table = tomllib.loads(text)
@@ -72,7 +72,7 @@ _VALUES = Expects("a list of values", broken="is empty, expected a list of value
 @with_config(_OPEN)
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One field of the reply, as JSON Schema describes it; what we do not read of the description is the model's."""
+    """One field of the reply as JSON Schema; keys not listed here are passed to the model unread."""
 
     type: Literal["string", "boolean", "integer", "number", "array", "object"]
     minimum: _Number | None = None
@@ -107,13 +107,13 @@ _RUBRICS: RecordReader[_RubricTable] = RecordReader(_RubricTable)
 SCORED = ("boolean", "integer", "number")
 """Types of a field that holds a score."""
 LISTED = "claim_support"
-"""The one score that may be a list: of verdicts on claims, of which it is the share that says `supported`."""
+"""The one score that may be a list, of verdicts on claims: it is the share with `supported` true."""
 
 
 # ── what is wrong with one ────────────────────────────────────────────────────────────────────────────────────
 
 Problem = tuple[str, str]
-"""Dotted key, or text to look for, and what is wrong there."""
+"""Dotted key, or text to search for, and the problem there."""
 
 
 def _problems(table: Mapping[str, Any]) -> Iterator[Problem]:
@@ -125,19 +125,19 @@ def _problems(table: Mapping[str, Any]) -> Iterator[Problem]:
             yield ".".join(map(str, keys)), str(finding)
         rubric = None
     if isinstance(table.get("prompt"), str):
-        yield from _of_prompt(table["prompt"])
+        yield from _prompt_problems(table["prompt"])
     if isinstance(table.get("schema"), dict):
         try:
             json.dumps(table["schema"], allow_nan=False)
         except (TypeError, ValueError) as error:
             yield "schema", f"schema cannot be written as JSON: {error}"
     if rubric is not None:
-        yield from _of_required(rubric.schema)
+        yield from _required_problems(rubric.schema)
         for score, name in rubric.scores.items():
-            yield from _of_score(score, name, rubric)
+            yield from _score_problems(score, name, rubric)
 
 
-def _of_prompt(prompt: str) -> Iterator[Problem]:
+def _prompt_problems(prompt: str) -> Iterator[Problem]:
     names = [*sorted(VARIABLES), MARKER]
     placeholders = dict.fromkeys(PLACEHOLDER.findall(prompt))
     for name in placeholders:
@@ -147,15 +147,15 @@ def _of_prompt(prompt: str) -> Iterator[Problem]:
         yield "prompt", f"prompt has no {{{MARKER}}}: without it, what is judged cannot be told from instructions"
 
 
-def _of_required(schema: _Schema) -> Iterator[Problem]:
+def _required_problems(schema: _Schema) -> Iterator[Problem]:
     for name in schema.required:
         if name not in schema.properties:
             near = _nearest(name, list(schema.properties))
             yield "schema.required", f"schema.required names {name!r}, no field of the reply{near}"
 
 
-def _of_score(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
-    """What is wrong with the field of the reply that holds a score."""
+def _score_problems(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
+    """Yield what is wrong with the field of the reply that holds a score."""
     described, place = rubric.schema.properties.get(name), f"schema.properties.{name}"
     if described is None:
         near = _nearest(name, list(rubric.schema.properties))
@@ -181,7 +181,7 @@ def _of_score(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
 
 
 def _line_of(text: str, place: str) -> int:
-    """The line of a key, of a placeholder, else of the table that should hold it, else 1."""
+    """Return the line of a key or placeholder, else of the table that should hold it, else 1."""
     if place.startswith("{"):
         return text[: text.find(place)].count("\n") + 1
     table, _, key = place.rpartition(".")
@@ -198,7 +198,7 @@ def _line_of(text: str, place: str) -> int:
 
 
 def _not_toml(message: str) -> str:
-    """`Expected '=' (at line 3, column 5)` → `3:5: not TOML: Expected '='`."""
+    """Move the place to the front: `Expected '=' (at line 3, column 5)` → `3:5: not TOML: Expected '='`."""
     match = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", message, re.DOTALL)
     if match is None:
         return f" not TOML: {message}"
@@ -215,10 +215,10 @@ SUFFIXES = (".txt", ".md")
 
 
 def read_text_rubric(name: str, content: bytes, shown: str, shipped: Rubric | None) -> Rubric:
-    """The rubric that a prompt in plain text makes; a SettingsError with all problems, each `FILE:LINE: …`.
+    """Read a rubric from a prompt in plain text; raise SettingsError with all problems, each as `FILE:LINE: …`.
 
-    Where the prompt has a placeholder it now names the material, which follows in fences at the end. Scale and fields
-    of the reply are those of the `shipped` rubric that it replaces; else it scores from 0 to 1, with a reason.
+    Each placeholder becomes the name of its material, which follows in fences at the end. Scale and fields of the reply
+    are those of the `shipped` rubric that it replaces; otherwise it scores from 0 to 1, with a reason.
     """
     text = _decoded(content, shown, "utf-8-sig").strip()
     if problems := list(_text_problems(text, shown)):
@@ -254,7 +254,7 @@ def _scored_from_0_to_1(name: str) -> Rubric:
 
 
 def _fenced(text: str, form: Rubric) -> str:
-    """Instructions, form of the reply, how to read, and then each variable between lines with the marker."""
+    """Return the instructions, the reply's format, how to read the material, and each variable between marked lines."""
     variables = [name for name in dict.fromkeys(_PLACEHOLDER.findall(text)) if name in VARIABLES]
     labels = {name: name.replace("_", " ") for name in variables}
     instructions = _PLACEHOLDER.sub(lambda match: f"(the {labels[match[1]]}, given below)", text)
@@ -268,7 +268,7 @@ def _fenced(text: str, form: Rubric) -> str:
     )
 
 
-# JSON in a prompt, as in {"score": 4}, is no placeholder.
+# JSON in a prompt, such as {"score": 4}, is not a placeholder.
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _HOW_TO_READ = """# How to read the material
 The material comes last. The line before it names a marker that was drawn at random for this request; the material \

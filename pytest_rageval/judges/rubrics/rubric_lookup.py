@@ -1,4 +1,4 @@
-"""Shipped rubrics by name: the files beside this module, whose tables need no check."""
+"""Shipped rubrics by name: the TOML files in this folder, which need no validation."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _FOLDER = Path(__file__).parent
 
 @cache
 def rubric_names() -> tuple[str, ...]:
-    """All shipped rubrics, sorted."""
+    """Return the names of all shipped rubrics, sorted."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
 def load_rubric(name: str) -> Rubric:
-    """The shipped rubric of that name; an unknown name is a SettingsError with the nearest known one."""
+    """Return the shipped rubric of that name; raise SettingsError with the nearest name for an unknown one."""
     if name not in rubric_names():
         known = ", ".join(rubric_names())
         raise SettingsError(f"unknown rubric {name!r}{did_you_mean(name, rubric_names(), f'; known: {known}')}")
@@ -32,19 +32,19 @@ def load_rubric(name: str) -> Rubric:
 
 
 def rubric_of(request: JudgeRequest) -> Rubric:
-    """The rubric that a request is about: the wording it brings, else the shipped one of its name."""
+    """Return the rubric of a request: the one that it brings, else the shipped one of its name."""
     return request.wording or load_rubric(request.rubric)
 
 
 @cache
 def shipped_rubric(name: str) -> Rubric:
-    """The rubric of a file of ours, whose table the tests check: checking it at each start would cost 15 ms."""
+    """Read a shipped rubric unchecked: the tests check its table, which would cost 15 ms at each start."""
     content = (_FOLDER / f"{name}.toml").read_bytes()
     return rubric_of_table(name, content, tomllib.loads(content.decode()))
 
 
 def rubric_of_table(name: str, content: bytes, table: Mapping[str, Any]) -> Rubric:
-    """The rubric of a file's content and of the sound table that it holds."""
+    """Build the rubric from a file's content and its valid table."""
     low, high = table["scale"]
     return Rubric(
         name=name,
@@ -59,7 +59,7 @@ def rubric_of_table(name: str, content: bytes, table: Mapping[str, Any]) -> Rubr
 
 
 def reply_fields(schema: Mapping[str, Json]) -> Iterator[str]:
-    """Each field of the reply with its type and range, in the order of the schema: `"score" (a number from 0 to 5)`."""
+    """Yield each field of the reply with type and range, in the schema's order: `"score" (a number from 0 to 5)`."""
     for name, field in schema["properties"].items():
         expected = _KINDS.get(str(field.get("type")), "a value")
         if "enum" in field:
