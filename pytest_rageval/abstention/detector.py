@@ -19,15 +19,15 @@ from typing import NamedTuple
 from pytest_rageval.abstention.features import TABLE, FeatureBlock, features_of, sentences_of
 
 LONGEST_TEXT = 20_000
-"""Characters of an answer in which a project's own phrases are looked for."""
+"""Characters of an answer that are searched for a project's own phrases."""
 SURELY = 3.0
-"""Log odds above the threshold from which a single sentence is no claim: out of its answer it is easily mistaken."""
+"""Log odds above the threshold from which a lone sentence is no claim: without its answer it is easily mistaken."""
 SUREST = {True: 6.0, False: 3.0}
-"""Log odds beyond which a verdict gets no surer: abstentions are missed more often than answers mistaken."""
+"""Log odds beyond which a verdict gets no surer: more abstentions are missed than answers mistaken for one."""
 
 
 class Declined(NamedTuple):
-    """Whether an answer declines, how sure that is (0.5 a toss-up, 1 certain), and the sentence that says so most."""
+    """Verdict on an answer: does it decline, how sure is that (0.5 to 1), and which sentence declines most."""
 
     abstained: bool
     confidence: float
@@ -44,7 +44,7 @@ class LearnedWeights(NamedTuple):
 
 
 def declines(answer: str, question: str = "", phrases: Sequence[str] = ()) -> Declined:
-    """Tell whether the answer as a whole declines. `phrases` are refusals of one bot: an answer with one declines.
+    """Detect whether the answer as a whole declines. `phrases` are refusals of one bot: an answer with one declines.
 
     >>> declines("The notes do not mention a price.", "What does the camera cost?").abstained
     True
@@ -60,18 +60,18 @@ def declines(answer: str, question: str = "", phrases: Sequence[str] = ()) -> De
 
 @lru_cache(maxsize=1024)
 def only_declines(sentence: str) -> bool:
-    """Tell whether the sentence, read by itself, surely declines."""
+    """Return True if the sentence, read alone, surely declines."""
     return log_odds(sentence) >= weights().threshold + SURELY
 
 
 def log_odds(answer: str, question: str = "") -> float:
-    """Return how much speaks for an abstention, in log odds."""
+    """Return the log odds of an abstention."""
     features = features_of(answer, question)
     return weights().bias + _worth(features.answer) + max(map(_worth, features.sentences))
 
 
 def _worth(blocks: Sequence[FeatureBlock]) -> float:
-    """Return what blocks of features add to the score."""
+    """Return the score of blocks of features."""
     _, step, _, tables = weights()
     return step * math.fsum(
         scale * sum(map(tables[table].__getitem__, places)) / math.sqrt(len(places) or 1)
