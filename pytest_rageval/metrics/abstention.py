@@ -15,7 +15,7 @@ ABSTAINED = NotApplicable("the system abstained")
 
 
 class Abstained(NamedTuple):
-    """Whether the system abstained, and what decided that.
+    """Verdict on whether the system abstained, and what decided that.
 
     One of 'response', 'empty answer', 'judge', 'phrasing', 'no answer'.
     """
@@ -25,10 +25,10 @@ class Abstained(NamedTuple):
 
 
 def abstention(obs: Observation) -> Abstained:
-    """Did the system abstain? Asked in this order, the first that knows decides.
+    """Return whether the system abstained, as the first of these sources that is known decides.
 
     The response's own `abstained`; a blank answer, which is an abstention; the judge's classifier (rubric `abstention`,
-    score `abstained`, 0 or 1); phrasing, also where the judge went by it. A system whose answer is not recorded did not
+    score `abstained`, 0 or 1); the wording, also if the judge went by it. A system whose answer is not recorded did not
     abstain.
     """
     if obs.answer.abstained is not None:

@@ -17,7 +17,7 @@ _LAYERS = (query, retrieval, citations, graph, rates, answer, judged, abstention
 
 
 def builtin_metrics() -> tuple[Metric, ...]:
-    """The metrics of this package, layer by layer: each that a module of a layer defines, in its order."""
+    """Return the metrics of this package, layer by layer, in the order of their modules."""
     return tuple(
         metric
         for layer in _LAYERS
@@ -27,7 +27,7 @@ def builtin_metrics() -> tuple[Metric, ...]:
 
 
 def load_registry(extra: Iterable[Metric] = ()) -> Registry:
-    """All known metrics: built in, from entry points, and `extra`.
+    """Return all known metrics: built in, from entry points, and `extra`.
 
     What cannot be loaded, is no metric, or takes the name of another is a SettingsError; all such problems together.
     """

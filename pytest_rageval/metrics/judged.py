@@ -1,4 +1,4 @@
-"""L5 Answer, where no formula can score it: the judge's scores, brought to the scale of each metric."""
+"""L5 Answer by a judge: scores that no formula can give, on the scale of each metric."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def composite(obs: Observation) -> Score | NotApplicable:
         if isinstance(scored, NotApplicable):
             return scored if scored in (NO_ANSWER, ABSTAINED) else NotApplicable(f"{part.name}: {scored.reason}")
         parts[part.name] = scored.value if isinstance(scored, Score) else scored
-    # In per cent: five parts of 1 are exactly 1.
+    # In per cent, so that five parts of 1 are exactly 1.
     return Score(math.fsum(WEIGHTS[name] * value for name, value in parts.items()) / 100, parts)
 
 
@@ -240,7 +240,7 @@ def judged_score(
     from_context: bool = True,
     unscored: NotApplicable | None = None,
 ) -> _Judged:
-    """The judge's score, brought from its scale to the metric's, with its spread where it was asked repeatedly."""
+    """Return the judge's score on the metric's scale, with its spread if the judge was asked repeatedly."""
     if obs.answer.text is None:
         return NO_ANSWER
     if not even_if_abstained and abstention(obs).value:
@@ -260,12 +260,12 @@ def judged_score(
 def _why_not(
     obs: Observation, text: str, name: str, unscored: NotApplicable | None, *, from_context: bool
 ) -> NotApplicable:
-    """Why no judgement holds a score for this."""
+    """Return why no judgement holds a score for this."""
     if not text.strip():
         return BLANK
     judgement = obs.judgements.get(name)
     if judgement is not None:
-        # A heuristic's reasons are its own words; a model's may quote what it read.
+        # A heuristic's reasons are its own words; a model's may quote its input.
         reason = cut(judgement.reasoning, _LONGEST_REASON) if judgement.heuristic else ""
         if reason:
             return NotApplicable(printable(reason))
@@ -286,7 +286,7 @@ REFERENCES = frozenset({"reference", "references"})
 
 
 def rubric_metric(rubric: Rubric) -> Metric:
-    """The metric of a rubric: its score, on its scale, with a default gate at 70 % of it."""
+    """Return the metric of a rubric: its score, on its scale, with a default gate at 70 % of it."""
     reads_contexts = "contexts" in rubric.variables
 
     def score(obs: Observation) -> Scored:
@@ -313,7 +313,7 @@ def rubric_metric(rubric: Rubric) -> Metric:
 
 
 def with_rubric_metrics(registry: Registry, rubrics: Iterable[Rubric], folder: str | None) -> Registry:
-    """The registry with a metric for each of these rubrics that no metric reads yet.
+    """Return the registry with a metric for each of these rubrics that no metric reads yet.
 
     A rubric with the name of a metric of another kind is a SettingsError. One that a stored run only described becomes
     the metric itself.

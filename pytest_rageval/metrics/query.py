@@ -84,7 +84,7 @@ def set_f1(reported: Set[object], expected: Set[object]) -> float:
 
 
 def _label_f1(reported: Sequence[str] | None, expected: Sequence[str] | None, things: str) -> float | NotApplicable:
-    """Set F1 of labels; not applicable where nobody labelled such things, or the trace does not report them."""
+    """Set F1 of labels; not applicable without labels, or if the trace does not report them."""
     if expected is None:
         return NotApplicable(f"no {things} are labelled")
     return NO_TRACE if reported is None else set_f1(labels(reported), labels(expected))

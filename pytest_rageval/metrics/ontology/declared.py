@@ -12,18 +12,18 @@ from typing import NamedTuple
 from pytest_rageval.metrics.ontology.claims import NOT_A_TRIPLE, Claims, Fact, Value, Violations
 
 Classes = Mapping[str, frozenset[str]]
-"""By entity, its classes and all classes above them; names that are no class are left out."""
+"""The classes of each entity and all classes above them; names that are no class are left out."""
 
 
 class DeclaredValidator:
-    """Checks claims against classes, properties and rules; see `toml_ontology` for what each of them says."""
+    """Validator of claims against classes, properties and rules; see `toml_ontology` for their meaning."""
 
     def __init__(self, ontology: Ontology, digest: str = "") -> None:
         self._ontology = ontology
         self.digest = digest
 
     def check(self, claims: Claims) -> Violations:
-        """What violates the ontology; rules that need too much work for this trace are a ValueError."""
+        """Return what violates the ontology; rules that need too much work for this trace are a ValueError."""
         classes = {entity: self._classes(names) for entity, names in claims.types}
         declared = [fact for fact in claims.facts if fact.predicate in self._ontology.properties]
         facts = Facts([*declared, *(Fact(entity, IS_A, label) for entity, above in classes.items() for label in above)])
@@ -44,7 +44,7 @@ class DeclaredValidator:
         return frozenset(label for name in names for label in above.get(name, ()))
 
     def _reasons(self, fact: Fact, facts: Facts, classes: Classes) -> Iterator[str]:
-        """Why this fact violates the ontology, but for values that are missing."""
+        """Yield why this fact violates the ontology, except for missing values."""
         declared = self._ontology.properties.get(fact.predicate)
         if declared is None:
             yield "its predicate is no property of the ontology"
@@ -68,7 +68,7 @@ class DeclaredValidator:
     def _incomplete(
         self, claims: Claims, facts: Facts, classes: Classes, other_reasons: Mapping[int, tuple[str, ...]]
     ) -> dict[int, tuple[str, ...]]:
-        """Inferences about subjects that have too few values of some property, with all reasons against them."""
+        """Return the inferences about subjects with too few values of a property, with all reasons against them."""
         by_subject: dict[str, list[tuple[int, Fact]]] = {}
         for index, fact in enumerate(claims.inferences):
             if fact is not None:
@@ -78,7 +78,7 @@ class DeclaredValidator:
             for subject, about in by_subject.items() if declared.min else ():
                 count = facts.count(subject, label)
                 if count < declared.min and _is_asked(declared, subject, count, classes):
-                    # Where no inference is of this property, all that is inferred about the subject rests on a gap.
+                    # Without an inference of this property, every inference about the subject violates it.
                     of_it = [index for index, fact in about if fact.predicate == label]
                     reason = f"{declared.name} has {count} values, at least {declared.min} needed"
                     for index in of_it or [index for index, _ in about]:
@@ -108,18 +108,18 @@ def _has_reverse(fact: Fact, facts: Facts) -> bool:
 
 
 def _is_asked(declared: Property, subject: str, count: int, classes: Classes) -> bool:
-    """Must this subject have values: as one of the domain, or, where there is none, as one that has any."""
+    """Return True if the subject must have values: if it is in the domain or, without a domain, has any value."""
     return declared.domain in _classes_of(subject, classes) if declared.domain is not None else count > 0
 
 
 IS_A = "a"
-"""The predicate by which a pattern asks for an entity of a class: `?x -a-> Brand`."""
+"""The predicate of a pattern that matches entities of a class: `?x -a-> Brand`."""
 MOST_STEPS = 1_000_000
-"""Facts that the rules of an ontology may look at for one trace."""
+"""Facts that the rules of an ontology may read for one trace."""
 
 Node = str | Value
 Bound = Mapping[str, Node]
-"""What each variable stands for."""
+"""Values of the variables."""
 
 
 class Pattern(NamedTuple):
@@ -134,8 +134,8 @@ class Pattern(NamedTuple):
 class Rule:
     """Facts that match all `patterns` together are forbidden, unless facts that match all of `require` exist too.
 
-    `require` is None where the patterns are forbidden as such. A variable stands for the same entity wherever it
-    occurs in a rule; one that only `require` has stands for any.
+    `require` is None if the patterns are forbidden as such. A variable means the same entity throughout a rule; one
+    that only `require` has means any entity.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Rule:
     require: tuple[Pattern, ...] | None = None
 
     def is_broken_by(self, fact: Fact, among: Facts) -> bool:
-        """True if the fact is one of those that match the patterns where they must not.
+        """Return True if the fact is one of those that match the patterns where they must not.
 
         More work than MOST_STEPS is a ValueError.
         """
@@ -159,7 +159,7 @@ class Rule:
 
 
 class Facts:
-    """Facts to find patterns among; classes of entities are facts of IS_A."""
+    """Facts indexed for the search of patterns; classes of entities are facts of IS_A."""
 
     def __init__(self, facts: Iterable[Fact]) -> None:
         self._all = frozenset(facts)
@@ -176,11 +176,11 @@ class Facts:
         return fact in self._all
 
     def count(self, subject: str, predicate: str) -> int:
-        """How many different values the predicate has for this subject."""
+        """Return the number of different values that the predicate has for this subject."""
         return len(self._by_subject.get((predicate, subject), ()))
 
     def matches(self, patterns: tuple[Pattern, ...], bound: Bound) -> Iterator[Bound]:
-        """Every way to match all patterns that agrees with what is bound already."""
+        """Yield every match of all patterns that agrees with the variables bound already."""
         if not patterns:
             yield bound
             return
@@ -193,7 +193,7 @@ class Facts:
                 yield from self.matches(patterns[1:], matched)
 
     def _candidates(self, pattern: Pattern, bound: Bound) -> Iterable[Fact]:
-        """Facts that may match the pattern: as few as an index gives."""
+        """Return facts that may match the pattern: as few as an index gives."""
         subject, value = (_value(term, bound) for term in (pattern.subject, pattern.object))
         if isinstance(subject, str) and value is not None:
             fact = Fact(subject, pattern.predicate, value)
@@ -206,7 +206,7 @@ class Facts:
 
 
 def _unified(pattern: Pattern, fact: Fact, bound: Bound) -> Bound | None:
-    """What the variables stand for if the pattern is this fact; None where it cannot be."""
+    """Return the values of the variables that make the pattern this fact; None if none do."""
     if pattern.predicate != fact.predicate:
         return None
     bindings = dict(bound)
@@ -226,7 +226,7 @@ def is_variable(term: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """A class of entities. Parents and disjoint classes by label; `name` as it was written."""
+    """A class of entities. Parents and disjoint classes by label; `name` as written in the file."""
 
     name: str
     parents: tuple[str, ...] = ()
@@ -235,7 +235,7 @@ class Class:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """What holds for the facts of one predicate; domain and range by the label of a class."""
+    """Constraints on the facts of one predicate; domain and range by the label of a class."""
 
     name: str
     domain: str | None = None
@@ -255,18 +255,18 @@ class Ontology:
 
     @cached_property
     def with_ancestors(self) -> Mapping[str, frozenset[str]]:
-        """By class: itself and all classes above it."""
+        """Return for each class itself and all classes above it."""
         return {label: frozenset(self._upwards(label)) for label in self.classes}
 
     @cached_property
     def disjoint_pairs(self) -> frozenset[frozenset[str]]:
-        """Pairs of classes that no entity may be in together, as declared on either of the two."""
+        """Return the pairs of classes that share no entity, as declared on either of the two."""
         return frozenset(
             frozenset((label, other)) for label, declared in self.classes.items() for other in declared.disjoint
         )
 
     def clashes(self, classes: frozenset[str]) -> list[tuple[str, str]]:
-        """Names of the disjoint pairs among these classes, the classes above them given too; sorted."""
+        """Return the sorted names of the disjoint pairs among these classes; pass their ancestors too."""
         pairs = (pair for pair in combinations(sorted(classes), 2) if frozenset(pair) in self.disjoint_pairs)
         return [(self.classes[first].name, self.classes[second].name) for first, second in pairs]
 
