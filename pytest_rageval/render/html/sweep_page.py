@@ -1,4 +1,4 @@
-"""A sweep as one page: the verdict, the points, a plot for each parameter, recall against negative accuracy."""
+"""A sweep as one HTML page: the verdict, the points, a plot for each parameter, recall against negative accuracy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUN_PAGES = ("report.html", "summary.md")
 
 
 class Dot(NamedTuple):
-    """A point in a plot: its place, its text, and what it is."""
+    """A point in a plot: its place, text and kind."""
 
     x: float
     y: float
@@ -31,7 +31,7 @@ class Dot(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """Dots, the line through some of them, labels at the axes, and the height of the default, if it has one."""
+    """Dots, the line through some of them, labels of the axes, and the height of the default, if it has a score."""
 
     title: str
     dots: tuple[Dot, ...]
@@ -42,7 +42,7 @@ class Plot(NamedTuple):
 
 
 def write_sweep_page(sweep: Sweep, folder: Path, sentence: str, details: Sequence[str]) -> Path:
-    """Write the page into the sweep's folder; `sentence` and `details` say what follows, as the terminal does."""
+    """Write the page into the sweep's folder; `sentence` and `details` are the terminal's verdict."""
     runs = folder.parent.parent / "runs"
     links = {point.run: _link(runs, point.run) for point in (*sweep.points, sweep.default) if point.run}
     write_text(folder / SWEEP_PAGE, sweep_html(sweep, folder.name, sentence, details, links))
@@ -52,7 +52,7 @@ def write_sweep_page(sweep: Sweep, folder: Path, sentence: str, details: Sequenc
 def sweep_html(
     sweep: Sweep, sweep_id: str, sentence: str, details: Sequence[str], links: Mapping[str, str | None]
 ) -> str:
-    """The page; `links` of the stored runs by their ids."""
+    """Return the page; `links` maps the ids of stored runs to their pages."""
     return rendered(
         "sweep.html", policy=policy(), style=style(), version=version("pytest-rageval"), sweep=sweep,
         sweep_id=sweep_id, sentence=sentence, details=details, tone="green" if sweep.is_better else "grey",
@@ -64,7 +64,7 @@ def sweep_html(
 
 
 def parameter_plot(sweep: Sweep, name: str) -> Plot:
-    """The scores of all points over the values of one parameter; the line is the best score at each value."""
+    """Plot the scores of all points over the values of one parameter; the line is the best score at each value."""
     by_value: dict[str, list[ScoredPoint]] = {}
     for scored in sorted(sweep.points, key=lambda each: _order(each.point.params.get(name))):
         if scored.scores.score is not None:
@@ -88,7 +88,10 @@ def parameter_plot(sweep: Sweep, name: str) -> Plot:
 
 
 def front_plot(sweep: Sweep, links: Mapping[str, str | None]) -> Plot | None:
-    """Recall across, negative accuracy up; the line is the front: no point has more of both. None without either."""
+    """Plot negative accuracy over recall; None without both.
+
+    The line is the front: no point has more of both.
+    """
     points = [point for point in (*sweep.points, sweep.default)
               if point.scores.recall is not None and point.scores.negative_accuracy is not None]  # fmt: skip
     if not points:
@@ -108,7 +111,7 @@ def front_plot(sweep: Sweep, links: Mapping[str, str | None]) -> Plot | None:
 
 
 def _drawn(dots: Sequence[Dot]) -> tuple[Dot, ...]:
-    """Of dots in one place the most telling, drawn last: a page of 10,000 points is none of 10,000 circles."""
+    """Return one dot for each place, the most telling, drawn last: 10,000 points must not be 10,000 circles."""
     rank = ("derived", "measured", "default", "best")
     by_place: dict[tuple[float, float], Dot] = {}
     for dot in sorted(dots, key=lambda each: rank.index(each.kind)):
@@ -139,11 +142,11 @@ def _row(point: ScoredPoint, sweep: Sweep, links: Mapping[str, str | None]) -> d
 
 
 def _link(runs: Path, run: str) -> str | None:
-    """The page of a run, from the sweep's folder."""
+    """Return the page of a run, relative to the sweep's folder."""
     return next((f"../../runs/{run}/{name}" for name in RUN_PAGES if (runs / run / name).is_file()), None)
 
 
 def _order(value: object) -> tuple[bool, float, str]:
-    """Numbers in their order, before all else in its own."""
+    """Return a sort key: numbers by value, before all others by text."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return (not is_number, float(value) if isinstance(value, int | float) else 0.0, "" if is_number else str(value))

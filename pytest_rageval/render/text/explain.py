@@ -1,4 +1,4 @@
-"""One case in full: what was asked and expected, what came and what it matched, each metric's arithmetic, each gate."""
+"""One case in full: question, expected and retrieved chunks, matches, each metric's arithmetic, each gate."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ TEXT = 300
 FOLDED = 3
 """Lines of a chunk that are shown."""
 LEAST = 20
-"""Columns that a text has at least, however narrow the terminal."""
+"""Minimum width of a text, even in a narrower terminal."""
 NOTHING_CAME = ChunkRow(None, "other", "", "", None, None)
 
 
 class Form(NamedTuple):
-    """How much is shown: the columns of the terminal, and whether texts are shown in full."""
+    """The columns of the terminal, and whether texts are shown in full."""
 
     width: int = 120
     is_full: bool = False
@@ -83,7 +83,7 @@ def _lines(case: CaseView, record: Mapping[str, Any], obs: Observation | None, p
 
 
 def _as_recorded(record: Mapping[str, Any]) -> Iterator[str]:
-    """What is known of a case without its observation: texts as far as results.jsonl keeps them."""
+    """Yield the texts of a case without its observation, as far as results.jsonl keeps them."""
     for name in ("question", "answer"):
         if record[name]:
             yield f"{name:<10} {_text(record[name])}"
@@ -115,7 +115,7 @@ def _gold(gold: Gold, form: Form) -> Iterator[str]:
 
 
 def _came(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
-    """The chunks by rank, each with its text, then the golds that were not retrieved."""
+    """Yield the chunks by rank, each with its text, then the golds that were not retrieved."""
     chunks: Sequence[ChunkRow] = case.chunks
     rows = [
         [str(chunk.rank or "–"), printable(chunk.place), score_text(chunk.score), _mark_of(chunk)] for chunk in chunks
@@ -140,7 +140,7 @@ def _mark_of(chunk: ChunkRow) -> str:
 
 
 def _chunk_text(chunk: ChunkRow, obs: Observation | None, form: Form) -> Iterator[str]:
-    """The text of a chunk under its row, in full as far as the run keeps it."""
+    """Yield the text of a chunk under its row, in full as far as the run keeps it."""
     kept = obs.answer.chunks[chunk.rank - 1].text if obs and obs.answer.chunks and chunk.rank else None
     text = kept or chunk.text
     if not text:
@@ -153,7 +153,7 @@ def _chunk_text(chunk: ChunkRow, obs: Observation | None, form: Form) -> Iterato
 
 
 def _claims(case: CaseView, form: Form) -> Iterator[str]:
-    """What the judge says of each statement of the answer, and the chunk that is nearest to it."""
+    """Yield the judge's verdict on each claim of the answer, and the chunk nearest to it."""
     rows = []
     for claim in case.claims:
         mark, verdict = ("✔", "supported") if claim.is_supported else ("✘", "unsupported")
