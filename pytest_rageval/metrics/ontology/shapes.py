@@ -144,8 +144,12 @@ class _ReportIndex:
         self._report = report
         self._by_parts: defaultdict[Parts, list[int]] = defaultdict(list)
         for index, (subject, predicate, value) in indexed:
-            for parts in ((subject, predicate, value), (subject, predicate, None), (None, predicate, value),
-                          (subject, None, None)):  # fmt: skip
+            for parts in (
+                (subject, predicate, value),
+                (subject, predicate, None),
+                (None, predicate, value),
+                (subject, None, None),
+            ):
                 self._by_parts[parts].append(index)
 
     def reasons(self) -> Iterator[tuple[Node, str]]:
