@@ -203,8 +203,10 @@ def _bar_chart(edges: Sequence[float], counts: Sequence[int], before: Sequence[i
     most = max(*counts, *before, 1)
     step = (FRAME.right - FRAME.left) / len(counts)
     lefts = [round(FRAME.left + step * number, 1) for number in range(len(edges))]
-    tops, were = ([round(FRAME.bottom - each / most * (FRAME.bottom - FRAME.top), 1) for each in every]
-                  for every in (counts, before))  # fmt: skip
+    tops, were = (
+        [round(FRAME.bottom - each / most * (FRAME.bottom - FRAME.top), 1) for each in every]
+        for every in (counts, before)
+    )
     bars = [
         f"M{left:g} {FRAME.bottom}V{top:g}h{step - 1:.4g}V{FRAME.bottom}z"
         for left, top, number in zip(lefts, tops, counts, strict=False)

@@ -44,10 +44,16 @@ def _sized(page: PageRun, cases: Sequence[ListedCase], title: str) -> str:
 
 def _rendered(page: PageRun, shown: Sequence[Mapping[str, Any]], title: str, total: int) -> str:
     return rendered(
-        "notebook.html", page=page, title=title, cases=shown, left_out=total - len(shown),
-        tiles=[tile for tile in tiles(page) if tile.n is not None], moves=moves(page), metric_columns=METRIC_COLUMNS,
+        "notebook.html",
+        page=page,
+        title=title,
+        cases=shown,
+        left_out=total - len(shown),
+        tiles=[tile for tile in tiles(page) if tile.n is not None],
+        moves=moves(page),
+        metric_columns=METRIC_COLUMNS,
         problems=[on_one_line(problem["said"], LONGEST_TEXT) for problem in _problems(page)],
-    )  # fmt: skip
+    )
 
 
 def _problems(page: PageRun) -> Sequence[Mapping[str, Any]]:

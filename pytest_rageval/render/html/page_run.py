@@ -173,10 +173,14 @@ class PageRun:
             return self.of_pair
         verdict = run_verdict(
             VerdictFacts(
-                self.metrics, self.metrics.get("comparison"), self.gates, self.problems, self.exit_status,
+                self.metrics,
+                self.metrics.get("comparison"),
+                self.gates,
+                self.problems,
+                self.exit_status,
                 is_waived=self.settings.allow_regressions or self.settings.update_baseline,
             )
-        )  # fmt: skip
+        )
         decided = self.metrics.get("verdict") or {}
         if decided.get("word") not in SYMBOLS or "tone" not in decided:
             return verdict
@@ -238,9 +242,13 @@ def _as_decided(settings: Settings, metrics: Mapping[str, Any]) -> Settings:
 
 
 def page_of(
-    side: Side, before: Side | None, paired: Paired | None, settings: Settings,
-    full_texts: FullTexts | None = None, **facts: Any,
-) -> PageRun:  # fmt: skip
+    side: Side,
+    before: Side | None,
+    paired: Paired | None,
+    settings: Settings,
+    full_texts: FullTexts | None = None,
+    **facts: Any,
+) -> PageRun:
     """Return the page of a run that was already compared with the other."""
     comparison = paired.content if paired is not None else None
     scores = before.scores if before is not None and paired is not None and paired.is_compared else None

@@ -84,9 +84,16 @@ def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:
     """Return the HTML report; `budget` None embeds the page of every case."""
     blocks, bodied = _blocks(page, budget)
     html = rendered(
-        "page.html", page=page, policy=policy(), style=style(), script=script(), version=version("pytest-rageval"),
-        keys=KEYS, bodied=bodied, **page_content(page),
-    )  # fmt: skip
+        "page.html",
+        page=page,
+        policy=policy(),
+        style=style(),
+        script=script(),
+        version=version("pytest-rageval"),
+        keys=KEYS,
+        bodied=bodied,
+        **page_content(page),
+    )
     before, place, after = html.rpartition(BLOCKS)
     return f"{before}{place}{chr(10).join(blocks.lines)}{after}"
 
@@ -94,9 +101,13 @@ def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:
 def page_content(page: PageRun) -> dict[str, Any]:
     """Return what the templates of the first screen, of the list of cases and of the sections show."""
     return {
-        "sections": SECTIONS, "about": _about(page), "total": len(page.cases),
-        **_first_screen(page), **_case_list(page), **_sections(page),
-    }  # fmt: skip
+        "sections": SECTIONS,
+        "about": _about(page),
+        "total": len(page.cases),
+        **_first_screen(page),
+        **_case_list(page),
+        **_sections(page),
+    }
 
 
 def _about(page: PageRun) -> str:
@@ -257,15 +268,17 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded("difficulty", [group_of(case.row, "difficulty") for case in cases]),
         **_coded("domain", [group_of(case.row, "domain") for case in cases]),
         **_tags(cases),
-        "layer": [sum(1 << layers.index(layer) for layer in layers_of(case.row, layer_of)) if case.row.failed else 0
-                  for case in cases],
+        "layer": [
+            sum(1 << layers.index(layer) for layer in layers_of(case.row, layer_of)) if case.row.failed else 0
+            for case in cases
+        ],
         "layers": layers,
         **_coded("fallen", [case.fallen or "" for case in cases]),
         "drop": all_rounded(case.drop for case in cases),
         "widths": page.widths,
         "level": all_rounded(case.level for case in cases),
         "latency": [latency_of(case.row) for case in cases],
-    }  # fmt: skip
+    }
 
 
 def _tags(cases: Sequence[ListedCase]) -> dict[str, Any]:

@@ -17,9 +17,16 @@ from pytest_rageval.runs.reader import StoredRun
 
 
 def write_report(
-    run: StoredRun, settings: Settings, baseline: Path, *, exit_status: int = 0, other: Side | None = None,
-    budget: int | None = BUDGET, most_bytes: int | None = None, path: Path | None = None,
-) -> Path:  # fmt: skip
+    run: StoredRun,
+    settings: Settings,
+    baseline: Path,
+    *,
+    exit_status: int = 0,
+    other: Side | None = None,
+    budget: int | None = BUDGET,
+    most_bytes: int | None = None,
+    path: Path | None = None,
+) -> Path:
     """Write the page of a run against its recorded baseline, or against another run.
 
     A run that has not ended, or has a broken file, gets a page that says so.

@@ -198,12 +198,23 @@ def _bare_row(key: str, case: CaseScores, scores: Scores) -> Row:
     """Return a row of what the table of scores holds."""
     category = scores.categories.get(key, "uncategorised")
     return Row(
-        key=key, trial=0, outcome=case.outcome, content_hash=case.content_hash,
+        key=key,
+        trial=0,
+        outcome=case.outcome,
+        content_hash=case.content_hash,
         groups={"category": (category,), "tag": (), "difficulty": (), "domain": (), "answerable": ()},
-        scores=case.scores, not_applicable=frozenset(),
-        failed=(), gates_examined=0, trial_passed=case.outcome == "passed", error_kind=case.error_kind, message=None,
-        is_blank=False, latency={}, cost={}, judge=None,
-    )  # fmt: skip
+        scores=case.scores,
+        not_applicable=frozenset(),
+        failed=(),
+        gates_examined=0,
+        trial_passed=case.outcome == "passed",
+        error_kind=case.error_kind,
+        message=None,
+        is_blank=False,
+        latency={},
+        cost={},
+        judge=None,
+    )
 
 
 def read_case_lines(run: StoredRun, keys: Set[str], damages: list[str] | None = None) -> dict[str, CaseLines]:

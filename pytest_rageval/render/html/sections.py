@@ -148,9 +148,14 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
     falls = page.falls.get(name, []) if tone in CULPRITS else []
     top = metric["scale"][1]
     return MetricRow(
-        name=name, better=metric["better"], value=score_text(metric["mean"]) + ("" if top == 1 else f" of {top:g}"),
+        name=name,
+        better=metric["better"],
+        value=score_text(metric["mean"]) + ("" if top == 1 else f" of {top:g}"),
         figure=interval_figure(metric["mean"], metric.get("ci"), metric["scale"]),
-        interval=interval_text(metric.get("ci")), denominator=denominator(metric), compared=compared, tone=tone,
+        interval=interval_text(metric.get("ci")),
+        denominator=denominator(metric),
+        compared=compared,
+        tone=tone,
         change_figure=change_figure(moved["delta"], moved["ci"], metric["scale"]) if moved else None,
         line=spark(page.values_in_time(name), least_span(metric["scale"])),
         causes=[
@@ -158,7 +163,7 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
             for fall in falls[:SHOWN_CAUSES]
         ],
         fallen=len(falls),
-    )  # fmt: skip
+    )
 
 
 # ── distributions, speed ──────────────────────────────────────────────────────────────────────────────────────

@@ -54,13 +54,23 @@ def sweep_html(
 ) -> str:
     """Return the page; `links` maps the ids of stored runs to their pages."""
     return rendered(
-        "sweep.html", policy=policy(), style=style(), version=version("pytest-rageval"), sweep=sweep,
-        sweep_id=sweep_id, sentence=sentence, details=details, tone="green" if sweep.is_better else "grey",
-        fixed=fixed_params(sweep), score_heads=SCORES,
+        "sweep.html",
+        policy=policy(),
+        style=style(),
+        version=version("pytest-rageval"),
+        sweep=sweep,
+        sweep_id=sweep_id,
+        sentence=sentence,
+        details=details,
+        tone="green" if sweep.is_better else "grey",
+        fixed=fixed_params(sweep),
+        score_heads=SCORES,
         rows=[_row(point, sweep, links) for point in (sweep.default, *sweep.points[:MOST_ROWS])],
-        hidden=max(0, len(sweep.points) - MOST_ROWS), plots=[parameter_plot(sweep, name) for name in sweep.varying],
-        front=front_plot(sweep, links), front_points=[_row(point, sweep, links) for point in sweep.front],
-    )  # fmt: skip
+        hidden=max(0, len(sweep.points) - MOST_ROWS),
+        plots=[parameter_plot(sweep, name) for name in sweep.varying],
+        front=front_plot(sweep, links),
+        front_points=[_row(point, sweep, links) for point in sweep.front],
+    )
 
 
 def parameter_plot(sweep: Sweep, name: str) -> Plot:
@@ -79,12 +89,18 @@ def parameter_plot(sweep: Sweep, name: str) -> Plot:
         for value, group in by_value.items()
         for each in group
     ]
-    tops = (f"{places[value]:g},{min(axis.height(each.scores.score or 0.0) for each in group):g}"
-            for value, group in by_value.items())  # fmt: skip
+    tops = (
+        f"{places[value]:g},{min(axis.height(each.scores.score or 0.0) for each in group):g}"
+        for value, group in by_value.items()
+    )
     return Plot(
-        name, _drawn(dots), " ".join(tops), tuple(AxisValue(place, value) for value, place in places.items()),
-        axis.labels(axis.height), None if default is None else axis.height(default),
-    )  # fmt: skip
+        name,
+        _drawn(dots),
+        " ".join(tops),
+        tuple(AxisValue(place, value) for value, place in places.items()),
+        axis.labels(axis.height),
+        None if default is None else axis.height(default),
+    )
 
 
 def front_plot(sweep: Sweep, links: Mapping[str, str | None]) -> Plot | None:
@@ -92,8 +108,11 @@ def front_plot(sweep: Sweep, links: Mapping[str, str | None]) -> Plot | None:
 
     The line is the front: no point has more of both.
     """
-    points = [point for point in (*sweep.points, sweep.default)
-              if point.scores.recall is not None and point.scores.negative_accuracy is not None]  # fmt: skip
+    points = [
+        point
+        for point in (*sweep.points, sweep.default)
+        if point.scores.recall is not None and point.scores.negative_accuracy is not None
+    ]
     if not points:
         return None
     across = Axis.over([point.scores.recall or 0.0 for point in points])
@@ -134,11 +153,16 @@ def _text(point: ScoredPoint, sweep: Sweep) -> str:
 
 def _row(point: ScoredPoint, sweep: Sweep, links: Mapping[str, str | None]) -> dict[str, object]:
     return {
-        "rank": point.rank or NO_VALUE, "run": point.run, "link": links.get(point.run or ""), "how": point.how,
-        "name": "as configured" if point is sweep.default else point.point.values(sweep.varying), "n": point.scores.n,
-        "errors": len(point.errors), "asked": point.asked,
+        "rank": point.rank or NO_VALUE,
+        "run": point.run,
+        "link": links.get(point.run or ""),
+        "how": point.how,
+        "name": "as configured" if point is sweep.default else point.point.values(sweep.varying),
+        "n": point.scores.n,
+        "errors": len(point.errors),
+        "asked": point.asked,
         "scores": score_cells(point),
-    }  # fmt: skip
+    }
 
 
 def _link(runs: Path, run: str) -> str | None:

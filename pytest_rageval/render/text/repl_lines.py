@@ -181,7 +181,7 @@ def _mean(observations: Iterable[Observation], metric: Metric, *, has_k: bool) -
     scores = (
         metric.function(observation, observation.k) if has_k else metric.function(observation)
         for observation in observations
-    )  # fmt: skip
+    )
     present = (score for score in scores if not isinstance(score, NotApplicable))
     values = [score.value if isinstance(score, Score) else score for score in present]
     return math.fsum(values) / len(values) if values else None
