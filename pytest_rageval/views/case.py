@@ -346,9 +346,13 @@ def _judgements(record: Mapping[str, Any]) -> Iterator[JudgementRow]:
     for name, judgement in judgements.items():
         if judgement:
             yield JudgementRow(
-                name, short(judgement["score"]), judgement.get("model") or "?", judgement.get("reasoning"),
-                is_heuristic=bool(judgement.get("heuristic")), is_defined=name in scored,
-            )  # fmt: skip
+                name,
+                short(judgement["score"]),
+                judgement.get("model") or "?",
+                judgement.get("reasoning"),
+                is_heuristic=bool(judgement.get("heuristic")),
+                is_defined=name in scored,
+            )
 
 
 # ── figures ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -298,10 +298,12 @@ def _moved(now: Mapping[str, float], before: Mapping[str, float], names: Mapping
     return [
         MovedScore(
             name.partition("@")[0] if name in names.values() else name,
-            score_text(old), score_text(new), change(new - old),
+            score_text(old),
+            score_text(new),
+            change(new - old),
         )
         for name, old, new in sorted(moved, key=lambda row: (-abs(row[2] - row[1]), row[0]))
-    ]  # fmt: skip
+    ]
 
 
 def aligned_chunks(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> list[AlignedChunk]:
