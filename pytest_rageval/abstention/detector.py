@@ -26,7 +26,7 @@ SUREST = {True: 6.0, False: 3.0}
 """Log odds beyond which a verdict gets no surer: more abstentions are missed than answers mistaken for one."""
 
 
-class Declined(NamedTuple):
+class Detection(NamedTuple):
     """Verdict on an answer: does it decline, how sure is that (0.5 to 1), and which sentence declines most."""
 
     abstained: bool
@@ -43,7 +43,7 @@ class LearnedWeights(NamedTuple):
     tables: list[list[int]]
 
 
-def declines(answer: str, question: str = "", phrases: Sequence[str] = ()) -> Declined:
+def declines(answer: str, question: str = "", phrases: Sequence[str] = ()) -> Detection:
     """Detect whether the answer as a whole declines. `phrases` are refusals of one bot: an answer with one declines.
 
     >>> declines("The notes do not mention a price.", "What does the camera cost?").abstained
@@ -51,11 +51,11 @@ def declines(answer: str, question: str = "", phrases: Sequence[str] = ()) -> De
     >>> declines("It costs 40 euros.", "What does the camera cost?").abstained
     False
     """
-    folded = _folded(answer[:LONGEST_TEXT]) if phrases else ""
-    own = next((phrase for phrase in phrases if _folded(phrase) in folded), None)
+    folded = _normalised(answer[:LONGEST_TEXT]) if phrases else ""
+    own = next((phrase for phrase in phrases if _normalised(phrase) in folded), None)
     if own is not None:
-        return Declined(True, 0.95, own)
-    return _detected(answer, question)
+        return Detection(True, 0.95, own)
+    return _detect(answer, question)
 
 
 @lru_cache(maxsize=1024)
@@ -67,10 +67,10 @@ def only_declines(sentence: str) -> bool:
 def log_odds(answer: str, question: str = "") -> float:
     """Return the log odds of an abstention."""
     features = features_of(answer, question)
-    return weights().bias + _worth(features.answer) + max(map(_worth, features.sentences))
+    return weights().bias + _score_of(features.answer) + max(map(_score_of, features.sentences))
 
 
-def _worth(blocks: Sequence[FeatureBlock]) -> float:
+def _score_of(blocks: Sequence[FeatureBlock]) -> float:
     """Return the score of blocks of features."""
     _, step, _, tables = weights()
     return step * math.fsum(
@@ -80,13 +80,13 @@ def _worth(blocks: Sequence[FeatureBlock]) -> float:
 
 
 @lru_cache(maxsize=16)  # several metrics and the judge ask about the same answer, one after the other
-def _detected(answer: str, question: str) -> Declined:
+def _detect(answer: str, question: str) -> Detection:
     margin = log_odds(answer, question) - weights().threshold
     confidence = round(1 / (1 + math.exp(-min(abs(margin), SUREST[margin >= 0]))), 3)
     if margin < 0:
-        return Declined(False, confidence)
-    worth = map(_worth, features_of(answer, question).sentences)
-    return Declined(True, confidence, max(zip(worth, sentences_of(answer), strict=True))[1])
+        return Detection(False, confidence)
+    worth = map(_score_of, features_of(answer, question).sentences)
+    return Detection(True, confidence, max(zip(worth, sentences_of(answer), strict=True))[1])
 
 
 @cache
@@ -98,7 +98,7 @@ def weights() -> LearnedWeights:
     return LearnedWeights(**json.loads(head), tables=tables)
 
 
-def _folded(text: str) -> str:
+def _normalised(text: str) -> str:
     """Return the text without emphasis, NFKC, case-folded, with single spaces."""
     folded = unicodedata.normalize("NFKC", " ".join(text.replace("*", "").replace("_", " ").split()))
     return folded.casefold().replace("’", "'")

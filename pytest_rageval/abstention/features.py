@@ -103,12 +103,12 @@ def _read(text: str, asked: frozenset[str]) -> _Sentence:
     """Replace words of the question, numbers and names by placeholders, and note the sentence's cues."""
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
     read = [_word(token) for token in _TOKEN.findall(plain)]
-    held = set("".join([word.flags for word in read]))
+    flags = set("".join([word.flags for word in read]))
     if not plain.isascii():
-        held.update(flag for flag, (_, cue) in _cues().items() if cue.search(plain))
+        flags.update(flag for flag, (_, cue) in _cues().items() if cue.search(plain))
     repeated = sum([word.stem in asked for word in read])
     if repeated:
-        held.update("qQ" if 2 * repeated > len(asked) else "q")
+        flags.update("qQ" if 2 * repeated > len(asked) else "q")
     words: list[_Word] = []
     for word in read:
         if word.stem in asked:
@@ -116,8 +116,8 @@ def _read(text: str, asked: frozenset[str]) -> _Sentence:
         elif word.stands_for == "§0" or (word.stands_for and words):
             word = _word(word.stands_for)
         words.append(word)
-    held.update("".join([word.flags for word in words]))
-    return _Sentence(words, _runs([word.code for word in words]), "".join(sorted(held)))
+    flags.update("".join([word.flags for word in words]))
+    return _Sentence(words, _runs([word.code for word in words]), "".join(sorted(flags)))
 
 
 def _runs(codes: list[int]) -> list[int]:
