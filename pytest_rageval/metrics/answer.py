@@ -159,7 +159,7 @@ def best_f1(answer: str, golds: Sequence[str], normalizer: Normalizer = "default
     if cut is not tokens or answer.isascii():
         without_tokens = float(cut is not korquad_characters)
         return max(_f1(answer_tokens, cut(gold), without_tokens) for gold in golds)
-    return max(_f1(*_parted(answer_tokens, cut(gold))) for gold in golds)
+    return max(_f1(*_split_compounds(answer_tokens, cut(gold))) for gold in golds)
 
 
 def _cut(normalizer: Normalizer, hangul: Hangul) -> Callable[[str], list[str]]:
@@ -187,7 +187,7 @@ def _shared(answer: Sequence[str], gold: Sequence[str]) -> int:
     return shared
 
 
-def _parted(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list[str]]:
+def _split_compounds(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list[str]]:
     """Cut Korean compounds into the parts that the other text writes apart: 시장점유율 as 시장 점유율."""
     gold_words = frozenset(gold)
     parts = [part for word in answer for part in _parts(word, gold_words)]

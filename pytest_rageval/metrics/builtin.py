@@ -34,7 +34,7 @@ def load_registry(extra: Iterable[Metric] = ()) -> Registry:
     registry = Registry(builtin_metrics())
     problems: list[str] = []
     for point in sorted(plugged_in(GROUP), key=lambda point: (point.name, point.value)):
-        problems += _add(registry, _loaded(point, problems), f"entry point {point.name} = {point.value}: ")
+        problems += _add(registry, _load(point, problems), f"entry point {point.name} = {point.value}: ")
     problems += _add(registry, extra, "")
     if problems:
         raise SettingsError(*problems)
@@ -49,7 +49,7 @@ def _add(registry: Registry, metrics: Iterable[Metric], place: str) -> Iterator[
             yield from (place + problem for problem in error.problems)
 
 
-def _loaded(point: EntryPoint, problems: list[str]) -> list[Metric]:
+def _load(point: EntryPoint, problems: list[str]) -> list[Metric]:
     try:
         loaded = point.load()
     except Exception as error:  # noqa: BLE001  another package's module may raise anything; its name is what helps

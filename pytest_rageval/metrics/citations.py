@@ -152,7 +152,7 @@ def _names_all(obs: Observation, text: str, references: Sequence[frozenset[int]]
         names = [*place.snippets, *_file_names(place.rel_path)]
         if place.date is not None and dates.count(place.date) == 1:
             names.append(place.date)
-        if _holds_any(folded, names):
+        if _contains_any(folded, names):
             named.add(at)
     return len(named) == obs.matching.golds
 
@@ -175,7 +175,7 @@ def _file_names(path: str) -> Iterator[str]:
         yield words
 
 
-def _holds_any(folded: str, names: Iterable[str]) -> bool:
+def _contains_any(folded: str, names: Iterable[str]) -> bool:
     """Return True if the text holds one of the names between word borders."""
     return any(
         re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None for name in filter(None, map(fold, names))

@@ -10,13 +10,13 @@ from pytest_rageval.model import Json
 Coverage = Mapping[str, Json]
 
 COUNTS = ("docs_processed", "docs_with_0_chunks", "chunks_attempted", "chunks_embedded", "chunks_skipped")
-OF_A_TYPE = {"docs_processed": "processed", "docs_with_0_chunks": "with_0_chunks"}
+SHORT_NAMES = {"docs_processed": "processed", "docs_with_0_chunks": "with_0_chunks"}
 """Counts with a shorter name in the coverage of one type of document; the long name is read as well."""
 RATES = ("no_chunks_generated_rate", "chunks_skipped_due_to_context_rate")
 VERSIONS = {"chunker": "chunker_version", "index": "index_version"}
 """Keys of versions in the coverage, by their names among all versions."""
 _OBJECTS = ("chunks_skipped_reasons", "chunk_token_stats", "coverage_by_doc_type", "docs_with_0_chunks_reasons")
-_KEPT = ("docs_without_chunks", "parameters")
+_UNCOUNTED = ("docs_without_chunks", "parameters")
 """Details that are recorded and never computed with."""
 
 
@@ -43,7 +43,7 @@ def coverage_by_doc_type(coverage: Coverage) -> dict[str, dict[str, Json]] | Non
     if not isinstance(reported, Mapping):
         return None
     return {
-        str(name): {OF_A_TYPE.get(count, count): value for count, value in _counts(counts).items()}
+        str(name): {SHORT_NAMES.get(count, count): value for count, value in _counts(counts).items()}
         | indexing_rates(_long_names(counts))
         for name, counts in sorted(reported.items())
         if isinstance(counts, Mapping)
@@ -71,7 +71,7 @@ def not_understood(coverage: Coverage | None) -> str | None:
 
 
 def _problems(coverage: Coverage) -> Iterator[str]:
-    known = (*COUNTS, *RATES, *VERSIONS.values(), *_OBJECTS, *_KEPT)
+    known = (*COUNTS, *RATES, *VERSIONS.values(), *_OBJECTS, *_UNCOUNTED)
     yield from _wrong_keys("", coverage, known)
     yield from _wrong_counts("", coverage, COUNTS)
     for name in _OBJECTS:
@@ -86,7 +86,7 @@ def _problems(coverage: Coverage) -> Iterator[str]:
         if not isinstance(counts, Mapping):
             yield f"{place} is no object"
             continue
-        names = (*COUNTS, *OF_A_TYPE.values())
+        names = (*COUNTS, *SHORT_NAMES.values())
         yield from _wrong_keys(f"{place}.", counts, (*names, *RATES, "chunks_skipped_reasons", "chunk_token_stats"))
         yield from _wrong_counts(f"{place}.", counts, names)
 
@@ -120,8 +120,8 @@ def _count(counts: Coverage, name: str) -> int | None:
 
 def _long_names(counts: Coverage) -> dict[str, Json]:
     """Return the counts of one type of document by the names that they have for all documents."""
-    short = {long: counts[name] for long, name in OF_A_TYPE.items() if name in counts}
-    return {name: value for name, value in counts.items() if name not in OF_A_TYPE.values()} | short
+    short = {long: counts[name] for long, name in SHORT_NAMES.items() if name in counts}
+    return {name: value for name, value in counts.items() if name not in SHORT_NAMES.values()} | short
 
 
 def _counts(counts: Coverage) -> dict[str, Json]:

@@ -24,7 +24,7 @@ WEIGHTS = {"faithfulness": 30, "citation_accuracy": 20, "abstention_quality": 20
 
 WITHOUT_REFERENCE = "the context alone: the case has no gold answer and no key facts"
 _LONGEST_REASON = 200
-_Judged = float | Score | NotApplicable
+_JudgeScore = float | Score | NotApplicable
 
 
 @metric(
@@ -34,7 +34,7 @@ _Judged = float | Score | NotApplicable
     needs=("answer", "judge:groundedness"),
     gates=("groundedness >= 3.5 tag L5_grounding_fail",),
 )
-def groundedness(obs: Observation) -> _Judged:
+def groundedness(obs: Observation) -> _JudgeScore:
     """Judged: are all claims of the answer supported by the context that it was given?
 
     In 0 to 5, higher is better; 5 needs citations for all major claims. Where the system reports an empty list of
@@ -56,7 +56,7 @@ def groundedness(obs: Observation) -> _Judged:
     needs=("answer", "judge:correctness"),
     gates=("correctness >= 3.5 tag L5_wrong_answer",),
 )
-def correctness(obs: Observation) -> _Judged:
+def correctness(obs: Observation) -> _JudgeScore:
     """Judged: does the answer address the question correctly and completely, given the context?
 
     In 0 to 5, higher is better. Where the case has neither gold answer nor key facts, the detail `judged_by` says that
@@ -81,7 +81,7 @@ def correctness(obs: Observation) -> _Judged:
     needs=("answer", "judge:relevance"),
     gates=("relevance >= 0.70 tag L5_relevance_fail",),
 )
-def relevance(obs: Observation) -> _Judged:
+def relevance(obs: Observation) -> _JudgeScore:
     """Judged: does the answer address what was asked?
 
     In 0 to 1, higher is better. Not applicable where no answer is recorded, the system abstained, or no judge scored
@@ -100,7 +100,7 @@ def relevance(obs: Observation) -> _Judged:
     needs=("answer", "judge:faithfulness"),
     gates=("faithfulness >= 0.70 tag L5_faithfulness_fail",),
 )
-def faithfulness(obs: Observation) -> _Judged:
+def faithfulness(obs: Observation) -> _JudgeScore:
     """Judged: how much of what the answer claims follows from the context, whether it is cited or not?
 
     In 0 to 1, higher is better. Not applicable where no answer is recorded, the system abstained, there is no context,
@@ -114,7 +114,7 @@ def faithfulness(obs: Observation) -> _Judged:
 
 
 @metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:citation_accuracy"))
-def citation_accuracy(obs: Observation) -> _Judged:
+def citation_accuracy(obs: Observation) -> _JudgeScore:
     """Judged: do the citations point to passages that say what they are cited for, and is every claim cited?
 
     In 0 to 1, higher is better. Not applicable where no answer is recorded, the system abstained, there is no context,
@@ -127,7 +127,7 @@ def citation_accuracy(obs: Observation) -> _Judged:
 
 
 @metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:abstention_quality"))
-def abstention_quality(obs: Observation) -> _Judged:
+def abstention_quality(obs: Observation) -> _JudgeScore:
     """Judged: did the system rightly answer, or rightly decline, and say so in a way that serves the reader?
 
     In 0 to 1, higher is better. Not applicable where no answer is recorded, the answer is blank, or no judge scored it.
@@ -142,7 +142,7 @@ def abstention_quality(obs: Observation) -> _Judged:
 
 
 @metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:synthesis"))
-def synthesis(obs: Observation) -> _Judged:
+def synthesis(obs: Observation) -> _JudgeScore:
     """Judged: does the answer bring what several sources say together into one? 1 for an answer from a single source.
 
     In 0 to 1, higher is better. A single source: fewer than two distinct documents among the references, or, if nothing
@@ -197,7 +197,7 @@ def composite(obs: Observation) -> Score | NotApplicable:
     needs=("answer", "gold.answer", "judge:reference_match"),
     gates=("reference_match >= 0.70 tag L5_reference_fail",),
 )
-def reference_match(obs: Observation) -> _Judged:
+def reference_match(obs: Observation) -> _JudgeScore:
     """Judged: does the answer say the same as a gold answer, in whatever words?
 
     In 0 to 1, higher is better; the nearest gold answer counts. Where a model judged it, the default gate of `token_f1`
@@ -215,7 +215,7 @@ def reference_match(obs: Observation) -> _Judged:
 
 
 @metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:claim_support"))
-def claim_support(obs: Observation) -> _Judged:
+def claim_support(obs: Observation) -> _JudgeScore:
     """Judged, claim by claim: claims of the answer that the context supports / claims.
 
     In 0 to 1, higher is better. A judge with the rubric `claim_split` takes the answer apart and judges each claim by
@@ -239,7 +239,7 @@ def judged_score(
     even_if_abstained: bool = False,
     from_context: bool = True,
     unscored: NotApplicable | None = None,
-) -> _Judged:
+) -> _JudgeScore:
     """Return the judge's score on the metric's scale, with its spread if the judge was asked repeatedly."""
     if obs.answer.text is None:
         return NO_ANSWER

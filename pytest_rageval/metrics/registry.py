@@ -318,14 +318,14 @@ _RANGE = re.compile(r"\A(?:In (?:\[0, 1\]|0 to \d), )?(?:higher|lower) is better
 
 def is_described(metric: Metric) -> bool:
     """Return True if only the description of this metric is known."""
-    return metric.function is without_code or isinstance(metric.function, Described)
+    return metric.function is without_code or isinstance(metric.function, DescriptionOnly)
 
 
 def without_code(obs: object, k: int | None = None) -> NotApplicable:  # noqa: ARG001 because metrics are called so
     return NotApplicable("the metric is the project's own: only pytest can compute it")
 
 
-class Described:
+class DescriptionOnly:
     """Placeholder for the function of a metric of which only the docstring is known."""
 
     def __init__(self, doc: str) -> None:

@@ -26,7 +26,9 @@ class DeclaredValidator:
         """Return what violates the ontology; rules that need too much work for this trace are a ValueError."""
         classes = {entity: self._classes(names) for entity, names in claims.types}
         declared = [fact for fact in claims.facts if fact.predicate in self._ontology.properties]
-        facts = Facts([*declared, *(Fact(entity, IS_A, label) for entity, above in classes.items() for label in above)])
+        facts = FactIndex(
+            [*declared, *(Fact(entity, IS_A, label) for entity, above in classes.items() for label in above)]
+        )
         inferences = {
             index: tuple(reasons)
             for index, fact in enumerate(claims.inferences)
@@ -43,7 +45,7 @@ class DeclaredValidator:
         above = self._ontology.with_ancestors
         return frozenset(label for name in names for label in above.get(name, ()))
 
-    def _reasons(self, fact: Fact, facts: Facts, classes: Classes) -> Iterator[str]:
+    def _reasons(self, fact: Fact, facts: FactIndex, classes: Classes) -> Iterator[str]:
         """Yield why this fact violates the ontology, except for missing values."""
         declared = self._ontology.properties.get(fact.predicate)
         if declared is None:
@@ -66,7 +68,7 @@ class DeclaredValidator:
                 yield f"rule {rule.name!r}"
 
     def _incomplete(
-        self, claims: Claims, facts: Facts, classes: Classes, other_reasons: Mapping[int, tuple[str, ...]]
+        self, claims: Claims, facts: FactIndex, classes: Classes, other_reasons: Mapping[int, tuple[str, ...]]
     ) -> dict[int, tuple[str, ...]]:
         """Return the inferences about subjects with too few values of a property, with all reasons against them."""
         by_subject: dict[str, list[tuple[int, Fact]]] = {}
@@ -77,7 +79,7 @@ class DeclaredValidator:
         for label, declared in self._ontology.properties.items():
             for subject, about in by_subject.items() if declared.min else ():
                 count = facts.count(subject, label)
-                if count < declared.min and _is_asked(declared, subject, count, classes):
+                if count < declared.min and _needs_values(declared, subject, count, classes):
                     # Without an inference of this property, every inference about the subject violates it.
                     of_it = [index for index, fact in about if fact.predicate == label]
                     reason = f"{declared.name} has {count} values, at least {declared.min} needed"
@@ -103,11 +105,11 @@ def _classes_of(node: Node, classes: Classes) -> frozenset[str]:
     return frozenset() if isinstance(node, Value) else classes.get(node, frozenset())
 
 
-def _has_reverse(fact: Fact, facts: Facts) -> bool:
+def _has_reverse(fact: Fact, facts: FactIndex) -> bool:
     return isinstance(fact.object, str) and Fact(fact.object, fact.predicate, fact.subject) in facts
 
 
-def _is_asked(declared: Property, subject: str, count: int, classes: Classes) -> bool:
+def _needs_values(declared: Property, subject: str, count: int, classes: Classes) -> bool:
     """Return True if the subject must have values: if it is in the domain or, without a domain, has any value."""
     return declared.domain in _classes_of(subject, classes) if declared.domain is not None else count > 0
 
@@ -118,7 +120,7 @@ MOST_STEPS = 1_000_000
 """Facts that the rules of an ontology may read for one trace."""
 
 Node = str | Value
-Bound = Mapping[str, Node]
+Bindings = Mapping[str, Node]
 """Values of the variables."""
 
 
@@ -142,13 +144,13 @@ class Rule:
     patterns: tuple[Pattern, ...]
     require: tuple[Pattern, ...] | None = None
 
-    def is_broken_by(self, fact: Fact, among: Facts) -> bool:
+    def is_broken_by(self, fact: Fact, among: FactIndex) -> bool:
         """Return True if the fact is one of those that match the patterns where they must not.
 
         More work than MOST_STEPS is a ValueError.
         """
         for position, pattern in enumerate(self.patterns):
-            bound = None if pattern.predicate == IS_A else _unified(pattern, fact, {})
+            bound = None if pattern.predicate == IS_A else _unify(pattern, fact, {})
             if bound is None:
                 continue
             others = self.patterns[:position] + self.patterns[position + 1 :]
@@ -158,7 +160,7 @@ class Rule:
         return False
 
 
-class Facts:
+class FactIndex:
     """Facts indexed for the search of patterns; classes of entities are facts of IS_A."""
 
     def __init__(self, facts: Iterable[Fact]) -> None:
@@ -179,7 +181,7 @@ class Facts:
         """Return the number of different values that the predicate has for this subject."""
         return len(self._by_subject.get((predicate, subject), ()))
 
-    def matches(self, patterns: tuple[Pattern, ...], bound: Bound) -> Iterator[Bound]:
+    def matches(self, patterns: tuple[Pattern, ...], bound: Bindings) -> Iterator[Bindings]:
         """Yield every match of all patterns that agrees with the variables bound already."""
         if not patterns:
             yield bound
@@ -188,11 +190,11 @@ class Facts:
             self._steps += 1
             if self._steps > MOST_STEPS:
                 raise ValueError(f"the rules of the ontology need more than {MOST_STEPS} steps for this trace")
-            matched = _unified(patterns[0], fact, bound)
+            matched = _unify(patterns[0], fact, bound)
             if matched is not None:
                 yield from self.matches(patterns[1:], matched)
 
-    def _candidates(self, pattern: Pattern, bound: Bound) -> Iterable[Fact]:
+    def _candidates(self, pattern: Pattern, bound: Bindings) -> Iterable[Fact]:
         """Return facts that may match the pattern: as few as an index gives."""
         subject, value = (_value(term, bound) for term in (pattern.subject, pattern.object))
         if isinstance(subject, str) and value is not None:
@@ -205,7 +207,7 @@ class Facts:
         return self._by_predicate.get(pattern.predicate, ())
 
 
-def _unified(pattern: Pattern, fact: Fact, bound: Bound) -> Bound | None:
+def _unify(pattern: Pattern, fact: Fact, bound: Bindings) -> Bindings | None:
     """Return the values of the variables that make the pattern this fact; None if none do."""
     if pattern.predicate != fact.predicate:
         return None
@@ -216,7 +218,7 @@ def _unified(pattern: Pattern, fact: Fact, bound: Bound) -> Bound | None:
     return bindings
 
 
-def _value(term: str, bound: Bound) -> Node | None:
+def _value(term: str, bound: Bindings) -> Node | None:
     return bound.get(term) if is_variable(term) else term
 
 

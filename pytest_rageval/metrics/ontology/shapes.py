@@ -44,7 +44,7 @@ MOST_CLAIMS = 1_000
 PAIRS = (SH.equals, SH.disjoint, SH.lessThan, SH.lessThanOrEquals)
 
 Triple = tuple[Node, Node, Node]
-Parts = tuple[Node | None, Node | None, Node | None]
+TriplePattern = tuple[Node | None, Node | None, Node | None]
 """A triple in which None stands for anything."""
 K = TypeVar("K", int, str)
 
@@ -98,7 +98,7 @@ class ShapesValidator:
                 inferences[index].append(reason)
             if (focus := report.of_types(result)) in labels:
                 entities[labels[focus]].append(reason)
-        return Violations(_settled(inferences), _settled(entities))
+        return Violations(_sorted_reasons(inferences), _sorted_reasons(entities))
 
     def probe(self) -> None:
         """Validate one probe against every shape, so that an unusable shape is found before the run."""
@@ -142,15 +142,15 @@ class _ReportIndex:
     def __init__(self, shapes: Graph, report: Graph, indexed: Iterable[tuple[int, Triple]]) -> None:
         self._shapes = shapes
         self._report = report
-        self._by_parts: defaultdict[Parts, list[int]] = defaultdict(list)
+        self._by_pattern: defaultdict[TriplePattern, list[int]] = defaultdict(list)
         for index, (subject, predicate, value) in indexed:
-            for parts in (
+            for pattern in (
                 (subject, predicate, value),
                 (subject, predicate, None),
                 (None, predicate, value),
                 (subject, None, None),
             ):
-                self._by_parts[parts].append(index)
+                self._by_pattern[pattern].append(index)
 
     def reasons(self) -> Iterator[tuple[Node, str]]:
         """Yield the results of severity sh:Violation, each with its message."""
@@ -162,41 +162,43 @@ class _ReportIndex:
 
     def inferences(self, result: Node) -> set[int]:
         """Return the indices of the inferences that a result is about."""
-        focus, path, value, shape = self._parts(result)
+        focus, path, value, shape = self._result_fields(result)
         if path == RDF.type:
             return set()
         if path is None:
-            patterns: list[Parts] = [(focus, of, None) for of in self._shapes.objects(shape, SH.targetSubjectsOf)]
+            patterns: list[TriplePattern] = [
+                (focus, of, None) for of in self._shapes.objects(shape, SH.targetSubjectsOf)
+            ]
             patterns += [(None, of, focus) for of in self._shapes.objects(shape, SH.targetObjectsOf)]
-            return self._with(patterns)
+            return self._matching(patterns)
         patterns = [(focus, other, value) for pair in PAIRS for other in self._shapes.objects(shape, pair)]
         inverse = self._shapes.value(path, SH.inversePath)
         if isinstance(path, URIRef):
             patterns.append((focus, path, value))
         elif isinstance(inverse, URIRef):
             patterns.append((value, inverse, focus))
-        about = self._with(patterns)
+        about = self._matching(patterns)
         is_missing = self._report.value(result, SH.sourceConstraintComponent) == SH.MinCountConstraintComponent
         has_steps = not isinstance(path, URIRef) and not isinstance(inverse, URIRef)
-        return about if about or not (is_missing or has_steps) else self._with([(focus, None, None)])
+        return about if about or not (is_missing or has_steps) else self._matching([(focus, None, None)])
 
     def of_types(self, result: Node) -> Node | None:
         """Return the entity whose types a result is about; None if it is about inferences."""
-        focus, path, _, shape = self._parts(result)
+        focus, path, _, shape = self._result_fields(result)
         if path is None:
             is_target = any(self._shapes.value(shape, of) for of in (SH.targetSubjectsOf, SH.targetObjectsOf))
             return None if is_target else focus
         return focus if path == RDF.type else None
 
-    def _parts(self, result: Node) -> tuple[Node | None, Node | None, Node | None, Node | None]:
+    def _result_fields(self, result: Node) -> tuple[Node | None, Node | None, Node | None, Node | None]:
         """Return focus node, path, value and source shape."""
         focus, path, value, shape = (
             self._report.value(result, part) for part in (SH.focusNode, SH.resultPath, SH.value, SH.sourceShape)
         )
         return focus, path, value, shape
 
-    def _with(self, patterns: Iterable[Parts]) -> set[int]:
-        return {index for parts in patterns for index in self._by_parts.get(parts, ())}
+    def _matching(self, patterns: Iterable[TriplePattern]) -> set[int]:
+        return {index for pattern in patterns for index in self._by_pattern.get(pattern, ())}
 
 
 def _parse_problems(graph: Graph, place: str, text: str) -> Iterator[str]:
@@ -219,7 +221,7 @@ def _entity(label: str) -> URIRef:
     return URIRef(f"{BASE}entity/{quote(label, safe='', errors='surrogatepass')}")
 
 
-def _settled(reasons: Mapping[K, list[str]]) -> dict[K, tuple[str, ...]]:
+def _sorted_reasons(reasons: Mapping[K, list[str]]) -> dict[K, tuple[str, ...]]:
     """Sort the reasons, because a report has no order."""
     return {key: tuple(sorted(set(texts))) for key, texts in reasons.items() if texts}
 

@@ -77,8 +77,8 @@ def _problems(document: Document) -> Iterator[str]:
     """Yield duplicate names, undeclared names, and constraints that nothing can meet."""
     if not document.classes and not document.properties:
         yield "declares neither classes nor properties; nothing could be checked"
-    yield from _twice("classes", document.classes)
-    yield from _twice("properties", document.properties)
+    yield from _duplicates("classes", document.classes)
+    yield from _duplicates("properties", document.properties)
     classes = {as_label(name) for name in document.classes}
     if IS_A in map(as_label, document.properties):
         yield f"properties.{IS_A} is taken: in rules it asks for an entity of a class; rename the property"
@@ -93,7 +93,7 @@ def _problems(document: Document) -> Iterator[str]:
         yield from _class_problems(document)
 
 
-def _twice(table: str, names: Iterable[str]) -> Iterator[str]:
+def _duplicates(table: str, names: Iterable[str]) -> Iterator[str]:
     first: dict[str, str] = {}
     for name in names:
         if (earlier := first.setdefault(as_label(name), name)) != name:
@@ -249,14 +249,16 @@ class Document(_Strict):
 
 def read_document(place: str, text: str) -> Document:
     """Read a file; the suffix of `place`, its path, decides between JSON and TOML. Raises SettingsError."""
-    content = _parsed(place, text)
+    content = _parse(place, text)
     try:
         return Document.model_validate(content)
     except ValidationError as invalid:
-        raise SettingsError(*(f"{place}: {_said(flaw)}" for flaw in flaws_of(invalid, content, Document))) from None
+        raise SettingsError(
+            *(f"{place}: {_problem_text(flaw)}" for flaw in flaws_of(invalid, content, Document))
+        ) from None
 
 
-def _parsed(place: str, text: str) -> Any:
+def _parse(place: str, text: str) -> Any:
     try:
         if place.lower().endswith(".json"):
             return json.loads(text, object_pairs_hook=_without_duplicates)
@@ -277,7 +279,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _said(flaw: Flaw) -> str:
+def _problem_text(flaw: Flaw) -> str:
     """Return one problem of the file: name, value, remedy."""
     path = spelled(flaw.path) or "the file"
     if flaw.is_unknown:
