@@ -27,8 +27,8 @@ def interval_figure(
     if mean is None:
         return None
     low, high = ci or (None, None)
-    ends = [None if end is None else _placed(end, scale) for end in (low, high)]
-    return IntervalFigure(_placed(mean, scale), ends[0], ends[1])
+    ends = [None if end is None else _position(end, scale) for end in (low, high)]
+    return IntervalFigure(_position(mean, scale), ends[0], ends[1])
 
 
 def change_figure(
@@ -39,7 +39,7 @@ def change_figure(
     return interval_figure(delta, ci, (-widest, widest))
 
 
-def _placed(value: float, scale: Sequence[float]) -> float:
+def _position(value: float, scale: Sequence[float]) -> float:
     low, high = scale
     return round(min(max((value - low) / (high - low), 0.0), 1.0) * WIDTH, 2)
 

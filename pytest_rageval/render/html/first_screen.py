@@ -165,12 +165,12 @@ def moves(page: PageRun) -> list[ComparedMetric]:
 
 def no_moves(page: PageRun) -> str:
     """Return the sentence shown if no metric moved; it counts the metrics that have no value in this run only."""
-    lost = (
+    unmeasured = (
         sum(metric["verdict"] == "unmeasured" for metric in page.compared["metrics"].values()) if page.compared else 0
     )
-    if not lost:
+    if not unmeasured:
         return "No metric moved."
-    return f"{lost} metric{'s have' if lost > 1 else ' has'} no value in this run, and had one before."
+    return f"{unmeasured} metric{'s have' if unmeasured > 1 else ' has'} no value in this run, and had one before."
 
 
 def equal_settings(page: PageRun) -> int:

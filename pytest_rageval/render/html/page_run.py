@@ -51,7 +51,8 @@ class PageRun:
     cases       worst first
     trend       finished runs of the same cases in time, this one last
     is_chosen   the other run was named, and is not what the run was compared with when it ended
-    of_pair     the verdict of the two
+    comparison_verdict
+                of this run against the other
     exit_status of pytest, if it is known
     calibrations
                 the newest one of the run's judge in each metric, from the run's folder of reports
@@ -65,7 +66,7 @@ class PageRun:
     cases: Sequence[ListedCase]
     trend: Sequence[PastRun]
     is_chosen: bool = False
-    of_pair: RunVerdict | None = None
+    comparison_verdict: RunVerdict | None = None
     exit_status: int = 0
     calibrations: Sequence[KeptCalibration] = ()
     damages: list[str] = field(default_factory=list)
@@ -169,8 +170,8 @@ class PageRun:
     @cached_property
     def verdict(self) -> RunVerdict:
         """Return the verdict that the run ended with; against a chosen run, the verdict of this comparison."""
-        if self.is_chosen and self.of_pair is not None:
-            return self.of_pair
+        if self.is_chosen and self.comparison_verdict is not None:
+            return self.comparison_verdict
         verdict = run_verdict(
             VerdictFacts(
                 self.metrics,
@@ -189,20 +190,20 @@ class PageRun:
     @property
     def missing(self) -> list[str]:
         """Return the files, records and lines that this run lacks, and what cannot be shown without them."""
-        lost = {
+        effects = {
             RESULTS: "cases are listed without texts, and none can be opened",
             OBSERVATIONS: "expected answers and golds that were not retrieved are not shown",
         }
         if self.side.run is None:
             return [f"{self.run_id} is known by its aggregates and scores only: no case can be opened"]
         folder = self.side.run.path
-        kept = {name for name in lost if (folder / name).is_file() or journals(folder, name)}
-        gone = [name for name in lost if self.metrics["total_tests"] and name not in kept]
-        missing = [f"{name} is not in {folder.name}/ (removed, or not written): {lost[name]}" for name in gone]
+        present = {name for name in effects if (folder / name).is_file() or journals(folder, name)}
+        absent = [name for name in effects if self.metrics["total_tests"] and name not in present]
+        missing = [f"{name} is not in {folder.name}/ (removed, or not written): {effects[name]}" for name in absent]
         if len(self.cases) < (total := self.metrics["total_tests"]):
-            kept_in = RESULTS if RESULTS in kept else "the table of scores"
+            source = RESULTS if RESULTS in present else "the table of scores"
             missing.append(
-                f"{kept_in} holds {len(self.cases):,} of {counted(total, 'case')} (cut off?): others are not listed"
+                f"{source} holds {len(self.cases):,} of {counted(total, 'case')} (cut off?): others are not listed"
             )
         return [*missing, *dict.fromkeys(self.damages)]
 
@@ -225,7 +226,7 @@ def read_page(
     """
     paired = None
     if not facts.get("is_chosen"):
-        settings = _as_decided(settings, side.metrics)
+        settings = _recorded_settings(settings, side.metrics)
     if before is not None:
         from pytest_rageval.comparison.pairing import pair  # here, because a run without a baseline pairs nothing
 
@@ -234,7 +235,7 @@ def read_page(
     return page_of(side, before, paired, settings, full_texts, **facts)
 
 
-def _as_decided(settings: Settings, metrics: Mapping[str, Any]) -> Settings:
+def _recorded_settings(settings: Settings, metrics: Mapping[str, Any]) -> Settings:
     """Return the settings with the switches recorded when the run was compared."""
     comparison = metrics.get("comparison") or {}
     ignores = comparison.get("ignores_invariants", settings.ignore_invariants)
@@ -258,8 +259,8 @@ def page_of(
     cases = listed_cases(side, flips_of(comparison), scores, names, full_texts)
     trend = facts.get("trend") or (recent_runs(side.run) if side.run else [])
     calibrations = kept_calibrations(side.run.path.parent.parent, side.run.config.get("judge")) if side.run else ()
-    of_pair = paired.verdict if paired is not None else None
-    facts = {"calibrations": calibrations, "of_pair": of_pair, **facts, "trend": trend}
+    comparison_verdict = paired.verdict if paired is not None else None
+    facts = {"calibrations": calibrations, "comparison_verdict": comparison_verdict, **facts, "trend": trend}
     return PageRun(side, settings, before, comparison, cases, **facts)
 
 

@@ -113,7 +113,9 @@ def listed_cases(
     shares = shares_of(side.metrics["metrics"])
     earlier = EarlierScores.of(before.cases if before else CaseColumns(), names)
     changes = flips.by_key()
-    cases = [_listed(row, texts.get(row.key, NO_TEXTS), changes.get(row.key, "same"), earlier, shares) for row in rows]
+    cases = [
+        _list_entry(row, texts.get(row.key, NO_TEXTS), changes.get(row.key, "same"), earlier, shares) for row in rows
+    ]
     return sorted(cases, key=_SEVERITY)
 
 
@@ -151,7 +153,7 @@ class EarlierScores(NamedTuple):
 NO_TEXTS = CaseTexts("", "", "", 1)
 
 
-def _listed(
+def _list_entry(
     row: Row, texts: CaseTexts, change: str, earlier: EarlierScores, shares: Mapping[str, Callable[[float], float]]
 ) -> ListedCase:
     drop, fallen = fall_of(earlier.moved(row), shares)

@@ -302,18 +302,18 @@ def _agreement_rows(page: PageRun, prompts: Mapping[str, str]) -> list[JudgeRow]
     if not page.calibrations:
         return [JudgeRow("agreement with people", "not measured", "rageval calibrate measures it")]
     return [
-        JudgeRow(f"agreement with people: {kept.metric}", _agreement_text(kept, prompts.get(kept.metric)))
-        for kept in page.calibrations
+        JudgeRow(f"agreement with people: {record.metric}", _agreement_text(record, prompts.get(record.metric)))
+        for record in page.calibrations
     ]
 
 
-def _agreement_text(kept: KeptCalibration, prompt: str | None) -> str:
-    share = f"{kept.agreement:.2f} ({interval_text(kept.interval)}) of {counted(kept.answers, 'answer')}"
-    kappa = "" if kept.cohens_kappa is None else f", kappa {kept.cohens_kappa:.2f}"
-    other = prompt is not None and kept.prompt_versions and prompt not in kept.prompt_versions
+def _agreement_text(record: KeptCalibration, prompt: str | None) -> str:
+    share = f"{record.agreement:.2f} ({interval_text(record.interval)}) of {counted(record.answers, 'answer')}"
+    kappa = "" if record.cohens_kappa is None else f", kappa {record.cohens_kappa:.2f}"
+    other = prompt is not None and record.prompt_versions and prompt not in record.prompt_versions
     caution = "; the rubric was worded otherwise then" if other else ""
-    when = f"{kept.labels}, {kept.calibrated:%Y-%m-%d}"
-    return f"{share} on the same side of {kept.gate}{kappa}: {kept.verdict} ({when}){caution}"
+    when = f"{record.labels}, {record.calibrated:%Y-%m-%d}"
+    return f"{share} on the same side of {record.gate}{kappa}: {record.verdict} ({when}){caution}"
 
 
 def configuration(page: PageRun) -> list[tuple[str, str]]:

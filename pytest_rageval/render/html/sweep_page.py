@@ -95,7 +95,7 @@ def parameter_plot(sweep: Sweep, name: str) -> Plot:
     )
     return Plot(
         name,
-        _drawn(dots),
+        _visible_dots(dots),
         " ".join(tops),
         tuple(AxisValue(place, value) for value, place in places.items()),
         axis.labels(axis.height),
@@ -126,10 +126,10 @@ def front_plot(sweep: Sweep, links: Mapping[str, str | None]) -> Plot | None:
     ]
     line = " ".join(dict.fromkeys("{:g},{:g}".format(*place(point)) for point in sweep.front))
     ends = across.labels(across.across)
-    return Plot("recall against negative accuracy", _drawn(dots), line, ends, up.labels(up.height))
+    return Plot("recall against negative accuracy", _visible_dots(dots), line, ends, up.labels(up.height))
 
 
-def _drawn(dots: Sequence[Dot]) -> tuple[Dot, ...]:
+def _visible_dots(dots: Sequence[Dot]) -> tuple[Dot, ...]:
     """Return one dot for each place, the most telling, drawn last: 10,000 points must not be 10,000 circles."""
     rank = ("derived", "measured", "default", "best")
     by_place: dict[tuple[float, float], Dot] = {}

@@ -81,7 +81,7 @@ async def renew_comment(pull_request: PullRequest, name: str, text: str) -> str:
 async def _find(client: SlottedClient, url: str, marker: str) -> int | None:
     """Return the id of the comment that begins with the marker."""
     for page in range(1, PAGES + 1):
-        comments = _parsed((await client.request("GET", f"{url}?per_page=100&page={page}")).body)
+        comments = _parse((await client.request("GET", f"{url}?per_page=100&page={page}")).body)
         for comment in comments if isinstance(comments, list) else ():
             if isinstance(comment, dict) and str(comment.get("body", "")).startswith(marker):
                 return int(comment["id"])
@@ -91,11 +91,11 @@ async def _find(client: SlottedClient, url: str, marker: str) -> int | None:
 
 
 def _address(body: bytes) -> str:
-    comment = _parsed(body)
+    comment = _parse(body)
     return str(comment.get("html_url", "written")) if isinstance(comment, dict) else "written"
 
 
-def _parsed(body: bytes) -> Any:
+def _parse(body: bytes) -> Any:
     try:
         return json.loads(body)
     except ValueError as error:

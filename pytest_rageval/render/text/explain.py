@@ -23,7 +23,7 @@ FOLDED = 3
 """Lines of a chunk that are shown."""
 LEAST = 20
 """Minimum width of a text, even in a narrower terminal."""
-NOTHING_CAME = ChunkRow(None, "other", "", "", None, None)
+NOTHING_RETRIEVED = ChunkRow(None, "other", "", "", None, None)
 
 
 class Form(NamedTuple):
@@ -55,16 +55,16 @@ def _lines(case: CaseView, record: Mapping[str, Any], obs: Observation | None, p
         message = printable(error["message"] or "its message is left out") if error else ""
         yield f"error      {error['kind']}: {message}" if error else "no observation was kept"
         yield from _as_recorded(record)
-        yield from _came(case, None, form)
+        yield from _retrieved(case, None, form)
         yield from _section(
             "scores as recorded",
             [[name, score_text(value)] for name, value in record["scores"].items()],
             form.width,
         )
         return
-    yield from _asked(obs, form)
+    yield from _question(obs, form)
     yield from _gold(obs.gold, form)
-    yield from _came(case, obs, form)
+    yield from _retrieved(case, obs, form)
     yield from (f"  note: {flag}" for flag in obs.matching.flags)
     yield from _claims(case, form)
     yield from _metrics(record, obs, plan, form)
@@ -89,7 +89,7 @@ def _as_recorded(record: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name:<10} {_text(record[name])}"
 
 
-def _asked(obs: Observation, form: Form) -> Iterator[str]:
+def _question(obs: Observation, form: Form) -> Iterator[str]:
     for name, text in (("question", obs.case.question), ("answer", obs.answer.text)):
         if text is not None:
             shown = printable(text) if form.is_full else _text(text)
@@ -114,18 +114,18 @@ def _gold(gold: Gold, form: Form) -> Iterator[str]:
     yield from _section("expected", rows, form.width)
 
 
-def _came(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
+def _retrieved(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
     """Yield the chunks by rank, each with its text, then the golds that were not retrieved."""
     chunks: Sequence[ChunkRow] = case.chunks
     rows = [
         [str(chunk.rank or "–"), printable(chunk.place), score_text(chunk.score), _mark_of(chunk)] for chunk in chunks
     ]
-    beside = sum(max(map(cell_len, column)) + 2 for column in zip(*([row[0], *row[2:]] for row in rows), strict=True))
-    room = min(max(form.width - len("  ") - beside, LEAST // 2), 70)
+    width = sum(max(map(cell_len, column)) + 2 for column in zip(*([row[0], *row[2:]] for row in rows), strict=True))
+    room = min(max(form.width - len("  ") - width, LEAST // 2), 70)
     rows = [[rank, shortened(place, room), *others] for rank, place, *others in rows]
     if not any(chunk.rank for chunk in chunks) and (obs is None or obs.answer.chunks is not None):
         rows.insert(0, ["–", "nothing was retrieved", "", ""])
-        chunks = [NOTHING_CAME, *chunks]
+        chunks = [NOTHING_RETRIEVED, *chunks]
     lines = ["", "came", *aligned(rows, indent="  ", to_the_left=True)] if rows else []
     yield from lines[:2]
     for line, chunk in zip(lines[2:], chunks, strict=True):
@@ -141,8 +141,8 @@ def _mark_of(chunk: ChunkRow) -> str:
 
 def _chunk_text(chunk: ChunkRow, obs: Observation | None, form: Form) -> Iterator[str]:
     """Yield the text of a chunk under its row, in full as far as the run keeps it."""
-    kept = obs.answer.chunks[chunk.rank - 1].text if obs and obs.answer.chunks and chunk.rank else None
-    text = kept or chunk.text
+    recorded = obs.answer.chunks[chunk.rank - 1].text if obs and obs.answer.chunks and chunk.rank else None
+    text = recorded or chunk.text
     if not text:
         return
     lines = wrapped(printable(text.strip()), max(form.width - 7, LEAST))

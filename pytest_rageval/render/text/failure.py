@@ -48,7 +48,7 @@ def _facts(result: CaseResult) -> Iterator[tuple[str, str]]:
     ):
         yield "expected", expected
     if obs.answer.chunks is not None:
-        yield from _came(obs)
+        yield from _retrieved(obs)
     if obs.answer.text is not None:
         yield "answer", _answer(obs.answer)
 
@@ -74,7 +74,7 @@ def _groups(gold: Gold, names: list[str], these: str) -> str:
     return "all of  " + "  or  ".join(alternatives)
 
 
-def _came(obs: Observation) -> Iterator[tuple[str, str]]:
+def _retrieved(obs: Observation) -> Iterator[tuple[str, str]]:
     """Yield a line for each chunk: its rank, whether it is gold, its place."""
     chunks = obs.answer.chunks or ()
     if not chunks:

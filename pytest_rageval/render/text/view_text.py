@@ -153,7 +153,7 @@ def _figures(table: FigureTable, rows: Sequence[TableRow], width: int) -> Iterat
         yield from _in_blocks(rows, named, width)
         return
     if is_narrow and table.heads:
-        words = [_beyond(table, row, table.least or 1) for row in rows]
+        words = [_overflow(table, row, table.least or 1) for row in rows]
         named = _named_within([row[: table.least] for row in cells], width, LEAST)
     lines = aligned(named)
     widest = max(map(cell_len, lines))
@@ -181,7 +181,7 @@ def _named_within(rows: Sequence[Sequence[str]], width: int, least: int) -> list
     return [[shortened(row[0], max(width - others, least)), *row[1:]] for row in rows]
 
 
-def _beyond(table: FigureTable, row: TableRow, least: int) -> str:
+def _overflow(table: FigureTable, row: TableRow, least: int) -> str:
     """Return the cells that do not fit into a row's line: `95 % -0.2 to 0.1, n 12: regressed`."""
     if row.cells == table.heads:
         return ""
