@@ -134,11 +134,11 @@ def suggested_limits(calibration: Calibration) -> dict[str, tuple[str, str]]:
         if isinstance(limit, str):
             limits[aim] = "", f"{AIMS[aim]}: no limit is suggested: {limit}"
         else:
-            limits[aim] = f"{metric} >= {limit.limit:.12g}", f"{AIMS[aim]} {_reached(limit, gate)}"
+            limits[aim] = f"{metric} >= {limit.limit:.12g}", f"{AIMS[aim]} {_result_of(limit, gate)}"
     return limits
 
 
-def _reached(limit: Threshold, gate: str) -> str:
+def _result_of(limit: Threshold, gate: str) -> str:
     """Return the result of a limit on answers that were not used to find it, against the present gate."""
     if limit.is_present:
         return f"{limit.present:.2f}: the present gate serves best"

@@ -208,14 +208,14 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
 
 def _observation(line: Mapping[str, Any] | None, run: CaseContext) -> Observation | None:
     """Return the observation as it was scored; None if none was kept or it is no longer readable."""
-    return None if line is None or line["answer"] is None else _readable(lambda: observation_of(line, run.config))
+    return None if line is None or line["answer"] is None else _read_or_none(lambda: observation_of(line, run.config))
 
 
 def _case(line: Mapping[str, Any] | None) -> EvalCase | None:
-    return None if line is None else _readable(lambda: recorded_case(line))
+    return None if line is None else _read_or_none(lambda: recorded_case(line))
 
 
-def _readable(read: Callable[[], T | None]) -> T | None:
+def _read_or_none(read: Callable[[], T | None]) -> T | None:
     try:
         return read()
     except (RagevalError, KeyError, TypeError, ValueError):  # a damaged line costs its details, not the report

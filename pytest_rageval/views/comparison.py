@@ -158,7 +158,7 @@ class ComparisonView:
 
 def comparison_view(content: Content) -> ComparisonView:
     """Return the view of the content of a `Paired`."""
-    shown = content if content["compared"] else _NOTHING
+    shown = content if content["compared"] else _NO_COMPARISON
     return ComparisonView(
         head=tuple(_head(content)),
         settings=tuple(_changed(content)),
@@ -170,7 +170,7 @@ def comparison_view(content: Content) -> ComparisonView:
     )
 
 
-_NOTHING: Content = {
+_NO_COMPARISON: Content = {
     "metrics": {}, "gates": (), "by_category": None, **dict.fromkeys((*FLIPS, *ONE_SIDED), ()),
     "errors": {"before": {}, "after": {}},
 }  # fmt: skip

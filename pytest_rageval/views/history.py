@@ -12,7 +12,7 @@ from pytest_rageval.runs.history import PastRun
 from pytest_rageval.text import NO_VALUE, change, counted, cut, score_text
 from pytest_rageval.views.parts import FigureTable, Line, Section, TableRow
 
-OWN_NAME = re.compile(r"\d{8}_\d{6}(_\d+)?")
+TIME_AS_ID = re.compile(r"\d{8}_\d{6}(_\d+)?")
 """The id of a run without a given name, which repeats its time."""
 COUNTS = {"passed": "passed", "failed": "failed", "error": "error"}
 KNOWN = "xfailed"
@@ -38,7 +38,7 @@ def history_view(runs: Sequence[PastRun], metrics: Sequence[str]) -> HistoryView
 
 def runs_table(runs: Sequence[PastRun], metrics: Sequence[str]) -> FigureTable:
     """Return the runs of one dataset, and the trend of the complete ones as a figure and as a chart."""
-    has_names = not all(OWN_NAME.fullmatch(run.run_id) for run in runs)
+    has_names = not all(TIME_AS_ID.fullmatch(run.run_id) for run in runs)
     counts = COUNTS | ({KNOWN: "known"} if any(run.outcomes.get(KNOWN) for run in runs) else {})
     ended = ("ended (UTC)",) * has_names
     rows = [_run_row(run, counts, metrics, has_names=has_names) for run in runs]
@@ -46,7 +46,7 @@ def runs_table(runs: Sequence[PastRun], metrics: Sequence[str]) -> FigureTable:
     values = [[run.overall for run in complete], *([run.value(name) for run in complete] for name in metrics)]
     blank = ("",) * (len(ended) + len(counts))
     if len(complete) > 1:
-        rows.append(TableRow(("first to last", *blank, *map(_way, values))))
+        rows.append(TableRow(("first to last", *blank, *map(_trend, values))))
     if len(complete) > 2:
         rows.append(TableRow((f"last {min(len(complete), CHARTED)} runs", *blank, *map(_chart, values))))
     return FigureTable(("run", *ended, *counts.values(), "overall", *metrics), tuple(rows))
@@ -61,7 +61,7 @@ def _run_row(run: PastRun, counts: Iterable[str], metrics: Sequence[str], *, has
     )
 
 
-def _way(values: Sequence[float | None]) -> str:
+def _trend(values: Sequence[float | None]) -> str:
     """Return the change from the first value to the last."""
     numbers = [value for value in values if value is not None]
     return change(numbers[-1] - numbers[0]) if len(numbers) > 1 else NO_VALUE
