@@ -145,7 +145,7 @@ class Rule:
     require: tuple[Pattern, ...] | None = None
 
     def is_broken_by(self, fact: Fact, among: FactIndex) -> bool:
-        """Return True if the fact is one of those that match the patterns where they must not.
+        """Return True if the fact is part of a forbidden match of the patterns.
 
         More work than MOST_STEPS is a ValueError.
         """
