@@ -19,15 +19,15 @@ from typing import NamedTuple
 from pytest_rageval.abstention.features import TABLE, FeatureBlock, features_of, sentences_of
 
 LONGEST_TEXT = 20_000
-"""Characters of an answer in which a project's own phrases are looked for."""
+"""Characters of an answer that are searched for a project's own phrases."""
 SURELY = 3.0
-"""Log odds above the threshold from which a single sentence is no claim: out of its answer it is easily mistaken."""
+"""Log odds above the threshold from which a lone sentence is no claim: without its answer it is easily mistaken."""
 SUREST = {True: 6.0, False: 3.0}
-"""Log odds beyond which a verdict gets no surer: abstentions are missed more often than answers mistaken."""
+"""Log odds beyond which a verdict gets no surer: more abstentions are missed than answers mistaken for one."""
 
 
-class Declined(NamedTuple):
-    """Whether an answer declines, how sure that is (0.5 a toss-up, 1 certain), and the sentence that says so most."""
+class Detection(NamedTuple):
+    """Verdict on an answer: does it decline, how sure is that (0.5 to 1), and which sentence declines most."""
 
     abstained: bool
     confidence: float
@@ -43,35 +43,35 @@ class LearnedWeights(NamedTuple):
     tables: list[list[int]]
 
 
-def declines(answer: str, question: str = "", phrases: Sequence[str] = ()) -> Declined:
-    """Tell whether the answer as a whole declines. `phrases` are refusals of one bot: an answer with one declines.
+def declines(answer: str, question: str = "", phrases: Sequence[str] = ()) -> Detection:
+    """Detect whether the answer as a whole declines. `phrases` are refusals of one bot: an answer with one declines.
 
     >>> declines("The notes do not mention a price.", "What does the camera cost?").abstained
     True
     >>> declines("It costs 40 euros.", "What does the camera cost?").abstained
     False
     """
-    folded = _folded(answer[:LONGEST_TEXT]) if phrases else ""
-    own = next((phrase for phrase in phrases if _folded(phrase) in folded), None)
+    folded = _normalised(answer[:LONGEST_TEXT]) if phrases else ""
+    own = next((phrase for phrase in phrases if _normalised(phrase) in folded), None)
     if own is not None:
-        return Declined(True, 0.95, own)
-    return _detected(answer, question)
+        return Detection(True, 0.95, own)
+    return _detect(answer, question)
 
 
 @lru_cache(maxsize=1024)
 def only_declines(sentence: str) -> bool:
-    """Tell whether the sentence, read by itself, surely declines."""
+    """Return True if the sentence, read alone, surely declines."""
     return log_odds(sentence) >= weights().threshold + SURELY
 
 
 def log_odds(answer: str, question: str = "") -> float:
-    """Return how much speaks for an abstention, in log odds."""
+    """Return the log odds of an abstention."""
     features = features_of(answer, question)
-    return weights().bias + _worth(features.answer) + max(map(_worth, features.sentences))
+    return weights().bias + _score_of(features.answer) + max(map(_score_of, features.sentences))
 
 
-def _worth(blocks: Sequence[FeatureBlock]) -> float:
-    """Return what blocks of features add to the score."""
+def _score_of(blocks: Sequence[FeatureBlock]) -> float:
+    """Return the score of blocks of features."""
     _, step, _, tables = weights()
     return step * math.fsum(
         scale * sum(map(tables[table].__getitem__, places)) / math.sqrt(len(places) or 1)
@@ -80,13 +80,13 @@ def _worth(blocks: Sequence[FeatureBlock]) -> float:
 
 
 @lru_cache(maxsize=16)  # several metrics and the judge ask about the same answer, one after the other
-def _detected(answer: str, question: str) -> Declined:
+def _detect(answer: str, question: str) -> Detection:
     margin = log_odds(answer, question) - weights().threshold
     confidence = round(1 / (1 + math.exp(-min(abs(margin), SUREST[margin >= 0]))), 3)
     if margin < 0:
-        return Declined(False, confidence)
-    worth = map(_worth, features_of(answer, question).sentences)
-    return Declined(True, confidence, max(zip(worth, sentences_of(answer), strict=True))[1])
+        return Detection(False, confidence)
+    worth = map(_score_of, features_of(answer, question).sentences)
+    return Detection(True, confidence, max(zip(worth, sentences_of(answer), strict=True))[1])
 
 
 @cache
@@ -98,7 +98,7 @@ def weights() -> LearnedWeights:
     return LearnedWeights(**json.loads(head), tables=tables)
 
 
-def _folded(text: str) -> str:
+def _normalised(text: str) -> str:
     """Return the text without emphasis, NFKC, case-folded, with single spaces."""
     folded = unicodedata.normalize("NFKC", " ".join(text.replace("*", "").replace("_", " ").split()))
     return folded.casefold().replace("’", "'")

@@ -1,4 +1,4 @@
-"""Features by which an abstention is detected: runs of words and letters, and what each sentence does.
+"""Features that detect an abstention: runs of words and letters, and the cues of each sentence.
 
 A feature is a number, and its last bits are the place of its weight in a table. Training and inference both read the
 features from here. An answer's features are those of the whole, of its first sentence and of one more sentence: the one
@@ -16,11 +16,11 @@ from typing import NamedTuple
 from zlib import crc32
 
 TABLE = 1 << 16
-"""Weights in a table."""
+"""Weights of one table."""
 TABLES = WHOLE, FIRST, ONE, SIGNS = range(4)
-"""Tables: of the whole answer, its first sentence, the sentence that declines most, and of what sentences do."""
+"""Tables: the whole answer, its first sentence, the sentence that declines most, and the cues of sentences."""
 HEAD, TAIL = 500, 200
-"""Characters at the beginning and at the end of an answer that are read: a refusal is said early, or concludes."""
+"""Characters that are read at either end of an answer: a refusal is stated early, or concludes."""
 LONGEST_QUESTION = 1_000
 MOST_SENTENCES = 30
 
@@ -34,7 +34,7 @@ class FeatureBlock(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Features of an answer; of its sentences, those of the one with the highest sum count."""
+    """Features of an answer; of its sentences only the one with the highest sum counts."""
 
     answer: tuple[FeatureBlock, ...]
     sentences: list[tuple[FeatureBlock, ...]]
@@ -53,11 +53,11 @@ class _Sentence(NamedTuple):
     words: list[_Word]
     runs: list[int]
     flags: str
-    """A letter for each thing that the sentence does."""
+    """A letter for each cue in the sentence."""
 
 
 def features_of(answer: str, question: str = "") -> Features:
-    """Return the features of an answer, with the question where it is known."""
+    """Return the features of an answer, with the question if it is known."""
     question = question[:LONGEST_QUESTION].casefold()
     asked = _stems(question)
     sentences = [_read(text, asked) for text in sentences_of(answer)]
@@ -100,15 +100,15 @@ def _stems(question: str) -> frozenset[str]:
 
 
 def _read(text: str, asked: frozenset[str]) -> _Sentence:
-    """Put placeholders for words of the question, numbers and names, and note what the sentence does."""
+    """Replace words of the question, numbers and names by placeholders, and note the sentence's cues."""
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
     read = [_word(token) for token in _TOKEN.findall(plain)]
-    held = set("".join([word.flags for word in read]))
+    flags = set("".join([word.flags for word in read]))
     if not plain.isascii():
-        held.update(flag for flag, (_, cue) in _cues().items() if cue.search(plain))
+        flags.update(flag for flag, (_, cue) in _cues().items() if cue.search(plain))
     repeated = sum([word.stem in asked for word in read])
     if repeated:
-        held.update("qQ" if 2 * repeated > len(asked) else "q")
+        flags.update("qQ" if 2 * repeated > len(asked) else "q")
     words: list[_Word] = []
     for word in read:
         if word.stem in asked:
@@ -116,8 +116,8 @@ def _read(text: str, asked: frozenset[str]) -> _Sentence:
         elif word.stands_for == "§0" or (word.stands_for and words):
             word = _word(word.stands_for)
         words.append(word)
-    held.update("".join([word.flags for word in words]))
-    return _Sentence(words, _runs([word.code for word in words]), "".join(sorted(held)))
+    flags.update("".join([word.flags for word in words]))
+    return _Sentence(words, _runs([word.code for word in words]), "".join(sorted(flags)))
 
 
 def _runs(codes: list[int]) -> list[int]:
@@ -125,7 +125,7 @@ def _runs(codes: list[int]) -> list[int]:
     codes = [1, *codes, 2]
     twos = [(one * 0x2C1B3C6D + other) & 0xFFFFFFFF for one, other in pairwise(codes)]
     threes = [(two * 0x297A2D39 + other) & 0xFFFFFFFF for two, other in zip(twos, codes[2:], strict=False)]
-    # The high bits are mixed best.
+    # The high bits are the best mixed.
     return [*{code >> 16 for code in chain(codes, twos, threes)}]
 
 
@@ -153,7 +153,7 @@ def _word(text: str) -> _Word:
 
 
 _PLACEHOLDERS = {"§q": "", "§0": "0", "§x": "x"}
-"""What stands for words of the question, numbers and names, with its flags."""
+"""Placeholders of words of the question, numbers and names, with their flags."""
 
 
 def _place(name: str) -> int:
@@ -165,7 +165,7 @@ def _size(sentence: _Sentence) -> int:
 
 
 def _signs(sentences: list[_Sentence], question: str, length: int) -> Iterator[Iterable[int]]:
-    """Yield what the sentences do and where, how much is said, and how that fits the question."""
+    """Yield the sentences' cues and their places, the answer's length, and its fit with the question."""
     last = len(sentences) - 1
     for number, sentence in enumerate(sentences):
         place = "first" if number == 0 else "last" if number == last else "middle"
@@ -268,8 +268,8 @@ _CUES = {
     "?": (r"\?", "？"),
     '"': ('"', "[“„«「『]"),
 }
-"""Words by which a sentence denies, names a source, speaks of itself, advises, turns, regrets, reasons or hedges, and
-the same in scripts without spaces."""
+"""Cues of denials, sources, self-reference, advice, contrast, regret, reasons and hedges, also in scripts without
+spaces."""
 
 _KINDS = {
     "number": r"\bhow (?:many|much|long|far|old|big|high|tall|large|often|deep|fast|wide)\b|\bwie ?(?:viele?|lange|hoch"
@@ -284,4 +284,4 @@ _KINDS = {
     r"|kann|darf|gibt|est-ce|y a-t-il|peut-on|hay|es|est[aá]|puedo|se puede|tiene)\b"
     r"|(?:나요|습니까|까요|가요|ますか|ですか|吗)[?？]?$",
 }
-"""Kinds of questions, by what answers them."""
+"""Kinds of questions, by the kind of their answers."""

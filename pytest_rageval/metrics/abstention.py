@@ -14,8 +14,8 @@ UNANSWERABLE = NotApplicable("the case is not answerable")
 ABSTAINED = NotApplicable("the system abstained")
 
 
-class Abstained(NamedTuple):
-    """Whether the system abstained, and what decided that.
+class AbstentionVerdict(NamedTuple):
+    """Verdict on whether the system abstained, and what decided that.
 
     One of 'response', 'empty answer', 'judge', 'phrasing', 'no answer'.
     """
@@ -24,24 +24,24 @@ class Abstained(NamedTuple):
     decided_by: str
 
 
-def abstention(obs: Observation) -> Abstained:
-    """Did the system abstain? Asked in this order, the first that knows decides.
+def abstention(obs: Observation) -> AbstentionVerdict:
+    """Return whether the system abstained, as the first of these sources that is known decides.
 
     The response's own `abstained`; a blank answer, which is an abstention; the judge's classifier (rubric `abstention`,
-    score `abstained`, 0 or 1); phrasing, also where the judge went by it. A system whose answer is not recorded did not
+    score `abstained`, 0 or 1); the wording, also if the judge went by it. A system whose answer is not recorded did not
     abstain.
     """
     if obs.answer.abstained is not None:
-        return Abstained(obs.answer.abstained, "response")
+        return AbstentionVerdict(obs.answer.abstained, "response")
     if obs.answer.text is not None and not obs.answer.text.strip():
-        return Abstained(True, "empty answer")
+        return AbstentionVerdict(True, "empty answer")
     judgement = obs.judged("abstained")
     if judgement is not None:
         decided_by = "phrasing" if judgement.extra.get("decided_by") == "phrasing" else "judge"
-        return Abstained(judgement.scores["abstained"] >= 0.5, decided_by)
+        return AbstentionVerdict(judgement.scores["abstained"] >= 0.5, decided_by)
     if obs.answer.text is None:
-        return Abstained(False, "no answer")
-    return Abstained(declines(obs.answer.text, obs.case.question, obs.refusals).abstained, "phrasing")
+        return AbstentionVerdict(False, "no answer")
+    return AbstentionVerdict(declines(obs.answer.text, obs.case.question, obs.refusals).abstained, "phrasing")
 
 
 @metric(

@@ -1,4 +1,4 @@
-"""L5 Answer: exact match, token F1 and key fact recall against what is labelled."""
+"""L5 Answer: exact match, token F1 and key fact recall against the labels."""
 
 from __future__ import annotations
 
@@ -103,16 +103,16 @@ def key_fact_recall(obs: Observation) -> float | NotApplicable:
 
 
 def stated_facts(answer: str, facts: Sequence[str]) -> list[bool]:
-    """Of each fact, whether the answer quotes it or has all of its content words in one sentence."""
+    """Return for each fact whether the answer quotes it or has all of its content words in one sentence."""
     words = _as_phrase(answer)
     contents = [frozenset(content_tokens(sentence)) for sentence in sentences(answer)]
     return [_as_phrase(fact) in words or any(map(frozenset(content_tokens(fact)).issubset, contents)) for fact in facts]
 
 
 def gold_answers(obs: Observation, normalizer: Normalizer) -> Sequence[str]:
-    """The answers any of which is right; empty where none is labelled.
+    """Return the answers any of which is right; empty if none is labelled.
 
-    For `squad` as the official script does: answers that normalise to nothing are dropped, and where that leaves none,
+    For `squad` as the official script does: answers that normalise to nothing are dropped, and if none is left,
     or the case is unanswerable, the empty answer is right.
     """
     golds = obs.gold.answers or ()
@@ -124,7 +124,7 @@ def gold_answers(obs: Observation, normalizer: Normalizer) -> Sequence[str]:
 
 
 def answer_kinds(gold: Gold) -> frozenset[str]:
-    """What a gate's condition on `answer` looks at: short, long or none; layered where the case is labelled so.
+    """Return what a gate's condition on `answer` reads: short, long or none; layered if the case is labelled so.
 
     Short: every gold answer has at most six content words. Right answers word a longer one in too many ways.
     """
@@ -146,20 +146,20 @@ MOST_WORDS = 6
 
 
 def equals_any(answer: str, golds: Sequence[str], normalizer: Normalizer = "default") -> float:
-    """1 if the normalised answer is one of the normalised golds, else 0."""
+    """Return 1 if the normalised answer is one of the normalised golds, else 0."""
     comparable = squad_normalise if normalizer == "squad" else normalise
     normal = comparable(answer)
     return float(any(comparable(gold) == normal for gold in golds))
 
 
 def best_f1(answer: str, golds: Sequence[str], normalizer: Normalizer = "default", hangul: Hangul = "word") -> float:
-    """The highest bag-of-tokens F1 over the golds, in [0, 1]; two texts without tokens agree, but not in KorQuAD."""
+    """Return the highest bag-of-tokens F1 over the golds, in [0, 1]; 1 for two texts without tokens (KorQuAD: 0)."""
     cut = _cut(normalizer, hangul)
     answer_tokens = cut(answer)
     if cut is not tokens or answer.isascii():
         without_tokens = float(cut is not korquad_characters)
         return max(_f1(answer_tokens, cut(gold), without_tokens) for gold in golds)
-    return max(_f1(*_parted(answer_tokens, cut(gold))) for gold in golds)
+    return max(_f1(*_split_compounds(answer_tokens, cut(gold))) for gold in golds)
 
 
 def _cut(normalizer: Normalizer, hangul: Hangul) -> Callable[[str], list[str]]:
@@ -178,7 +178,7 @@ def _f1(answer: Sequence[str], gold: Sequence[str], without_tokens: float = 1.0)
 
 
 def _shared(answer: Sequence[str], gold: Sequence[str]) -> int:
-    """How many tokens both have, as often as both have them."""
+    """Return the size of the multiset intersection of both token lists."""
     left, shared = Counter(gold), 0
     for token in answer:
         if left.get(token):
@@ -187,8 +187,8 @@ def _shared(answer: Sequence[str], gold: Sequence[str]) -> int:
     return shared
 
 
-def _parted(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Both with Korean compounds in the parts that the other writes apart: 시장점유율 beside 시장 점유율."""
+def _split_compounds(answer: Sequence[str], gold: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Cut Korean compounds into the parts that the other text writes apart: 시장점유율 as 시장 점유율."""
     gold_words = frozenset(gold)
     parts = [part for word in answer for part in _parts(word, gold_words)]
     answer_words = frozenset(parts)
@@ -208,9 +208,9 @@ def _parts(word: str, other_words: frozenset[str]) -> list[str]:
 
 
 _LONGEST_COMPOUND = 40
-"""Syllables; the bound keeps the search linear in the length of a text."""
+"""Most syllables of a compound; the bound keeps the search linear in the length of a text."""
 
 
 def _as_phrase(words: str) -> str:
-    """Tokens between spaces, so that a phrase is found at the borders of words only."""
+    """Join the tokens with spaces, so that a phrase matches only at the borders of words."""
     return f" {' '.join(tokens(words))} "

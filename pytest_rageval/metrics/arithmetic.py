@@ -1,4 +1,4 @@
-"""Formulas of the metrics with the numbers of one case filled in, for a person who asks how a score came about."""
+"""Formulas of the metrics with the numbers of one case filled in, to explain its scores."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pytest_rageval.model import Observation, Trace
 from pytest_rageval.text import counted
 
 Terms = Callable[[Observation, int], str]
-"""The formula of a metric with the numbers of one observation; the cut-off is the whole list where there is none."""
+"""The formula of a metric with the numbers of one observation; without a cut-off, over the whole list."""
 
 
 def arithmetic(measure: Measure, obs: Observation) -> str:
-    """The metric's formula with this case's numbers, as `1 / rank 4`; empty for a metric of the project's own."""
+    """Return the metric's formula with this case's numbers, as `1 / rank 4`; '' for a project's own metric."""
     judgement = obs.judgement_of(measure.metric.name)
     if judgement is not None:
         low, high = judgement.scale
@@ -27,7 +27,7 @@ def arithmetic(measure: Measure, obs: Observation) -> str:
 
 
 def _ranks(obs: Observation, k: int) -> list[int]:
-    """Ranks within the top k that bring a gold for the first time."""
+    """Return the ranks within the top k that bring a gold for the first time."""
     return [rank for rank, _ in obs.matching.fresh if rank <= k]
 
 

@@ -17,7 +17,7 @@ _LAYERS = (query, retrieval, citations, graph, rates, answer, judged, abstention
 
 
 def builtin_metrics() -> tuple[Metric, ...]:
-    """The metrics of this package, layer by layer: each that a module of a layer defines, in its order."""
+    """Return the metrics of this package, layer by layer, in the order of their modules."""
     return tuple(
         metric
         for layer in _LAYERS
@@ -27,14 +27,14 @@ def builtin_metrics() -> tuple[Metric, ...]:
 
 
 def load_registry(extra: Iterable[Metric] = ()) -> Registry:
-    """All known metrics: built in, from entry points, and `extra`.
+    """Return all known metrics: built in, from entry points, and `extra`.
 
     What cannot be loaded, is no metric, or takes the name of another is a SettingsError; all such problems together.
     """
     registry = Registry(builtin_metrics())
     problems: list[str] = []
     for point in sorted(plugged_in(GROUP), key=lambda point: (point.name, point.value)):
-        problems += _add(registry, _loaded(point, problems), f"entry point {point.name} = {point.value}: ")
+        problems += _add(registry, _load(point, problems), f"entry point {point.name} = {point.value}: ")
     problems += _add(registry, extra, "")
     if problems:
         raise SettingsError(*problems)
@@ -49,7 +49,7 @@ def _add(registry: Registry, metrics: Iterable[Metric], place: str) -> Iterator[
             yield from (place + problem for problem in error.problems)
 
 
-def _loaded(point: EntryPoint, problems: list[str]) -> list[Metric]:
+def _load(point: EntryPoint, problems: list[str]) -> list[Metric]:
     try:
         loaded = point.load()
     except Exception as error:  # noqa: BLE001  another package's module may raise anything; its name is what helps

@@ -125,7 +125,7 @@ def recency_conflict_ok(obs: Observation) -> float | Score | NotApplicable:
 
 
 def _references(obs: Observation) -> tuple[frozenset[int], ...] | NotApplicable:
-    """For each reference the golds that it matches, or why citations say nothing here."""
+    """Return the golds that each reference matches, or why citations do not apply."""
     matching = obs.matching
     if not matching.golds:
         return UNLABELLED
@@ -135,7 +135,7 @@ def _references(obs: Observation) -> tuple[frozenset[int], ...] | NotApplicable:
 
 
 def _newest(places: Sequence[Anchor]) -> frozenset[int]:
-    # ISO dates sort as text; one that is less precise sorts before those within it.
+    # ISO dates sort as text; a less precise date sorts before those within it.
     dates = [place.date or "" for place in places]
     if not all(dates):
         return frozenset((0,))
@@ -152,13 +152,13 @@ def _names_all(obs: Observation, text: str, references: Sequence[frozenset[int]]
         names = [*place.snippets, *_file_names(place.rel_path)]
         if place.date is not None and dates.count(place.date) == 1:
             names.append(place.date)
-        if _holds_any(folded, names):
+        if _contains_any(folded, names):
             named.add(at)
     return len(named) == obs.matching.golds
 
 
 def _marks(text: str) -> Iterator[int]:
-    """The numbers of citation marks: [1], [2, 5], and [1-3] as 1, 2, 3."""
+    """Yield the numbers of citation marks: [1], [2, 5], and [1-3] as 1, 2, 3."""
     for mark in _MARK.finditer(text):
         for first, last in _NUMBERS.findall(mark.group()):
             yield from range(max(1, int(first)), int(last or first) + 1)
@@ -175,8 +175,8 @@ def _file_names(path: str) -> Iterator[str]:
         yield words
 
 
-def _holds_any(folded: str, names: Iterable[str]) -> bool:
-    """True if the text holds one of the names between the borders of words."""
+def _contains_any(folded: str, names: Iterable[str]) -> bool:
+    """Return True if the text holds one of the names between word borders."""
     return any(
         re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None for name in filter(None, map(fold, names))
     )

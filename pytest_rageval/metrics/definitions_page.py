@@ -1,4 +1,4 @@
-"""The page of all metric definitions, written from where they are declared."""
+"""The page of all metric definitions, written from their docstrings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pytest_rageval.metrics.answer import Hangul, best_f1
 from pytest_rageval.metrics.registry import LAYERS, DocParts, Metric, doc_parts, option_types
 
 NAMES = {"no": "{}", "always": "{}@k", "optional": "{}[@k]"}
-"""How a metric's name is written, by whether it takes a cut-off."""
+"""The format of a metric's name, by its `takes_k`."""
 
 
 def metrics_page(metrics: Iterable[Metric]) -> str:
-    """The whole page as Markdown: prose, the metrics by layer, and the table of languages."""
+    """Return the whole page as Markdown: prose, the metrics by layer, and the table of languages."""
     prose = files(__package__).joinpath("definitions.md").read_text(encoding="utf-8")
     listed = sorted(metrics, key=lambda metric: list(LAYERS).index(metric.layer))
     return prose.replace("<!-- metrics -->\n", "\n".join(_by_layer(listed))).replace(
@@ -77,7 +77,7 @@ def _code(names: Iterable[str]) -> str:
 
 
 class DefinitionRow(NamedTuple):
-    """A gold answer, an answer, and what a reader says of it."""
+    """A gold answer, an answer, and a reader's verdict."""
 
     gold: str
     answer: str
@@ -117,5 +117,5 @@ def _languages() -> Iterator[str]:
 
 
 def f1_of(row: DefinitionRow, hangul: Hangul) -> float:
-    """`token_f1` of a row."""
+    """Return `token_f1` of a row."""
     return best_f1(row.answer, [row.gold], hangul=hangul)

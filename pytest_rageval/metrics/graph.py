@@ -82,7 +82,7 @@ def kg_edge_f1(obs: Observation) -> float | NotApplicable:
 
 
 def _label_sets(obs: Observation, k: int) -> tuple[set[str], set[str]] | NotApplicable:
-    """Labels of the top k graph results and of the expected entities (never empty)."""
+    """Return the labels of the top k graph results and of the expected entities (never empty)."""
     expected = labels(obs.gold.kg_entities or ())
     if not expected:
         return UNLABELLED

@@ -1,4 +1,4 @@
-"""Indexing coverage as systems report it: counts under one spelling, rates, versions, and what is not understood."""
+"""Indexing coverage as systems report it: counts under one name, rates, versions, and unknown keys."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pytest_rageval.model import Json
 Coverage = Mapping[str, Json]
 
 COUNTS = ("docs_processed", "docs_with_0_chunks", "chunks_attempted", "chunks_embedded", "chunks_skipped")
-OF_A_TYPE = {"docs_processed": "processed", "docs_with_0_chunks": "with_0_chunks"}
-"""Counts that have a shorter name where they are told of one type of document; the long one is read as well."""
+SHORT_NAMES = {"docs_processed": "processed", "docs_with_0_chunks": "with_0_chunks"}
+"""Counts with a shorter name in the coverage of one type of document; the long name is read as well."""
 RATES = ("no_chunks_generated_rate", "chunks_skipped_due_to_context_rate")
 VERSIONS = {"chunker": "chunker_version", "index": "index_version"}
-"""Versions of the system that it may report with its coverage, by their names among all versions."""
+"""Keys of versions in the coverage, by their names among all versions."""
 _OBJECTS = ("chunks_skipped_reasons", "chunk_token_stats", "coverage_by_doc_type", "docs_with_0_chunks_reasons")
-_KEPT = ("docs_without_chunks", "parameters")
+_UNCOUNTED = ("docs_without_chunks", "parameters")
 """Details that are recorded and never computed with."""
 
 
 def indexing_rates(coverage: Coverage) -> dict[str, float | None]:
-    """The two rates of a coverage; None where their counts are absent, no counts, or contradictory.
+    """Return the two rates of a coverage; None if their counts are absent, no counts, or contradictory.
 
-    Read are `docs_with_0_chunks` of `docs_processed`, and `chunks_skipped_reasons.context_limit_exceeded` (absent: 0)
-    of `chunks_attempted`; `chunks_skipped` where no reasons are reported, embedded and skipped chunks where those
-    attempted are not. Counts that are reported by type of document alone are added up.
+    Rates: `docs_with_0_chunks` of `docs_processed`, and `chunks_skipped_reasons.context_limit_exceeded` (absent: 0)
+    of `chunks_attempted`. Without reasons `chunks_skipped` counts; without attempted chunks the sum of embedded and
+    skipped ones. Counts that are reported only by type of document are added up.
     """
     counts = _with_sums(coverage)
     attempted = counts.get("chunks_attempted")
@@ -38,12 +38,12 @@ def indexing_rates(coverage: Coverage) -> dict[str, float | None]:
 
 
 def coverage_by_doc_type(coverage: Coverage) -> dict[str, dict[str, Json]] | None:
-    """By type of document (markdown, pdf, code): its counts and the two rates; None where not reported."""
+    """Return the counts and the two rates of each type of document (markdown, pdf, code); None if not reported."""
     reported = coverage.get("coverage_by_doc_type")
     if not isinstance(reported, Mapping):
         return None
     return {
-        str(name): {OF_A_TYPE.get(count, count): value for count, value in _counts(counts).items()}
+        str(name): {SHORT_NAMES.get(count, count): value for count, value in _counts(counts).items()}
         | indexing_rates(_long_names(counts))
         for name, counts in sorted(reported.items())
         if isinstance(counts, Mapping)
@@ -51,18 +51,18 @@ def coverage_by_doc_type(coverage: Coverage) -> dict[str, dict[str, Json]] | Non
 
 
 def with_rates(coverage: Coverage | None) -> dict[str, Json] | None:
-    """The coverage as metrics.json shows it: as reported, sums of what is reported by type, and the two rates."""
+    """Return the coverage for metrics.json: as reported, with sums of counts by type, and the two rates."""
     return None if coverage is None else {**_with_sums(coverage), **indexing_rates(coverage)}
 
 
 def reported_versions(coverage: Coverage | None) -> dict[str, Json]:
-    """Versions of chunker and index that stand in the coverage."""
+    """Return the versions of chunker and index in the coverage."""
     reported = {name: (coverage or {}).get(key) for name, key in VERSIONS.items()}
     return {name: version for name, version in reported.items() if version is not None}
 
 
 def not_understood(coverage: Coverage | None) -> str | None:
-    """A line about keys that nobody knows and values that cannot be counted; None where all was read."""
+    """Return a line about unknown keys and values that are no counts; None if all was read."""
     problems = list(_problems(coverage or {}))
     return f"the system reports of its index what is not understood: {listed(problems, 10)}" if problems else None
 
@@ -71,7 +71,7 @@ def not_understood(coverage: Coverage | None) -> str | None:
 
 
 def _problems(coverage: Coverage) -> Iterator[str]:
-    known = (*COUNTS, *RATES, *VERSIONS.values(), *_OBJECTS, *_KEPT)
+    known = (*COUNTS, *RATES, *VERSIONS.values(), *_OBJECTS, *_UNCOUNTED)
     yield from _wrong_keys("", coverage, known)
     yield from _wrong_counts("", coverage, COUNTS)
     for name in _OBJECTS:
@@ -86,7 +86,7 @@ def _problems(coverage: Coverage) -> Iterator[str]:
         if not isinstance(counts, Mapping):
             yield f"{place} is no object"
             continue
-        names = (*COUNTS, *OF_A_TYPE.values())
+        names = (*COUNTS, *SHORT_NAMES.values())
         yield from _wrong_keys(f"{place}.", counts, (*names, *RATES, "chunks_skipped_reasons", "chunk_token_stats"))
         yield from _wrong_counts(f"{place}.", counts, names)
 
@@ -119,9 +119,9 @@ def _count(counts: Coverage, name: str) -> int | None:
 
 
 def _long_names(counts: Coverage) -> dict[str, Json]:
-    """The counts of one type of document, by the names that they have for all documents."""
-    short = {long: counts[name] for long, name in OF_A_TYPE.items() if name in counts}
-    return {name: value for name, value in counts.items() if name not in OF_A_TYPE.values()} | short
+    """Return the counts of one type of document by the names that they have for all documents."""
+    short = {long: counts[name] for long, name in SHORT_NAMES.items() if name in counts}
+    return {name: value for name, value in counts.items() if name not in SHORT_NAMES.values()} | short
 
 
 def _counts(counts: Coverage) -> dict[str, Json]:
@@ -129,7 +129,7 @@ def _counts(counts: Coverage) -> dict[str, Json]:
 
 
 def _with_sums(coverage: Coverage) -> dict[str, Json]:
-    """The coverage, with counts that it holds by type of document only added up."""
+    """Return the coverage, with counts that it holds only by type of document added up."""
     by_type = coverage.get("coverage_by_doc_type")
     if not isinstance(by_type, Mapping) or not by_type:
         return dict(coverage)
@@ -146,7 +146,7 @@ def _skipped_for_context(counts: Coverage) -> Json:
 
 
 def _sum(counts: list[Json]) -> int | None:
-    """Of counts that are all there."""
+    """Return the sum of the counts; None if one is missing."""
     known = [count for count in counts if type(count) is int]
     return sum(known) if known and len(known) == len(counts) else None
 

@@ -1,4 +1,4 @@
-"""L5 Answer, where no formula can score it: the judge's scores, brought to the scale of each metric."""
+"""L5 Answer by a judge: scores that no formula can give, on the scale of each metric."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WEIGHTS = {"faithfulness": 30, "citation_accuracy": 20, "abstention_quality": 20
 
 WITHOUT_REFERENCE = "the context alone: the case has no gold answer and no key facts"
 _LONGEST_REASON = 200
-_Judged = float | Score | NotApplicable
+_JudgeScore = float | Score | NotApplicable
 
 
 @metric(
@@ -34,7 +34,7 @@ _Judged = float | Score | NotApplicable
     needs=("answer", "judge:groundedness"),
     gates=("groundedness >= 3.5 tag L5_grounding_fail",),
 )
-def groundedness(obs: Observation) -> _Judged:
+def groundedness(obs: Observation) -> _JudgeScore:
     """Judged: are all claims of the answer supported by the context that it was given?
 
     In 0 to 5, higher is better; 5 needs citations for all major claims. Where the system reports an empty list of
@@ -56,7 +56,7 @@ def groundedness(obs: Observation) -> _Judged:
     needs=("answer", "judge:correctness"),
     gates=("correctness >= 3.5 tag L5_wrong_answer",),
 )
-def correctness(obs: Observation) -> _Judged:
+def correctness(obs: Observation) -> _JudgeScore:
     """Judged: does the answer address the question correctly and completely, given the context?
 
     In 0 to 5, higher is better. Where the case has neither gold answer nor key facts, the detail `judged_by` says that
@@ -81,7 +81,7 @@ def correctness(obs: Observation) -> _Judged:
     needs=("answer", "judge:relevance"),
     gates=("relevance >= 0.70 tag L5_relevance_fail",),
 )
-def relevance(obs: Observation) -> _Judged:
+def relevance(obs: Observation) -> _JudgeScore:
     """Judged: does the answer address what was asked?
 
     In 0 to 1, higher is better. Not applicable where no answer is recorded, the system abstained, or no judge scored
@@ -100,7 +100,7 @@ def relevance(obs: Observation) -> _Judged:
     needs=("answer", "judge:faithfulness"),
     gates=("faithfulness >= 0.70 tag L5_faithfulness_fail",),
 )
-def faithfulness(obs: Observation) -> _Judged:
+def faithfulness(obs: Observation) -> _JudgeScore:
     """Judged: how much of what the answer claims follows from the context, whether it is cited or not?
 
     In 0 to 1, higher is better. Not applicable where no answer is recorded, the system abstained, there is no context,
@@ -114,7 +114,7 @@ def faithfulness(obs: Observation) -> _Judged:
 
 
 @metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:citation_accuracy"))
-def citation_accuracy(obs: Observation) -> _Judged:
+def citation_accuracy(obs: Observation) -> _JudgeScore:
     """Judged: do the citations point to passages that say what they are cited for, and is every claim cited?
 
     In 0 to 1, higher is better. Not applicable where no answer is recorded, the system abstained, there is no context,
@@ -127,7 +127,7 @@ def citation_accuracy(obs: Observation) -> _Judged:
 
 
 @metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:abstention_quality"))
-def abstention_quality(obs: Observation) -> _Judged:
+def abstention_quality(obs: Observation) -> _JudgeScore:
     """Judged: did the system rightly answer, or rightly decline, and say so in a way that serves the reader?
 
     In 0 to 1, higher is better. Not applicable where no answer is recorded, the answer is blank, or no judge scored it.
@@ -142,7 +142,7 @@ def abstention_quality(obs: Observation) -> _Judged:
 
 
 @metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:synthesis"))
-def synthesis(obs: Observation) -> _Judged:
+def synthesis(obs: Observation) -> _JudgeScore:
     """Judged: does the answer bring what several sources say together into one? 1 for an answer from a single source.
 
     In 0 to 1, higher is better. A single source: fewer than two distinct documents among the references, or, if nothing
@@ -186,7 +186,7 @@ def composite(obs: Observation) -> Score | NotApplicable:
         if isinstance(scored, NotApplicable):
             return scored if scored in (NO_ANSWER, ABSTAINED) else NotApplicable(f"{part.name}: {scored.reason}")
         parts[part.name] = scored.value if isinstance(scored, Score) else scored
-    # In per cent: five parts of 1 are exactly 1.
+    # In per cent, so that five parts of 1 are exactly 1.
     return Score(math.fsum(WEIGHTS[name] * value for name, value in parts.items()) / 100, parts)
 
 
@@ -197,7 +197,7 @@ def composite(obs: Observation) -> Score | NotApplicable:
     needs=("answer", "gold.answer", "judge:reference_match"),
     gates=("reference_match >= 0.70 tag L5_reference_fail",),
 )
-def reference_match(obs: Observation) -> _Judged:
+def reference_match(obs: Observation) -> _JudgeScore:
     """Judged: does the answer say the same as a gold answer, in whatever words?
 
     In 0 to 1, higher is better; the nearest gold answer counts. Where a model judged it, the default gate of `token_f1`
@@ -215,7 +215,7 @@ def reference_match(obs: Observation) -> _Judged:
 
 
 @metric(layer="L5", better="higher", on_by_default=False, needs=("answer", "judge:claim_support"))
-def claim_support(obs: Observation) -> _Judged:
+def claim_support(obs: Observation) -> _JudgeScore:
     """Judged, claim by claim: claims of the answer that the context supports / claims.
 
     In 0 to 1, higher is better. A judge with the rubric `claim_split` takes the answer apart and judges each claim by
@@ -239,8 +239,8 @@ def judged_score(
     even_if_abstained: bool = False,
     from_context: bool = True,
     unscored: NotApplicable | None = None,
-) -> _Judged:
-    """The judge's score, brought from its scale to the metric's, with its spread where it was asked repeatedly."""
+) -> _JudgeScore:
+    """Return the judge's score on the metric's scale, with its spread if the judge was asked repeatedly."""
     if obs.answer.text is None:
         return NO_ANSWER
     if not even_if_abstained and abstention(obs).value:
@@ -260,12 +260,12 @@ def judged_score(
 def _why_not(
     obs: Observation, text: str, name: str, unscored: NotApplicable | None, *, from_context: bool
 ) -> NotApplicable:
-    """Why no judgement holds a score for this."""
+    """Return why no judgement holds a score for this."""
     if not text.strip():
         return BLANK
     judgement = obs.judgements.get(name)
     if judgement is not None:
-        # A heuristic's reasons are its own words; a model's may quote what it read.
+        # A heuristic's reasons are its own words; a model's may quote its input.
         reason = cut(judgement.reasoning, _LONGEST_REASON) if judgement.heuristic else ""
         if reason:
             return NotApplicable(printable(reason))
@@ -286,7 +286,7 @@ REFERENCES = frozenset({"reference", "references"})
 
 
 def rubric_metric(rubric: Rubric) -> Metric:
-    """The metric of a rubric: its score, on its scale, with a default gate at 70 % of it."""
+    """Return the metric of a rubric: its score, on its scale, with a default gate at 70 % of it."""
     reads_contexts = "contexts" in rubric.variables
 
     def score(obs: Observation) -> Scored:
@@ -313,7 +313,7 @@ def rubric_metric(rubric: Rubric) -> Metric:
 
 
 def with_rubric_metrics(registry: Registry, rubrics: Iterable[Rubric], folder: str | None) -> Registry:
-    """The registry with a metric for each of these rubrics that no metric reads yet.
+    """Return the registry with a metric for each of these rubrics that no metric reads yet.
 
     A rubric with the name of a metric of another kind is a SettingsError. One that a stored run only described becomes
     the metric itself.

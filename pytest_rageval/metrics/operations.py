@@ -110,7 +110,7 @@ def overall_score(facts: RunFacts) -> float | NotApplicable:
 
 
 def percentile(values: Iterable[float], q: float) -> float | None:
-    """The smallest value that at least the share q (0 to 1) of the values do not exceed; None of no values.
+    """Return the smallest value that at least the share q (0 to 1) of the values do not exceed; None without values.
 
     Source: the nearest-rank method: always a value that was measured.
     """

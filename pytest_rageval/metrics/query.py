@@ -72,19 +72,19 @@ def constraint_extraction_f1(obs: Observation) -> float | NotApplicable:
 
 
 def labels(names: Iterable[str]) -> set[str]:
-    """Names as they are compared; blank ones name nothing."""
+    """Return names as they are compared; blank names are dropped."""
     return {label for label in map(as_label, names) if label}
 
 
 def set_f1(reported: Set[object], expected: Set[object]) -> float:
-    """2·|both| / (|reported| + |expected|), in [0, 1]; 1 where both are empty."""
+    """Return 2·|both| / (|reported| + |expected|), in [0, 1]; 1 if both are empty."""
     if not reported and not expected:
         return 1.0
     return 2 * len(reported & expected) / (len(reported) + len(expected))
 
 
 def _label_f1(reported: Sequence[str] | None, expected: Sequence[str] | None, things: str) -> float | NotApplicable:
-    """Set F1 of labels; not applicable where nobody labelled such things, or the trace does not report them."""
+    """Return the set F1 of labels; not applicable without labels, or if the trace does not report them."""
     if expected is None:
         return NotApplicable(f"no {things} are labelled")
     return NO_TRACE if reported is None else set_f1(labels(reported), labels(expected))

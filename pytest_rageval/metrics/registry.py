@@ -1,4 +1,4 @@
-"""What a metric is: a pure function with a name, a layer, a direction and a scale, declared once and read by all."""
+"""Metrics: pure functions with a name, a layer, a direction and a scale, declared once."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ LAYERS: Mapping[str, str] = {
     "operations": "operations",
 }
 GENERATED = frozenset({"L5", "abstention"})
-"""Layers of what is written anew at each asking: an answer, and whether there is one."""
+"""Layers of what each trial generates: an answer, or an abstention."""
 Scored = float | Score | NotApplicable
-"""What a metric function may return."""
+"""The return values of a metric function."""
 
 
 @dataclass(frozen=True)
@@ -76,23 +76,23 @@ class Metric:
 
     @cached_property
     def known_options(self) -> Mapping[str, inspect.Parameter]:
-        """Keyword-only parameters of the function: what the table `[tool.rageval.metrics]` may set."""
+        """Return the keyword-only parameters of the function: the options of the table `[tool.rageval.metrics]`."""
         keyword_only = inspect.Parameter.KEYWORD_ONLY
         return {name: p for name, p in self._signature.parameters.items() if p.kind is keyword_only and name != "k"}
 
     @cached_property
     def rubrics(self) -> tuple[str, ...]:
-        """The judge's rubrics that this metric reads."""
+        """Return the judge's rubrics that this metric reads."""
         return tuple(need.removeprefix("judge:") for need in self.needs if need.startswith("judge:"))
 
     @cached_property
     def looks_at_gold(self) -> bool:
-        """Is this about something that a case is labelled with?"""
+        """Return True if the metric needs a label of the case."""
         return any(need.partition(".")[0] == "gold" for need in self.needs)
 
     @property
     def values(self) -> str:
-        """Which values a score may have: '0 or 1', '0 to 5'."""
+        """Return the values that a score may have: '0 or 1', '0 to 5'."""
         low, high = self.scale
         return "0 or 1" if self.binary and not self.run_level else f"{low:g} to {high:g}"
 
@@ -103,7 +103,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Measure:
-    """A metric with its cut-off fixed: what a gate, a result key and a heading name."""
+    """A metric with its cut-off fixed, as named by gates, result keys and headings."""
 
     metric: Metric
     k: int | None = None
@@ -119,7 +119,7 @@ class Measure:
 
     @cached_property
     def score(self) -> Callable[[Any], Scored]:
-        """What a call does, with a plain float for a score without detail; bound once, before the first case."""
+        """Return the scoring function: plain float for a score without detail. Bound once, before the first case."""
         checked, cut = self._checked, self.k
         options = dict(self.metric.options)
         if self.metric.run_level and cut is not None:
@@ -149,7 +149,7 @@ class Measure:
         return score_top
 
     def _checked(self, scored: Scored) -> Scored:
-        """What a function gave that is no float within the scale: fine all the same, or an error."""
+        """Check what a function returned if it is no float within the scale: return it if it is fine, else raise."""
         if isinstance(scored, NotApplicable):
             return scored
         value = scored.value if isinstance(scored, Score) else scored
@@ -163,7 +163,7 @@ class Measure:
 
 
 def not_asked_for(asked: int, needed: int) -> NotApplicable:
-    """Why a metric over the top ranks has no value: a smaller cut-off would be another metric in disguise."""
+    """Return why a metric over the top ranks has no value: a smaller cut-off would be another metric in disguise."""
     return NotApplicable(f"the system was asked for {asked} chunks, fewer than {needed}", is_unobserved=True)
 
 
@@ -219,7 +219,7 @@ class Registry:
             self.add(metric)
 
     def add(self, metric: Metric) -> None:
-        """Register; the same name for another definition is a SettingsError."""
+        """Register a metric; the same name for another definition is a SettingsError."""
         if not isinstance(metric, Metric):
             raise SettingsError(f"{metric!r} is not a metric; declare it with @metric(layer=…, better=…)")
         if metric.layer not in get_args(Layer) or metric.better not in get_args(Better):
@@ -243,21 +243,21 @@ class Registry:
         return name in self._metrics or name in self._aliases
 
     def __getitem__(self, name: str) -> Metric:
-        """A metric by bare name or alias; unknown names are a SettingsError with the nearest known one."""
+        """Return a metric by bare name or alias; unknown names are a SettingsError with the nearest known one."""
         bare = self._aliases.get(name, name)
         if bare in self._metrics:
             return self._metrics[bare]
         raise SettingsError(f"unknown metric {name!r}{did_you_mean(name, [*self._metrics, *self._aliases])}")
 
     def layer_of(self, score: str) -> Layer:
-        """The layer of a score by its name, cut-off included; looked up once for each name."""
+        """Return the layer of a score by its name, cut-off included; looked up once for each name."""
         layer = self._layers.get(score)
         if layer is None:
             layer = self._layers[score] = self[score.partition("@")[0]].layer
         return layer
 
     def measure(self, written: str, k: int) -> Measure:
-        """`recall@5` → the measure recall_any@5; without a cut-off the configured `k` is taken where one is needed."""
+        """Return the measure recall_any@5 for `recall@5`; without a cut-off, at the configured `k` if one is needed."""
         name, at, cut = written.partition("@")
         try:
             metric = self[name]
@@ -278,7 +278,7 @@ _BARE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def option_types(metric: Metric) -> Mapping[str, Any]:
-    """The annotated types of a metric's options, for checking the configuration table."""
+    """Return the annotated types of a metric's options, for checking the configuration table."""
     hints = get_type_hints(metric.function)
     return {name: hints.get(name, Any) for name in metric.known_options}
 
@@ -294,7 +294,7 @@ class DocParts(NamedTuple):
 
 
 def doc_parts(metric: Metric) -> DocParts:
-    """A docstring in parts: first paragraph, rest, 'Not applicable …', 'Source: …', and what leads to its example."""
+    """Split a docstring: first paragraph, rest, 'Not applicable …', 'Source: …', and the lead to its example."""
     definition, _, rest = metric.doc.partition("\n\n")
     details, _, example = rest.partition("\n\n")
     if ">>>" in details:
@@ -313,20 +313,20 @@ def doc_parts(metric: Metric) -> DocParts:
 
 
 _RANGE = re.compile(r"\A(?:In (?:\[0, 1\]|0 to \d), )?(?:higher|lower) is better(?:$|[.;]\s*)", re.IGNORECASE)
-"""Said by the table."""
+"""The table shows the range and the direction."""
 
 
 def is_described(metric: Metric) -> bool:
-    """Is this a metric of which only the description is known?"""
-    return metric.function is without_code or isinstance(metric.function, Described)
+    """Return True if only the description of this metric is known."""
+    return metric.function is without_code or isinstance(metric.function, DescriptionOnly)
 
 
 def without_code(obs: object, k: int | None = None) -> NotApplicable:  # noqa: ARG001 because metrics are called so
     return NotApplicable("the metric is the project's own: only pytest can compute it")
 
 
-class Described:
-    """Stands for the function of a metric of which only the docstring is known."""
+class DescriptionOnly:
+    """Placeholder for the function of a metric of which only the docstring is known."""
 
     def __init__(self, doc: str) -> None:
         self.__doc__ = doc

@@ -1,7 +1,7 @@
 """L2 Retrieval: recall, precision and ranking of the retrieved chunks against the golds.
 
 Everything is computed from `obs.matching`: for each rank, the set of golds that the chunk there matches. Relevance is
-binary, and scores of the system are never looked at. A chunk may match several golds and a gold several chunks; where
+binary, and scores of the system are never used. A chunk may match several golds and a gold several chunks; where
 positions are discounted or counted against the golds (`ndcg`, `map`, `r_precision`, `f1`) a rank is relevant if it
 brings a gold that no earlier rank brought (`matching.fresh`), so no value exceeds 1.
 """
@@ -170,7 +170,7 @@ def ndcg(obs: Observation, k: int) -> float | NotApplicable:
     matching = obs.matching
     if matching.hits is None or not matching.golds:
         return _missing(matching)
-    # Summed as the ideal gain is: rounded otherwise, the same terms came to 1.0000000000000002 of it.
+    # Summed like the ideal gain: with other rounding the same terms gave 1.0000000000000002 of it.
     gains = [_DISCOUNTS[rank] if rank < _PREPARED else _discount(rank) for rank, _ in matching.fresh if rank <= k]
     return math.fsum(gains) / _ideal_gain(min(matching.golds, k)) if gains else 0.0
 
@@ -237,7 +237,7 @@ def f1(obs: Observation, k: int) -> float | NotApplicable:
     relevant = _relevant(matching, k)
     if not relevant:
         return 0.0
-    # The same as above without a rounded quotient in between: 2 / (1/P + 1/R).
+    # 2 / (1/P + 1/R) without a rounded quotient in between.
     matched_golds, returned = _count_matched(matching, k), min(len(matching.hits), k)
     return 2 * relevant * matched_golds / (relevant * matching.golds + returned * matched_golds)
 
@@ -300,13 +300,13 @@ def _missing(matching: Matching) -> NotApplicable:
 
 
 def _count_matched(matching: Matching, k: int) -> int:
-    """How many golds the top k chunks match."""
+    """Return the number of golds that the top k chunks match."""
     counts = [so_far for rank, so_far in matching.fresh if rank <= k]
     return counts[-1] if counts else 0
 
 
 def _relevant(matching: Matching, k: int) -> int:
-    """How many of the top k ranks bring a gold for the first time."""
+    """Return how many of the top k ranks bring a gold for the first time."""
     return len([rank for rank, _ in matching.fresh if rank <= k])
 
 
@@ -316,13 +316,13 @@ def _discount(rank: int) -> float:
 
 _PREPARED = 101
 _DISCOUNTS = (0.0, *map(_discount, range(1, _PREPARED)))
-"""By rank; ranks start at 1."""
+"""The discount of each rank; ranks start at 1."""
 
 
 @lru_cache(maxsize=1024)
 def _ideal_gain(relevant: int) -> float:
     gain = 0.0
-    # One by one as above, so that the best ranking has exactly 1; sum() adds otherwise since 3.12.
+    # One by one as above, so that the best ranking has exactly 1; sum() rounds differently since 3.12.
     for rank in range(1, relevant + 1):
         gain += _discount(rank)
     return gain

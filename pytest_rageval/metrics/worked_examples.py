@@ -1,6 +1,6 @@
-"""Builders of small observations, each written in a line: for worked examples and for trying out.
+"""Builders of small observations, each in one line, for worked examples and experiments.
 
-The docstrings of metrics hold examples in these words, and so does the page of metrics; both run as tests.
+The docstrings of metrics and the page of metrics hold examples with these builders; both run as tests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Traced = Literal["entities", "concepts", "constraints", "kg_entities", "kg_edges
 
 
 def score(name: str, obs: Observation | RunFacts, k: int = 5, **options: Any) -> float | NotApplicable:
-    """The value of a metric by name, or why it has none."""
+    """Return the value of a metric by name, or why it has none."""
     measure = Registry(builtin_metrics()).measure(name, k)
     score = Measure(replace(measure.metric, options=options), measure.k)(obs)
     return score if isinstance(score, NotApplicable) else score.value
@@ -50,9 +50,9 @@ def retrieved(
     category: str | None = None,
     asked: int | None = None,
 ) -> Observation:
-    """Chunks that came, in order, and golds, each by a name; `a#2` is a part of document `a`.
+    """Return retrieved chunks, in order, and golds, each by a name; `a#2` is a part of document `a`.
 
-    Golds are ids (prefixes), or with `groups` anchors. `chunk_names` is None where the system does not say what it
+    Golds are ids (prefixes), or with `groups` anchors. `chunk_names` is None if the system does not report what it
     retrieved.
     """
     names = tuple(gold.split())
@@ -74,7 +74,7 @@ def retrieved(
 def cited(
     references: str | None, gold: str, *, rule: Rule | None = None, text: str = "So it is.", abstained: bool = False
 ) -> Observation:
-    """Places that an answer cites, and gold places, each by a name, a gold with its date after a colon."""
+    """Return places that an answer cites, and gold places, each by a name, a gold with its date after a colon."""
     golds = [place.partition(":") for place in gold.split()]
     places = tuple(Anchor(path, date=date or None) for path, _, date in golds)
     names = None if references is None else tuple(Reference(rel_path=name) for name in references.split())
@@ -83,7 +83,7 @@ def cited(
 
 
 def searched(folders: str, gold: str, mode: str = "on") -> Observation:
-    """Folders that the system chose to search, and paths of gold places."""
+    """Return the folders that the system chose to search, and the paths of gold places."""
     labelled = Gold(supports=tuple(map(Anchor, gold.split())))
     answer = Answer("So it is.", folder_selection=FolderSelection(tuple(folders.split())))
     return observe(_case(labelled), answer, params={"folder_mode": mode})
@@ -96,13 +96,13 @@ def answered(
     answerable: bool = True,
     abstained: bool | None = None,
 ) -> Observation:
-    """An answer, and the answers any of which is right."""
+    """Return an answer, and the answers any of which is right."""
     labelled = Gold(answers=golds or None, key_facts=tuple(facts) or None)
     return observe(_case(labelled, answerable=answerable), Answer(text, abstained=abstained))
 
 
 def traced(kind: Traced, reported: str, gold: str) -> Observation:
-    """What the system's trace says under one of its keys, and what it should say, each by names without spaces."""
+    """Return a trace with names under one of its keys, and the expected ones, each by names without spaces."""
     read: Mapping[str, Callable[[str], Any]] = {"entities": Entity, "kg_edges": Edge.parse}
     named: dict[str, Any] = {kind: tuple(map(read.get(kind, str), reported.split()))}
     expected = tuple(map(Edge.parse if kind == "kg_edges" else str, gold.split()))
@@ -111,7 +111,7 @@ def traced(kind: Traced, reported: str, gold: str) -> Observation:
 
 
 def inferred(inferences: str, types: str = "", violations: Iterable[str] | None = None) -> Observation:
-    """What a system inferred, of which types (`name:Type`) its entities are, and which violations it reports itself."""
+    """Return inferences of a system, the types of its entities (`name:Type`), and the violations it reports itself."""
     edges = tuple(Edge.parse(edge)._asdict() for edge in inferences.split())
     kinds: dict[str, list[str]] = {}
     for name, _, kind in (entity.partition(":") for entity in types.split()):
@@ -122,7 +122,7 @@ def inferred(inferences: str, types: str = "", violations: Iterable[str] | None 
 
 
 def ontology(toml: str) -> Validator:
-    """The validator of an ontology written as TOML."""
+    """Return the validator of an ontology written as TOML."""
     from pytest_rageval.metrics.ontology.toml_ontology import declared_validator
 
     return declared_validator("example.toml", toml)
@@ -137,7 +137,7 @@ def judged(
     gold: str | None = None,
     sources: str = "a",
 ) -> Observation:
-    """An answer from these documents that a judge scored, by one rubric; `value` by metric where it fills several."""
+    """Return an answer from these documents, scored by one rubric; `value` by metric if the rubric fills several."""
     scores = value if isinstance(value, Mapping) else {metric: value}
     chunks = tuple(Chunk(name, rel_path=name, text="So it is.") for name in sources.split())
     return observe(
@@ -148,7 +148,7 @@ def judged(
 
 
 def a_run(asked: int = 8, failed: int = 0, timed_out: int = 0, blank: int = 0, **facts: Any) -> RunFacts:
-    """What a run came to."""
+    """Return the facts of a run."""
     return RunFacts(asked, failed, timed_out, blank, **facts)
 
 

@@ -19,7 +19,7 @@ class GateTest(NamedTuple):
 
 
 def gate_tests(finished: Finished, plan: Plan) -> Iterator[GateTest]:
-    """The gates to report. On a partial run they are shown in the summary only: its aggregates mean something else."""
+    """Yield the gates to report. On a partial run only the summary shows them: its means are of other cases."""
     for name, message in finished.problems.items():
         yield GateTest(name, "failed", message)
     if finished.is_partial:

@@ -1,4 +1,4 @@
-"""The reports that every run leaves in its folder: summary.md and the page for people, report.json for programs."""
+"""The reports in the folder of every run: summary.md and report.html for people, report.json for programs."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from pytest_rageval.render.markdown.summary_markdown import summary_markdown
 from pytest_rageval.runs.reader import StoredRun
 
 MOST_OF_A_PAGE = 100_000
-"""Cases: a page of more is larger than 10 MB, and takes 4 kB of memory each while it is made."""
+"""Cases of an HTML report: with more it exceeds 10 MB, and takes 4 kB of memory for each while it is made."""
 
 
 class RunReports(NamedTuple):
-    """What became of a run's reports. `notes`: a line for each that could not be written, or is not, but the page."""
+    """The results of writing a run's reports. `notes`: a line for each but the page that is not written."""
 
     notes: tuple[str, ...]
     page: EndReport | None
-    """None where the settings want none."""
+    """None if the settings turn it off."""
 
     @property
     def problems(self) -> list[str]:
-        """A line for each that could not be written."""
+        """Return a line for each report that could not be written."""
         return [*self.notes, *filter(None, [self.page.problem if self.page is not None else None])]
 
 
 def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *, exit_status: int) -> RunReports:
-    """Write all reports of a run that just ended outside pytest; OSError where the summary cannot be written, after all
-    else that can."""
+    """Write all reports of a run that just ended outside pytest.
+
+    Raise OSError if the summary cannot be written, after writing all others.
+    """
     page, notes = None, list[str]()
     if plan.settings.report and len(cases) > MOST_OF_A_PAGE:
         notes.append(
@@ -49,8 +51,7 @@ def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *,
 
 
 def write_reports(folder: Path, plan: Plan, cases: Cases) -> tuple[str, ...]:
-    """Write them for a finished run, of whose cases outcomes and scores are at hand; a line for each that could not be
-    written."""
+    """Write the reports of a finished run from its cases; return a line for each that could not be written."""
     run = StoredRun(folder)
     previous = compare_with_previous(run, cases, plan)
     write_text(folder / "summary.md", summary_markdown(run.finished_metrics, run.config, plan.registry, previous))

@@ -1,1 +1,1 @@
-"""What people are shown of a run, a comparison, a calibration, a sweep and a history, before any face renders it."""
+"""Views of a run, a comparison, a calibration, a sweep and a history, independent of the face that renders them."""

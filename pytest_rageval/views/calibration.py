@@ -1,4 +1,4 @@
-"""A judge against people: agreement, limits that would serve better, pass rates, and where the two differ most."""
+"""A judge against people: agreement, better limits, pass rates, and the largest disagreements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ASSUMPTION = (
 
 @dataclass(frozen=True, slots=True)
 class CalibrationView:
-    """What every face shows of a calibration."""
+    """A calibration as every face shows it."""
 
     head: Section
     confusion: Section
@@ -34,7 +34,7 @@ class CalibrationView:
 
 
 def calibration_view(calibration: Calibration, *, show_texts: bool = True) -> CalibrationView:
-    """Return the view of a calibration. `show_texts`: questions, answers and the judge's reasoning may be shown."""
+    """Return the view of a calibration. `show_texts`: show questions, answers and the judge's reasoning."""
     scored = f"{len(calibration.cases)} of {calibration.labelled} labelled answers scored"
     return CalibrationView(
         head=(
@@ -59,13 +59,13 @@ def calibration_view(calibration: Calibration, *, show_texts: bool = True) -> Ca
 
 
 def judged_by(calibration: Calibration) -> str:
-    """Return who judged, on one line."""
+    """Return the names of the judges, on one line."""
     names = ", ".join(calibration.models) or "scores that came with the labels"
     return f"{names} (a heuristic)" if calibration.heuristic else names
 
 
 def verdict_of(calibration: Calibration) -> str:
-    """Return the agreement in words, with the figure that they stand for."""
+    """Return the agreement in words, with the figure behind them."""
     kappa = calibration.confusion.kappa
     if kappa is None:
         return f"{calibration.verdict}: judge or people say the same of all answers"
@@ -83,7 +83,7 @@ def _confusion(calibration: Calibration) -> FigureTable:
 
 
 def _figures(calibration: Calibration) -> Iterator[TableRow]:
-    """Yield what is measured, its value, its interval, and what it is."""
+    """Yield rows of each measure: name, value, interval, meaning."""
     confusion, n = calibration.confusion, calibration.scored_by_people
     yield _estimate("agreement", confusion.agreement, "share on the same side of the gate")
     yield _estimate("Cohen's kappa", confusion.kappa, "agreement beyond chance; 1 at best")
@@ -111,7 +111,7 @@ def _two_digits(value: float | None) -> str:
 
 
 def _interval(estimate: Estimate | None) -> str:
-    """Return the interval as `0.61 to 0.84`, '' without one."""
+    """Return the interval as `0.61 to 0.84`; '' without one."""
     if estimate is None or estimate.interval is None:
         return ""
     return f"{estimate.interval[0]:.2f} to {estimate.interval[1]:.2f}"
@@ -127,19 +127,19 @@ def _limits(calibration: Calibration) -> Iterator[str]:
 
 
 def suggested_limits(calibration: Calibration) -> dict[str, tuple[str, str]]:
-    """Return by what is aimed at the limit as a gate, '' without one, and what it reaches."""
+    """Return for each aim the limit as a gate, '' without one, and its result."""
     gate, metric = str(calibration.gate), calibration.metric
     limits = {}
     for aim, limit in calibration.thresholds.items():
         if isinstance(limit, str):
             limits[aim] = "", f"{AIMS[aim]}: no limit is suggested: {limit}"
         else:
-            limits[aim] = f"{metric} >= {limit.limit:.12g}", f"{AIMS[aim]} {_reached(limit, gate)}"
+            limits[aim] = f"{metric} >= {limit.limit:.12g}", f"{AIMS[aim]} {_result_of(limit, gate)}"
     return limits
 
 
-def _reached(limit: Threshold, gate: str) -> str:
-    """Return what a limit reaches on answers that were not used to find it, against the present gate."""
+def _result_of(limit: Threshold, gate: str) -> str:
+    """Return the result of a limit on answers that were not used to find it, against the present gate."""
     if limit.is_present:
         return f"{limit.present:.2f}: the present gate serves best"
     low, high = limit.gain_interval

@@ -60,7 +60,7 @@ class ChunkRow(NamedTuple):
 
 
 class JudgementRow(NamedTuple):
-    """What a judge scored, and why; `is_defined`: it is a metric of the run, whose definition can be looked up."""
+    """A judge's score and reasoning; `is_defined`: it is a metric of the run, with a definition."""
 
     metric: str
     score: str
@@ -71,7 +71,7 @@ class JudgementRow(NamedTuple):
 
 
 class ScoreRow(NamedTuple):
-    """A score, with the end of its scale where that is not 1, and its arithmetic."""
+    """A score with its arithmetic, and with the end of its scale if that is not 1."""
 
     metric: str
     value: str
@@ -80,9 +80,9 @@ class ScoreRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CaseContext:
-    """What the pages of all cases share.
+    """The context shared by the views of all cases.
 
-    names   metrics of the other run → what they are called in this one
+    names   metrics of the other run → their names in this one
     """
 
     run_id: str
@@ -93,7 +93,7 @@ class CaseContext:
     other: str | None = None
 
     def top(self, name: str) -> str:
-        """` of 5`: the end of a metric's scale; '' where it is 1."""
+        """Return the end of a metric's scale as ` of 5`; '' if it is 1."""
         scale = self.metrics.get(name, {}).get("scale", [0, 1])
         return "" if scale[1] == 1 else f" of {scale[1]:g}"
 
@@ -104,11 +104,11 @@ class CaseView:
 
     symbol, word  of the outcome
     why           why it failed, a line each
-    no_answer     what is said in place of an answer; is_cut: the run kept only its beginning
+    no_answer     the note in place of an answer; is_cut: the run kept only its beginning
     diff          the expected answer against the given one; () without either
     scores        each with its arithmetic; top_score: the largest of a chunk
-    skipped       reasons for which metrics do not apply, with the metrics
-    comparison    the case before and after; None if it is compared with nothing
+    skipped       reasons why metrics do not apply, with the metrics
+    comparison    the case before and after; None without another run
     other         the id of the run before
     """
 
@@ -152,7 +152,7 @@ class CaseView:
 
 
 def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: CaseContext) -> CaseView:
-    """Return the view of a case from its records. `change`: what became of it since the other run."""
+    """Return the view of a case from its records. `change`: how it differs from the other run."""
     record = representative_trial(lines.records)
     line, key, outcome = lines.observations.get(record["trial"]), record["case_key"], record["outcome"]
     is_failing = outcome in IS_BAD or outcome == "error"
@@ -198,7 +198,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         trace=_trace(record),
         comparison=_comparison(record, before, answer, run),
         other=run.other,
-        # A run of the web app has its cases in a folder of its own: no command asks one again.
+        # A run of the web app has its cases in a folder of its own: no command reruns one.
         rerun="" if run.config.get("origin") else f"pytest {shlex.quote(key)}",
         explain=f"rageval explain {shlex.quote(run.run_id)} {shlex.quote(key)}",
         draft=draft_line(record, line, run.run_id) if answer is not None else None,
@@ -207,15 +207,15 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
 
 
 def _observation(line: Mapping[str, Any] | None, run: CaseContext) -> Observation | None:
-    """Return the observation as it was scored; None if none was kept, or it cannot be read any more."""
-    return None if line is None or line["answer"] is None else _readable(lambda: observation_of(line, run.config))
+    """Return the observation as it was scored; None if none was kept or it is no longer readable."""
+    return None if line is None or line["answer"] is None else _read_or_none(lambda: observation_of(line, run.config))
 
 
 def _case(line: Mapping[str, Any] | None) -> EvalCase | None:
-    return None if line is None else _readable(lambda: recorded_case(line))
+    return None if line is None else _read_or_none(lambda: recorded_case(line))
 
 
-def _readable(read: Callable[[], T | None]) -> T | None:
+def _read_or_none(read: Callable[[], T | None]) -> T | None:
     try:
         return read()
     except (RagevalError, KeyError, TypeError, ValueError):  # a damaged line costs its details, not the report
@@ -223,14 +223,14 @@ def _readable(read: Callable[[], T | None]) -> T | None:
 
 
 def _texts(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> tuple[str | None, str | None]:
-    """Answer and question: in full where the run keeps observations."""
+    """Return answer and question, in full if the run keeps observations."""
     answer = (line["answer"] or {}).get("answer") if line else None
     question = line["case"].get("question") if line else None
     return limited(answer if answer is not None else record["answer"]), limited(question or record["question"])
 
 
 def _whole_answer(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> str | None:
-    """The answer as it was scored; None where no file holds all of it."""
+    """Return the answer as it was scored; None if no file holds all of it."""
     if line is not None and line["answer"] is not None:
         answer: str | None = line["answer"].get("answer")
         return answer
@@ -241,7 +241,7 @@ def _whole_answer(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> 
 def _comparison(
     record: Mapping[str, Any], before: CaseLines | None, answer: str | None, run: CaseContext
 ) -> dict[str, Any] | None:
-    """The case before and after; None where the page compares nothing."""
+    """Return the case before and after; None without another run."""
     if run.other is None:
         return None
     earlier = representative_trial(before.records) if before else None
@@ -261,7 +261,7 @@ def _facts(record: Mapping[str, Any]) -> list[str]:
 def _why(
     record: Mapping[str, Any], observation: Observation | None, chunks: Sequence[ChunkRow], run: CaseContext
 ) -> Iterator[str]:
-    """Why the case failed: the error, or each gate with its arithmetic; then the golds that are missing."""
+    """Yield why the case failed: the error, or each gate with its arithmetic; then the golds that are missing."""
     if error := record["error"]:
         yield f"{error['kind']}: {error['message'] or 'its message is left out'}"
     yield from (f"{name} has no score: {why}" for name, why in record.get("metric_errors", {}).items())
@@ -286,7 +286,7 @@ def _terms(name: str, observation: Observation | None, run: CaseContext) -> str:
     try:
         measure = run.registry.measure(name, observation.k)
         return "" if is_described(measure.metric) else arithmetic(measure, observation)
-    except RagevalError:  # a metric that is not known here any more
+    except RagevalError:  # a metric that is no longer registered
         return ""
 
 
@@ -296,7 +296,7 @@ def _terms(name: str, observation: Observation | None, run: CaseContext) -> str:
 def _chunks(
     record: Mapping[str, Any], case: EvalCase | None, earlier: Mapping[str, Any] | None, k: int | None
 ) -> Iterator[ChunkRow]:
-    """What was retrieved, by rank, then the golds that were not."""
+    """Yield the retrieved chunks by rank, then the golds that were not retrieved."""
     golds = _gold_names(case)
     matched: set[int] = set()
     for chunk in record["retrieved_chunks"]:
@@ -315,7 +315,7 @@ def _chunks(
 
 
 def _no_chunks(record: Mapping[str, Any]) -> str:
-    """What is said in place of the chunks where there are none; '' where there are."""
+    """Return why there are no chunks; '' if there are some."""
     if record["retrieved_chunks"]:
         return ""
     if record["error"]:
@@ -326,7 +326,7 @@ def _no_chunks(record: Mapping[str, Any]) -> str:
 
 
 def _snippets(case: EvalCase | None, record: Mapping[str, Any], golds: Sequence[int]) -> list[str]:
-    """The quotations of some golds; none where retrieval was measured by ids."""
+    """Return the snippets of some golds; none if retrieval was measured by ids."""
     supports = (case.gold.supports or ()) if case and record.get("gold") != "ids" else ()
     return [snippet for gold in golds if gold < len(supports) for snippet in supports[gold].snippets]
 
@@ -340,15 +340,19 @@ def _gold_names(case: EvalCase | None) -> list[str]:
 
 
 def _judgements(record: Mapping[str, Any]) -> Iterator[JudgementRow]:
-    # Records of before all were kept have these two alone.
+    # Older records hold only these two judgements.
     judgements = {name: record.get(name) for name in ("groundedness", "correctness")} | (record.get("judgements") or {})
     scored = {name.partition("@")[0] for name in record.get("scores", ())}
     for name, judgement in judgements.items():
         if judgement:
             yield JudgementRow(
-                name, short(judgement["score"]), judgement.get("model") or "?", judgement.get("reasoning"),
-                is_heuristic=bool(judgement.get("heuristic")), is_defined=name in scored,
-            )  # fmt: skip
+                name,
+                short(judgement["score"]),
+                judgement.get("model") or "?",
+                judgement.get("reasoning"),
+                is_heuristic=bool(judgement.get("heuristic")),
+                is_defined=name in scored,
+            )
 
 
 # ── figures ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -361,7 +365,7 @@ def _scores(record: Mapping[str, Any], observation: Observation | None, run: Cas
 
 
 def _skipped(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """Reasons for which metrics do not apply, with the metrics."""
+    """Return the reasons why metrics do not apply, each with its metrics."""
     names: dict[str, list[str]] = {}
     for name, reason in (record.get("skipped_metrics") or {}).items():
         names.setdefault(reason, []).append(name)
@@ -376,7 +380,7 @@ def _trace(record: Mapping[str, Any]) -> str | None:
 
 
 def latency_words(record: Mapping[str, Any]) -> str:
-    """Return how long asking and judging took, phase by phase, and how many requests were sent if several."""
+    """Return the time that asking and judging took, phase by phase, and the number of requests if several."""
     phases = ((name.removesuffix("_ms"), value) for name, value in (record.get("latency") or {}).items())
     parts = [f"{name.replace('_', ' ')} {duration(value)}" for name, value in phases if value and value >= 1]
     if (requests := record.get("requests") or 0) > 1:

@@ -1,4 +1,4 @@
-"""Parts of a case's page: texts with quotations marked, key facts, claims, trials, its draft, what it was before."""
+"""Parts of a case's view: texts with marked quotations, key facts, claims, trials, draft, comparison."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
 from pytest_rageval.views.text_diff import word_diff, word_set
 
 LONGEST_TEXT = 4_000
-"""Characters of a question or an answer; chunks stand as far as results.jsonl keeps them."""
+"""Characters of a question or an answer; chunks are as long as in results.jsonl."""
 FACT_METRIC = "key_fact_recall"
 CLAIM_METRICS = ("groundedness", "faithfulness", "claim_support")
-"""Judgements that list claims, the first that is there."""
+"""Judgements that list claims, by preference."""
 
 
 def limited(text: str | None) -> str | None:
-    """A text as long as a page shows it."""
+    """Cut a text to the length that is shown."""
     return text if text is None or len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
 
 
 class TextPart(NamedTuple):
-    """A part of a text; marked where it is a quotation."""
+    """A part of a text, marked if it is a quotation."""
 
     is_marked: bool
     text: str
 
 
 def marked_text(text: str, snippets: Iterable[str]) -> Sequence[TextPart]:
-    """The text with its first occurrence of each snippet marked, whatever white space and case; () without any."""
+    """Mark the first occurrence of each snippet, whatever its white space and case; () if there is none."""
     spans = sorted(span for snippet in snippets if (span := _span(text, snippet)) is not None)
     parts: list[TextPart] = []
     end = 0
@@ -56,13 +56,13 @@ def _span(text: str, snippet: str) -> tuple[int, int] | None:
     words = snippet.split()
     if words and (at := text.find(snippet)) >= 0:
         return at, at + len(snippet)
-    # Compiled only where the plain search fails: it takes longer than the whole rest of a chunk's row.
+    # Compiled only if the plain search fails: it takes longer than the rest of a chunk's row.
     match = re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE) if words else None
     return match.span() if match else None
 
 
 class DraftLine(NamedTuple):
-    """A bad answer as a draft of a case: its JSON line, the file that it belongs to, the command that adds it there."""
+    """A bad answer as a draft of a case: its JSON line, its file, the command that adds it there."""
 
     json: str
     file: str
@@ -70,7 +70,7 @@ class DraftLine(NamedTuple):
 
 
 def draft_line(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_id: str) -> DraftLine | None:
-    """None where the run keeps no texts. What a page would show otherwise than it is, is escaped as JSON escapes it."""
+    """Return the draft of a case; None if the run keeps no texts. Invisible characters are escaped as in JSON."""
     draft = answer_draft(record, line, run_id)
     if draft is None:
         return None
@@ -84,16 +84,16 @@ def _copyable(draft: Mapping[str, Any]) -> str:
 
 
 class KeyFact(NamedTuple):
-    """A fact; `is_stated` None where no metric looked for it."""
+    """A key fact; `is_stated` is None if no metric scored it."""
 
     text: str
     is_stated: bool | None
 
 
 def key_facts(facts: Sequence[str], record: Mapping[str, Any], answer: str | None) -> list[KeyFact]:
-    """The facts as `key_fact_recall` found them in the whole answer.
+    """Return the facts as `key_fact_recall` found them in the whole answer.
 
-    Nothing is said of them where the metric did not score, or where what it scored then is not what it finds now.
+    `is_stated` is None if the metric did not score, or if its score then differs from what it finds now.
     """
     unknown = [KeyFact(fact, None) for fact in facts]
     recall = record.get("scores", {}).get(FACT_METRIC)
@@ -107,7 +107,7 @@ def key_facts(facts: Sequence[str], record: Mapping[str, Any], answer: str | Non
 
 
 class TrialAnswer(NamedTuple):
-    """One trial: its number from 1; `scores` of the metrics whose gates fail; `error` where it ended in one."""
+    """One trial: its number from 1; `scores` of the metrics with failed gates; `error` if it ended in one."""
 
     number: int
     has_passed: bool
@@ -120,7 +120,7 @@ class TrialAnswer(NamedTuple):
 def trial_answers(
     records: Mapping[int, Mapping[str, Any]], lines: Mapping[int, Mapping[str, Any]], shown: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """How many trials held their gates, and each one's answer; None of a single one. `shown`: the page's own trial."""
+    """Return the number of passed trials and each answer; None for a single trial. `shown`: the trial of the view."""
     if len(records) < 2:
         return None
     each = [
@@ -144,12 +144,12 @@ def _answer(record: Mapping[str, Any], line: Mapping[str, Any] | None, *, is_sho
 
 
 class CheckedClaim(NamedTuple):
-    """A statement of the answer.
+    """A claim of the answer.
 
-    chunk            the rank of the chunk that the judge names, else of the one that has most of the claim's words
-    is_named         does the judge name the chunk?
-    is_contradicted  does the judge say that the chunk says otherwise?
-    sentence         what the judge quotes of the chunk
+    chunk            the rank of the chunk that the judge names, else of the one with most of the claim's words
+    is_named         the judge names the chunk
+    is_contradicted  the judge finds that the chunk contradicts the claim
+    sentence         the judge's quotation of the chunk
     """
 
     is_supported: bool
@@ -161,10 +161,10 @@ class CheckedClaim(NamedTuple):
 
 
 def checked_claims(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> Iterator[CheckedClaim]:
-    """The claims that the judge told apart, those without support first.
+    """Yield the claims that the judge separated, unsupported ones first.
 
-    `line` of observations.jsonl holds what the judge said of single claims, if it said so: `extra["evidence"]` of its
-    judgement. Without it nothing is said but which list a claim stands in, and which chunk is nearest in words.
+    `line` of observations.jsonl may hold what the judge wrote on single claims: `extra["evidence"]` of its judgement.
+    Without it a claim has only the list that it is in, and the chunk that is nearest in words.
     """
     judgements = {**(record.get("judgements") or {}), "groundedness": record.get("groundedness")}
     metric = next((name for name in CLAIM_METRICS if _lists_claims(judgements.get(name))), None)
@@ -200,14 +200,14 @@ def _checked(
 
 
 def _named(passage: object, ranks: Sequence[int]) -> int | None:
-    """The rank of the passage that a judge names by its number from 1; None where there is none such."""
+    """Return the rank of the passage that a judge names by its number from 1; None for any other value."""
     if not isinstance(passage, int) or isinstance(passage, bool):
         return None
     return ranks[passage - 1] if 1 <= passage <= len(ranks) else None
 
 
 def _evidence(line: Mapping[str, Any] | None, metric: str) -> dict[str, Mapping[str, Any]]:
-    """By claim, as results.jsonl cuts it, what the judgement says of it alone; any judge may have written it."""
+    """Return the judgement's entry on each claim, as results.jsonl cuts the claim; any judge may have written it."""
     judgement = ((line or {}).get("judgements") or {}).get(metric) or {}
     entries = (judgement.get("extra") or {}).get("evidence")
     if not isinstance(entries, list):
@@ -221,13 +221,13 @@ def _as_recorded(claim: str) -> str:
 
 
 def _ranks_of_passages(chunks: Sequence[Mapping[str, Any]], line: Mapping[str, Any] | None) -> list[int]:
-    """The rank of each passage that the judge was shown: the top k chunks with a text; see `passages.contexts`."""
+    """Return the ranks of the passages that the judge read: the top k chunks with a text; see `passages.contexts`."""
     k = (line or {}).get("k")
     return [chunk["rank"] for chunk in chunks[:k] if (chunk["text"] or "").strip()]
 
 
 class _ChunkWords:
-    """The words of the chunks, looked up when the first claim needs them: a judge may name all chunks itself."""
+    """The words of the chunks, computed for the first claim that needs them: a judge may name all chunks itself."""
 
     def __init__(self, chunks: Sequence[Mapping[str, Any]]) -> None:
         self._chunks = chunks
@@ -237,7 +237,7 @@ class _ChunkWords:
         return [word_set(chunk["text"] or "") for chunk in self._chunks]
 
     def nearest(self, claim: str) -> int | None:
-        """The rank of the chunk that has most words of a claim, at least half of them."""
+        """Return the rank of the chunk with most words of a claim, at least half of them."""
         words = word_set(claim)
         shared = [len(words & chunk) for chunk in self._words]
         most = max(shared, default=0)
@@ -254,7 +254,7 @@ class MovedScore(NamedTuple):
 
 
 class AlignedChunk(NamedTuple):
-    """A chunk with its rank on both sides; None where it is not there. `state`: equal, moved, NEW or GONE."""
+    """A chunk with its rank on both sides, None if absent. `state`: equal, moved, NEW or GONE."""
 
     before: int | None
     after: int | None
@@ -270,7 +270,7 @@ def case_comparison(
     answer_before: str | None,
     names: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The case before and after; `earlier` is None where the other run keeps no record of it."""
+    """Return the case before and after; `earlier` is None if the other run keeps no record of it."""
     if earlier is None:
         return {"is_known": False}
     scores = _moved(record.get("scores", {}), earlier.get("scores", {}), names)
@@ -292,20 +292,22 @@ def case_comparison(
 
 
 def _moved(now: Mapping[str, float], before: Mapping[str, float], names: Mapping[str, str]) -> list[MovedScore]:
-    """Scores of both sides that differ, the furthest first."""
+    """Return the scores of both sides that differ, the furthest first."""
     earlier = {names.get(name, name): value for name, value in before.items()}
     moved = [(name, earlier[name], value) for name, value in now.items() if earlier.get(name, value) != value]
     return [
         MovedScore(
             name.partition("@")[0] if name in names.values() else name,
-            score_text(old), score_text(new), change(new - old),
+            score_text(old),
+            score_text(new),
+            change(new - old),
         )
         for name, old, new in sorted(moved, key=lambda row: (-abs(row[2] - row[1]), row[0]))
-    ]  # fmt: skip
+    ]
 
 
 def aligned_chunks(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> list[AlignedChunk]:
-    """Both lists as one: in the order of the ranks after, what is gone where it stood before."""
+    """Merge both lists in the order of the ranks after; chunks that are gone keep their rank before."""
     return sorted(_aligned(before, after), key=lambda row: (row.after or row.before or 0, row.after is None))
 
 

@@ -33,7 +33,7 @@ from pytest_rageval.views.parts import (
 Content = Mapping[str, Any]
 VERDICTS = ("regressed", "beyond tolerance, may be noise", "unmeasured", "significant, within tolerance", "improved",
             "new", "incomparable", "unchanged")  # fmt: skip
-"""In the order in which a reader wants them."""
+"""Verdicts in the order of display."""
 QUIET = ("unchanged", "new", "incomparable")
 OUTCOMES = {"passed": "passed", "failed": "failed", "error": "errors", "xfailed": "known failures",
             "skipped": "skipped"}  # fmt: skip
@@ -51,14 +51,14 @@ ONE_SIDED = {
     "only_before": "Only before",
     "only_after": "Only after",
 }
-"""Lists of cases of which a comparison knows one side only."""
+"""Titles of the lists of cases that have one side only."""
 
 
 # ── metrics ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class MetricColumn(NamedTuple):
-    """A figure of a compared metric: its heading and its text. `page_head`: on a page, '' if the page shows its own."""
+    """A figure of a compared metric: heading and text. `page_head`: on a page, '' if the page shows its own."""
 
     head: str
     text: Callable[[Content], str]
@@ -87,7 +87,7 @@ METRIC_COLUMNS = (
 
 
 class ComparedMetric(NamedTuple):
-    """A metric of a comparison. `figures`: by their heading; `worsened`: what a score that got worse did."""
+    """A metric of a comparison. `figures`: by their heading; `worsened`: the verb for a worse score."""
 
     name: str
     label: str
@@ -105,7 +105,7 @@ def compared_metric(name: str, metric: Content) -> ComparedMetric:
 
 
 def tone_of(metric: Content) -> Tone:
-    """Return how a metric's verdict is to be taken."""
+    """Return the tone of a metric's verdict."""
     share = gain(metric["delta"], metric)
     if metric["verdict"] == "unmeasured":
         return "doubtful"
@@ -117,7 +117,7 @@ def tone_of(metric: Content) -> Tone:
 
 
 def moved_metrics(content: Content) -> list[ComparedMetric]:
-    """Return the metrics in which something is to be seen, the worst verdict first."""
+    """Return the metrics that moved or have a verdict to show, the worst verdict first."""
     metrics = [(name, metric) for name, metric in content["metrics"].items() if _is_worth_a_line(name, metric)]
     metrics.sort(key=lambda item: (VERDICTS.index(item[1]["verdict"]), gain(item[1]["delta"], item[1]) or 0, item[0]))
     return [compared_metric(name, metric) for name, metric in metrics]
@@ -143,7 +143,7 @@ def metric_table(content: Content) -> FigureTable:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonView:
-    """What every face shows of two runs. Without a comparison all is empty from the metrics on."""
+    """Two runs as every face shows them. If they cannot be compared, all is empty from the metrics on."""
 
     head: Section
     settings: Section
@@ -158,7 +158,7 @@ class ComparisonView:
 
 def comparison_view(content: Content) -> ComparisonView:
     """Return the view of the content of a `Paired`."""
-    shown = content if content["compared"] else _NOTHING
+    shown = content if content["compared"] else _NO_COMPARISON
     return ComparisonView(
         head=tuple(_head(content)),
         settings=tuple(_changed(content)),
@@ -170,7 +170,7 @@ def comparison_view(content: Content) -> ComparisonView:
     )
 
 
-_NOTHING: Content = {
+_NO_COMPARISON: Content = {
     "metrics": {}, "gates": (), "by_category": None, **dict.fromkeys((*FLIPS, *ONE_SIDED), ()),
     "errors": {"before": {}, "after": {}},
 }  # fmt: skip
@@ -222,7 +222,7 @@ def fallen_lines(content: Content) -> list[str]:
 
 
 def gate_point(gate: Content) -> Line:
-    """Return whether a gate of the run holds, and the gate."""
+    """Return a gate of the run, and whether it passes."""
     words: Mapping[bool | None, tuple[str, Tone]] = {
         True: ("holds", "better"), False: ("FAILS", "worse"), None: ("says nothing", "doubtful"),
     }  # fmt: skip
@@ -249,7 +249,7 @@ def versions_table(content: Content) -> FigureTable:
 
 
 def _version_word(version: Content) -> str:
-    """Return whether a version changed; of a dataset two versions can hold the same cases."""
+    """Return whether a version changed; two versions of a dataset can hold the same cases."""
     if version["changed"] is None:
         return "not known"
     if version["changed"]:
@@ -276,7 +276,7 @@ def _category(group: Content, layers: Sequence[str], content: Content) -> Iterat
 
 
 def _one_sided(content: Content) -> Iterator[Block]:
-    """Yield the cases that are known on one side only, and how many cases ended in errors."""
+    """Yield the cases that only one side has, and how many cases ended in errors."""
     yield from (NameList(title, tuple(content[name])) for name, title in ONE_SIDED.items() if content[name])
     before, after = (content["errors"][name] for name in ("before", "after"))
     if before or after:
@@ -320,7 +320,7 @@ def _facts(case: Content, reasons: Sequence[str]) -> Iterator[LabelledText]:
 
 
 def _why(detail: Content) -> Iterator[str]:
-    """Yield the failed gates or the error, of the side on which the case fails."""
+    """Yield the failed gates or the error of the side on which the case fails."""
     for name in ("after", "before"):
         if error := detail.get(f"error_{name}"):
             yield f"{error['kind']}: {error['message'] or 'no message was kept'}"
@@ -331,7 +331,7 @@ def _why(detail: Content) -> Iterator[str]:
 
 
 def failed_gate(gate: Content) -> str:
-    """Return `recall_any@5 is 0, gate >= 1 (tag)`, of a gate as a record holds it."""
+    """Return `recall_any@5 is 0, gate >= 1 (tag)` for a gate of a record."""
     tag = f" ({gate['tag']})" if gate["tag"] else ""
     return f"{gate['metric']} is {short(gate['value'])}, gate {gate['threshold']}{tag}"
 
@@ -347,7 +347,7 @@ def _gold_move(gold: Content) -> str:
 
 
 def _moved_chunks(detail: Content) -> Iterator[LabelledText]:
-    """Yield which chunks are gone or new, of a case whose golds all stayed where they were."""
+    """Yield the chunks that are gone or new in a case whose golds all kept their ranks."""
     sides = {"gone": detail["chunks_before"], "new": detail["chunks_after"]}
     if None in sides.values() or any(gold["rank_before"] != gold["rank_after"] for gold in detail["golds"]):
         return
@@ -366,7 +366,7 @@ def _chunk_table(detail: Content) -> FigureTable:
 
 
 def _chunk(chunk: Content | None, where: str) -> tuple[str, str]:
-    """Return the place of a chunk on one side, and what it is: golds, its rank on the other side."""
+    """Return the place of a chunk on one side with its golds and its rank on the other side."""
     if chunk is None:
         return "", ""
     golds = f"gold {', '.join(map(str, chunk['golds']))}" if chunk["golds"] else ""
@@ -379,7 +379,7 @@ def _chunk(chunk: Content | None, where: str) -> tuple[str, str]:
 
 
 def _answers(detail: Content) -> Iterator[LabelledText]:
-    """Yield the answer before and after, once if it is the same, or that none was kept."""
+    """Yield the answer before and after, once if both are equal, or that none was kept."""
     texts = {name: _answer(detail, name) for name in ("before", "after")}
     if texts["before"] is not None and texts["before"] == texts["after"]:
         yield LabelledText("answer", "", texts["before"])

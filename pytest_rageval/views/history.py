@@ -1,4 +1,4 @@
-"""Runs in time: what each came to, what was changed before it, and how far the complete ones have come."""
+"""Runs in time: the results of each, what changed before it, and the trend of the complete ones."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pytest_rageval.runs.history import PastRun
 from pytest_rageval.text import NO_VALUE, change, counted, cut, score_text
 from pytest_rageval.views.parts import FigureTable, Line, Section, TableRow
 
-OWN_NAME = re.compile(r"\d{8}_\d{6}(_\d+)?")
-"""What a run is called that was given no name: the time says nothing more then."""
+TIME_AS_ID = re.compile(r"\d{8}_\d{6}(_\d+)?")
+"""The id of a run without a given name, which repeats its time."""
 COUNTS = {"passed": "passed", "failed": "failed", "error": "error"}
 KNOWN = "xfailed"
 """Known failures: a column only if a run has some."""
 CHARTED = 12
-"""Runs of a chart at most: it may not widen its column by much."""
+"""Most runs of a chart, which must not widen its column much."""
 BARS = "▁▂▃▄▅▆▇█"
 WIDEST = 32
 
@@ -37,8 +37,8 @@ def history_view(runs: Sequence[PastRun], metrics: Sequence[str]) -> HistoryView
 
 
 def runs_table(runs: Sequence[PastRun], metrics: Sequence[str]) -> FigureTable:
-    """Return the runs of one dataset, and the way of the complete ones as a figure and as a chart."""
-    has_names = not all(OWN_NAME.fullmatch(run.run_id) for run in runs)
+    """Return the runs of one dataset, and the trend of the complete ones as a figure and as a chart."""
+    has_names = not all(TIME_AS_ID.fullmatch(run.run_id) for run in runs)
     counts = COUNTS | ({KNOWN: "known"} if any(run.outcomes.get(KNOWN) for run in runs) else {})
     ended = ("ended (UTC)",) * has_names
     rows = [_run_row(run, counts, metrics, has_names=has_names) for run in runs]
@@ -46,7 +46,7 @@ def runs_table(runs: Sequence[PastRun], metrics: Sequence[str]) -> FigureTable:
     values = [[run.overall for run in complete], *([run.value(name) for run in complete] for name in metrics)]
     blank = ("",) * (len(ended) + len(counts))
     if len(complete) > 1:
-        rows.append(TableRow(("first to last", *blank, *map(_way, values))))
+        rows.append(TableRow(("first to last", *blank, *map(_trend, values))))
     if len(complete) > 2:
         rows.append(TableRow((f"last {min(len(complete), CHARTED)} runs", *blank, *map(_chart, values))))
     return FigureTable(("run", *ended, *counts.values(), "overall", *metrics), tuple(rows))
@@ -61,14 +61,14 @@ def _run_row(run: PastRun, counts: Iterable[str], metrics: Sequence[str], *, has
     )
 
 
-def _way(values: Sequence[float | None]) -> str:
-    """Return how far it is from the first value to the last."""
+def _trend(values: Sequence[float | None]) -> str:
+    """Return the change from the first value to the last."""
     numbers = [value for value in values if value is not None]
     return change(numbers[-1] - numbers[0]) if len(numbers) > 1 else NO_VALUE
 
 
 def _chart(values: Sequence[float | None]) -> str:
-    """Return the last values as bars between the least and the greatest of them, a dot for a run without one."""
+    """Return the last values as bars between their minimum and maximum, a dot for a run without one."""
     shown = values[-CHARTED:]
     numbers = [value for value in shown if value is not None]
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
@@ -78,7 +78,7 @@ def _chart(values: Sequence[float | None]) -> str:
 
 
 def change_words(setting: SettingChange) -> str:
-    """Return `k 5→10`, or what was added to a list and taken from it."""
+    """Return `k 5→10`, or what was added to a list and removed from it."""
     before, after = setting.before, setting.after
     if isinstance(before, list) and isinstance(after, list):
         parts = [*(f"+{value_words(item)}" for item in after), *(f"-{value_words(item)}" for item in before)]
@@ -87,5 +87,5 @@ def change_words(setting: SettingChange) -> str:
 
 
 def value_words(value: Json) -> str:
-    """Return a setting or version, as short as a table needs it."""
+    """Return a setting or version, cut for a table."""
     return cut(setting_text(value), WIDEST)

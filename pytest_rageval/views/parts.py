@@ -1,4 +1,4 @@
-"""Parts of every view: lines, tables, facts and folds of formatted text, with the tone in which they are meant.
+"""Parts of every view: lines, tables, facts and folds of formatted text, each with its tone.
 
 A view is a frozen dataclass of sections, in the order in which they are shown. Nothing in it is escaped.
 """
@@ -13,11 +13,11 @@ from pytest_rageval.comparison.verdict_sentence import VerdictTone
 
 Tone = Literal["better", "worse", "doubtful", "plain", "strong"]
 TONES: Mapping[VerdictTone, Tone] = {"red": "worse", "amber": "doubtful", "green": "better", "grey": "plain"}
-"""How a verdict is to be taken."""
+"""Tones of a verdict."""
 
 
 class Line(NamedTuple):
-    """A sentence: the title of a view, a remark beside it, a point of a list, a detail below a line, or a line."""
+    """A sentence: the title of a view, a remark on it, a point of a list, a detail below a line, or a line."""
 
     text: str
     tone: Tone = "plain"
@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """A row of a table; `note` stands below it."""
+    """A row of a table; `note` follows below it."""
 
     cells: tuple[str, ...]
     tone: Tone = "plain"
@@ -39,9 +39,9 @@ class FigureTable:
     title, what   of the table, and of its rows in `and 3 more metrics`
     has_verdicts  the last column holds verdicts in words
     has_texts     all columns hold texts of cases, systems or settings
-    least         columns that stand side by side however narrow the face is, the others follow in words; None if
-                  columns without room stand in a table below
-    most          rows that a face shows that has little room
+    least         columns shown side by side even without room, the others follow in words; None if columns without
+                  room follow in a table below
+    most          rows that a face with little room shows
     """
 
     heads: tuple[str, ...]
@@ -55,7 +55,7 @@ class FigureTable:
 
 
 class LabelledText(NamedTuple):
-    """What is known of something by a label: our words, or a text that is quoted, or both."""
+    """A labelled fact: our words, a quoted text, or both."""
 
     label: str
     words: str
@@ -74,7 +74,7 @@ class NameList(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """A case with what is known of it. `reasons`: why it fails; `table`: more than the facts, if there is room."""
+    """A case with its facts. `reasons`: why it fails; `table`: more than the facts, if there is room."""
 
     title: str
     reasons: tuple[str, ...]
@@ -83,7 +83,7 @@ class Fold(NamedTuple):
 
 
 class FoldList(NamedTuple):
-    """Cases under a title. `most`: that a face shows that has little room; `elsewhere`: where the others are."""
+    """Cases under a title. `most`: those that a face with little room shows; `elsewhere`: where the others are."""
 
     title: str
     tone: Tone
@@ -97,5 +97,5 @@ Section = tuple[Block, ...]
 
 
 def sections_of(view: Any) -> Iterator[Section]:
-    """Yield the sections of a view that hold anything."""
+    """Yield the sections of a view that are not empty."""
     return filter(None, (getattr(view, field.name) for field in fields(view)))

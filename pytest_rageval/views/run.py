@@ -1,4 +1,4 @@
-"""The end of a run: verdict, layers by category, gates that fail, cases that changed, what judging took."""
+"""The end of a run: verdict, layers by category, failed gates, changed cases, the cost of judging."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONGEST_ERROR = 120
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """What a terminal shows at the end of a run. `metrics`: empty unless every metric is asked for."""
+    """The end of a run on a terminal. `metrics`: empty unless every metric is wanted."""
 
     head: Section
     layers: Section
@@ -38,7 +38,7 @@ class RunView:
 
 
 def run_view(metrics: Content, rows: Sequence[Row], *, is_verbose: bool = False) -> RunView:
-    """Return the view of a run by the content of its metrics.json. `rows`: one a case."""
+    """Return the view of a run by the content of its metrics.json. `rows`: one for each case."""
     return RunView(
         head=tuple(_head(metrics)),
         layers=tuple(_layers(metrics)),
@@ -65,14 +65,14 @@ def _head(metrics: Content) -> Iterator[Line]:
     counts = ", ".join(f"{outcomes[name]} {title}" for name, title in named.items() if outcomes[name])
     partial = " · partial run" if metrics["partial"] else ""
     broken = outcomes["error"]
-    # Without the cases that broke, a broken run would look like the best one.
+    # The note keeps a broken run, which is scored without its errors, from looking like the best one.
     of = f" of the {total - broken} without errors" if broken and metrics["overall_score"] is not None else ""
     overall = f"overall {score_text(metrics['overall_score'])}{of}{partial}"
     yield Line(f"{counted(total, 'case')}: {counts or 'none ran'} · {overall}")
 
 
 def _layers(metrics: Content) -> Iterator[Block]:
-    """Yield layers by category, and what trials come to."""
+    """Yield the layers by category, and the results of trials."""
     comparison = metrics.get("comparison")
     total = total_row(metrics, comparison)
     rows = [_layer_row(total)]
@@ -88,7 +88,7 @@ def _layers(metrics: Content) -> Iterator[Block]:
 
 
 def trials_line(metrics: Content) -> Iterator[Line]:
-    """Yield what trials come to, of a run of several a case."""
+    """Yield the pass rates over trials, if a case has several."""
     if (repeats := metrics.get("repeats")) and repeats["cases"]:
         shares = f"{repeats['pass_at_n']:.0%} passed at least once, {repeats['pass_hat_n']:.0%} every time"
         yield Line(f"{counted(repeats['trials'], 'trial')} a case: {shares}".replace("%", " %"))
@@ -100,7 +100,7 @@ def _layer_row(row: LayerRow) -> TableRow:
 
 
 def _metrics(metrics: Content) -> FigureTable:
-    """Return every metric with its change and what its mean was taken over."""
+    """Return every metric with its change and the cases behind its mean."""
     layers = [*metrics["by_layer"].values(), {"metrics": run_level_names(metrics)}]
     names = (name for layer in layers for name in layer["metrics"] if metrics["metrics"][name]["mean"] is not None)
     rows = (TableRow((name, *(text for _, text in metric_figures(name, metrics)))) for name in names)
@@ -116,7 +116,7 @@ def metric_figures(name: str, metrics: Content) -> Iterator[tuple[str, str]]:
 
 
 def gates_to_show(metrics: Content) -> Iterator[Line]:
-    """Yield gates of the run that do not hold, and what one should know of those that do."""
+    """Yield the run's failed gates, and warnings on passed ones."""
     shown_only = " (a partial run: fails nothing)" if metrics["partial"] else ""
     for gate in metrics["gates"]:
         if gate["passed"] is not True or is_warning(gate):
@@ -159,13 +159,13 @@ def cases_by_change(comparison: Content, other: str, *, is_partial: bool) -> Ite
         "only_after": (f"is not in {other}", "plain"),
     }
     for name, (title, tone) in titles.items():
-        # Of a part of the cases the others are no news.
+        # On a partial run the missing cases are expected.
         if (cases := comparison.get(name)) and not (name == "only_before" and is_partial):
             yield title, tone, [case if isinstance(case, str) else case["case_key"] for case in cases]
 
 
 def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
-    """Yield the slowest calls, cases without gates, who judged and what that took, and how many errors differ."""
+    """Yield the slowest calls, cases without gates, the judge and its cost, and the most frequent errors."""
     timed = ((row.latency["total_ms"], row.key) for row in rows if "total_ms" in row.latency)
     if slowest := heapq.nsmallest(SLOWEST, timed, key=lambda call: (-call[0], call[1])):
         named = (f"{key.partition('::')[2]} {duration(ms)}" for ms, key in slowest)
@@ -187,13 +187,13 @@ def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
 
 
 def equal_errors(rows: Iterable[Row]) -> list[tuple[str, int]]:
-    """Return the messages of the cases with an error, each in a line, with their numbers; the most frequent first."""
+    """Return the different messages of errors, each in a line, with their counts; the most frequent first."""
     broken = (row for row in rows if row.outcome == "error")
     return Counter(excerpt(row.message or row.error_kind or "error", LONGEST_ERROR) for row in broken).most_common()
 
 
 def _judging(cost: Content) -> Iterator[str]:
-    """Yield what judging took over all trials, and what the cache spared; nothing if no model was asked."""
+    """Yield the cost of judging over all trials and the savings of the cache; nothing if no model was asked."""
     cached, tokens = cost["judgements_cached"], cost["judge_total_tokens"]
     if not (cached or tokens):
         return

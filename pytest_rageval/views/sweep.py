@@ -1,4 +1,4 @@
-"""A sweep: its points in a table, the best first, and whether the best can be told from the default."""
+"""A sweep: its points in a table, the best first, and whether the best is distinguishable from the default."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCORES = ("score", "recall", "negative", "MRR")
 
 @dataclass(frozen=True, slots=True)
 class SweepView:
-    """What a terminal shows of a sweep."""
+    """A sweep on a terminal."""
 
     points: Section
     verdict: Section
@@ -53,13 +53,13 @@ def _row(rank: str, point: ScoredPoint, name: str) -> TableRow:
 
 
 def score_cells(point: ScoredPoint) -> tuple[str, ...]:
-    """Return the scores of a point, by the heads in `SCORES`."""
+    """Return the scores of a point, in the order of `SCORES`."""
     scores = point.scores
     return tuple(map(score_text, (scores.score, scores.recall, scores.negative_accuracy, scores.mrr)))
 
 
 def _verdict(sweep: Sweep) -> Iterator[str]:
-    """Yield the recommended point, whether it can be told from the default, and what the sweep took."""
+    """Yield the best point, whether it is distinguishable from the default, and the number of questions."""
     yield f"best: {sweep.best.point}"
     yield difference_sentence(sweep)
     yield from caveats(sweep)
@@ -72,14 +72,14 @@ def _verdict(sweep: Sweep) -> Iterator[str]:
 
 
 def caveats(sweep: Sweep) -> list[str]:
-    """Return what the difference does not say by itself."""
+    """Return the limits of the comparison with the default."""
     if sweep.confirmation.is_other_half:
         return []
     return ["chosen and compared on the same cases, which flatters the best: --confirm compares on the other half"]
 
 
 def difference_sentence(sweep: Sweep) -> str:
-    """Return the difference of the best point to the default in one sentence."""
+    """Return the difference between the best point and the default in one sentence."""
     confirmation, difference = sweep.confirmation, sweep.confirmation.difference
     interval = "" if difference.ci is None else f" [{difference.ci[0]:+.3f}, {difference.ci[1]:+.3f}]"
     scores = f"{score_text(confirmation.default.score)} → {score_text(confirmation.best.score)}"

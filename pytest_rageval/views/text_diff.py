@@ -1,4 +1,4 @@
-"""The difference of two texts by words: Hangul words, single Han and kana characters, everything else as written."""
+"""The difference of two texts by words, which are single characters in Han and kana."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class DiffPiece(NamedTuple):
 
 
 def word_diff(before: str, after: str) -> list[DiffPiece]:
-    """Both texts as one: what is in both, what is gone, what is new. Long texts are compared to a limit."""
+    """Return both texts as one: words in both, gone and new. Words beyond the limit are compared as one."""
     return list(_pieces(_words(before), _words(after)))
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text, small letters, without punctuation."""
+    """Return the words of a text in lower case, without punctuation."""
     if text.isascii():  # a third of the time
         return frozenset(text.translate(_ASCII_LETTERS).split())
     return frozenset(_letters().findall(text.lower()))
 
 
-# Patterns with so many letters take a run of one case as long as ten modules: made when two texts are compared.
+# Compiled when two texts are compared: patterns with so many letters cost a run of one case as much as ten modules.
 @cache
 def _word() -> re.Pattern[str]:
     # Han and kana are written without spaces: each character is a word. White space belongs to the word before it.
@@ -56,7 +56,7 @@ def _words(text: str) -> list[str]:
 
 
 def _pieces(before: list[str], after: list[str]) -> Iterator[DiffPiece]:
-    # Words are compared without the space behind them: a line break is no change.
+    # Words are compared without the space after them: a line break is no change.
     bare_before, bare_after = [word.strip() for word in before], [word.strip() for word in after]
     head = _shared(bare_before, bare_after)
     tail = _shared(bare_before[head:][::-1], bare_after[head:][::-1])
@@ -76,12 +76,12 @@ def _pieces(before: list[str], after: list[str]) -> Iterator[DiffPiece]:
 
 
 def _opcodes(before: Sequence[str], after: Sequence[str]) -> Iterable[tuple[str, int, int, int, int]]:
-    """What makes the one list of words the other; matching is left out where they have no word in common."""
+    """Return the operations that turn one list into the other; lists without a common word are not matched."""
     if set(before).isdisjoint(after):
         return [("replace", 0, len(before), 0, len(after))] if before or after else []
     return SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
 
 
 def _shared(before: Sequence[str], after: Sequence[str]) -> int:
-    """How many words both begin with: what is alike at both ends, the usual case, needs no matching."""
+    """Return how many words both begin with: equal ends, the usual case, need no matching."""
     return next(compress(count(), map(ne, before, after)), min(len(before), len(after)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from observations import REGISTRY, answered, judged, score
 
-from pytest_rageval.metrics.abstention import ANSWERABLE, NO_ANSWER, UNANSWERABLE, Abstained, abstention
+from pytest_rageval.metrics.abstention import ANSWERABLE, NO_ANSWER, UNANSWERABLE, AbstentionVerdict, abstention
 from pytest_rageval.model import Score
 
 
@@ -18,35 +18,35 @@ def classified(obs, value: float):
 
 
 def test_the_systems_own_word_comes_first():
-    assert abstention(classified(answered("", abstained=False), 1)) == Abstained(False, "response")
-    assert abstention(answered("Paris", abstained=True)) == Abstained(True, "response")
+    assert abstention(classified(answered("", abstained=False), 1)) == AbstentionVerdict(False, "response")
+    assert abstention(answered("Paris", abstained=True)) == AbstentionVerdict(True, "response")
 
 
 @pytest.mark.parametrize("blank", ["", "  \n"])
 def test_a_blank_answer_is_an_abstention(blank):
-    assert abstention(classified(answered(blank), 0)) == Abstained(True, "empty answer")
+    assert abstention(classified(answered(blank), 0)) == AbstentionVerdict(True, "empty answer")
 
 
 def test_then_the_judge_decides():
-    assert abstention(classified(answered("I cannot say."), 1)) == Abstained(True, "judge")
-    assert abstention(classified(answered("Paris"), 0)) == Abstained(False, "judge")
+    assert abstention(classified(answered("I cannot say."), 1)) == AbstentionVerdict(True, "judge")
+    assert abstention(classified(answered("Paris"), 0)) == AbstentionVerdict(False, "judge")
 
 
 def test_without_a_judge_phrasing_decides():
-    assert abstention(answered("The notes do not mention it.")) == Abstained(True, "phrasing")
-    assert abstention(answered("Paris")) == Abstained(False, "phrasing")
+    assert abstention(answered("The notes do not mention it.")) == AbstentionVerdict(True, "phrasing")
+    assert abstention(answered("Paris")) == AbstentionVerdict(False, "phrasing")
 
 
 def test_phrases_of_the_project_count():
     obs = answered("A colleague will call you back.")
-    assert abstention(obs) == Abstained(False, "phrasing")
-    assert abstention(replace(obs, refusals=("will call you back",))) == Abstained(True, "phrasing")
+    assert abstention(obs) == AbstentionVerdict(False, "phrasing")
+    assert abstention(replace(obs, refusals=("will call you back",))) == AbstentionVerdict(True, "phrasing")
 
 
 def test_where_the_judge_went_by_phrasing_that_is_what_decided():
     obs = classified(answered("Paris"), 1)
     judged = replace(obs.judgements["abstention"], extra={"decided_by": "phrasing"})
-    assert abstention(replace(obs, judgements={"abstention": judged})) == Abstained(True, "phrasing")
+    assert abstention(replace(obs, judgements={"abstention": judged})) == AbstentionVerdict(True, "phrasing")
 
 
 def test_an_unanswerable_case_wants_an_abstention():

@@ -1,4 +1,4 @@
-"""The claims of a trace (inferred facts, known facts, types of entities), and the protocol of what checks them."""
+"""The claims of a trace (inferred facts, known facts, types of entities), and the protocol of their validators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """All that one trace says, hashable.
+    """The claims of one trace, hashable.
 
     inferences  in the order of the trace; None stands for one that is no triple
     known       facts that are not judged but count as circumstances: the edges the system took from its graph
@@ -44,18 +44,18 @@ class Claims:
 
     @property
     def facts(self) -> frozenset[Fact]:
-        """Everything that is claimed of entities beside their types."""
+        """Return all claimed facts, without the types."""
         return self.known.union(fact for fact in self.inferences if fact is not None)
 
     @property
     def size(self) -> int:
-        """How many facts and types are claimed."""
+        """Return the number of claimed facts and types."""
         return len(self.inferences) + len(self.known) + sum(len(names) for _, names in self.types)
 
 
 @dataclass(frozen=True, slots=True)
 class Violations:
-    """What is wrong, with the reasons: by index of the inference, and by label of the entity whose types clash."""
+    """Violations with their reasons: by index of the inference, and by label of the entity whose types clash."""
 
     inferences: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     entities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -67,11 +67,11 @@ class Validator(Protocol):
     digest: str
 
     def __hash__(self) -> int:
-        """Validators are compared by identity."""
+        """Return a hash by identity: equal validators are the same object."""
         ...
 
     def check(self, claims: Claims) -> Violations:
-        """What violates the ontology; equal for equal claims. What cannot be checked within bounds is a ValueError."""
+        """Return what violates the ontology, equal for equal claims; ValueError if the check exceeds its bounds."""
         ...
 
 
@@ -79,7 +79,7 @@ NOT_A_TRIPLE = "it is no triple; write {subject, predicate, object}"
 
 
 def claims_of(trace: Trace) -> Claims:
-    """The claims of a trace; more than MOST_CLAIMS of them are a ValueError.
+    """Return the claims of a trace; more than MOST_CLAIMS of them are a ValueError.
 
     Types come from `entity_types` (a name or a list of names) and from the `type` of linked entities. Premises that
     are no triples are left out.
@@ -96,7 +96,7 @@ def claims_of(trace: Trace) -> Claims:
 
 
 def fact_of(written: Json) -> Fact | None:
-    """The fact in an edge, or in a mapping with subject, predicate and object; None if it holds none."""
+    """Return the fact in an edge, or in a mapping with subject, predicate and object; None if it holds none."""
     if isinstance(written, Mapping):
         value = written.get("object")
         if isinstance(value, bool | int | float):
@@ -109,7 +109,7 @@ def fact_of(written: Json) -> Fact | None:
 
 
 def types_of(trace: Trace) -> dict[str, set[str]]:
-    """The labels of the types by the label of the entity that has them; an entity without any is left out."""
+    """Return the labels of the types of each entity by its label; entities without a type are left out."""
     types: dict[str, set[str]] = {}
     linked_types = [(entity.id, entity.type) for entity in trace.entities or ()]
     for entity, written in [*linked_types, *(trace.entity_types or {}).items()]:

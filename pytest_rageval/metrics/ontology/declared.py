@@ -12,21 +12,23 @@ from typing import NamedTuple
 from pytest_rageval.metrics.ontology.claims import NOT_A_TRIPLE, Claims, Fact, Value, Violations
 
 Classes = Mapping[str, frozenset[str]]
-"""By entity, its classes and all classes above them; names that are no class are left out."""
+"""The classes of each entity and all classes above them; names that are no class are left out."""
 
 
 class DeclaredValidator:
-    """Checks claims against classes, properties and rules; see `toml_ontology` for what each of them says."""
+    """Validator of claims against classes, properties and rules; see `toml_ontology` for their meaning."""
 
     def __init__(self, ontology: Ontology, digest: str = "") -> None:
         self._ontology = ontology
         self.digest = digest
 
     def check(self, claims: Claims) -> Violations:
-        """What violates the ontology; rules that need too much work for this trace are a ValueError."""
+        """Return what violates the ontology; rules that need too much work for this trace are a ValueError."""
         classes = {entity: self._classes(names) for entity, names in claims.types}
         declared = [fact for fact in claims.facts if fact.predicate in self._ontology.properties]
-        facts = Facts([*declared, *(Fact(entity, IS_A, label) for entity, above in classes.items() for label in above)])
+        facts = FactIndex(
+            [*declared, *(Fact(entity, IS_A, label) for entity, above in classes.items() for label in above)]
+        )
         inferences = {
             index: tuple(reasons)
             for index, fact in enumerate(claims.inferences)
@@ -43,8 +45,8 @@ class DeclaredValidator:
         above = self._ontology.with_ancestors
         return frozenset(label for name in names for label in above.get(name, ()))
 
-    def _reasons(self, fact: Fact, facts: Facts, classes: Classes) -> Iterator[str]:
-        """Why this fact violates the ontology, but for values that are missing."""
+    def _reasons(self, fact: Fact, facts: FactIndex, classes: Classes) -> Iterator[str]:
+        """Yield why this fact violates the ontology, except for missing values."""
         declared = self._ontology.properties.get(fact.predicate)
         if declared is None:
             yield "its predicate is no property of the ontology"
@@ -66,9 +68,9 @@ class DeclaredValidator:
                 yield f"rule {rule.name!r}"
 
     def _incomplete(
-        self, claims: Claims, facts: Facts, classes: Classes, other_reasons: Mapping[int, tuple[str, ...]]
+        self, claims: Claims, facts: FactIndex, classes: Classes, other_reasons: Mapping[int, tuple[str, ...]]
     ) -> dict[int, tuple[str, ...]]:
-        """Inferences about subjects that have too few values of some property, with all reasons against them."""
+        """Return the inferences about subjects with too few values of a property, with all reasons against them."""
         by_subject: dict[str, list[tuple[int, Fact]]] = {}
         for index, fact in enumerate(claims.inferences):
             if fact is not None:
@@ -77,8 +79,8 @@ class DeclaredValidator:
         for label, declared in self._ontology.properties.items():
             for subject, about in by_subject.items() if declared.min else ():
                 count = facts.count(subject, label)
-                if count < declared.min and _is_asked(declared, subject, count, classes):
-                    # Where no inference is of this property, all that is inferred about the subject rests on a gap.
+                if count < declared.min and _needs_values(declared, subject, count, classes):
+                    # Without an inference of this property, every inference about the subject violates it.
                     of_it = [index for index, fact in about if fact.predicate == label]
                     reason = f"{declared.name} has {count} values, at least {declared.min} needed"
                     for index in of_it or [index for index, _ in about]:
@@ -103,23 +105,23 @@ def _classes_of(node: Node, classes: Classes) -> frozenset[str]:
     return frozenset() if isinstance(node, Value) else classes.get(node, frozenset())
 
 
-def _has_reverse(fact: Fact, facts: Facts) -> bool:
+def _has_reverse(fact: Fact, facts: FactIndex) -> bool:
     return isinstance(fact.object, str) and Fact(fact.object, fact.predicate, fact.subject) in facts
 
 
-def _is_asked(declared: Property, subject: str, count: int, classes: Classes) -> bool:
-    """Must this subject have values: as one of the domain, or, where there is none, as one that has any."""
+def _needs_values(declared: Property, subject: str, count: int, classes: Classes) -> bool:
+    """Return True if the subject must have values: if it is in the domain or, without a domain, has any value."""
     return declared.domain in _classes_of(subject, classes) if declared.domain is not None else count > 0
 
 
 IS_A = "a"
-"""The predicate by which a pattern asks for an entity of a class: `?x -a-> Brand`."""
+"""The predicate of a pattern that matches entities of a class: `?x -a-> Brand`."""
 MOST_STEPS = 1_000_000
-"""Facts that the rules of an ontology may look at for one trace."""
+"""Facts that the rules of an ontology may read for one trace."""
 
 Node = str | Value
-Bound = Mapping[str, Node]
-"""What each variable stands for."""
+Bindings = Mapping[str, Node]
+"""Values of the variables."""
 
 
 class Pattern(NamedTuple):
@@ -134,21 +136,21 @@ class Pattern(NamedTuple):
 class Rule:
     """Facts that match all `patterns` together are forbidden, unless facts that match all of `require` exist too.
 
-    `require` is None where the patterns are forbidden as such. A variable stands for the same entity wherever it
-    occurs in a rule; one that only `require` has stands for any.
+    `require` is None if the patterns are forbidden as such. A variable means the same entity throughout a rule; one
+    that only `require` has means any entity.
     """
 
     name: str
     patterns: tuple[Pattern, ...]
     require: tuple[Pattern, ...] | None = None
 
-    def is_broken_by(self, fact: Fact, among: Facts) -> bool:
-        """True if the fact is one of those that match the patterns where they must not.
+    def is_broken_by(self, fact: Fact, among: FactIndex) -> bool:
+        """Return True if the fact is part of a forbidden match of the patterns.
 
         More work than MOST_STEPS is a ValueError.
         """
         for position, pattern in enumerate(self.patterns):
-            bound = None if pattern.predicate == IS_A else _unified(pattern, fact, {})
+            bound = None if pattern.predicate == IS_A else _unify(pattern, fact, {})
             if bound is None:
                 continue
             others = self.patterns[:position] + self.patterns[position + 1 :]
@@ -158,8 +160,8 @@ class Rule:
         return False
 
 
-class Facts:
-    """Facts to find patterns among; classes of entities are facts of IS_A."""
+class FactIndex:
+    """Facts indexed for the search of patterns; classes of entities are facts of IS_A."""
 
     def __init__(self, facts: Iterable[Fact]) -> None:
         self._all = frozenset(facts)
@@ -176,11 +178,11 @@ class Facts:
         return fact in self._all
 
     def count(self, subject: str, predicate: str) -> int:
-        """How many different values the predicate has for this subject."""
+        """Return the number of different values that the predicate has for this subject."""
         return len(self._by_subject.get((predicate, subject), ()))
 
-    def matches(self, patterns: tuple[Pattern, ...], bound: Bound) -> Iterator[Bound]:
-        """Every way to match all patterns that agrees with what is bound already."""
+    def matches(self, patterns: tuple[Pattern, ...], bound: Bindings) -> Iterator[Bindings]:
+        """Yield every match of all patterns that agrees with the variables bound already."""
         if not patterns:
             yield bound
             return
@@ -188,12 +190,12 @@ class Facts:
             self._steps += 1
             if self._steps > MOST_STEPS:
                 raise ValueError(f"the rules of the ontology need more than {MOST_STEPS} steps for this trace")
-            matched = _unified(patterns[0], fact, bound)
+            matched = _unify(patterns[0], fact, bound)
             if matched is not None:
                 yield from self.matches(patterns[1:], matched)
 
-    def _candidates(self, pattern: Pattern, bound: Bound) -> Iterable[Fact]:
-        """Facts that may match the pattern: as few as an index gives."""
+    def _candidates(self, pattern: Pattern, bound: Bindings) -> Iterable[Fact]:
+        """Return facts that may match the pattern: as few as an index gives."""
         subject, value = (_value(term, bound) for term in (pattern.subject, pattern.object))
         if isinstance(subject, str) and value is not None:
             fact = Fact(subject, pattern.predicate, value)
@@ -205,8 +207,8 @@ class Facts:
         return self._by_predicate.get(pattern.predicate, ())
 
 
-def _unified(pattern: Pattern, fact: Fact, bound: Bound) -> Bound | None:
-    """What the variables stand for if the pattern is this fact; None where it cannot be."""
+def _unify(pattern: Pattern, fact: Fact, bound: Bindings) -> Bindings | None:
+    """Return the values of the variables that make the pattern this fact; None if none do."""
     if pattern.predicate != fact.predicate:
         return None
     bindings = dict(bound)
@@ -216,7 +218,7 @@ def _unified(pattern: Pattern, fact: Fact, bound: Bound) -> Bound | None:
     return bindings
 
 
-def _value(term: str, bound: Bound) -> Node | None:
+def _value(term: str, bound: Bindings) -> Node | None:
     return bound.get(term) if is_variable(term) else term
 
 
@@ -226,7 +228,7 @@ def is_variable(term: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """A class of entities. Parents and disjoint classes by label; `name` as it was written."""
+    """A class of entities. Parents and disjoint classes by label; `name` as written in the file."""
 
     name: str
     parents: tuple[str, ...] = ()
@@ -235,7 +237,7 @@ class Class:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """What holds for the facts of one predicate; domain and range by the label of a class."""
+    """Constraints on the facts of one predicate; domain and range by the label of a class."""
 
     name: str
     domain: str | None = None
@@ -255,18 +257,18 @@ class Ontology:
 
     @cached_property
     def with_ancestors(self) -> Mapping[str, frozenset[str]]:
-        """By class: itself and all classes above it."""
+        """Return for each class itself and all classes above it."""
         return {label: frozenset(self._upwards(label)) for label in self.classes}
 
     @cached_property
     def disjoint_pairs(self) -> frozenset[frozenset[str]]:
-        """Pairs of classes that no entity may be in together, as declared on either of the two."""
+        """Return the pairs of classes that share no entity, as declared on either of the two."""
         return frozenset(
             frozenset((label, other)) for label, declared in self.classes.items() for other in declared.disjoint
         )
 
     def clashes(self, classes: frozenset[str]) -> list[tuple[str, str]]:
-        """Names of the disjoint pairs among these classes, the classes above them given too; sorted."""
+        """Return the sorted names of the disjoint pairs among these classes; pass their ancestors too."""
         pairs = (pair for pair in combinations(sorted(classes), 2) if frozenset(pair) in self.disjoint_pairs)
         return [(self.classes[first].name, self.classes[second].name) for first, second in pairs]
 

@@ -21,12 +21,12 @@ NO_TYPES = NotApplicable("the system reports no entity types")
 NO_ONTOLOGY = NotApplicable("no ontology is configured, and the system reports no violations of its own")
 NO_ENTITIES_NAMED = NotApplicable("no ontology is configured, and the system's own violations name no entity")
 SHOWN = 10
-"""How many reasons a score's detail holds; its counts cover all of them."""
+"""Reasons in a score's detail; its counts cover all of them."""
 _LONGEST = 300
 """Characters of a reason."""
 
 
-# `ontology` is no keyword-only parameter: a run has one ontology for both metrics, which is set beside the target and
+# `ontology` is no keyword-only parameter: a run has one ontology for both metrics, which is set like the target and
 # bound when the run is planned, not twice among the metrics' options.
 @metric(
     layer="L4",
@@ -118,7 +118,7 @@ CHECKED = (constraint_violation_rate, type_consistency_rate)
 
 @lru_cache(maxsize=4)
 def _checked(ontology: Validator, claims: Claims) -> Violations:
-    """Kept, because both metrics ask about the same trace, one after the other."""
+    """Check claims; cached, because both metrics ask about the same trace, one after the other."""
     return ontology.check(claims)
 
 
@@ -134,7 +134,7 @@ def _self_reported_consistency(trace: Trace, typed: set[str]) -> Score | NotAppl
 
 
 def _entity_named(violation: Json) -> str | None:
-    """The label of the entity that a system's own violation is about; None where it is about an inference."""
+    """Return the label of the entity of a violation that a system reports; None if it is about an inference."""
     entity = violation.get("entity") if isinstance(violation, Mapping) else None
     return as_label(entity) if isinstance(entity, str) else None
 
@@ -146,18 +146,18 @@ def _shown_inference(written: Mapping[str, Json]) -> str:
 
 
 def _bounded(reasons: Iterable[str]) -> Iterator[str]:
-    """The first reasons, each on one line that can be printed and is not too long."""
+    """Yield the first reasons, each on one printable line of limited length."""
     for reason in islice(reasons, SHOWN):
         line = printable(" ".join(reason.split()))
         yield cut(line, _LONGEST)
 
 
 MAX_BYTES = 4 * 2**20
-"""Of all files of an ontology together."""
+"""Bytes of all files of an ontology together."""
 
 
 def load_validator(places: Sequence[str], root: Path) -> Validator:
-    """The validator of one `.toml` or `.json` file, or of `.ttl` files that hold an ontology and SHACL shapes together.
+    """Return the validator of one `.toml` or `.json` file, or of `.ttl` files with an ontology and SHACL shapes.
 
     Paths are relative to `root`. Raises SettingsError with every problem of the files, one line each.
     """
@@ -187,7 +187,7 @@ def _of_shapes(texts: Mapping[str, str]) -> Validator:
 
 
 def _read(places: Sequence[str], root: Path) -> dict[str, str]:
-    """The texts of the files, by place."""
+    """Return the texts of the files, by place."""
     content: dict[str, str] = {}
     problems = []
     left = MAX_BYTES

@@ -40,17 +40,17 @@ from pytest_rageval.words import as_label
 
 BASE = "urn:rageval:/"
 MOST_CLAIMS = 1_000
-"""Fewer than of other ontologies: a SPARQL constraint costs some 25 ms for each claim that it looks at."""
+"""Fewer than for other ontologies: a SPARQL constraint costs some 25 ms for each claim that it reads."""
 PAIRS = (SH.equals, SH.disjoint, SH.lessThan, SH.lessThanOrEquals)
 
 Triple = tuple[Node, Node, Node]
-Parts = tuple[Node | None, Node | None, Node | None]
+TriplePattern = tuple[Node | None, Node | None, Node | None]
 """A triple in which None stands for anything."""
 K = TypeVar("K", int, str)
 
 
 def shapes_validator(texts: Mapping[str, str], digest: str) -> ShapesValidator:
-    """The validator of Turtle texts, by place. Raises SettingsError with every problem."""
+    """Return the validator of Turtle texts, by place. Raises SettingsError with every problem."""
     graph = Graph(bind_namespaces="none")
     problems = [problem for place, text in texts.items() for problem in _parse_problems(graph, place, text)]
     if problems:
@@ -69,7 +69,7 @@ def shapes_validator(texts: Mapping[str, str], digest: str) -> ShapesValidator:
 
 
 class ShapesValidator:
-    """Checks claims against SHACL shapes."""
+    """Validator of claims against SHACL shapes."""
 
     def __init__(self, graph: Graph, vocabulary: Vocabulary, digest: str = "") -> None:
         self._shapes = graph
@@ -78,7 +78,7 @@ class ShapesValidator:
         self.digest = digest
 
     def check(self, claims: Claims) -> Violations:
-        """What the shapes find wrong; too many claims, or a failure of the validation itself, are a ValueError."""
+        """Return what the shapes find wrong; ValueError for too many claims or if the validation itself fails."""
         if claims.size > MOST_CLAIMS:
             raise ValueError(f"the trace makes {claims.size} claims; at most {MOST_CLAIMS} are checked with SHACL")
         inferences: defaultdict[int, list[str]] = defaultdict(list)
@@ -98,10 +98,10 @@ class ShapesValidator:
                 inferences[index].append(reason)
             if (focus := report.of_types(result)) in labels:
                 entities[labels[focus]].append(reason)
-        return Violations(_settled(inferences), _settled(entities))
+        return Violations(_sorted_reasons(inferences), _sorted_reasons(entities))
 
     def probe(self) -> None:
-        """Let every shape look at something once, so that one that cannot be used is found before the run."""
+        """Validate one probe against every shape, so that an unusable shape is found before the run."""
         vocabulary = self._vocabulary
         classes, properties = sorted(vocabulary.classes), sorted(vocabulary.properties)
         facts = tuple(Fact("probe", predicate, "probe") for predicate in properties)
@@ -116,7 +116,7 @@ class ShapesValidator:
         return [(index, triple) for index, triple in triples if triple is not None]
 
     def _report(self, claims: Claims) -> Graph:
-        """The validation report over the claims and the class hierarchy."""
+        """Return the validation report over the claims and the class hierarchy."""
         data = Graph(bind_namespaces="none")
         for triple in (*self._hierarchy, *filter(None, map(self._triple, claims.facts))):
             data.add(triple)
@@ -125,13 +125,13 @@ class ShapesValidator:
                 if name in self._vocabulary.classes:
                     data.add((_entity(entity), RDF.type, self._vocabulary.classes[name]))
         with warnings.catch_warnings():
-            # What the libraries deprecate among themselves is not for users whose suites make errors of warnings.
+            # The libraries' own deprecations must not fail suites that turn warnings into errors.
             warnings.simplefilter("ignore", DeprecationWarning)
             try:
                 _, report, _ = pyshacl.validate(data, shacl_graph=self._shapes, inplace=True, advanced=False, js=False)
             except ReportableRuntimeError as error:
                 report = error
-        if not isinstance(report, Graph):  # the validation itself failed: what pySHACL raised, or returned in its place
+        if not isinstance(report, Graph):  # the validation itself failed: an error that pySHACL raised or returned
             raise ValueError(f"pySHACL: {report}")
         return report
 
@@ -142,14 +142,18 @@ class _ReportIndex:
     def __init__(self, shapes: Graph, report: Graph, indexed: Iterable[tuple[int, Triple]]) -> None:
         self._shapes = shapes
         self._report = report
-        self._by_parts: defaultdict[Parts, list[int]] = defaultdict(list)
+        self._by_pattern: defaultdict[TriplePattern, list[int]] = defaultdict(list)
         for index, (subject, predicate, value) in indexed:
-            for parts in ((subject, predicate, value), (subject, predicate, None), (None, predicate, value),
-                          (subject, None, None)):  # fmt: skip
-                self._by_parts[parts].append(index)
+            for pattern in (
+                (subject, predicate, value),
+                (subject, predicate, None),
+                (None, predicate, value),
+                (subject, None, None),
+            ):
+                self._by_pattern[pattern].append(index)
 
     def reasons(self) -> Iterator[tuple[Node, str]]:
-        """The results of severity sh:Violation, each with its message."""
+        """Yield the results of severity sh:Violation, each with its message."""
         for result in self._report.objects(None, SH.result):
             if self._report.value(result, SH.resultSeverity) == SH.Violation:
                 component = str(self._report.value(result, SH.sourceConstraintComponent)).rpartition("#")[2]
@@ -157,46 +161,48 @@ class _ReportIndex:
                 yield result, "; ".join(messages) or component.removesuffix("ConstraintComponent")
 
     def inferences(self, result: Node) -> set[int]:
-        """The indices of the inferences that a result is about."""
-        focus, path, value, shape = self._parts(result)
+        """Return the indices of the inferences that a result is about."""
+        focus, path, value, shape = self._result_fields(result)
         if path == RDF.type:
             return set()
         if path is None:
-            patterns: list[Parts] = [(focus, of, None) for of in self._shapes.objects(shape, SH.targetSubjectsOf)]
+            patterns: list[TriplePattern] = [
+                (focus, of, None) for of in self._shapes.objects(shape, SH.targetSubjectsOf)
+            ]
             patterns += [(None, of, focus) for of in self._shapes.objects(shape, SH.targetObjectsOf)]
-            return self._with(patterns)
+            return self._matching(patterns)
         patterns = [(focus, other, value) for pair in PAIRS for other in self._shapes.objects(shape, pair)]
         inverse = self._shapes.value(path, SH.inversePath)
         if isinstance(path, URIRef):
             patterns.append((focus, path, value))
         elif isinstance(inverse, URIRef):
             patterns.append((value, inverse, focus))
-        about = self._with(patterns)
+        about = self._matching(patterns)
         is_missing = self._report.value(result, SH.sourceConstraintComponent) == SH.MinCountConstraintComponent
         has_steps = not isinstance(path, URIRef) and not isinstance(inverse, URIRef)
-        return about if about or not (is_missing or has_steps) else self._with([(focus, None, None)])
+        return about if about or not (is_missing or has_steps) else self._matching([(focus, None, None)])
 
     def of_types(self, result: Node) -> Node | None:
-        """The entity whose types a result is about; None where it is about inferences."""
-        focus, path, _, shape = self._parts(result)
+        """Return the entity whose types a result is about; None if it is about inferences."""
+        focus, path, _, shape = self._result_fields(result)
         if path is None:
             is_target = any(self._shapes.value(shape, of) for of in (SH.targetSubjectsOf, SH.targetObjectsOf))
             return None if is_target else focus
         return focus if path == RDF.type else None
 
-    def _parts(self, result: Node) -> tuple[Node | None, Node | None, Node | None, Node | None]:
-        """Focus node, path, value and source shape."""
+    def _result_fields(self, result: Node) -> tuple[Node | None, Node | None, Node | None, Node | None]:
+        """Return focus node, path, value and source shape."""
         focus, path, value, shape = (
             self._report.value(result, part) for part in (SH.focusNode, SH.resultPath, SH.value, SH.sourceShape)
         )
         return focus, path, value, shape
 
-    def _with(self, patterns: Iterable[Parts]) -> set[int]:
-        return {index for parts in patterns for index in self._by_parts.get(parts, ())}
+    def _matching(self, patterns: Iterable[TriplePattern]) -> set[int]:
+        return {index for pattern in patterns for index in self._by_pattern.get(pattern, ())}
 
 
 def _parse_problems(graph: Graph, place: str, text: str) -> Iterator[str]:
-    """Adds the triples of a Turtle text to the graph; yields why it cannot be read."""
+    """Add the triples of a Turtle text to the graph; yield why it cannot be read."""
     try:
         graph.parse(data=text, format="turtle", publicID=BASE)
     except BadSyntax as error:
@@ -215,8 +221,8 @@ def _entity(label: str) -> URIRef:
     return URIRef(f"{BASE}entity/{quote(label, safe='', errors='surrogatepass')}")
 
 
-def _settled(reasons: Mapping[K, list[str]]) -> dict[K, tuple[str, ...]]:
-    """Reasons in an order of their own: a report has none."""
+def _sorted_reasons(reasons: Mapping[K, list[str]]) -> dict[K, tuple[str, ...]]:
+    """Sort the reasons, because a report has no order."""
     return {key: tuple(sorted(set(texts))) for key, texts in reasons.items() if texts}
 
 
@@ -227,7 +233,7 @@ NAME_CLASSES = (SH.targetClass, SH["class"])
 NAME_PROPERTIES = (SH.targetSubjectsOf, SH.targetObjectsOf, SH.path, SH.inversePath, SH.equals, SH.disjoint,
                    SH.lessThan, SH.lessThanOrEquals)  # fmt: skip
 QUERIES = (SH.select, SH.ask)
-# pySHACL refuses SERVICE as well, but not where two IRIs with a # stand before it on its line.
+# pySHACL refuses SERVICE as well, but not after two IRIs with a # on the same line.
 _OTHER_SERVER = re.compile(r"(?<![\w:#/?$-])SERVICE\s*(?:SILENT\s*)?(?:[<?$]|\w*:)", re.IGNORECASE)
 TARGETS = (SH.targetClass, SH.targetNode, SH.targetSubjectsOf, SH.targetObjectsOf)
 
@@ -245,7 +251,7 @@ class Vocabulary:
         self.properties = self._by_label(self._properties)
 
     def problems(self) -> Iterator[str]:
-        """What keeps the graph from being an ontology with shapes: name, value, remedy."""
+        """Yield why the graph is no ontology with shapes: name, value, remedy."""
         if not self._classes and not self._properties:
             yield "declares neither classes nor properties; write e.g. 'ex:Brand a owl:Class'"
             return
@@ -267,7 +273,7 @@ class Vocabulary:
                     yield f"{self.shown(predicate, 'sh')} is {self.shown(named)}, no declared {kind}; {remedy}"
 
     def shown(self, iri: URIRef, prefix: str = "") -> str:
-        """The IRI as a reader of the files knows it: with a prefix where one is bound."""
+        """Return the IRI as a reader of the files knows it: with a prefix if one is bound."""
         if prefix:
             return f"{prefix}:{_local(iri)}"
         for base, bound in self._prefixes:
@@ -276,7 +282,7 @@ class Vocabulary:
         return f"<{iri}>"
 
     def _by_label(self, iris: Iterable[URIRef]) -> dict[str, URIRef]:
-        """Full IRIs and prefixed names stand for themselves; a local name only where one IRI has it."""
+        """Map names to IRIs: full and prefixed ones always, a local name only if one IRI has it."""
         by_label: dict[str, URIRef] = {}
         by_local: dict[str, list[URIRef]] = {}
         for iri in sorted(iris):

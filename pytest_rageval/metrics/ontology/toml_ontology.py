@@ -62,7 +62,7 @@ def declared_validator(place: str, text: str, digest: str = "") -> DeclaredValid
 
 
 def read_ontology(place: str, text: str) -> Ontology:
-    """The ontology in the text of the file at `place`. Raises SettingsError."""
+    """Read the ontology in the text of the file at `place`. Raises SettingsError."""
     document = read_document(place, text)
     problems = list(_problems(document))
     if problems:
@@ -74,11 +74,11 @@ def read_ontology(place: str, text: str) -> Ontology:
 
 
 def _problems(document: Document) -> Iterator[str]:
-    """Names that are there twice, that are not declared, and what could never hold."""
+    """Yield duplicate names, undeclared names, and constraints that nothing can meet."""
     if not document.classes and not document.properties:
         yield "declares neither classes nor properties; nothing could be checked"
-    yield from _twice("classes", document.classes)
-    yield from _twice("properties", document.properties)
+    yield from _duplicates("classes", document.classes)
+    yield from _duplicates("properties", document.properties)
     classes = {as_label(name) for name in document.classes}
     if IS_A in map(as_label, document.properties):
         yield f"properties.{IS_A} is taken: in rules it asks for an entity of a class; rename the property"
@@ -93,7 +93,7 @@ def _problems(document: Document) -> Iterator[str]:
         yield from _class_problems(document)
 
 
-def _twice(table: str, names: Iterable[str]) -> Iterator[str]:
+def _duplicates(table: str, names: Iterable[str]) -> Iterator[str]:
     first: dict[str, str] = {}
     for name in names:
         if (earlier := first.setdefault(as_label(name), name)) != name:
@@ -101,7 +101,7 @@ def _twice(table: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _class_problems(document: Document) -> Iterator[str]:
-    """Circles of parents, and classes that nothing can be in."""
+    """Yield cycles of parents, and classes that can have no entity."""
     ontology = _ontology(document.model_copy(update={"rules": []}))
     for label, declared in ontology.classes.items():
         above = ontology.with_ancestors[label]
@@ -138,7 +138,7 @@ def _rule_problems(path: str, rule: RuleEntry, document: Document) -> Iterator[s
 
 
 def _pattern(written: str) -> Pattern:
-    """A pattern, written like an edge; anything else is a ValueError."""
+    """Parse a pattern, written like an edge; anything else is a ValueError."""
     pattern = Pattern(*map(as_label, Edge.parse(written)))
     if is_variable(pattern.predicate) or "?" in (pattern.subject, pattern.object):
         raise ValueError
@@ -198,14 +198,14 @@ class _Strict(BaseModel):
 
 
 class ClassEntry(_Strict):
-    """`[classes]`: the names of classes above it, and of those that share no entity with it."""
+    """`[classes]`: the names of its parents, and of classes that share no entity with it."""
 
     parents: list[Name] = []
     disjoint: list[Name] = []
 
 
 class PropertyEntry(_Strict):
-    """`[properties]`: what holds for its facts."""
+    """`[properties]`: constraints on its facts."""
 
     domain: Name | None = None
     range: Name | None = None
@@ -223,7 +223,7 @@ class RuleEntry(_Strict):
     require: list[str] | None = Field(None, min_length=1, max_length=MOST_PATTERNS)
 
     def lists(self) -> dict[str, list[str]]:
-        """The lists of patterns that are there, by key."""
+        """Return the lists of patterns that are present, by key."""
         every = {"forbid": self.forbid, "when": self.when, "require": self.require}
         return {key: patterns for key, patterns in every.items() if patterns is not None}
 
@@ -236,7 +236,7 @@ class Document(_Strict):
     rules: list[RuleEntry] = []
 
     def classes_named(self) -> Iterator[tuple[str, str]]:
-        """Where a class is referred to outside of rules, and by which name."""
+        """Yield each place outside of rules that refers to a class, and the name it uses."""
         for name, entry in self.classes.items():
             yield from ((f"classes.{name}.parents", parent) for parent in entry.parents)
             yield from ((f"classes.{name}.disjoint", other) for other in entry.disjoint)
@@ -248,22 +248,24 @@ class Document(_Strict):
 
 
 def read_document(place: str, text: str) -> Document:
-    """The parts of a file; `place` is its path, whose suffix says whether it is JSON. Raises SettingsError."""
-    content = _parsed(place, text)
+    """Read a file; the suffix of `place`, its path, decides between JSON and TOML. Raises SettingsError."""
+    content = _parse(place, text)
     try:
         return Document.model_validate(content)
     except ValidationError as invalid:
-        raise SettingsError(*(f"{place}: {_said(flaw)}" for flaw in flaws_of(invalid, content, Document))) from None
+        raise SettingsError(
+            *(f"{place}: {_problem_text(flaw)}" for flaw in flaws_of(invalid, content, Document))
+        ) from None
 
 
-def _parsed(place: str, text: str) -> Any:
+def _parse(place: str, text: str) -> Any:
     try:
         if place.lower().endswith(".json"):
             return json.loads(text, object_pairs_hook=_without_duplicates)
         return tomllib.loads(text)
     except RecursionError:
         raise SettingsError(f"{place}: nested too deep; an ontology needs four levels") from None
-    except ValueError as error:  # what both parsers raise, and the hook for duplicates
+    except ValueError as error:  # raised by both parsers, and by the hook for duplicates
         kind = "JSON" if place.lower().endswith(".json") else "TOML"
         raise SettingsError(f"{place}: not valid {kind}: {printable(str(error))}") from None
 
@@ -277,8 +279,8 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _said(flaw: Flaw) -> str:
-    """One problem of the file: name, value, remedy."""
+def _problem_text(flaw: Flaw) -> str:
+    """Return one problem of the file: name, value, remedy."""
     path = spelled(flaw.path) or "the file"
     if flaw.is_unknown:
         return f"{path} is not a known key{nearest(str(flaw.path[-1]), flaw.known)}"
@@ -289,6 +291,6 @@ def _said(flaw: Flaw) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the one that may have been meant, or those there are."""
+    """Return the end of a message about an unknown name: the likely intended name, or the known ones."""
     names = list(names)
     return did_you_mean(name, names, f"; known: {listed(names, 20) or 'none'}")

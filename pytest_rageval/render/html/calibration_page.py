@@ -16,7 +16,7 @@ BINS = 20
 
 
 def calibration_page(calibration: Calibration, title: str, *, show_texts: bool = True) -> str:
-    """Return the page. `show_texts`: questions, answers and reasoning are in it."""
+    """Return the page. `show_texts`: it shows questions, answers and reasoning."""
     view = calibration_view(calibration, show_texts=show_texts)
     folds = view.disagreements[0].folds if view.disagreements else ()
     return rendered(
@@ -40,13 +40,13 @@ def calibration_page(calibration: Calibration, title: str, *, show_texts: bool =
 # ── charts, in units of their own viewBox ─────────────────────────────────────────────────────────────────────
 
 SIDE = 220
-"""Of the square in which the curve is drawn."""
+"""Side of the square in which the curve is drawn."""
 WIDTH, HEIGHT = 440, 90
-"""Of one histogram."""
+"""Size of one histogram."""
 
 
 class Cell(NamedTuple):
-    """One of the four counts: where it stands, and how strongly it is tinted."""
+    """One of the four counts: its place, and the strength of its tint."""
 
     x: int
     y: int
@@ -70,7 +70,7 @@ def _cells(calibration: Calibration) -> list[Cell]:
 
 
 def _curve(calibration: Calibration) -> dict[str, Any] | None:
-    """The ROC as points of a polyline, and where the present gate lies on it."""
+    """Return the ROC curve as points of a polyline, and where the present gate lies on it."""
     if not calibration.curve:
         return None
     confusion = calibration.confusion
@@ -84,13 +84,13 @@ def _curve(calibration: Calibration) -> dict[str, Any] | None:
 
 
 def _thinned(points: tuple[tuple[float, float], ...]) -> list[tuple[float, float]]:
-    """No more points than the chart can show."""
+    """Return no more points than the chart can show."""
     step = max(1, len(points) // (4 * SIDE))
     return [*points[:-1:step], points[-1]]
 
 
 def _histogram(calibration: Calibration) -> Mapping[str, Any] | None:
-    """For each kind of answers the bars by score, and the places of the present and the suggested limit."""
+    """Return for each kind of answers the bars by score, and the places of the present and the suggested limit."""
     if not calibration.cases:
         return None
     low, high = calibration.scale

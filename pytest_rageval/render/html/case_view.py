@@ -1,4 +1,4 @@
-"""The views of cases, from the files of a run: of a page, and of one case alone."""
+"""The views of cases, from the files of a run: all cases of a page, or one case."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_rageval.views.case import CaseContext, CaseView, case_view
 
 
 def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView | None]:
-    """Yield the view of each of these cases; None of one without a record, nothing if no records are kept."""
+    """Yield the view of each of these cases: None for one without a record, nothing if no records are kept."""
     keys = {case.key for case in cases}
     lines = read_case_lines(page.side.run, keys, page.damages) if page.side.run and page.side.has_records else {}
     other = page.before if page.compared else None
@@ -32,9 +32,9 @@ def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView 
 class RecordedCase:
     """A case with what its run keeps of it.
 
-    case         as lists of cases hold it, compared with nothing
-    record       of the trial that shows the outcome
-    observation  the line of observations.jsonl for it; None where the run keeps none
+    case         the list entry, without a comparison
+    record       the record of the trial that decides the outcome
+    observation  its line of observations.jsonl; None if the run keeps none
     """
 
     case: ListedCase
@@ -44,9 +44,9 @@ class RecordedCase:
 
 
 def recorded_case_of(run: StoredRun, last: Mapping[str, Any], registry: Registry, baseline: Path) -> RecordedCase:
-    """The case of its `last` record in the run. `baseline`: the file of the project's baseline."""
+    """Return the case of its `last` record in the run. `baseline`: the file of the project's baseline."""
     key = last["case_key"]
-    # Of a run that died, a worker's file may hold the record.
+    # The record of a killed run can be in a worker's file.
     lines = read_case_lines(run, {key}).get(key) or CaseLines({last["trial"]: last}, {})
     record = representative_trial(lines.records)
     [row] = cases_of(map(Row.of, lines.records.values()))
@@ -58,7 +58,7 @@ def recorded_case_of(run: StoredRun, last: Mapping[str, Any], registry: Registry
 
 
 def _earlier(run: StoredRun, key: str, baseline: Path) -> CaseLines | None:
-    """The case in the run with which this one was compared, where that keeps records, and the two could be compared."""
+    """Return the case in the run that this one was compared with, if that run keeps records and was comparable."""
     comparison = (run.metrics or {}).get("comparison")
     if comparison is None or not comparison["compared"] or key in comparison["changed_cases"]:
         return None

@@ -26,25 +26,25 @@ from pytest_rageval.render.html.figures import FRAME
 from pytest_rageval.text import counted, printable, score_text, short
 
 FOLDED_LINES = 12
-"""Lines of a text that stand unfolded."""
+"""Lines of a text that are shown unfolded."""
 LINE_WIDTH = 110
 
 
 class CompiledTemplates(BytecodeCache):
     """Templates compiled once, kept where Python keeps compiled modules: compiling them takes 100 ms.
 
-    As with modules: none is kept where Python is told to write none, or where it may not write.
+    As with modules, none is kept if Python writes no bytecode or has no permission to write.
     """
 
     def get_cache_key(self, name: str, filename: str | None = None) -> str:  # noqa: ARG002 Jinja passes it
         return name
 
     def get_source_checksum(self, source: str) -> str:
-        # Another Jinja may compile the same source to code that it alone can run.
+        # Another Jinja version may compile the same source to code that only it can run.
         return sha256(f"{jinja2.__version__}\n{source}".encode()).hexdigest()
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError, EOFError, ValueError, TypeError):  # nothing there, or no longer what was written
+        with suppress(OSError, EOFError, ValueError, TypeError):  # no file, or a damaged one
             checksum, _, code = _compiled_file(bucket).read_bytes().partition(b"\n")
             if checksum == bucket.checksum.encode():
                 bucket.code = marshal.loads(code)  # noqa: S302 because it is as much ours as the module beside it
@@ -57,18 +57,18 @@ class CompiledTemplates(BytecodeCache):
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             unfinished.write_bytes(f"{bucket.checksum}\n".encode() + marshal.dumps(bucket.code))
-            unfinished.replace(path)  # who reads it meanwhile sees one whole file or the other
+            unfinished.replace(path)  # concurrent readers see one whole file or the other
 
 
 def _compiled_file(bucket: Bucket) -> Path:
-    """`templates/__pycache__/page.cpython-311.template` for `page.html`."""
+    """Return `templates/__pycache__/page.cpython-311.template` for `page.html`."""
     source = Path(__file__).parent / "templates" / bucket.key
     return Path(cache_from_source(str(source))).with_suffix(".template")
 
 
 @cache
 def environment() -> Environment:
-    """Autoescape is on for every template."""
+    """Return the environment of the templates; autoescape is on for all of them."""
     pages = Environment(
         loader=PackageLoader("pytest_rageval.render.html"),
         autoescape=True,
@@ -91,12 +91,12 @@ def environment() -> Environment:
     }
     pages.tests["long"] = _is_long
     pages.globals["plot_frame"] = FRAME
-    pages.globals["is_served"] = False  # True in the web app, where a command line is of no use to whoever reads
+    pages.globals["is_served"] = False  # True in the web app, where command lines are of no use
     return pages
 
 
 def rendered(name: str, **content: Any) -> str:
-    """A template filled in; control characters, and marks that turn the direction of writing, are shown.
+    """Fill in a template; show control characters and marks that turn the direction of writing.
 
     Once over the whole text: value by value, the same takes half of the time of rendering.
     """
@@ -104,14 +104,14 @@ def rendered(name: str, **content: Any) -> str:
 
 
 def macro(template: str, name: str) -> Callable[..., str]:
-    """A macro of a template as a function; what it gives is escaped and shown as `rendered` does."""
+    """Return a macro of a template as a function; its output is escaped and shown as by `rendered`."""
     called = getattr(environment().get_template(template).module, name)
     return lambda *arguments: printable(called(*arguments))
 
 
 @cache
 def asset(name: str) -> str:
-    """The style or the script that goes into a page."""
+    """Return the style or the script that goes into a page."""
     return files("pytest_rageval.render.html").joinpath("assets", name).read_text(encoding="utf-8")
 
 
@@ -125,13 +125,13 @@ def script() -> Markup:
 
 @cache
 def _script() -> str:
-    """One script: what every page of a case does, and the list of a report."""
+    """Return one script for the list of a report and for every page of a case."""
     return asset("case_parts.js") + asset("cases.js")
 
 
 @cache
 def policy() -> str:
-    """The content security policy: our style and our script by their hashes, and nothing from anywhere."""
+    """Return the content security policy: our style and our script by their hashes, and nothing from anywhere."""
     return (
         f"default-src 'none'; style-src {_source(asset('tokens.css'))}; script-src {_source(_script())}; "
         "base-uri 'none'; form-action 'none'"
@@ -143,23 +143,23 @@ def _source(text: str) -> str:
 
 
 def case_address(key: str, is_compared: bool = False) -> str:
-    """The part of the page's address that opens a case, or its comparison: `#/case/` and the key, escaped."""
+    """Return the part of the page's address that opens a case or its comparison: `#/case/` and the key, escaped."""
     return f"#/case/{quote(printable(key), safe='')}{'/compare' if is_compared else ''}"
 
 
 def list_address(query: str) -> str:
-    """The part of the page's address that lists the cases of a filter."""
+    """Return the part of the page's address that lists the cases of a filter."""
     return f"#/cases?q={quote(printable(query), safe=':,')}"
 
 
 @lru_cache(maxsize=1_000)
 def metric_link(name: str, shown: str | None = None) -> Markup:
-    """A metric's name, or what is shown for it, as a link to its definition: the same ones on the page of each case."""
+    """Return a link from a metric's name, or from `shown`, to its definition in the HTML report."""
     return Markup('<a class="metric" href="#def-{}">{}</a>').format(_bare(name), shown or name)
 
 
 def _labelled_metric(name: str) -> Markup:
-    """The link, and a word on the metric whose name does not say that a model decides it."""
+    """Return the link, with a badge on the metric whose name hides that a model decides it."""
     badge = Markup(' <span class="badge">LLM as judge</span>') if _bare(name) == "reference_match" else ""
     return metric_link(name) + badge
 
@@ -169,14 +169,14 @@ def _bare(name: str) -> str:
 
 
 def _filter_word(text: str) -> str:
-    """A value as the filter language takes it: quoted where it is more than one word."""
+    """Return a value in the syntax of the filter language: quoted if it is more than one word."""
     if re.fullmatch(r"[^\s\"\\]+", text):
         return text
     return '"' + re.sub(r'(["\\])', r"\\\1", printable(text)) + '"'
 
 
 def _is_long(text: str) -> bool:
-    """Does a text take more than the lines that stand unfolded?"""
+    """Return True if a text takes more lines than are shown unfolded."""
     if len(text) < LINE_WIDTH and text.count("\n") < FOLDED_LINES:
         return False
     return sum(1 + len(line) // LINE_WIDTH for line in re.split("\n", text)) > FOLDED_LINES

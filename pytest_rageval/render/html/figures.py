@@ -1,4 +1,4 @@
-"""Geometry of the page's charts: interval bars, sparklines, and plots with axes, in units that the templates draw."""
+"""Geometry of the HTML report's charts: interval bars, sparklines, and plots with axes, in units of the templates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 WIDTH, HEIGHT = 100, 20
-"""Units of a chart that is drawn into whatever room it gets."""
+"""Units of a chart that is scaled to its room."""
 BINS = 10
 
 
@@ -23,23 +23,23 @@ class IntervalFigure(NamedTuple):
 def interval_figure(
     mean: float | None, ci: Sequence[float | None] | None, scale: Sequence[float]
 ) -> IntervalFigure | None:
-    """None where there is no mean."""
+    """Return a mean with its interval as a figure, None if there is no mean."""
     if mean is None:
         return None
     low, high = ci or (None, None)
-    ends = [None if end is None else _placed(end, scale) for end in (low, high)]
-    return IntervalFigure(_placed(mean, scale), ends[0], ends[1])
+    ends = [None if end is None else _position(end, scale) for end in (low, high)]
+    return IntervalFigure(_position(mean, scale), ends[0], ends[1])
 
 
 def change_figure(
     delta: float | None, ci: Sequence[float | None] | None, scale: Sequence[float]
 ) -> IntervalFigure | None:
-    """A change on a scale twice as wide, with no change in the middle."""
+    """Return a change as a figure on a scale twice as wide, with no change in the middle."""
     widest = scale[1] - scale[0]
     return interval_figure(delta, ci, (-widest, widest))
 
 
-def _placed(value: float, scale: Sequence[float]) -> float:
+def _position(value: float, scale: Sequence[float]) -> float:
     low, high = scale
     return round(min(max((value - low) / (high - low), 0.0), 1.0) * WIDTH, 2)
 
@@ -53,9 +53,9 @@ class Spark(NamedTuple):
 
 
 def spark(values: Iterable[float | None], least_span: float = 0.0) -> Spark | None:
-    """Return a line over the range of its values, or over `least_span` if they lie closer: a small step looks small.
+    """Draw a line over the range of its values, or over `least_span` if they lie closer: a small step looks small.
 
-    None of fewer than two values.
+    Return None for fewer than two values.
     """
     values = tuple(values)
     numbers = [value for value in values if value is not None]
@@ -71,7 +71,7 @@ def spark(values: Iterable[float | None], least_span: float = 0.0) -> Spark | No
 
 
 def line_path(places: Iterable[tuple[float, float] | None]) -> str:
-    """Join places by a line that breaks at each None; a place alone is a dot."""
+    """Join places by a line that breaks at each None; a single place becomes a dot."""
     path, is_drawing = "", False
     for place in places:
         if place is not None:
@@ -81,7 +81,7 @@ def line_path(places: Iterable[tuple[float, float] | None]) -> str:
 
 
 def least_span(scale: Sequence[float]) -> float:
-    """Return a tenth of a metric's scale: a line of values that lie closer is drawn over this much of it."""
+    """Return a tenth of a metric's scale: the least height of a chart, over which closer values are drawn."""
     return (scale[1] - scale[0]) / 10
 
 
@@ -89,7 +89,7 @@ def least_span(scale: Sequence[float]) -> float:
 
 
 class PlotFrame(NamedTuple):
-    """The units of a plot, and the edges of its inner part; around it stand the labels of the axes."""
+    """The units of a plot, and the edges of its inner part, outside of which the labels of the axes are drawn."""
 
     width: int = 260
     height: int = 120
@@ -120,29 +120,29 @@ class Axis(NamedTuple):
 
     @classmethod
     def over(cls, values: Sequence[float], least: float = 0.0) -> Axis:
-        """Return an axis over some values, of at least some length."""
+        """Return an axis over some values, with a minimum length."""
         first, last = min(values, default=0.0), max(values, default=1.0)
         room = max(0.06 * (last - first), 0.01, (least - last + first) / 2)
         return cls(first - room, last + room, first, last)
 
     def height(self, value: float) -> float:
-        """Return where a value stands on the axis up."""
+        """Return the vertical place of a value on the axis."""
         return round(FRAME.bottom - self._share(value) * (FRAME.bottom - FRAME.top), 1)
 
     def across(self, value: float) -> float:
-        """Return where a value stands on the axis across."""
+        """Return the horizontal place of a value on the axis."""
         return round(FRAME.left + self._share(value) * (FRAME.right - FRAME.left), 1)
 
     def _share(self, value: float) -> float:
         return (value - self.low) / (self.high - self.low)
 
     def labels(self, place: Callable[[float], float]) -> tuple[AxisValue, ...]:
-        """Return the first and the last value at their places, once if they are alike."""
+        """Return the first and the last value at their places, once if they are equal."""
         return tuple(AxisValue(place(value), f"{value:.2f}") for value in dict.fromkeys((self.first, self.last)))
 
 
 class Bar(NamedTuple):
-    """How many cases have a value from `low` to `high`, now and before."""
+    """Numbers of cases with a value from `low` to `high`, now and before."""
 
     low: float
     high: float
@@ -151,7 +151,7 @@ class Bar(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A plot with axes: bars or a line, the baseline dashed beside it, and other values of the baseline as marks.
+    """A plot with axes: bars or a line, the baseline dashed, and other values of the baseline as marks.
 
     `rows` are the bars for the table beneath.
     """
@@ -203,8 +203,10 @@ def _bar_chart(edges: Sequence[float], counts: Sequence[int], before: Sequence[i
     most = max(*counts, *before, 1)
     step = (FRAME.right - FRAME.left) / len(counts)
     lefts = [round(FRAME.left + step * number, 1) for number in range(len(edges))]
-    tops, were = ([round(FRAME.bottom - each / most * (FRAME.bottom - FRAME.top), 1) for each in every]
-                  for every in (counts, before))  # fmt: skip
+    tops, were = (
+        [round(FRAME.bottom - each / most * (FRAME.bottom - FRAME.top), 1) for each in every]
+        for every in (counts, before)
+    )
     bars = [
         f"M{left:g} {FRAME.bottom}V{top:g}h{step - 1:.4g}V{FRAME.bottom}z"
         for left, top, number in zip(lefts, tops, counts, strict=False)
@@ -222,7 +224,7 @@ def _bar_chart(edges: Sequence[float], counts: Sequence[int], before: Sequence[i
 def time_chart(
     values: Sequence[float | None], dates: Sequence[str], before: float | None, least: float
 ) -> Chart | None:
-    """Draw a mean from run to run, and the baseline's as a dashed line; None of fewer than two values."""
+    """Draw a mean from run to run, and the baseline's as a dashed line; None for fewer than two values."""
     numbers = [value for value in values if value is not None]
     if len(numbers) < 2:
         return None

@@ -1,4 +1,4 @@
-"""The first screen of a page: tiles of the metrics that matter, cases that flipped, metrics that moved, settings."""
+"""The first screen of the HTML report: tiles of main metrics, flipped cases, metrics that moved, settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN_FLIPS = 5
 
 
 class Tile(NamedTuple):
-    """A figure of the first screen. `gate`: None without one, else whether it holds, with its line."""
+    """A figure of the first screen. `gate`: None without one, else whether it passes, with its line."""
 
     metric: str
     value: str
@@ -34,9 +34,9 @@ class Tile(NamedTuple):
     line: Spark | None
     gate: tuple[bool | None, str] | None
     why: str = ""
-    """Why no change is shown."""
+    """The reason why no change is shown."""
     top: str = ""
-    """The end of the scale, where that is not 1."""
+    """The end of the scale, if it is not 1."""
     is_lower_better: bool = False
 
 
@@ -50,7 +50,7 @@ class Flip(NamedTuple):
 
 
 def tiles(page: PageRun) -> Iterator[Tile]:
-    """Metrics with gates first, those that fail before all; then the ones that people look for."""
+    """Yield the metrics with gates, failing ones first; then those that readers look for."""
     gates: dict[str, Mapping[str, Any]] = {}
     for gate in sorted(page.gates, key=lambda gate: gate["passed"] is not False):
         gates.setdefault(gate["metric"], gate)
@@ -90,7 +90,7 @@ def _figure(value: float, scale: Sequence[float]) -> str:
 
 
 def interval_text(ci: Sequence[float | None] | None) -> str:
-    """`.82–.95`, or `0.82 to 0.95` where a limit is not between 0 and 1; '' without an interval."""
+    """Return `.82–.95`, or `0.82 to 0.95` if a limit is not between 0 and 1; '' without an interval."""
     low, high = ci or (None, None)
     return "" if low is None or high is None else f"{low:.2f} to {high:.2f}"
 
@@ -107,14 +107,14 @@ def _speed(page: PageRun) -> Tile:
 
 
 def _p95(metrics: Mapping[str, Any]) -> float | None:
-    """The latency in milliseconds; None in the metrics of a baseline, which knows none."""
+    """Return the latency in milliseconds; None for a baseline, whose metrics hold none."""
     latency = metrics.get("volatile", {}).get("latency") or {}
     value: float | None = latency.get("p95_ms")
     return value
 
 
 def flips(page: PageRun) -> list[Flip]:
-    """The first cases of the list: newly failing ones and errors, or without a comparison all failing ones."""
+    """Return the first cases of the list: newly failing ones and errors, or without a comparison all failing ones."""
     numbered = [(number, case) for number, case in enumerate(page.cases) if _is_news(case, page)][:SHOWN_FLIPS]
     return [_flip(case, number, page) for number, case in numbered]
 
@@ -126,7 +126,7 @@ def _is_news(case: ListedCase, page: PageRun) -> bool:
 
 
 class FlipsHead(NamedTuple):
-    """What the list of flips is called, how many cases it is of, and the filter that shows them all."""
+    """The title of the list of flips, the number of its cases, and the filter that shows them all."""
 
     title: str
     cases: int
@@ -164,17 +164,17 @@ def moves(page: PageRun) -> list[ComparedMetric]:
 
 
 def no_moves(page: PageRun) -> str:
-    """What is said where no metric moved: that none did, or that they were measured before and are not now."""
-    lost = (
+    """Return the sentence shown if no metric moved; it counts the metrics that have no value in this run only."""
+    unmeasured = (
         sum(metric["verdict"] == "unmeasured" for metric in page.compared["metrics"].values()) if page.compared else 0
     )
-    if not lost:
+    if not unmeasured:
         return "No metric moved."
-    return f"{lost} metric{'s have' if lost > 1 else ' has'} no value in this run, and had one before."
+    return f"{unmeasured} metric{'s have' if unmeasured > 1 else ' has'} no value in this run, and had one before."
 
 
 def equal_settings(page: PageRun) -> int:
-    """How many settings are the same on both sides."""
+    """Return the number of settings that are the same in both runs."""
     if page.before is None or page.before.config is None or page.side.config is None:
         return 0
     before, after = flat_settings(page.before.config), flat_settings(page.config)

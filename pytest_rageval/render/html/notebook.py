@@ -1,4 +1,4 @@
-"""A run and a comparison as a notebook shows them: plain tables without style or script, within a size."""
+"""A run or a comparison for a notebook: plain tables without style or script, of limited size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_rageval.render.html.run_cases import ListedCase, on_one_line
 from pytest_rageval.views.comparison import METRIC_COLUMNS
 
 MOST_BYTES = 200_000
-"""Of one output: notebooks keep them, and viewers cut or refuse large ones."""
+"""Size of one output: notebooks store outputs, and viewers cut or refuse large ones."""
 MOST_CASES = 20
 LONGEST_TEXT = 600
 LONGEST_NAME = 200
@@ -21,19 +21,19 @@ MOST_CHUNKS = 5
 
 
 def run_html(page: PageRun) -> str:
-    """Verdict, main metrics, and the first failing cases in full."""
+    """Return the verdict, the main metrics, and the first failing cases in full."""
     failing = [case for case in page.cases if case.is_failing]
     return _sized(page, failing, f"Failing cases ({len(failing)})")
 
 
 def comparison_html(page: PageRun) -> str:
-    """The same of a run that is compared: metrics that moved, and the cases that newly fail."""
+    """Return the output for a run that is compared: metrics that moved, and the cases that newly fail."""
     worse = [case for case in page.cases if case.change == "worse"]
     return _sized(page, worse, f"Newly failing cases ({len(worse)})")
 
 
 def _sized(page: PageRun, cases: Sequence[ListedCase], title: str) -> str:
-    """The output with as many of the cases as fit."""
+    """Return the output with as many of the cases as fit."""
     shown = list(_shown_cases(page, cases[:MOST_CASES]))
     html = _rendered(page, shown, title, len(cases))
     while shown and len(html.encode()) > MOST_BYTES:
@@ -44,20 +44,26 @@ def _sized(page: PageRun, cases: Sequence[ListedCase], title: str) -> str:
 
 def _rendered(page: PageRun, shown: Sequence[Mapping[str, Any]], title: str, total: int) -> str:
     return rendered(
-        "notebook.html", page=page, title=title, cases=shown, left_out=total - len(shown),
-        tiles=[tile for tile in tiles(page) if tile.n is not None], moves=moves(page), metric_columns=METRIC_COLUMNS,
+        "notebook.html",
+        page=page,
+        title=title,
+        cases=shown,
+        left_out=total - len(shown),
+        tiles=[tile for tile in tiles(page) if tile.n is not None],
+        moves=moves(page),
+        metric_columns=METRIC_COLUMNS,
         problems=[on_one_line(problem["said"], LONGEST_TEXT) for problem in _problems(page)],
-    )  # fmt: skip
+    )
 
 
 def _problems(page: PageRun) -> Sequence[Mapping[str, Any]]:
-    """Why the two runs may not be compared."""
+    """Return the reasons why the two runs cannot be compared."""
     problems: Sequence[Mapping[str, Any]] = (page.comparison or {}).get("problems", ())
     return problems
 
 
 def _shown_cases(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[dict[str, Any]]:
-    """The content of each case's page, cut to what a cell of a notebook takes."""
+    """Yield the content of each case, cut to the size of a notebook cell."""
     for case, view in zip(cases, case_views(page, cases), strict=False):  # no views without records
         question, answer = (view.question, view.answer) if view else (case.texts.question, case.texts.answer)
         yield {

@@ -1,4 +1,4 @@
-"""What a page is made from: a stored run, what it is compared with, its cases and the runs before it, read once."""
+"""The data of an HTML report: a stored run, the run to compare with, its cases and earlier runs, read once."""
 
 from __future__ import annotations
 
@@ -44,18 +44,19 @@ SHOWN_RUNS = 20
 
 @dataclass(frozen=True)
 class PageRun:
-    """A finished run and what its page tells beside it.
+    """A finished run with the data of its HTML report.
 
-    before      the other run, or baseline; None where there is nothing to compare with
+    before      the other run, or baseline; None without one
     comparison  the content of `pair`; None without another run
     cases       worst first
     trend       finished runs of the same cases in time, this one last
     is_chosen   the other run was named, and is not what the run was compared with when it ended
-    of_pair     the verdict of the two
-    exit_status of pytest, where it is known
+    comparison_verdict
+                of this run against the other
+    exit_status of pytest, if it is known
     calibrations
-                the newest one of the run's judge in each metric, from the folder of reports that the run lies in
-    damages     lines that could not be read, as they are met while the pages of cases are made
+                the newest one of the run's judge in each metric, from the run's folder of reports
+    damages     unreadable lines, found while the pages of cases are made
     """
 
     side: Side
@@ -65,7 +66,7 @@ class PageRun:
     cases: Sequence[ListedCase]
     trend: Sequence[PastRun]
     is_chosen: bool = False
-    of_pair: RunVerdict | None = None
+    comparison_verdict: RunVerdict | None = None
     exit_status: int = 0
     calibrations: Sequence[KeptCalibration] = ()
     damages: list[str] = field(default_factory=list)
@@ -80,12 +81,12 @@ class PageRun:
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """The content of config.json; empty where nothing tells it."""
+        """Return the content of config.json; empty if it is unknown."""
         return self.side.config or {}
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """What failed the run beside its gates, by name."""
+        """Return what failed the run apart from its gates, by name."""
         verdict = self.metrics.get("verdict") or {}
         problems: Mapping[str, str] = verdict.get("problems") or {}
         return problems
@@ -96,36 +97,38 @@ class PageRun:
 
     @property
     def compared(self) -> Mapping[str, Any] | None:
-        """The comparison, where the two could be compared."""
+        """Return the comparison if both runs are comparable, else None."""
         return self.comparison if self.comparison and self.comparison["compared"] else None
 
     @property
     def has_both_sides(self) -> bool:
-        """Are there texts of both runs, so that a case can be seen before and after? A baseline holds none."""
+        """Return True if both runs keep texts, so that a case can be shown before and after. A baseline keeps none."""
         return self.compared is not None and self.before is not None and self.before.has_records
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """Metrics of the other run by what they are called in this one: `recall_any@5` → `recall_any@2`."""
+        """Return the names of the other run's metrics in this one: `recall_any@5` → `recall_any@2`."""
         return renamed_metrics(self.before, self.side) if self.before else {}
 
     @cached_property
     def score_columns(self) -> Mapping[str, Column]:
-        """By metric the score of each case, in the order of the cases: what looks at all of them reads columns, which
-        takes a tenth of the time that as many small mappings take."""
+        """Return the scores of each metric in the order of the cases.
+
+        Reading columns takes a tenth of the time that as many small mappings take.
+        """
         by_case = [case.row.scores for case in self.cases]
         return {name: [scores.get(name) for scores in by_case] for name in sorted(set().union(*by_case))}
 
     @cached_property
     def before_columns(self) -> Mapping[str, Column]:
-        """By metric, as it is called in this run, the scores of the other run; empty where they are not compared."""
+        """Return the other run's scores by this run's metric names; empty if the runs are not compared."""
         if self.compared is None or self.before is None or self.before.scores is None:
             return {}
         return self.before.scores.cases.renamed(self.names).scores
 
     @property
     def latency_before(self) -> Mapping[str, Any]:
-        """The latency of the other run; empty where it is unknown, or of other cases."""
+        """Return the latency of the other run; empty if it is unknown, or of other cases."""
         if self.before is None or not self.compared or not self.is_of_same_cases:
             return {}
         metrics = self.before.run.metrics if self.before.run else None
@@ -133,7 +136,7 @@ class PageRun:
 
     @cached_property
     def falls(self) -> Mapping[str, list[Fall]]:
-        """By metric the cases that fell in it."""
+        """Return the cases that fell in each metric."""
         if self.compared is None or self.before is None or self.before.scores is None:
             return {}
         earlier = self.before.scores.without(self.compared["changed_cases"])
@@ -141,24 +144,24 @@ class PageRun:
 
     @cached_property
     def widths(self) -> Mapping[str, float]:
-        """By metric what a share of its scale is multiplied by to give a change on the metric's own scale."""
+        """Return for each metric the factor that turns a share of its scale into a change on the scale."""
         return {name: signed_width(metric) for name, metric in self.metrics["metrics"].items()}
 
     @cached_property
     def is_of_same_cases(self) -> bool:
-        """Are all cases of both runs compared, so that figures of the whole runs are of the same cases?"""
+        """Return True if all cases of both runs are compared, so that figures of both runs are of the same cases."""
         compared = self.compared or {}
         return not any(compared.get(name) for name in ("changed_cases", "only_before", "only_after"))
 
     def values_in_time(self, name: str) -> list[float | None]:
-        """A metric in the runs of the trend; at the cut-off of this run's k, each at its own."""
+        """Return a metric's values in the runs of the trend; at the cut-off of this run's k, each at its own."""
         bare, at, k = name.partition("@")
         written = f"{bare}@k" if at and k == str(self.config.get("k")) else name
         return [run.value(written) for run in self.trend]
 
     @cached_property
     def gates(self) -> Sequence[Mapping[str, Any]]:
-        """Gates of the run as they were decided; against a run that was chosen, those of the project as it is now."""
+        """Return the run's gates as decided; against a chosen run, regressions by the project's present gates."""
         decided = self.metrics.get("gates") or []
         if not self.is_chosen or self.compared is None:
             return decided
@@ -166,15 +169,19 @@ class PageRun:
 
     @cached_property
     def verdict(self) -> RunVerdict:
-        """The verdict that the run ended with; against a run that was chosen, that of this comparison."""
-        if self.is_chosen and self.of_pair is not None:
-            return self.of_pair
+        """Return the verdict that the run ended with; against a chosen run, the verdict of this comparison."""
+        if self.is_chosen and self.comparison_verdict is not None:
+            return self.comparison_verdict
         verdict = run_verdict(
             VerdictFacts(
-                self.metrics, self.metrics.get("comparison"), self.gates, self.problems, self.exit_status,
+                self.metrics,
+                self.metrics.get("comparison"),
+                self.gates,
+                self.problems,
+                self.exit_status,
                 is_waived=self.settings.allow_regressions or self.settings.update_baseline,
             )
-        )  # fmt: skip
+        )
         decided = self.metrics.get("verdict") or {}
         if decided.get("word") not in SYMBOLS or "tone" not in decided:
             return verdict
@@ -182,44 +189,44 @@ class PageRun:
 
     @property
     def missing(self) -> list[str]:
-        """What a complete run has and this one has not: files, records, lines; with what is not shown for it."""
-        lost = {
+        """Return the files, records and lines that this run lacks, and what cannot be shown without them."""
+        effects = {
             RESULTS: "cases are listed without texts, and none can be opened",
             OBSERVATIONS: "expected answers and golds that were not retrieved are not shown",
         }
         if self.side.run is None:
             return [f"{self.run_id} is known by its aggregates and scores only: no case can be opened"]
         folder = self.side.run.path
-        kept = {name for name in lost if (folder / name).is_file() or journals(folder, name)}
-        gone = [name for name in lost if self.metrics["total_tests"] and name not in kept]
-        missing = [f"{name} is not in {folder.name}/ (removed, or not written): {lost[name]}" for name in gone]
+        present = {name for name in effects if (folder / name).is_file() or journals(folder, name)}
+        absent = [name for name in effects if self.metrics["total_tests"] and name not in present]
+        missing = [f"{name} is not in {folder.name}/ (removed, or not written): {effects[name]}" for name in absent]
         if len(self.cases) < (total := self.metrics["total_tests"]):
-            kept_in = RESULTS if RESULTS in kept else "the table of scores"
+            source = RESULTS if RESULTS in present else "the table of scores"
             missing.append(
-                f"{kept_in} holds {len(self.cases):,} of {counted(total, 'case')} (cut off?): others are not listed"
+                f"{source} holds {len(self.cases):,} of {counted(total, 'case')} (cut off?): others are not listed"
             )
         return [*missing, *dict.fromkeys(self.damages)]
 
     @property
     def fallen_together(self) -> list[str]:
-        """A line for each group of metrics that got worse in the same cases."""
+        """Return a line for each group of metrics that got worse in the same cases."""
         return fallen_lines(self.compared or {})
 
     def changed_settings(self) -> FigureTable:
-        """Return the settings that differ from the other run, none without one."""
+        """Return the settings that differ from the other run; none without one."""
         return settings_table(self.comparison or {"configuration": ()})
 
 
 def read_page(
     side: Side, before: Side | None, settings: Settings, full_texts: FullTexts | None = None, **facts: Any
 ) -> PageRun:
-    """Read all that a page of this run needs; `facts` are those of PageRun that its files do not hold.
+    """Read all that the page of this run needs; `facts` are fields of PageRun that its files do not hold.
 
-    `full_texts` takes what the cases hold only the beginning of.
+    `full_texts` receives the texts of which the cases hold only the beginning.
     """
     paired = None
     if not facts.get("is_chosen"):
-        settings = _as_decided(settings, side.metrics)
+        settings = _recorded_settings(settings, side.metrics)
     if before is not None:
         from pytest_rageval.comparison.pairing import pair  # here, because a run without a baseline pairs nothing
 
@@ -228,18 +235,22 @@ def read_page(
     return page_of(side, before, paired, settings, full_texts, **facts)
 
 
-def _as_decided(settings: Settings, metrics: Mapping[str, Any]) -> Settings:
-    """The settings with those switches by which the run was compared when it ended, where it says so."""
+def _recorded_settings(settings: Settings, metrics: Mapping[str, Any]) -> Settings:
+    """Return the settings with the switches recorded when the run was compared."""
     comparison = metrics.get("comparison") or {}
     ignores = comparison.get("ignores_invariants", settings.ignore_invariants)
     return settings.model_copy(update={"ignore_invariants": ignores})
 
 
 def page_of(
-    side: Side, before: Side | None, paired: Paired | None, settings: Settings,
-    full_texts: FullTexts | None = None, **facts: Any,
-) -> PageRun:  # fmt: skip
-    """The same of two runs that were compared already."""
+    side: Side,
+    before: Side | None,
+    paired: Paired | None,
+    settings: Settings,
+    full_texts: FullTexts | None = None,
+    **facts: Any,
+) -> PageRun:
+    """Return the page of a run that was already compared with the other."""
     comparison = paired.content if paired is not None else None
     scores = before.scores if before is not None and paired is not None and paired.is_compared else None
     if scores is not None and comparison is not None:
@@ -248,13 +259,13 @@ def page_of(
     cases = listed_cases(side, flips_of(comparison), scores, names, full_texts)
     trend = facts.get("trend") or (recent_runs(side.run) if side.run else [])
     calibrations = kept_calibrations(side.run.path.parent.parent, side.run.config.get("judge")) if side.run else ()
-    of_pair = paired.verdict if paired is not None else None
-    facts = {"calibrations": calibrations, "of_pair": of_pair, **facts, "trend": trend}
+    comparison_verdict = paired.verdict if paired is not None else None
+    facts = {"calibrations": calibrations, "comparison_verdict": comparison_verdict, **facts, "trend": trend}
     return PageRun(side, settings, before, comparison, cases, **facts)
 
 
 def side_of(run: StoredRun) -> Side:
-    """A run as one side of a comparison; SettingsError of one that has not ended."""
+    """Return a run as one side of a comparison; SettingsError if it has not ended."""
     return Side(run.run_id, run.finished_metrics, run.scores, run.config, run)
 
 
@@ -270,7 +281,7 @@ def flips_of(comparison: Mapping[str, Any] | None) -> Flips:
 
 
 def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:
-    """What a run was compared with when it ended: the baseline of that time, if it is still there or its run is."""
+    """Return what a run was compared with when it ended: the baseline if it is still the same, else its run."""
     comparison = run.finished_metrics.get("comparison")
     run_id = comparison.get("baseline_run_id") if comparison else None
     if not run_id:
@@ -278,7 +289,7 @@ def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:
     for reference in ("baseline", run_id):
         try:
             side = open_side(reports, baseline, reference)
-        except SettingsError:  # gone, or replaced by something else: the next one may do
+        except SettingsError:  # gone, or replaced: try the next one
             continue
         if side.run_id == run_id:
             return side
@@ -286,7 +297,7 @@ def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:
 
 
 def recent_runs(run: StoredRun) -> list[PastRun]:
-    """The run and those of the same cases before it, the oldest first; folders that cannot be read are passed over."""
+    """Return the earlier runs of the same cases and this run, oldest first; unreadable folders are skipped."""
     folders = in_time(run.path.parent)
     names = [folder.name for folder in folders]
     until = names.index(run.path.name) if run.path.name in names else len(folders)

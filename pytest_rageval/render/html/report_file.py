@@ -1,4 +1,4 @@
-"""The file of a run's page: its name, what stands beside it, and what became of it. Nothing of the page is loaded."""
+"""The file of the HTML report: its name and the result of writing it, without loading the report's code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILES = {
 
 
 class EndReport(NamedTuple):
-    """The page that was written at the end of a run, or why it could not be."""
+    """The HTML report written at the end of a run, or why it could not be written."""
 
     path: Path
     problem: str | None = None

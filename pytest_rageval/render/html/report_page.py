@@ -1,4 +1,4 @@
-"""The report of a run as one page: first screen, sections, and the cases as compressed blocks that its script reads."""
+"""The HTML report of a run: first screen, sections, and the cases as compressed blocks for its script."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from pytest_rageval.views.history import runs_table
 from pytest_rageval.views.run import SHOWN_ERRORS, equal_errors
 
 BODIES = 96
-"""Cases in a block of rendered fragments: to open a case, its block is inflated, 1 MB in 1 ms. Each block holds what
-pages have in common: with half as many cases a block, the same size takes level 8, and a quarter more time.
+"""Cases in a block of rendered fragments: to open a case, its block is inflated, 1 MB in 1 ms. Each block repeats what
+pages share: with half as many cases in a block, the same size takes level 8, and a quarter more time.
 """
 TEXTS = 2048
 """Cases in a block of questions, answers and reasons."""
 LOOSE, LEVEL = 4, 6
-"""Of zlib. At 8 fragments are 3 % smaller and take a quarter longer; words and numbers 1 %, and twice as long. At 4
-these are a tenth larger, in less than half of the time."""
+"""Levels of zlib. At 8 fragments are 3 % smaller and take a quarter longer; words and numbers are 1 % smaller and
+take twice as long. At 4 words and numbers are a tenth larger, in less than half of the time."""
 MANY = 20_000
-"""Cases of a list from which on time counts for more than size."""
+"""Cases of a list above which time matters more than size."""
 BUDGET, UNCHANGED = 2_000, 1_000
-"""Cases whose page is in the file, worst first, unless all are asked for: so many that fail, fell or were not measured;
-others, of which there is nothing to explain, until there are so many pages in all.
+"""Cases whose page is in the file, worst first, unless all are wanted: the first number limits those that fail, fell
+or were not measured; others, with nothing to explain, follow up to the second number in all.
 """
 PLAIN = 200
-"""Failing cases that can be read without scripts."""
+"""Failing cases that are readable without scripts."""
 SHOWN_RUNS = 8
 SECTIONS = (("cases", "Cases"), ("heat", "Layers"), ("metrics", "Metrics"), ("distributions", "Distributions"),
             ("speed", "Speed"), ("judge", "Judge"), ("history", "History"), ("config", "Configuration"),
@@ -53,12 +53,12 @@ BLOCKS = '<script type="text/plain" id="blocks">'
 
 
 def level_of(cases: int) -> int:
-    """How closely the list of so many cases is packed."""
+    """Return how closely a list of so many cases is packed."""
     return LEVEL if cases < MANY else LOOSE
 
 
 class DataBlocks:
-    """Compressed lines, of which the first is kept free for the index, which names all others by their number."""
+    """Compressed lines; the first is reserved for the index, which names all others by their number."""
 
     def __init__(self) -> None:
         self.lines = [""]
@@ -69,7 +69,7 @@ class DataBlocks:
         return len(self.lines) - 1
 
     def add_parts(self, values: Sequence[Any], size: int) -> list[int]:
-        """Add a list in blocks of so many; return the lines."""
+        """Add a list in blocks of `size` items; return the lines."""
         return [self.add(values[start : start + size]) for start in range(0, len(values), size)]
 
 
@@ -81,22 +81,33 @@ def packed(value: Any, level: int = LEVEL) -> str:
 
 
 def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:
-    """The whole page; `budget` None puts the page of every case into it."""
+    """Return the HTML report; `budget` None embeds the page of every case."""
     blocks, bodied = _blocks(page, budget)
     html = rendered(
-        "page.html", page=page, policy=policy(), style=style(), script=script(), version=version("pytest-rageval"),
-        keys=KEYS, bodied=bodied, **page_content(page),
-    )  # fmt: skip
+        "page.html",
+        page=page,
+        policy=policy(),
+        style=style(),
+        script=script(),
+        version=version("pytest-rageval"),
+        keys=KEYS,
+        bodied=bodied,
+        **page_content(page),
+    )
     before, place, after = html.rpartition(BLOCKS)
     return f"{before}{place}{chr(10).join(blocks.lines)}{after}"
 
 
 def page_content(page: PageRun) -> dict[str, Any]:
-    """What the templates of the first screen, of the list of cases and of the sections show."""
+    """Return what the templates of the first screen, of the list of cases and of the sections show."""
     return {
-        "sections": SECTIONS, "about": _about(page), "total": len(page.cases),
-        **_first_screen(page), **_case_list(page), **_sections(page),
-    }  # fmt: skip
+        "sections": SECTIONS,
+        "about": _about(page),
+        "total": len(page.cases),
+        **_first_screen(page),
+        **_case_list(page),
+        **_sections(page),
+    }
 
 
 def _about(page: PageRun) -> str:
@@ -112,7 +123,7 @@ def _about(page: PageRun) -> str:
 
 
 def _commit(project: Any) -> str:
-    """Return branch and commit of the tested project in a few words: `main 1a2b3c4 with changes`."""
+    """Return the branch and commit of the tested project: `main 1a2b3c4 with changes`."""
     if not isinstance(project, Mapping):
         return ""
     branch, commit = (str(project.get(name) or "") for name in ("branch", "commit"))
@@ -124,7 +135,7 @@ def _commit(project: Any) -> str:
 
 
 def _blocks(page: PageRun, budget: int | None) -> tuple[DataBlocks, int]:
-    """Return the compressed blocks, the index first, and for how many cases there is a page."""
+    """Return the compressed blocks, the index first, and the number of cases that have a page."""
     blocks = DataBlocks()
     bodies = list(fragments(page, page.cases[: _bodied(page.cases, budget)]))
     lines = {
@@ -148,7 +159,7 @@ def _bodied(cases: Sequence[ListedCase], budget: int | None) -> int:
 
 
 def _project(page: PageRun) -> str:
-    """What the last filter is remembered for."""
+    """Return the key under which the browser remembers the last filter."""
     return (
         str(page.config.get("target") or "")
         + "|"
@@ -157,7 +168,7 @@ def _project(page: PageRun) -> str:
 
 
 def fragments(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[str]:
-    """The rendered page of each of these cases; '' of one without a record, none where no records are kept."""
+    """Yield the rendered page of each of these cases: '' for one without a record, none if no records are kept."""
     case_html = macro("case.html", "case")
     for view in case_views(page, cases):
         yield case_html(view) if view else ""
@@ -241,7 +252,7 @@ def _sections(page: PageRun) -> Mapping[str, Any]:
 
 
 def case_columns(page: PageRun) -> dict[str, Any]:
-    """The index block: a list of values by column, names by number where they repeat."""
+    """Return the index block: a list of values by column, names by number where they repeat."""
     cases = page.cases
     layers = list(LAYERS)
     layer_of = {name: metric["layer"] for name, metric in page.metrics["metrics"].items()}
@@ -257,19 +268,21 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded("difficulty", [group_of(case.row, "difficulty") for case in cases]),
         **_coded("domain", [group_of(case.row, "domain") for case in cases]),
         **_tags(cases),
-        "layer": [sum(1 << layers.index(layer) for layer in layers_of(case.row, layer_of)) if case.row.failed else 0
-                  for case in cases],
+        "layer": [
+            sum(1 << layers.index(layer) for layer in layers_of(case.row, layer_of)) if case.row.failed else 0
+            for case in cases
+        ],
         "layers": layers,
         **_coded("fallen", [case.fallen or "" for case in cases]),
         "drop": all_rounded(case.drop for case in cases),
         "widths": page.widths,
         "level": all_rounded(case.level for case in cases),
         "latency": [latency_of(case.row) for case in cases],
-    }  # fmt: skip
+    }
 
 
 def _tags(cases: Sequence[ListedCase]) -> dict[str, Any]:
-    """Return the numbers of each case's tags, worked out once for all cases with the same, and what they stand for."""
+    """Return the numbers of each case's tags, computed once for all cases with the same, and the names behind them."""
     codes: dict[str, int] = {}
     known: dict[Hashable, list[int]] = {}
     column = []
@@ -282,16 +295,16 @@ def _tags(cases: Sequence[ListedCase]) -> dict[str, Any]:
 
 
 def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
-    """A column of numbers, and under its plural the names that they stand for."""
+    """Return a column of numbers and, under its plural, the names that they stand for."""
     codes: dict[str, int] = {}
     column_values = [codes.setdefault(value, len(codes)) for value in values]
     return {column: column_values, f"{column}s": [printable(name) for name in codes]}
 
 
 def add_texts(blocks: DataBlocks, cases: Sequence[ListedCase]) -> list[int]:
-    """Add ids, questions, answers, reasons and places in texts of their own: rows in sight and words to find need them.
+    """Add ids, questions, answers, reasons and places as texts of their own, for visible rows and the search.
 
-    A case stands after each NUL, a field on each line.
+    Each case follows a NUL, with a field on each line.
     """
     level = level_of(len(cases))
     return [blocks.add(_listed_text(cases[start : start + TEXTS]), level) for start in range(0, len(cases), TEXTS)]
@@ -305,11 +318,11 @@ def _listed_text(cases: Sequence[ListedCase]) -> str:
 
 
 def add_scores(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
-    """A block a metric with the score of each case, null where it has none."""
+    """Add a block for each metric with the score of each case, null if it has none."""
     level = level_of(len(page.cases))
     return {name: blocks.add(all_rounded(scores), level) for name, scores in page.score_columns.items()}
 
 
 def add_falls(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
-    """A block a metric that fell in some case: the numbers of these cases, the largest fall first."""
+    """Add a block for each metric that fell in some case: the numbers of these cases, the largest fall first."""
     return {name: blocks.add([fall.number for fall in falls]) for name, falls in page.falls.items()}

@@ -1,4 +1,4 @@
-"""Write report.html: at the end of a run, or anew on request, within a size."""
+"""Writer of report.html: at the end of a run, or again on request, within a size."""
 
 from __future__ import annotations
 
@@ -17,12 +17,19 @@ from pytest_rageval.runs.reader import StoredRun
 
 
 def write_report(
-    run: StoredRun, settings: Settings, baseline: Path, *, exit_status: int = 0, other: Side | None = None,
-    budget: int | None = BUDGET, most_bytes: int | None = None, path: Path | None = None,
-) -> Path:  # fmt: skip
-    """Write the page of a run, compared with what it was compared with when it ended, or with another run.
+    run: StoredRun,
+    settings: Settings,
+    baseline: Path,
+    *,
+    exit_status: int = 0,
+    other: Side | None = None,
+    budget: int | None = BUDGET,
+    most_bytes: int | None = None,
+    path: Path | None = None,
+) -> Path:
+    """Write the page of a run against its recorded baseline, or against another run.
 
-    A run that has not ended, or of which a file is broken, gets a page that says so.
+    A run that has not ended, or has a broken file, gets a page that says so.
     """
     path = path or run.path / REPORT
     with no_collection():
@@ -39,7 +46,7 @@ def write_report(
 
 
 def end_report(folder: Path, settings: Settings, baseline: Path, *, exit_status: int) -> EndReport:
-    """Write the page of a run that just ended; what goes wrong costs the page, never the run."""
+    """Write the page of a run that just ended; a failure costs the page, never the run."""
     run = StoredRun(folder)
     try:
         return EndReport(write_report(run, settings, baseline, exit_status=exit_status))
@@ -49,7 +56,7 @@ def end_report(folder: Path, settings: Settings, baseline: Path, *, exit_status:
 
 
 def sized_html(page: PageRun, budget: int | None = BUDGET, most_bytes: int | None = None) -> str:
-    """The page; with the pages of fewer cases, the worst ones, where it would be larger than so many bytes."""
+    """Return the HTML report; if it exceeds `most_bytes`, only the worst cases keep their pages."""
     html = report_html(page, budget=budget)
     while most_bytes is not None and (size := len(html.encode())) > most_bytes and budget != 0:
         cases = len(page.cases) if budget is None else min(budget, len(page.cases))
@@ -59,7 +66,7 @@ def sized_html(page: PageRun, budget: int | None = BUDGET, most_bytes: int | Non
 
 
 def unreadable_html(run: StoredRun, problem: str) -> str:
-    """The page of a run of which there are no aggregates: what is there, what is missing, what to do."""
+    """Return the page of a run without aggregates: what is there, what is missing, what to do."""
     files = [(name, (run.path / name).is_file(), what) for name, what in FILES.items()]
     return rendered(
         "unreadable.html",

@@ -22,7 +22,7 @@ LINE = 90
 """Characters of a text that a row of the list holds."""
 WHY = 140
 CHANGES = ("worse", "unmeasured", "new", "same", "fixed")
-"""What became of a case since the other run; `same` where there is none, or nothing flipped."""
+"""How a case changed since the other run; `same` without one, or if nothing flipped."""
 _RANKS = {"error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
 FullTexts = dict[str, tuple[str | None, str | None]]
 """Question and answer of a case by its key, uncut."""
@@ -30,7 +30,7 @@ _SEVERITY = attrgetter("severity")
 
 
 class CaseTexts(NamedTuple):
-    """What a row of the list says of a case beside its scores."""
+    """The texts of a case in a row of the list."""
 
     question: str
     answer: str
@@ -41,9 +41,9 @@ class CaseTexts(NamedTuple):
 class ListedCase(NamedTuple):
     """One case of the list.
 
-    drop        the largest fall of a score since the other run as a share of its scale, negative; 0 where none fell
+    drop        the largest fall of a score since the other run as a share of its scale, negative; 0 if none fell
     fallen      the metric of that fall
-    level       mean of the scores as 0 to 1, higher better; 1 where there is none
+    level       mean of the scores as 0 to 1, higher better; 1 without scores
     """
 
     row: Row
@@ -67,12 +67,12 @@ class ListedCase(NamedTuple):
 
     @property
     def why(self) -> str:
-        """Failed gates or the error, cut to a line; '' of a case that passed."""
+        """Return the failed gates or the error, cut to a line; '' if the case passed."""
         return on_one_line(why_text(self.row), WHY)
 
     @property
     def severity(self) -> tuple[int, float, float, str]:
-        """The order of the list: newly failing, errors, failing, then the largest falls and the lowest scores."""
+        """Return the sort key: newly failing, errors, failing, then the largest falls and the lowest scores."""
         state = self.row.outcome if self.is_failing else self.change
         rank = 0 if self.change == "worse" else _RANKS.get(state, 5)
         return rank, self.drop, self.level, self.key
@@ -87,17 +87,17 @@ class Flips(NamedTuple):
     new: frozenset[str] = frozenset()
 
     def by_key(self) -> dict[str, str]:
-        """What became of each of these cases; of one that stands in several, the first that it stands in."""
+        """Return the kind of change by case; for a case of several kinds, the first."""
         names = zip(reversed(self._fields), reversed(self), strict=True)
         return {key: name for name, keys in names for key in keys}
 
 
 def on_one_line(text: str | None, most: int) -> str:
-    """A text on one line, with … where it was cut."""
+    """Return a text on one line, with … where it is cut."""
     if not text:
         return ""
     line = " ".join(text[: most + 10].split())
-    if len(line) <= most < len(text):  # much white space: what stands further on has room
+    if len(line) <= most < len(text):  # much white space: more text fits
         line = " ".join(text[: 4 * most].split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
@@ -105,23 +105,25 @@ def on_one_line(text: str | None, most: int) -> str:
 def listed_cases(
     side: Side, flips: Flips, before: Scores | None, names: Mapping[str, str], full_texts: FullTexts | None = None
 ) -> list[ListedCase]:
-    """The cases of the run, worst first; `names`: metrics of the other run by what they are called in this one.
+    """Return the cases of the run, worst first; `names` maps metrics of the other run to their names in this one.
 
-    `full_texts` takes what rows hold only the beginning of.
+    `full_texts` receives the texts of which rows hold only the beginning.
     """
     rows, texts = read_rows(side, full_texts)
     shares = shares_of(side.metrics["metrics"])
     earlier = EarlierScores.of(before.cases if before else CaseColumns(), names)
     changes = flips.by_key()
-    cases = [_listed(row, texts.get(row.key, NO_TEXTS), changes.get(row.key, "same"), earlier, shares) for row in rows]
+    cases = [
+        _list_entry(row, texts.get(row.key, NO_TEXTS), changes.get(row.key, "same"), earlier, shares) for row in rows
+    ]
     return sorted(cases, key=_SEVERITY)
 
 
 class EarlierScores(NamedTuple):
-    """The scores of another run, for a look at each case of this one: most have the same, which costs a comparison.
+    """The scores of another run, for comparison with each case: most are equal, which costs one comparison of tuples.
 
-    names   the metrics, by what they are called in this run
-    values  by case the score in each of them; None where it has none
+    names   the metrics, by their names in this run
+    values  the scores of each case in them, None for a missing score
     """
 
     names: tuple[str, ...]
@@ -129,12 +131,12 @@ class EarlierScores(NamedTuple):
 
     @classmethod
     def of(cls, cases: CaseColumns, names: Mapping[str, str]) -> EarlierScores:
-        """`names`: metrics of the other run by what they are called in this one."""
+        """Return the scores of these columns; `names` maps metrics of the other run to their names in this one."""
         columns = cases.renamed(names).scores
         return cls(tuple(columns), dict(zip(cases.case_keys, zip(*columns.values(), strict=True), strict=False)))
 
     def moved(self, row: Row) -> list[tuple[str, float, float]]:
-        """The metrics with another score than before, where there is one on both sides: name, before, after."""
+        """Return name, before and after of the metrics whose scores differ, if both runs have one."""
         before = self.values.get(row.key)
         if before is None:
             return []
@@ -151,7 +153,7 @@ class EarlierScores(NamedTuple):
 NO_TEXTS = CaseTexts("", "", "", 1)
 
 
-def _listed(
+def _list_entry(
     row: Row, texts: CaseTexts, change: str, earlier: EarlierScores, shares: Mapping[str, Callable[[float], float]]
 ) -> ListedCase:
     drop, fallen = fall_of(earlier.moved(row), shares)
@@ -162,7 +164,7 @@ def _listed(
 
 
 def read_rows(side: Side, full_texts: FullTexts | None = None) -> tuple[list[Row], dict[str, CaseTexts]]:
-    """A row a case, and the texts of those with a record; without records what the table of scores knows."""
+    """Return a row for each case, and the texts of those with a record; without records, rows of the score table."""
     texts: dict[str, CaseTexts] = {}
     shared = SharedParts()
 
@@ -195,21 +197,32 @@ def _texts(record: Mapping[str, Any], trials: int) -> CaseTexts:
 
 
 def _bare_row(key: str, case: CaseScores, scores: Scores) -> Row:
-    """A row of what the table of scores knows."""
+    """Return a row of what the table of scores holds."""
     category = scores.categories.get(key, "uncategorised")
     return Row(
-        key=key, trial=0, outcome=case.outcome, content_hash=case.content_hash,
+        key=key,
+        trial=0,
+        outcome=case.outcome,
+        content_hash=case.content_hash,
         groups={"category": (category,), "tag": (), "difficulty": (), "domain": (), "answerable": ()},
-        scores=case.scores, not_applicable=frozenset(),
-        failed=(), gates_examined=0, trial_passed=case.outcome == "passed", error_kind=case.error_kind, message=None,
-        is_blank=False, latency={}, cost={}, judge=None,
-    )  # fmt: skip
+        scores=case.scores,
+        not_applicable=frozenset(),
+        failed=(),
+        gates_examined=0,
+        trial_passed=case.outcome == "passed",
+        error_kind=case.error_kind,
+        message=None,
+        is_blank=False,
+        latency={},
+        cost={},
+        judge=None,
+    )
 
 
 def read_case_lines(run: StoredRun, keys: Set[str], damages: list[str] | None = None) -> dict[str, CaseLines]:
-    """Records and observations of some cases, each file read once from front to back.
+    """Return records and observations of some cases; each file is read once from front to back.
 
-    With `damages`, observations that cannot be read are said there and missing; without, the first is a SettingsError.
+    With `damages`, unreadable observations are listed there and left out; without, the first is a SettingsError.
     """
     try:
         observations = _observations(run, keys)
@@ -225,7 +238,7 @@ def read_case_lines(run: StoredRun, keys: Set[str], damages: list[str] | None = 
 def read_answers(side: Side, keys: Set[str], damages: list[str]) -> dict[str, CaseLines]:
     """Read the records of some cases, and observations of those whose answer is cut in its record; `damages` as above.
 
-    A baseline whose run is gone has what stands beside it.
+    For a baseline whose run is gone, read the records stored next to it.
     """
     if side.run is None:
         return {key: CaseLines({record["trial"]: record}, {}) for key, record in side.records(keys).items()}
@@ -250,7 +263,7 @@ def _observations(run: StoredRun, keys: Set[str]) -> dict[str, dict[int, Mapping
 
 
 def _trials(run: StoredRun, name: str, keys: Set[str], fields: Set[str]) -> dict[str, dict[int, Mapping[str, Any]]]:
-    """By case, the lines of one kind by trial."""
+    """Return the lines of one kind by case and trial."""
     lines: dict[str, dict[int, Mapping[str, Any]]] = {}
     for path in _files(run, name) if keys else ():
         for key, trials in trials_of(path, keys, fields).items():
@@ -259,12 +272,12 @@ def _trials(run: StoredRun, name: str, keys: Set[str], fields: Set[str]) -> dict
 
 
 def _files(run: StoredRun, name: str) -> list[Path]:
-    """The run's file of this name and, of a run that has not ended or was killed, what its workers had written."""
+    """Return the run's files of this name: its own and, if it has not ended or was killed, those of its workers."""
     return [path for path in (run.path / name, *journals(run.path, name)) if path.is_file()]
 
 
 class Fall(NamedTuple):
-    """One case in one metric: how far it fell as a share of the scale, negative; its number in the list; its scores."""
+    """One case in one metric: its fall as a share of the scale, negative; its number in the list; its scores."""
 
     share: float
     number: int
@@ -278,7 +291,7 @@ def falls_by_metric(
     metrics: Mapping[str, Mapping[str, Any]],
     names: Mapping[str, str],
 ) -> dict[str, list[Fall]]:
-    """By metric the falls, the largest first. `names`: metrics of the other run by what they are called in this one."""
+    """Return the falls of each metric, the largest first; `names` maps the other run's metrics to this run's names."""
     earlier = EarlierScores.of(before, names)
     widths = {name: signed_width(metric) for name, metric in metrics.items()}
     falls: dict[str, list[Fall]] = {}

@@ -1,4 +1,4 @@
-"""The sections of a page below its first screen, as rows of numbers: heat, metrics, distributions, speed, judge, …"""
+"""The sections of the HTML report below its first screen, as rows: heat, metrics, distributions, speed, judge."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PERCENTILES = ("p50", "p95", "p99")
 class HeatCell(NamedTuple):
     """A layer's mean in a category as 0 to 1: its text, interval and cases, and its change, which colours the cell.
 
-    `way` is `fall` or `rise`, '' without a change; `shade` of 1 to 9 says how far, 0 of none.
+    `way` is `fall` or `rise`, '' without a change; `shade` from 1 to 9 is its size, 0 for none.
     """
 
     value: str
@@ -74,14 +74,14 @@ class MetricRow(NamedTuple):
 
 
 Columns = dict[str, Column]
-"""By metric a score a case, None of those without one."""
+"""The score of each case by metric, None for a case without one."""
 
 
 # ── heat ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell | None]]]]:
-    """Layers, and by category (the largest first) the number of its cases and a cell for each layer."""
+    """Return the layers, and for each category (the largest first) its number of cases and a cell for each layer."""
     rows = layer_rows(page.metrics, page.compared)[:SHOWN_CATEGORIES]
     scores = _normalised_scores(page)
     return list(page.metrics["by_layer"]), [
@@ -91,7 +91,7 @@ def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell |
 
 
 def _normalised_scores(page: PageRun) -> dict[tuple[str, str], Columns]:
-    """By category and layer, and there by metric, the score of each case of the category as 0 to 1, higher better."""
+    """Return the scores of each category and layer, by metric, as 0 to 1 with higher better."""
     described = page.metrics["metrics"]
     shares = {name: scale.to_share for name, scale in scales_of(described).items()}
     places: dict[str, list[int]] = {}
@@ -123,7 +123,7 @@ def _cell(cell: LayerCell, columns: Columns) -> HeatCell | None:
 
 
 def metric_layers(page: PageRun) -> list[tuple[str, str, str, list[MetricRow]]]:
-    """By layer: its name, title, score, and its metrics."""
+    """Return the name, title, score and metrics of each layer."""
     described = page.metrics["metrics"]
     layers = []
     for layer, title in LAYERS.items():
@@ -136,7 +136,7 @@ def metric_layers(page: PageRun) -> list[tuple[str, str, str, list[MetricRow]]]:
 
 
 def unscored(page: PageRun) -> list[str]:
-    """Metrics without a value in this run."""
+    """Return the metrics without a value in this run."""
     return sorted(name for name, metric in page.metrics["metrics"].items() if metric["mean"] is None)
 
 
@@ -148,9 +148,14 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
     falls = page.falls.get(name, []) if tone in CULPRITS else []
     top = metric["scale"][1]
     return MetricRow(
-        name=name, better=metric["better"], value=score_text(metric["mean"]) + ("" if top == 1 else f" of {top:g}"),
+        name=name,
+        better=metric["better"],
+        value=score_text(metric["mean"]) + ("" if top == 1 else f" of {top:g}"),
         figure=interval_figure(metric["mean"], metric.get("ci"), metric["scale"]),
-        interval=interval_text(metric.get("ci")), denominator=denominator(metric), compared=compared, tone=tone,
+        interval=interval_text(metric.get("ci")),
+        denominator=denominator(metric),
+        compared=compared,
+        tone=tone,
         change_figure=change_figure(moved["delta"], moved["ci"], metric["scale"]) if moved else None,
         line=spark(page.values_in_time(name), least_span(metric["scale"])),
         causes=[
@@ -158,7 +163,7 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
             for fall in falls[:SHOWN_CAUSES]
         ],
         fallen=len(falls),
-    )  # fmt: skip
+    )
 
 
 # ── distributions, speed ──────────────────────────────────────────────────────────────────────────────────────
@@ -179,7 +184,7 @@ def _present(column: Column) -> list[float]:
 
 
 def latency_rows(page: PageRun) -> list[tuple[str, ...]]:
-    """Phase, p50, p95 and p99 of asking; of its parts the first two."""
+    """Return phase, p50, p95 and p99 of asking, and p50 and p95 of its parts."""
     latency = page.metrics["volatile"].get("latency") or {}
     if latency.get("p50_ms") is None:
         return []
@@ -207,7 +212,7 @@ def latency_chart(page: PageRun) -> Chart | None:
 
 
 def history_charts(page: PageRun, names: Iterable[str]) -> Iterator[tuple[str, Chart]]:
-    """Return the pass rate and some metrics in the runs of the trend, each against the baseline."""
+    """Yield the pass rate and some metrics in the runs of the trend, each against the baseline."""
     dates = [run.timestamp[5:10] for run in page.trend]
     described, before = page.metrics["metrics"], page.before.metrics if page.before is not None else {}
     rates = [_pass_rate(run.outcomes, run.total) for run in page.trend]
@@ -224,7 +229,7 @@ def _pass_rate(outcomes: Mapping[str, int], total: int) -> float | None:
 
 
 def slowest(page: PageRun) -> list[tuple[ListedCase, int, str]]:
-    """The five slowest cases."""
+    """Return the five slowest cases."""
     timed = [
         (time, number)
         for number, case in enumerate(page.cases)
@@ -252,7 +257,7 @@ def cost_rows(page: PageRun) -> list[tuple[str, str]]:
 
 
 class JudgeRow(NamedTuple):
-    """Something about the judge; `remedy`: what somebody at a terminal can do where it is not known."""
+    """A fact about the judge; `remedy`: the command that measures it if it is not known."""
 
     name: str
     value: str
@@ -260,7 +265,7 @@ class JudgeRow(NamedTuple):
 
 
 def judge_rows(page: PageRun) -> list[JudgeRow]:
-    """Who judged, and what is known of how far that judge can be trusted."""
+    """Return rows on who judged, and on how far that judge can be trusted."""
     judge = page.metrics.get("judge")
     if not judge:
         return []
@@ -293,26 +298,26 @@ def _spot_check_row(spot: Mapping[str, Any] | None) -> JudgeRow:
 
 
 def _agreement_rows(page: PageRun, prompts: Mapping[str, str]) -> list[JudgeRow]:
-    """How far the judge agreed with people when that was last measured."""
+    """Return rows on how far the judge agreed with people when that was last measured."""
     if not page.calibrations:
         return [JudgeRow("agreement with people", "not measured", "rageval calibrate measures it")]
     return [
-        JudgeRow(f"agreement with people: {kept.metric}", _agreement_text(kept, prompts.get(kept.metric)))
-        for kept in page.calibrations
+        JudgeRow(f"agreement with people: {record.metric}", _agreement_text(record, prompts.get(record.metric)))
+        for record in page.calibrations
     ]
 
 
-def _agreement_text(kept: KeptCalibration, prompt: str | None) -> str:
-    share = f"{kept.agreement:.2f} ({interval_text(kept.interval)}) of {counted(kept.answers, 'answer')}"
-    kappa = "" if kept.cohens_kappa is None else f", kappa {kept.cohens_kappa:.2f}"
-    other = prompt is not None and kept.prompt_versions and prompt not in kept.prompt_versions
+def _agreement_text(record: KeptCalibration, prompt: str | None) -> str:
+    share = f"{record.agreement:.2f} ({interval_text(record.interval)}) of {counted(record.answers, 'answer')}"
+    kappa = "" if record.cohens_kappa is None else f", kappa {record.cohens_kappa:.2f}"
+    other = prompt is not None and record.prompt_versions and prompt not in record.prompt_versions
     caution = "; the rubric was worded otherwise then" if other else ""
-    when = f"{kept.labels}, {kept.calibrated:%Y-%m-%d}"
-    return f"{share} on the same side of {kept.gate}{kappa}: {kept.verdict} ({when}){caution}"
+    when = f"{record.labels}, {record.calibrated:%Y-%m-%d}"
+    return f"{share} on the same side of {record.gate}{kappa}: {record.verdict} ({when}){caution}"
 
 
 def configuration(page: PageRun) -> list[tuple[str, str]]:
-    """Every setting that can explain a result, by name."""
+    """Return every setting that can explain a result, by name."""
     return [(name, setting_text(value)) for name, value in flat_settings(page.config).items()] if page.config else []
 
 
@@ -330,12 +335,12 @@ class DefinitionText(NamedTuple):
 
 
 def definitions(page: PageRun) -> list[DefinitionText]:
-    """Of every metric of the run, once whatever its cut-offs."""
+    """Return the definitions of the run's metrics, each once whatever its cut-offs."""
     return definitions_of(page.metrics["metrics"], page.registry)
 
 
 def definitions_of(metrics: Iterable[str], registry: Registry) -> list[DefinitionText]:
-    """Of these metrics, as far as they are known here."""
+    """Return the definitions of these metrics, as far as they are registered."""
     names = dict.fromkeys(name.partition("@")[0] for name in metrics)
     return [_definition(registry[name]) for name in names if name in registry]
 

@@ -1,4 +1,4 @@
-"""A sweep as one page: the verdict, the points, a plot for each parameter, recall against negative accuracy."""
+"""A sweep as one HTML page: the verdict, the points, a plot for each parameter, recall against negative accuracy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUN_PAGES = ("report.html", "summary.md")
 
 
 class Dot(NamedTuple):
-    """A point in a plot: its place, its text, and what it is."""
+    """A point in a plot: its place, text and kind."""
 
     x: float
     y: float
@@ -31,7 +31,7 @@ class Dot(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """Dots, the line through some of them, labels at the axes, and the height of the default, if it has one."""
+    """Dots, the line through some of them, labels of the axes, and the height of the default, if it has a score."""
 
     title: str
     dots: tuple[Dot, ...]
@@ -42,7 +42,7 @@ class Plot(NamedTuple):
 
 
 def write_sweep_page(sweep: Sweep, folder: Path, sentence: str, details: Sequence[str]) -> Path:
-    """Write the page into the sweep's folder; `sentence` and `details` say what follows, as the terminal does."""
+    """Write the page into the sweep's folder; `sentence` and `details` are the terminal's verdict."""
     runs = folder.parent.parent / "runs"
     links = {point.run: _link(runs, point.run) for point in (*sweep.points, sweep.default) if point.run}
     write_text(folder / SWEEP_PAGE, sweep_html(sweep, folder.name, sentence, details, links))
@@ -52,19 +52,29 @@ def write_sweep_page(sweep: Sweep, folder: Path, sentence: str, details: Sequenc
 def sweep_html(
     sweep: Sweep, sweep_id: str, sentence: str, details: Sequence[str], links: Mapping[str, str | None]
 ) -> str:
-    """The page; `links` of the stored runs by their ids."""
+    """Return the page; `links` maps the ids of stored runs to their pages."""
     return rendered(
-        "sweep.html", policy=policy(), style=style(), version=version("pytest-rageval"), sweep=sweep,
-        sweep_id=sweep_id, sentence=sentence, details=details, tone="green" if sweep.is_better else "grey",
-        fixed=fixed_params(sweep), score_heads=SCORES,
+        "sweep.html",
+        policy=policy(),
+        style=style(),
+        version=version("pytest-rageval"),
+        sweep=sweep,
+        sweep_id=sweep_id,
+        sentence=sentence,
+        details=details,
+        tone="green" if sweep.is_better else "grey",
+        fixed=fixed_params(sweep),
+        score_heads=SCORES,
         rows=[_row(point, sweep, links) for point in (sweep.default, *sweep.points[:MOST_ROWS])],
-        hidden=max(0, len(sweep.points) - MOST_ROWS), plots=[parameter_plot(sweep, name) for name in sweep.varying],
-        front=front_plot(sweep, links), front_points=[_row(point, sweep, links) for point in sweep.front],
-    )  # fmt: skip
+        hidden=max(0, len(sweep.points) - MOST_ROWS),
+        plots=[parameter_plot(sweep, name) for name in sweep.varying],
+        front=front_plot(sweep, links),
+        front_points=[_row(point, sweep, links) for point in sweep.front],
+    )
 
 
 def parameter_plot(sweep: Sweep, name: str) -> Plot:
-    """The scores of all points over the values of one parameter; the line is the best score at each value."""
+    """Plot the scores of all points over the values of one parameter; the line is the best score at each value."""
     by_value: dict[str, list[ScoredPoint]] = {}
     for scored in sorted(sweep.points, key=lambda each: _order(each.point.params.get(name))):
         if scored.scores.score is not None:
@@ -79,18 +89,30 @@ def parameter_plot(sweep: Sweep, name: str) -> Plot:
         for value, group in by_value.items()
         for each in group
     ]
-    tops = (f"{places[value]:g},{min(axis.height(each.scores.score or 0.0) for each in group):g}"
-            for value, group in by_value.items())  # fmt: skip
+    tops = (
+        f"{places[value]:g},{min(axis.height(each.scores.score or 0.0) for each in group):g}"
+        for value, group in by_value.items()
+    )
     return Plot(
-        name, _drawn(dots), " ".join(tops), tuple(AxisValue(place, value) for value, place in places.items()),
-        axis.labels(axis.height), None if default is None else axis.height(default),
-    )  # fmt: skip
+        name,
+        _visible_dots(dots),
+        " ".join(tops),
+        tuple(AxisValue(place, value) for value, place in places.items()),
+        axis.labels(axis.height),
+        None if default is None else axis.height(default),
+    )
 
 
 def front_plot(sweep: Sweep, links: Mapping[str, str | None]) -> Plot | None:
-    """Recall across, negative accuracy up; the line is the front: no point has more of both. None without either."""
-    points = [point for point in (*sweep.points, sweep.default)
-              if point.scores.recall is not None and point.scores.negative_accuracy is not None]  # fmt: skip
+    """Plot negative accuracy over recall; None without both.
+
+    The line is the front: no point has more of both.
+    """
+    points = [
+        point
+        for point in (*sweep.points, sweep.default)
+        if point.scores.recall is not None and point.scores.negative_accuracy is not None
+    ]
     if not points:
         return None
     across = Axis.over([point.scores.recall or 0.0 for point in points])
@@ -104,11 +126,11 @@ def front_plot(sweep: Sweep, links: Mapping[str, str | None]) -> Plot | None:
     ]
     line = " ".join(dict.fromkeys("{:g},{:g}".format(*place(point)) for point in sweep.front))
     ends = across.labels(across.across)
-    return Plot("recall against negative accuracy", _drawn(dots), line, ends, up.labels(up.height))
+    return Plot("recall against negative accuracy", _visible_dots(dots), line, ends, up.labels(up.height))
 
 
-def _drawn(dots: Sequence[Dot]) -> tuple[Dot, ...]:
-    """Of dots in one place the most telling, drawn last: a page of 10,000 points is none of 10,000 circles."""
+def _visible_dots(dots: Sequence[Dot]) -> tuple[Dot, ...]:
+    """Return one dot for each place, the most telling, drawn last: 10,000 points must not be 10,000 circles."""
     rank = ("derived", "measured", "default", "best")
     by_place: dict[tuple[float, float], Dot] = {}
     for dot in sorted(dots, key=lambda each: rank.index(each.kind)):
@@ -131,19 +153,24 @@ def _text(point: ScoredPoint, sweep: Sweep) -> str:
 
 def _row(point: ScoredPoint, sweep: Sweep, links: Mapping[str, str | None]) -> dict[str, object]:
     return {
-        "rank": point.rank or NO_VALUE, "run": point.run, "link": links.get(point.run or ""), "how": point.how,
-        "name": "as configured" if point is sweep.default else point.point.values(sweep.varying), "n": point.scores.n,
-        "errors": len(point.errors), "asked": point.asked,
+        "rank": point.rank or NO_VALUE,
+        "run": point.run,
+        "link": links.get(point.run or ""),
+        "how": point.how,
+        "name": "as configured" if point is sweep.default else point.point.values(sweep.varying),
+        "n": point.scores.n,
+        "errors": len(point.errors),
+        "asked": point.asked,
         "scores": score_cells(point),
-    }  # fmt: skip
+    }
 
 
 def _link(runs: Path, run: str) -> str | None:
-    """The page of a run, from the sweep's folder."""
+    """Return the page of a run, relative to the sweep's folder."""
     return next((f"../../runs/{run}/{name}" for name in RUN_PAGES if (runs / run / name).is_file()), None)
 
 
 def _order(value: object) -> tuple[bool, float, str]:
-    """Numbers in their order, before all else in its own."""
+    """Return a sort key: numbers by value, before all others by text."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return (not is_number, float(value) if isinstance(value, int | float) else 0.0, "" if is_number else str(value))

@@ -1,4 +1,4 @@
-"""Parts of a foreign table of tests, such as pytest-html's: columns, cells and details of cases, as escaped HTML."""
+"""Parts of another plugin's table of tests, such as pytest-html's: columns, cells and details, as escaped HTML."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MOST_ROWS = 2_000
 """Cases in the table, worst first: a browser takes minutes to build one of many thousand rows."""
 MOST_SCORES = 4
 UNSCORED = -1.0
-"""Where a case without a score is sorted."""
+"""The sort key of a case without a score."""
 
 
 class Column(NamedTuple):
-    """A column of ours. `metric`: None for the category."""
+    """One of our columns. `metric`: None for the category."""
 
     field: str
     name: str
@@ -29,7 +29,7 @@ class Column(NamedTuple):
 
 
 class TablePart(NamedTuple):
-    """What stands in the row of one case: a cell a column, what each column is sorted by, and the details."""
+    """The row of one case: a cell and a sort key for each column, and the details."""
 
     cells: tuple[str, ...]
     sorted_by: dict[str, str | float]
@@ -37,7 +37,7 @@ class TablePart(NamedTuple):
 
 
 class CaseTable:
-    """The cases of a run for somebody else's table."""
+    """The cases of a run for another plugin's table."""
 
     def __init__(self, page: PageRun) -> None:
         self._page = page
@@ -49,30 +49,30 @@ class CaseTable:
 
     @property
     def cases(self) -> Sequence[ListedCase]:
-        """Those that stand in the table, worst first."""
+        """Return the cases of the table, worst first."""
         return self._page.cases[:MOST_ROWS]
 
     def heads(self) -> list[str]:
         return [printable(str(self._macros.head(column.field, column.name)).strip()) for column in self.columns]
 
     def blank_cells(self) -> list[str]:
-        """The cells of a test that is no case."""
+        """Return the cells of a test that is not a case."""
         return [self._cell(column.field, "", None) for column in self.columns]
 
     @property
     def unsorted(self) -> dict[str, str | float]:
-        """What a test that is no case is sorted by."""
+        """Return the sort keys of a test that is not a case."""
         return {column.field: "" if column.metric is None else UNSCORED for column in self.columns}
 
     def parts(self) -> Iterator[tuple[str, TablePart]]:
-        """Key and part of each case of the table that has a record."""
+        """Yield key and part of each case of the table that has a record."""
         cases = self.cases
         for case, view in zip(cases, case_views(self._page, cases), strict=False):  # no views without records
             if view is not None:
                 yield case.key, self._part(case, printable(self._macros.details(view)))
 
     def summary(self, link: str | None) -> str:
-        """The verdict of the run, and where all of its cases are."""
+        """Return the verdict of the run, and where all of its cases are."""
         return printable(self._macros.summary(self._page, link, len(self.cases)))
 
     def _part(self, case: ListedCase, details: str) -> TablePart:
@@ -90,7 +90,7 @@ class CaseTable:
         return TablePart(tuple(cells), sorted_by, details)
 
     def _share(self, case: ListedCase, metric: str) -> float | None:
-        """A score from the low end of its scale, 0, to the high one, 1."""
+        """Return a score as a share of its scale, in [0, 1]; None if the case has none."""
         if metric not in case.row.scores:
             return None
         share = normalised(case.row.scores[metric], self._page.metrics["metrics"][metric]["scale"], "higher")

@@ -1,6 +1,6 @@
 """Annotations of GitHub Actions: workflow commands that point at the line of each failing case.
 
-Source of the form and its escapes: the toolkit's `command.ts` (`%`, line ends; in properties `:` and `,` as well).
+Source of the format and its escapes: the toolkit's `command.ts` (`%`, line ends; in properties `:` and `,` as well).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.text import printable
 
 MOST = 10
-"""GitHub shows ten errors of a step and drops the rest without a word."""
+"""GitHub shows ten errors of a step and silently drops the rest."""
 LONGEST = 400
 
 
 def annotation_lines(metrics: Mapping[str, Any], cases: Sequence[FailingCase], file: str) -> Iterator[str]:
-    """The lines to print: failed gates of the run first, at `file`, then the cases that fail, ten in all.
+    """Yield the lines to print: failed gates of the run first, at `file`, then failing cases, ten in all.
 
-    Where some have no place, the last of the ten says how many.
+    If there are more than ten, the last line says how many.
     """
     failed = () if metrics["partial"] else (gate for gate in metrics["gates"] if gate["passed"] is False)
     gates = [_error(file, 1, f"gate {gate_name(gate)}", gate_line(gate)) for gate in failed]
@@ -34,7 +34,7 @@ def annotation_lines(metrics: Mapping[str, Any], cases: Sequence[FailingCase], f
 
 
 def notice(title: str, message: str) -> str:
-    """A line that GitHub Actions shows as a notice of the step."""
+    """Return a line that GitHub Actions shows as a notice of the step."""
     return f"::notice title={_value(title)}::{_data(message)}"
 
 

@@ -1,6 +1,6 @@
 """A case as Markdown, for an issue or a coding agent: the parts that "copy as Markdown" takes from its page.
 
-Each part stands as a fenced text, so that nothing in it is markup.
+Each part is fenced text, so that nothing in it is markup.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Markdown that shows texts as they are: escaped lines, names and code, tables, and long lists that unfold."""
+"""Markdown that shows texts literally: escaped lines, names and code, tables, and folded lists."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ MARKS: Mapping[Tone, str] = {"better": "✅", "worse": "❌", "doubtful": "⚠�
 NAME, TEXT = 120, 300
 """Characters of a name, and of a text, that are shown."""
 SHOWN, MOST = 5, 1_000
-"""Names of a list that stand unfolded, and that stand in the document at all."""
+"""Names of a list that are shown unfolded, and that are shown at all."""
 TO_THE_LEFT = " --- "
-"""The rule below a column of words."""
+"""The alignment of a column of words."""
 
 
 def escaped(text: object) -> str:
-    """Return text that Markdown shows as it is, on one line."""
+    """Return text that Markdown shows unchanged, on one line."""
     line = " ".join(printable(str(text)).split())
     line = re.sub(r"([\\`*_{}\[\]<>|#~!&])", r"\\\1", line)
     return _LIST_OR_RULE.sub(r"\g<before>\\\g<mark>", line)
 
 
 def as_name(text: str, most: int = NAME) -> str:
-    """Return a name, or a sentence with names in it, shown as it is: no mention, reference or link comes of it."""
+    """Return a name, or a sentence with names, that Markdown shows without mentions, references and links."""
     return _REFERENCE.sub(r"<code>\1</code>", _unlinked(escaped(shortened(text, most))))
 
 
 def as_code(text: str, most: int = TEXT) -> str:
-    """Return a text of a case or a system as code: nothing in it is looked up."""
+    """Return a text of a case or a system as code, in which nothing is linked."""
     return f"<code>{_unlinked(escaped(shortened(text, most)))}</code>"
 
 
@@ -44,18 +44,18 @@ def as_html(text: str, most: int = NAME) -> str:
 
 
 def _unlinked(text: str) -> str:
-    """Return the text without what would become a link by itself."""
+    """Return the text without characters that would become a link."""
     return text.replace("://", "\\://").replace("www.", "www\\.")
 
 
 _LIST_OR_RULE = re.compile(r"^(?P<before>\d{0,9})(?P<mark>[-+.)]|=+)(?=\s|$)")
-"""What at the beginning of a line would begin a list, or make a heading of the line before."""
+"""Beginnings of a line that start a list, or turn the line before into a heading."""
 _REFERENCE = re.compile(r"(?<!\w)\\?([@#])(?=\w)")
-"""What GitHub takes for a person or an issue, even if the sign is escaped: not inside of code."""
+"""Signs that GitHub links to a person or an issue even if escaped, except in code."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, figures: str = " ---: ") -> Iterator[str]:
-    """Yield a table of Markdown cells; `figures`: the rule below all columns but the first, which is to the left."""
+    """Yield a table of Markdown cells; `figures`: the alignment of all columns but the first, which is to the left."""
     yield f"| {' | '.join(head)} |"
     yield "| --- |" + f"{figures}|" * (len(head) - 1)
     yield from (f"| {' | '.join(row)} |" for row in rows)
@@ -63,13 +63,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, figures: str = 
 
 
 def without_gaps(text: str) -> str:
-    """Return a document with one empty line where there are several."""
+    """Return a document with single empty lines only."""
     return re.sub("\n{3,}", "\n\n", text)
 
 
 def folded(title: str, names: Sequence[str], place: str) -> Iterator[str]:
-    """`- title (12): a, b, c`, and where there are more, those in a list that unfolds. `place`: where all of very many
-    stand. `title` is Markdown, names are texts."""
+    """Yield `- title (12): a, b, c` and a folded list of further names. `place` says where very many are listed.
+
+    `title` is Markdown, names are texts.
+    """
     yield f"- {title} ({len(names):,}): {', '.join(map(escaped, names[:SHOWN]))}{', …' * (len(names) > SHOWN)}"
     rest = names[SHOWN:MOST]
     if not rest:

@@ -1,4 +1,4 @@
-"""The comment on a pull request: one for each project, found again by its marker and renewed in place."""
+"""The comment on a pull request: one for each project, identified by its marker and updated in place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMEOUT = 30.0
 
 
 class PullRequest(NamedTuple):
-    """Where to comment. `repository`: `owner/name`."""
+    """A pull request to comment on. `repository`: `owner/name`."""
 
     api: str
     repository: str
@@ -26,11 +26,11 @@ class PullRequest(NamedTuple):
 
 
 class NoPullRequestError(Exception):
-    """There is nothing to comment on, or no leave to: said in a line, and nobody's failure."""
+    """No pull request to comment on, or no permission: reported in a line, not a failure."""
 
 
 def pull_request_of(environment: Mapping[str, str]) -> PullRequest:
-    """The pull request of this job of GitHub Actions, by its environment; NoPullRequestError where there is none."""
+    """Return the pull request of this GitHub Actions job from its environment; NoPullRequestError without one."""
     token = environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN")
     repository = environment.get("GITHUB_REPOSITORY", "")
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
@@ -46,7 +46,7 @@ def pull_request_of(environment: Mapping[str, str]) -> PullRequest:
 
 
 def _number(environment: Mapping[str, str]) -> int | None:
-    """From the reference of a `pull_request` job, or else from what started the job."""
+    """Read the number from the reference of a `pull_request` job, or else from the event that started the job."""
     reference = re.fullmatch(r"refs/pull/(\d+)/(?:merge|head)", environment.get("GITHUB_REF", ""))
     if reference:
         return int(reference[1])
@@ -58,7 +58,7 @@ def _number(environment: Mapping[str, str]) -> int | None:
 
 
 async def renew_comment(pull_request: PullRequest, name: str, text: str) -> str:
-    """Write the comment, or replace the one of the same name; its address. HttpFailure where GitHub refuses."""
+    """Write the comment, or replace the one with the same name; return its address. HttpFailure if GitHub refuses."""
     marker = f"<!-- pytest-rageval: {re.sub(r'[^A-Za-z0-9._/-]', '-', name)} -->"
     base = f"{pull_request.api.rstrip('/')}/repos/{pull_request.repository}/issues"
     headers = {
@@ -79,9 +79,9 @@ async def renew_comment(pull_request: PullRequest, name: str, text: str) -> str:
 
 
 async def _find(client: SlottedClient, url: str, marker: str) -> int | None:
-    """The id of the comment that begins with the marker."""
+    """Return the id of the comment that begins with the marker."""
     for page in range(1, PAGES + 1):
-        comments = _parsed((await client.request("GET", f"{url}?per_page=100&page={page}")).body)
+        comments = _parse((await client.request("GET", f"{url}?per_page=100&page={page}")).body)
         for comment in comments if isinstance(comments, list) else ():
             if isinstance(comment, dict) and str(comment.get("body", "")).startswith(marker):
                 return int(comment["id"])
@@ -91,11 +91,11 @@ async def _find(client: SlottedClient, url: str, marker: str) -> int | None:
 
 
 def _address(body: bytes) -> str:
-    comment = _parsed(body)
+    comment = _parse(body)
     return str(comment.get("html_url", "written")) if isinstance(comment, dict) else "written"
 
 
-def _parsed(body: bytes) -> Any:
+def _parse(body: bytes) -> Any:
     try:
         return json.loads(body)
     except ValueError as error:

@@ -17,7 +17,7 @@ FAILING = ("error", "failed")
 
 
 class FailingCase(NamedTuple):
-    """One case with an error, or whose gates do not hold. `reasons`: each failed gate, or the error."""
+    """One case with an error or failed gates. `reasons`: each failed gate, or the error."""
 
     key: str
     file: str
@@ -25,7 +25,7 @@ class FailingCase(NamedTuple):
     reasons: tuple[str, ...]
     is_error: bool
     is_new: bool
-    """Did it pass in the baseline?"""
+    """True if it passed in the baseline."""
     question: str | None
     answer: str | None
 
@@ -35,7 +35,7 @@ class FailingCase(NamedTuple):
 
 
 def failing_cases(run: StoredRun) -> list[FailingCase]:
-    """Return what newly fails, the largest fall first, then errors, then the others, the lowest scores first."""
+    """Return newly failing cases, the largest fall first, then errors, then the others, the lowest scores first."""
     comparison = (run.metrics or {}).get("comparison") or {}
     new = {key: place for place, key in enumerate(comparison.get("flipped_to_fail", ()))}
     shares = shares_of((run.metrics or {}).get("metrics", {}))
@@ -79,9 +79,9 @@ SHOWN_GATES = 20
 def run_markdown(
     metrics: Mapping[str, Any], cases: Sequence[FailingCase], *, longest: int, link: str | None = None
 ) -> str:
-    """The document, not longer than `longest` characters, nor than as many bytes: as many cases as there is room for.
+    """Return the document with as many cases as fit into `longest` characters and as many bytes.
 
-    `link`: an address where the whole report is, if there is one.
+    `link`: the address of the whole report, if there is one.
     """
     head = without_gaps("".join(f"{line}\n" for line in _head(metrics, link)))
     room = longest - _size(head) - 200
@@ -123,7 +123,7 @@ def _head(metrics: Mapping[str, Any], link: str | None) -> Iterator[str]:
 
 
 def _gates(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Gates that do not hold, those that fail the run first, and those that hold with a warning."""
+    """Yield failed gates, those that fail the run first, and passed gates with a warning."""
     gates = sorted(gates_to_show(metrics), key=lambda gate: gate.tone != "worse")
     for gate in gates[:SHOWN_GATES]:
         yield from block_lines(gate)

@@ -1,4 +1,4 @@
-"""summary.md: the verdict, what fails now, what moved, then the figures layer by layer and what was configured."""
+"""summary.md: the verdict, present failures, what moved, the figures layer by layer, and the configuration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pytest_rageval.views.parts import Block, Line, NameList
 from pytest_rageval.views.run import cases_by_change, metric_figures, run_notes, trials_line
 
 BUILT = {"index": "index_build", "retriever": "retriever", "answerer": "answerer"}
-"""Versions of parts of the system, by what they are called in config.json."""
+"""Parts of the system, with the stems of their version keys in config.json."""
 BASELINE = "the baseline"
 PARTIAL = "Partial run: not all cases ran, so gates of the run and regressions are shown and do not fail it."
 ADVICE = {
@@ -45,9 +45,9 @@ PLACE = "metrics.json names all"
 def summary_markdown(
     metrics: Mapping[str, Any], config: Mapping[str, Any], registry: Registry, previous: Mapping[str, Any] | None = None
 ) -> str:
-    """The whole document. Texts of cases and systems never stand in it; names are escaped.
+    """Return the whole document. It holds no texts of cases or systems; names are escaped.
 
-    `previous`: the comparison with the run before this one, in the form of that with the baseline.
+    `previous`: the comparison with the run before this one, in the same form as that with the baseline.
     """
     sections = {
         f"# Run {escaped(metrics['volatile']['run_id'])}": _shown(_head(metrics, config)),
@@ -96,7 +96,7 @@ def _head(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[Lin
 
 
 def _share(metrics: Mapping[str, Any]) -> str:
-    """The share of passed cases with its 95 % interval, in percent."""
+    """Return the share of passed cases with its 95 % interval, in percent."""
     total = metrics["total_tests"]
     if not total:
         return ""
@@ -107,7 +107,7 @@ def _share(metrics: Mapping[str, Any]) -> str:
 
 
 def _failures(metrics: Mapping[str, Any]) -> Iterator[Block]:
-    """Nothing where nothing fails."""
+    """Yield what fails; nothing if nothing does."""
     failed = (gate for gate in metrics["gates"] if gate["passed"] is False)
     yield from (Line(gate_line(gate), "worse", "point") for gate in failed)
     if errors := metrics["outcomes"]["error"]:
@@ -125,7 +125,7 @@ def _failures(metrics: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def _compared(metrics: Mapping[str, Any], previous: Mapping[str, Any] | None) -> Iterator[Block]:
-    """`previous`: the comparison with the run before this one; left out where that is the baseline."""
+    """Yield the comparisons with the baseline and with `previous`, the run before, unless that is the baseline."""
     baseline: Mapping[str, Any] | None = metrics["comparison"]
     is_same = bool(baseline and previous and baseline["baseline_run_id"] == previous["baseline_run_id"])
     before = f"The previous complete run is {previous['baseline_run_id']}" if previous else ""
@@ -147,7 +147,7 @@ def _compared(metrics: Mapping[str, Any], previous: Mapping[str, Any] | None) ->
 
 
 def _moved(comparison: Mapping[str, Any], other: str, *, is_partial: bool) -> Iterator[Block]:
-    """What moved. Cases that newly fail against the baseline stand above, among what fails now."""
+    """Yield what moved. Cases that newly fail against the baseline are listed above, with all that fails now."""
     yield from (Line(f"not comparable: {problem}", "worse", "remark") for problem in comparison["problems"])
     if comparison["compared"]:
         yield from metrics_section(comparison)
@@ -228,6 +228,6 @@ def _configuration(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _judge_name(judge: Mapping[str, Any]) -> str:
-    """The configured judge, and the fixtures that gave one."""
+    """Return the configured judge, and the fixtures that gave one."""
     names = [judge["model"]] if "model" in judge else []
     return ", ".join([*names, *(f"fixture {place}" for place in judge.get("fixture", ()))])

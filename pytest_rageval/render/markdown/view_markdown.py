@@ -37,7 +37,7 @@ SHOWN_NAMES, SHOWN_ROWS = 10, 30
 
 
 def view_markdown(view: Any) -> str:
-    """Return the whole comment, never longer than `LONGEST`. Texts of cases and systems stand in it as code, cut."""
+    """Return the whole comment, never longer than `LONGEST`. Texts of cases and systems are cut and shown as code."""
     for most in SHOWN_FOLDS:
         lines = (line for section in sections_of(view) for block in section for line in block_lines(block, most))
         text = without_gaps("\n".join(lines)).rstrip() + "\n"

@@ -1,4 +1,4 @@
-"""Aligned columns for a terminal: by the width that characters take there, not by their number."""
+"""Aligned columns for a terminal, by the width of characters, not by their number."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 LEAST = 10
-"""Columns that a wrapped text has at least, however narrow the terminal."""
+"""Minimum width of a wrapped text, even in a narrower terminal."""
 
 
 def aligned(rows: Sequence[Sequence[str]], *, indent: str = "", to_the_left: bool = False) -> list[str]:
-    """Rows as lines: the first column (or all) to the left, the others to the right, two spaces between."""
+    """Return rows as lines: the first column (or all) to the left, the others to the right, two spaces between."""
     widths = [max((cell_len(row[column]) for row in rows), default=0) for column in range(len(rows[0]) if rows else 0)]
     return [
         (
@@ -23,9 +23,9 @@ def aligned(rows: Sequence[Sequence[str]], *, indent: str = "", to_the_left: boo
 
 
 def last_wrapped(rows: Sequence[Sequence[str]], width: int, *, indent: str = "") -> list[str]:
-    """Rows as lines to the left, the last column in as many lines as the width asks for; of `LEAST` columns at least.
+    """Return rows as lines, the last column wrapped to the width, of at least `LEAST` columns.
 
-    Of a table of one column, further lines are indented.
+    Further lines of a table with one column are indented.
     """
     *names, last = zip(*rows, strict=True)
     hanging = "" if names else "  "
@@ -38,7 +38,7 @@ def last_wrapped(rows: Sequence[Sequence[str]], width: int, *, indent: str = "")
 
 
 def blocks(rows: Sequence[Sequence[str]], width: int) -> list[list[list[str]]]:
-    """The rows of a table cut into tables within a width: each has the first column and one more at least."""
+    """Cut the rows of a table into tables within a width: each has the first column and at least one more."""
     widths = [max(cell_len(row[column]) for row in rows) + 2 for column in range(len(rows[0]))]
     groups: list[list[int]] = [[]]
     for column in range(1, len(widths)):
@@ -54,13 +54,13 @@ def _cell(text: str, width: int, to_the_right: bool) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """The text on one line within a width, with … where it was cut."""
+    """Return the text on one line within a width, with … where it is cut."""
     line = " ".join(text.split())
     return line if cell_len(line) <= width else set_cell_size(line, width - 1).rstrip() + "…"
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines no wider than that, broken between words, and inside of those that are wider themselves."""
+    """Wrap the text to a width, between words, and inside words that are wider themselves."""
     lines: list[str] = []
     for paragraph in text.splitlines() or [""]:
         line = ""

@@ -1,4 +1,4 @@
-"""One case in full: what was asked and expected, what came and what it matched, each metric's arithmetic, each gate."""
+"""One case in full: question, expected and retrieved chunks, matches, each metric's arithmetic, each gate."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ TEXT = 300
 FOLDED = 3
 """Lines of a chunk that are shown."""
 LEAST = 20
-"""Columns that a text has at least, however narrow the terminal."""
-NOTHING_CAME = ChunkRow(None, "other", "", "", None, None)
+"""Minimum width of a text, even in a narrower terminal."""
+NOTHING_RETRIEVED = ChunkRow(None, "other", "", "", None, None)
 
 
 class Form(NamedTuple):
-    """How much is shown: the columns of the terminal, and whether texts are shown in full."""
+    """The columns of the terminal, and whether texts are shown in full."""
 
     width: int = 120
     is_full: bool = False
@@ -55,16 +55,16 @@ def _lines(case: CaseView, record: Mapping[str, Any], obs: Observation | None, p
         message = printable(error["message"] or "its message is left out") if error else ""
         yield f"error      {error['kind']}: {message}" if error else "no observation was kept"
         yield from _as_recorded(record)
-        yield from _came(case, None, form)
+        yield from _retrieved(case, None, form)
         yield from _section(
             "scores as recorded",
             [[name, score_text(value)] for name, value in record["scores"].items()],
             form.width,
         )
         return
-    yield from _asked(obs, form)
+    yield from _question(obs, form)
     yield from _gold(obs.gold, form)
-    yield from _came(case, obs, form)
+    yield from _retrieved(case, obs, form)
     yield from (f"  note: {flag}" for flag in obs.matching.flags)
     yield from _claims(case, form)
     yield from _metrics(record, obs, plan, form)
@@ -83,13 +83,13 @@ def _lines(case: CaseView, record: Mapping[str, Any], obs: Observation | None, p
 
 
 def _as_recorded(record: Mapping[str, Any]) -> Iterator[str]:
-    """What is known of a case without its observation: texts as far as results.jsonl keeps them."""
+    """Yield the texts of a case without its observation, as far as results.jsonl keeps them."""
     for name in ("question", "answer"):
         if record[name]:
             yield f"{name:<10} {_text(record[name])}"
 
 
-def _asked(obs: Observation, form: Form) -> Iterator[str]:
+def _question(obs: Observation, form: Form) -> Iterator[str]:
     for name, text in (("question", obs.case.question), ("answer", obs.answer.text)):
         if text is not None:
             shown = printable(text) if form.is_full else _text(text)
@@ -114,18 +114,18 @@ def _gold(gold: Gold, form: Form) -> Iterator[str]:
     yield from _section("expected", rows, form.width)
 
 
-def _came(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
-    """The chunks by rank, each with its text, then the golds that were not retrieved."""
+def _retrieved(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
+    """Yield the chunks by rank, each with its text, then the golds that were not retrieved."""
     chunks: Sequence[ChunkRow] = case.chunks
     rows = [
         [str(chunk.rank or "–"), printable(chunk.place), score_text(chunk.score), _mark_of(chunk)] for chunk in chunks
     ]
-    beside = sum(max(map(cell_len, column)) + 2 for column in zip(*([row[0], *row[2:]] for row in rows), strict=True))
-    room = min(max(form.width - len("  ") - beside, LEAST // 2), 70)
+    width = sum(max(map(cell_len, column)) + 2 for column in zip(*([row[0], *row[2:]] for row in rows), strict=True))
+    room = min(max(form.width - len("  ") - width, LEAST // 2), 70)
     rows = [[rank, shortened(place, room), *others] for rank, place, *others in rows]
     if not any(chunk.rank for chunk in chunks) and (obs is None or obs.answer.chunks is not None):
         rows.insert(0, ["–", "nothing was retrieved", "", ""])
-        chunks = [NOTHING_CAME, *chunks]
+        chunks = [NOTHING_RETRIEVED, *chunks]
     lines = ["", "came", *aligned(rows, indent="  ", to_the_left=True)] if rows else []
     yield from lines[:2]
     for line, chunk in zip(lines[2:], chunks, strict=True):
@@ -140,9 +140,9 @@ def _mark_of(chunk: ChunkRow) -> str:
 
 
 def _chunk_text(chunk: ChunkRow, obs: Observation | None, form: Form) -> Iterator[str]:
-    """The text of a chunk under its row, in full as far as the run keeps it."""
-    kept = obs.answer.chunks[chunk.rank - 1].text if obs and obs.answer.chunks and chunk.rank else None
-    text = kept or chunk.text
+    """Yield the text of a chunk under its row, in full as far as the run keeps it."""
+    recorded = obs.answer.chunks[chunk.rank - 1].text if obs and obs.answer.chunks and chunk.rank else None
+    text = recorded or chunk.text
     if not text:
         return
     lines = wrapped(printable(text.strip()), max(form.width - 7, LEAST))
@@ -153,7 +153,7 @@ def _chunk_text(chunk: ChunkRow, obs: Observation | None, form: Form) -> Iterato
 
 
 def _claims(case: CaseView, form: Form) -> Iterator[str]:
-    """What the judge says of each statement of the answer, and the chunk that is nearest to it."""
+    """Yield the judge's verdict on each claim of the answer, and the chunk nearest to it."""
     rows = []
     for claim in case.claims:
         mark, verdict = ("✔", "supported") if claim.is_supported else ("✘", "unsupported")

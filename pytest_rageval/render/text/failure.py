@@ -1,4 +1,4 @@
-"""A failing case as its reader sees it: which gate, what was asked, what was expected, what came. No traceback."""
+"""The message of a failing case: gate, question, expected and retrieved chunks, without a traceback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHUNKS = 8
 
 
 def failure_text(result: CaseResult, reason: str | None = None) -> str:
-    """The message of a case that fails: the first line names the gates that do not hold, or another `reason`."""
+    """Return the message of a failing case: the first line names the failed gates, or another `reason`."""
     lines = [reason or "; ".join(map(str, result.failed_gates))]
     if result.observation is not None:
         if any(gate.metric in _OF_ABSTENTION for gate in result.failed_gates):
@@ -29,7 +29,7 @@ _OF_ABSTENTION = frozenset({"abstention_accuracy", "over_abstention", "hallucina
 
 
 def _by_phrasing(obs: Observation) -> Iterator[str]:
-    """A line that says that phrasing decided whether the system abstained, where neither it nor a model did."""
+    """Yield a note if the abstention was detected from the wording alone, not by the system or a model."""
     seen = abstention(obs)
     if seen.decided_by == "phrasing":
         verdict = "an abstention" if seen.value else "no abstention"
@@ -48,7 +48,7 @@ def _facts(result: CaseResult) -> Iterator[tuple[str, str]]:
     ):
         yield "expected", expected
     if obs.answer.chunks is not None:
-        yield from _came(obs)
+        yield from _retrieved(obs)
     if obs.answer.text is not None:
         yield "answer", _answer(obs.answer)
 
@@ -74,8 +74,8 @@ def _groups(gold: Gold, names: list[str], these: str) -> str:
     return "all of  " + "  or  ".join(alternatives)
 
 
-def _came(obs: Observation) -> Iterator[tuple[str, str]]:
-    """One line a chunk: its rank, whether it is gold, its place."""
+def _retrieved(obs: Observation) -> Iterator[tuple[str, str]]:
+    """Yield a line for each chunk: its rank, whether it is gold, its place."""
     chunks = obs.answer.chunks or ()
     if not chunks:
         yield "came", "no chunk"

@@ -25,11 +25,11 @@ JUDGED: tuple[tuple[str, Metric], ...] = (
     ("Synthesis", synthesis_metric), ("Relevance", relevance), ("Composite", composite),
 )  # fmt: skip
 OF_IDS = ("retrieval", "synthesis", "specificity", "negative")
-"""Categories of cases with ids, in the order in which a report of them lists them; others follow as they come."""
+"""Categories of cases with ids, in the order of the report; others follow in the order of the cases."""
 
 
 def query_lines(observation: Observation) -> Iterator[str]:
-    """The chunks of a question: rank, id, score, author and the start of the text."""
+    """Yield the chunks of a question: rank, id, score, author and the start of the text."""
     chunks = observation.answer.chunks
     if chunks is None:
         yield "  (the system reports no retrieved chunks)"
@@ -44,7 +44,7 @@ def query_lines(observation: Observation) -> Iterator[str]:
 
 
 def evaluation_lines(observation: Observation) -> Iterator[str]:
-    """A case: what was expected, what came, and precision, recall and rank of it."""
+    """Yield a case: what was expected, what was retrieved, and its precision, recall and rank."""
     case, chunks = observation.case, observation.answer.chunks or ()
     by_anchor = observation.matching.kind == "anchors"
     if by_anchor:
@@ -60,7 +60,7 @@ def evaluation_lines(observation: Observation) -> Iterator[str]:
 
 
 def metric_line(observation: Observation, measure: Measure) -> str:
-    """One metric of a case, with its formula filled in."""
+    """Return one metric of a case, with its formula filled in."""
     scored = measure.score(observation)
     if isinstance(scored, NotApplicable):
         return f"  {measure.name}: not applicable: {scored.reason}"
@@ -70,7 +70,7 @@ def metric_line(observation: Observation, measure: Measure) -> str:
 
 
 def judged_lines(observation: Observation) -> Iterator[str]:
-    """The five dimensions and their mean, each with why it has no value, and what the judge said."""
+    """Yield the five dimensions and their mean, each with its value or why it has none, and the judge's reasoning."""
     for title, metric in JUDGED:
         scored = metric.function(observation)
         if isinstance(scored, NotApplicable):
@@ -83,7 +83,7 @@ def judged_lines(observation: Observation) -> Iterator[str]:
 
 
 def report_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
-    """The figures of all cases, those of each category, and the failures."""
+    """Yield the figures of all cases, those of each category, and the failures."""
     results = [each.overall for each in evaluations]
     observations = [result.observation for result in results if result.observation is not None]
     yield "  " + RULE
@@ -114,7 +114,7 @@ def report_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
 
 
 def diff_lines(comparison: RetrievalDiff) -> Iterator[str]:
-    """The settings that differ, and the rank of each chunk before and now."""
+    """Yield the settings that differ, and the rank of each chunk before and now."""
     before, after = comparison.settings_before, comparison.settings_after
     yield f"  Query:    {_one_line(comparison.question)}"
     for name in dict.fromkeys((*before, *after)):
@@ -126,7 +126,7 @@ def diff_lines(comparison: RetrievalDiff) -> Iterator[str]:
         yield "  (the same chunks)"
         return
     names = {**_names(comparison.before), **_names(comparison.after)}
-    # In the order of now, and those that are gone behind.
+    # The chunks of now in order, then those that are gone.
     for chunk in sorted({*ranks[0], *ranks[1]}, key=lambda each: (ranks[1].get(each, math.inf), ranks[0].get(each))):
         was, now = ranks[0].get(chunk), ranks[1].get(chunk)
         word = "new" if was is None else "gone" if now is None else "" if was == now else "moved"
@@ -134,17 +134,17 @@ def diff_lines(comparison: RetrievalDiff) -> Iterator[str]:
 
 
 def settings_line(settings: dict[str, object]) -> str:
-    """What goes out with a question now."""
+    """Return the settings that are sent with a question."""
     return "  " + ", ".join(f"{name} {value_text(value)}" for name, value in settings.items())
 
 
 def chunk_name(chunk: Chunk) -> str:
-    """What a chunk is called in a list: the id of its document, or where it stands, or its own id."""
+    """Return the name of a chunk in a list: the id of its document, its path, or its own id."""
     return chunk.doc_id or chunk.rel_path or chunk.chunk_id or NO_VALUE
 
 
 def beginning(text: str | None) -> str:
-    """The start of a chunk's text, cut between words."""
+    """Return the start of a chunk's text, cut between words."""
     line = _one_line(text or "")
     if len(line) <= START:
         return line
@@ -152,7 +152,7 @@ def beginning(text: str | None) -> str:
 
 
 def _ranks(observation: Observation) -> dict[str, int]:
-    """The rank of each chunk, by its id or, without one, its place."""
+    """Return the rank of each chunk by its id or, without one, its place."""
     chunks = observation.answer.chunks or ()
     return {_identity(chunk): rank for rank, chunk in reversed([*enumerate(chunks, start=1)])}
 
@@ -181,7 +181,7 @@ def _mean(observations: Iterable[Observation], metric: Metric, *, has_k: bool) -
     scores = (
         metric.function(observation, observation.k) if has_k else metric.function(observation)
         for observation in observations
-    )  # fmt: skip
+    )
     present = (score for score in scores if not isinstance(score, NotApplicable))
     values = [score.value if isinstance(score, Score) else score for score in present]
     return math.fsum(values) / len(values) if values else None

@@ -1,4 +1,4 @@
-"""A view as lines for a terminal: no wider than it, and with nothing in them that steers it."""
+"""A view as lines for a terminal: no wider than it, and without control characters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pytest_rageval.views.parts import (
 )
 
 NAME = 24
-"""Columns of a name that a table leaves before its figures stand elsewhere."""
+"""Minimum columns of a name in a table; below it the figures move to lines of their own."""
 LABEL, INNER_LABEL = 8, 15
 """Columns of a label, and of one within a case."""
 SHOWN_NAMES = 5
@@ -36,14 +36,14 @@ STYLES: Mapping[Tone, Style] = {
 
 
 class StyledLine(NamedTuple):
-    """A line and its style, which the face that prints it knows how to show."""
+    """A line and its style, for the face that prints it."""
 
     text: str
     style: Style = "plain"
 
 
 def view_lines(view: Any, width: int) -> Iterator[StyledLine]:
-    """Yield the lines of a view, an empty one between two sections."""
+    """Yield the lines of a view, with an empty one between two sections."""
     for number, section in enumerate(sections_of(view)):
         yield from [StyledLine("")] * bool(number)
         yield from lines_of_section(section, width)
@@ -72,7 +72,7 @@ def _block(block: Block, width: int) -> Iterator[StyledLine]:
 
 
 def _parts(text: str, form: str, width: int) -> list[str]:
-    """Wrap what no program looks for: titles, and details below a line."""
+    """Wrap the parts that no program searches: titles, and details below a line."""
     if form == "title":
         return wrapped(text, width)
     if form != "detail":
@@ -82,7 +82,7 @@ def _parts(text: str, form: str, width: int) -> list[str]:
 
 
 def _names(block: NameList, width: int) -> Iterator[StyledLine]:
-    """Yield as many names as fit, at least one, and how many more there are; below a title that ends with a colon."""
+    """Yield as many names as fit, at least one, and the number of others; below a title that ends with a colon."""
     style = STYLES[block.tone]
     if block.title.endswith(":"):
         yield StyledLine(block.title, style)
@@ -137,7 +137,7 @@ def table_lines(table: FigureTable, width: int) -> Iterator[StyledLine]:
 
 
 def _texts(rows: Sequence[TableRow], width: int) -> Iterator[StyledLine]:
-    """Yield texts without their heads: a name, what it was, what it is."""
+    """Yield texts without their heads: name, before, now."""
     room = max((width - 8) // 3, LEAST)
     texts = (row.cells for row in rows)
     cells = [[_cut(name, min(room, 40)), _cut(was, room), f"→ {_cut(now, room)}"] for name, was, now in texts]
@@ -153,7 +153,7 @@ def _figures(table: FigureTable, rows: Sequence[TableRow], width: int) -> Iterat
         yield from _in_blocks(rows, named, width)
         return
     if is_narrow and table.heads:
-        words = [_beyond(table, row, table.least or 1) for row in rows]
+        words = [_overflow(table, row, table.least or 1) for row in rows]
         named = _named_within([row[: table.least] for row in cells], width, LEAST)
     lines = aligned(named)
     widest = max(map(cell_len, lines))
@@ -163,26 +163,26 @@ def _figures(table: FigureTable, rows: Sequence[TableRow], width: int) -> Iterat
 
 
 def _note(row: TableRow, width: int) -> Iterator[StyledLine]:
-    """Yield the note of a row below it, broken between words."""
+    """Yield the note of a row below it, wrapped between words."""
     if row.note:
         lines = wrapped(_on_one_line(row.note), max(width - 4, LEAST))
         yield from (StyledLine(f"    {line}") for line in lines)
 
 
 def table_width(table: FigureTable) -> int:
-    """Return how many columns a table takes if it has them."""
+    """Return the width of a table that has all the columns it needs."""
     rows = [table.heads, *(row.cells for row in table.rows)]
     return max(map(cell_len, aligned([[*map(_on_one_line, row)] for row in rows])))
 
 
 def _named_within(rows: Sequence[Sequence[str]], width: int, least: int) -> list[list[str]]:
-    """Cut the names, in the first column, to what the figures leave of a line."""
+    """Cut the names, in the first column, to the room that the figures leave."""
     others = max(map(cell_len, aligned([["", *row[1:]] for row in rows])))
     return [[shortened(row[0], max(width - others, least)), *row[1:]] for row in rows]
 
 
-def _beyond(table: FigureTable, row: TableRow, least: int) -> str:
-    """Return what a row's line has no room for: `95 % -0.2 to 0.1, n 12: regressed`."""
+def _overflow(table: FigureTable, row: TableRow, least: int) -> str:
+    """Return the cells that do not fit into a row's line: `95 % -0.2 to 0.1, n 12: regressed`."""
     if row.cells == table.heads:
         return ""
     figures = [*zip(table.heads, row.cells, strict=True)][least : len(row.cells) - table.has_verdicts]
@@ -200,7 +200,7 @@ def _with_words(text: str, words: str, style: Style, width: int) -> Iterator[Sty
 
 
 def _in_blocks(rows: Sequence[TableRow], cells: Sequence[Sequence[str]], width: int) -> Iterator[StyledLine]:
-    """Yield a table whose columns without room stand below, under the same names."""
+    """Yield a table whose columns that do not fit follow below, under the same names."""
     for number, block in enumerate(blocks(cells, width)):
         yield from [StyledLine("")] * bool(number)
         for row, text in zip(rows, aligned(block), strict=True):
