@@ -1,6 +1,6 @@
-"""Texts of a baseline's cases, compressed beside it: before and after exist where only committed files do.
+"""Texts of a baseline's cases, compressed next to it, for comparisons where only committed files exist.
 
-What is kept comes from results.jsonl, masked and cut as a run writes it; with `redact` there is nothing to keep.
+They come from results.jsonl, masked and cut as a run writes it; with `redact` there are none.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pytest_rageval.runs.row import Row
 
 MOST_CASES = 2_000
 MOST_BYTES = 8_000_000
-"""Of all texts uncompressed: about a megabyte as a file."""
+"""The limit of all texts uncompressed: about one megabyte as a file."""
 _GZIP = 31
 
 
 class _Part(BaseModel):
-    """A part of a record: what a comparison reads of it; everything else is left out."""
+    """The members of a record that a comparison reads; others are ignored."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -82,12 +82,12 @@ class _File(_Part):
 
 
 def texts_path(baseline: Path) -> Path:
-    """Return where the texts of a baseline stand: `baseline.texts.json.gz` beside `baseline.json`."""
+    """Return the path of a baseline's texts: `baseline.texts.json.gz` next to `baseline.json`."""
     return baseline.with_name(f"{baseline.stem}.texts.json.gz")
 
 
 def write_texts(baseline: Path, run_id: str, rows: Iterable[Row], folder: Path) -> None:
-    """Keep the texts of a run's cases, failing ones first, within a size; remove the file if there are none."""
+    """Write the texts of a run's cases, failing ones first, up to a size; remove the file if there are none."""
     ordered = sorted(rows, key=lambda row: (row.outcome == "passed", row.key))
     keys = list(dict.fromkeys(row.key for row in ordered))[:MOST_CASES]
     files = (folder / RESULTS, *journals(folder, RESULTS))
@@ -108,9 +108,9 @@ def write_texts(baseline: Path, run_id: str, rows: Iterable[Row], folder: Path) 
 
 
 def read_texts(baseline: Path, run_id: str | None) -> Mapping[str, Record]:
-    """Return the records kept of a run by case, none without a file or of another run.
+    """Return the stored records by case; empty without a file or if it belongs to another run.
 
-    ValueError says what is wrong with the file.
+    Raise ValueError, with what is wrong, if the file cannot be read.
     """
     path = texts_path(baseline)
     try:
