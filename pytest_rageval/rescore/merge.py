@@ -1,4 +1,4 @@
-"""Merging of shards that ran on different machines into one run, equal to the run that was never divided."""
+"""Merging of shards that ran on different machines into one run, equal to an undivided run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from pytest_rageval.text import counted
 
 
 def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> None:
-    """SettingsError unless the runs are parts of one: same configuration, no case twice, none missing.
+    """Raise SettingsError unless the runs are parts of one: same configuration, no case twice, none missing.
 
-    `cases`: those of the project, where they are at hand, to name what is missing.
+    `cases`: the project's, if available, to name missing ones.
     """
     first = runs[0]
     problems = [
@@ -58,7 +58,7 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
 
 
 def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side | None, file: Path) -> Finished:
-    """Write the parts as one run, in the order of the case files; they must have been checked."""
+    """Write the checked parts as one run, in the order of the case files."""
     config = {**runs[0].config, "shard": None}
     keeper = Keeper.new(reports, plan, config)
     try:
