@@ -77,9 +77,13 @@ def assignment(prepared: Prepared, share: WorkerShare) -> Assignment:
     root, settings = prepared.project
     configuration = own_configuration(prepared)
     return Assignment(
-        str(root.absolute()), str(Path.cwd()), settings.model_dump_json(), configuration,
-        release(prepared, configuration), share,
-    )  # fmt: skip
+        str(root.absolute()),
+        str(Path.cwd()),
+        settings.model_dump_json(),
+        configuration,
+        release(prepared, configuration),
+        share,
+    )
 
 
 def shares(settings: Settings, workers: int) -> list[WorkerShare]:

@@ -25,7 +25,7 @@ MOST_FALSE_STARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class WorkerStart:
     """A worker has started, or cannot take part for these reasons."""
 
     worker: int
@@ -33,7 +33,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class BlockArrival:
     """A block of the worker's portion has arrived."""
 
     worker: int
@@ -41,21 +41,21 @@ class Came:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class PortionEnd:
     """The worker has sent all blocks of its portion."""
 
     worker: int
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class WorkerLoss:
     """The worker or its machine is gone."""
 
     worker: int
     reason: str
 
 
-Event = Begun | Came | Ended | Lost
+Event = WorkerStart | BlockArrival | PortionEnd | WorkerLoss
 
 
 GOODBYE_S = 10.0
@@ -141,14 +141,14 @@ class Dispatch:
                 self._crew.give(worker, portion.text)
             events = self._crew.events()
             for event in events:
-                if isinstance(event, Came):
-                    yield self._came(event)
+                if isinstance(event, BlockArrival):
+                    yield self._accept(event)
                 else:
-                    self._heed(event)
+                    self._handle(event)
             if not events:
                 yield None
 
-    def _came(self, event: Came) -> Block:
+    def _accept(self, event: BlockArrival) -> Block:
         block, portion = event.block, self._busy[event.worker]
         portion.recorded += block.cases
         assert portion.recorded <= len(portion.cases), "a worker sent more cases than it was given"
@@ -159,12 +159,12 @@ class Dispatch:
             self._shares[event.worker] = share._replace(max_cost=max(0.0, share.max_cost - block.cost_usd))
         return block
 
-    def _heed(self, event: Begun | Ended | Lost) -> None:
-        if isinstance(event, Lost):
+    def _handle(self, event: WorkerStart | PortionEnd | WorkerLoss) -> None:
+        if isinstance(event, WorkerLoss):
             self._replace(event.worker, event.reason)
-        elif isinstance(event, Ended) and self._busy[event.worker].unrecorded:
+        elif isinstance(event, PortionEnd) and self._busy[event.worker].unrecorded:
             self._replace(event.worker, "its journal could not be written, or read")
-        elif isinstance(event, Begun) and event.problems:
+        elif isinstance(event, WorkerStart) and event.problems:
             self._refuse(event.worker, event.problems)
         else:
             self._false_starts.pop(event.worker, None)

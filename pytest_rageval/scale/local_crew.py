@@ -17,7 +17,7 @@ from typing import IO, Any
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.prepare import Prepared
 from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment
-from pytest_rageval.scale.dispatch import GOODBYE_S, Begun, Came, Ended, Event, Lost
+from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
 from pytest_rageval.scale.portion_worker import ProcessWorker
 
 WAIT_S = 0.5
@@ -54,8 +54,10 @@ class LocalCrew:
         # may hold credentials, which other users could read on a command line.
         process = subprocess.Popen(  # noqa: S603 because it is this interpreter
             [sys.executable, "-c", WORK.format(sys.path)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
         self._processes[share.number] = process
         receiver = threading.Thread(target=self._receive, args=(process, share.number), daemon=True)
         self._receivers.append(receiver)
@@ -70,7 +72,7 @@ class LocalCrew:
         with suppress(queue.Empty):
             process_id, event = self._arrived.get(timeout=WAIT_S)
             if not isinstance(event, list) and self._processes[event.worker].pid == process_id:
-                if isinstance(event, Begun | Ended):
+                if isinstance(event, WorkerStart | PortionEnd):
                     self._idle.add(event.worker)
                 return [event]
         return []
@@ -110,7 +112,7 @@ class LocalCrew:
         with process.stdout, suppress(EOFError, pickle.UnpicklingError, OSError, ValueError):
             while True:
                 self._arrived.put((process.pid, pickle.load(process.stdout)))  # noqa: S301 because it is our own process
-        self._arrived.put((process.pid, Lost(worker, _ending(process.wait()))))
+        self._arrived.put((process.pid, WorkerLoss(worker, _ending(process.wait()))))
 
     def _end(self, worker: int) -> None:
         process = self._processes.pop(worker, None)
@@ -136,7 +138,7 @@ def work() -> None:
     messages = _messages(sys.stdin.buffer)
     written: str = next(messages)
     number, worker = Assignment.from_json(written).share.number, ProcessWorker()
-    _tell(to_command, Begun(number, worker.begin(written)))
+    _tell(to_command, WorkerStart(number, worker.begin(written)))
     for message in messages:
         if message is None:
             _tell(to_command, worker.end())
@@ -148,10 +150,10 @@ def work() -> None:
 def _evaluated(worker: ProcessWorker, number: int, portion: str, config_hash: str) -> Iterator[Event]:
     try:
         for block in worker.blocks(portion, config_hash):
-            yield Came(number, block)
-        yield Ended(number)
+            yield BlockArrival(number, block)
+        yield PortionEnd(number)
     except Exception as error:  # noqa: BLE001 because the project's code may raise anything
-        yield Lost(number, described_exception(error))
+        yield WorkerLoss(number, described_exception(error))
 
 
 def _messages(stream: IO[bytes]) -> Iterator[Any]:

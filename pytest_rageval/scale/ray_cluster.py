@@ -15,7 +15,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.prepare import Prepared
 from pytest_rageval.scale.assignment import WorkerShare, assignment
-from pytest_rageval.scale.dispatch import GOODBYE_S, Begun, Came, Ended, Event, Lost
+from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
 from pytest_rageval.scale.portion_worker import ProcessWorker
 
 BEFORE_IMPORT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
@@ -95,16 +95,16 @@ class RayCrew:
         try:
             value = self._ray.get(next(awaited) if is_stream else awaited)
         except StopIteration:
-            return Ended(worker)
+            return PortionEnd(worker)
         except self._ray.exceptions.RayTaskError as error:
             # Raised on the worker, by our code or the user's.
-            return Lost(worker, _first_line(getattr(error, "cause", None) or error))
+            return WorkerLoss(worker, _first_line(getattr(error, "cause", None) or error))
         except self._ray.exceptions.RayError as error:
-            return Lost(worker, _reason(error))
+            return WorkerLoss(worker, _reason(error))
         if not is_stream:
-            return Begun(worker, value)
+            return WorkerStart(worker, value)
         self._waits[awaited] = worker  # at the end, so that each worker has its turn
-        return Came(worker, value)
+        return BlockArrival(worker, value)
 
     def _end(self, worker: int) -> None:
         actor = self._actors.pop(worker, None)
