@@ -91,7 +91,7 @@ def project_baseline(project: Project) -> Side | None:
                 f"--rageval-update-baseline: the baseline is {written!r}, no file; name the file to write"
             )
         is_none = written == NO_BASELINE
-        return None if is_none else _kept_run(open_stored_run(project.reports, written.removeprefix(OF_RUN)))
+        return None if is_none else _run_as_baseline(open_stored_run(project.reports, written.removeprefix(OF_RUN)))
     if not settings.update_baseline:
         return read_baseline(project.baseline_file, is_required=settings.baseline is not None)
     _check_place(project.baseline_file)  # before any query: only a file or nothing can be replaced
@@ -101,7 +101,7 @@ def project_baseline(project: Project) -> Side | None:
         return None
 
 
-def _kept_run(run: StoredRun) -> Side:
+def _run_as_baseline(run: StoredRun) -> Side:
     """Return a run in place of a baseline; raise SettingsError if it is partial or has no results."""
     side = side_of_run(run)
     if side.metrics["partial"] or side.scores is None:

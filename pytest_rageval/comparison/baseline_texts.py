@@ -63,7 +63,7 @@ class _Error(_Part):
     message: str | None
 
 
-class _Kept(_Part):
+class _Case(_Part):
     case_key: str
     trial: int
     outcome: str
@@ -78,7 +78,7 @@ class _Kept(_Part):
 
 class _File(_Part):
     run_id: str
-    cases: list[_Kept]
+    cases: list[_Case]
 
 
 def texts_path(baseline: Path) -> Path:
@@ -92,16 +92,16 @@ def write_texts(baseline: Path, run_id: str, rows: Iterable[Row], folder: Path) 
     keys = list(dict.fromkeys(row.key for row in ordered))[:MOST_CASES]
     files = (folder / RESULTS, *journals(folder, RESULTS))
     records = {key: record for file in files for key, record in records_of(file, {*keys}).items()}
-    kept, size = list[dict[str, Any]](), 0
+    texts, size = list[dict[str, Any]](), 0
     for key in keys:
         if key in records and records[key]["question"] is not None:
-            case = _Kept.model_validate(records[key]).model_dump()
+            case = _Case.model_validate(records[key]).model_dump()
             size += len(_json(case))
             if size > MOST_BYTES:
                 break
-            kept.append(case)
-    if kept:
-        content = _json({"run_id": run_id, "cases": kept})
+            texts.append(case)
+    if texts:
+        content = _json({"run_id": run_id, "cases": texts})
         write_bytes(texts_path(baseline), gzip.compress(content, mtime=0))
     else:
         texts_path(baseline).unlink(missing_ok=True)

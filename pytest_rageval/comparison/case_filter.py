@@ -28,8 +28,12 @@ from pytest_rageval.runs.row import Row, SharedParts, cases_of
 from pytest_rageval.text import printable
 
 COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
-    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "=": operator.eq,
-}  # fmt: skip
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "=": operator.eq,
+}
 
 _WHOLE = (0, 1)
 
@@ -95,9 +99,12 @@ def filtered_keys(run: StoredRun, expression: str, option: str) -> frozenset[str
 
 
 def vocabulary_of(
-    run_id: str, cases: Sequence[FilteredCase], is_compared: bool, numbers: Collection[str] = (LATENCY,),
+    run_id: str,
+    cases: Sequence[FilteredCase],
+    is_compared: bool,
+    numbers: Collection[str] = (LATENCY,),
     fallen: Collection[str] | None = None,
-) -> FilterVocabulary:  # fmt: skip
+) -> FilterVocabulary:
     """Return the meanings of filter words for these cases."""
     values = {
         word: set(map(printable, {value for case in cases for value in case.raw_values(word)}))

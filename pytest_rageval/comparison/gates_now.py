@@ -99,17 +99,17 @@ def decided_by_gates_now(both: Both) -> CaseColumns:
 
 def case_flips(both: Both) -> CaseFlips:
     """Return the shared cases that newly fail, that are fixed, and those where neither is known."""
-    found = CaseFlips([], [], [], [])
+    flips = CaseFlips([], [], [], [])
     keys, was_at, now_at = both.shared
     outcomes = values_at(both.was.outcomes, was_at), values_at(both.now.outcomes, now_at)
     for key, before, after in (each for each in zip(keys, *outcomes, strict=True) if each[1] != each[2]):
         if after in IS_BAD and before not in IS_BAD:
             measured = before != "passed" or _is_measured(key, both, both.gates_now, both.gates_was)
-            (found.flipped_to_fail if measured else found.newly_gated).append(key)
+            (flips.flipped_to_fail if measured else flips.newly_gated).append(key)
         elif before in IS_BAD and after in ("passed", "skipped"):
             is_fixed = after == "passed" and _is_measured(key, both, both.gates_was, both.gates_now)
-            (found.flipped_to_pass if is_fixed else found.not_measured).append(key)
-    return found
+            (flips.flipped_to_pass if is_fixed else flips.not_measured).append(key)
+    return flips
 
 
 def _is_measured(key: str, both: Both, failing: SideGates, other: SideGates) -> bool:

@@ -46,7 +46,7 @@ class VerdictFacts:
     """The facts that decide a verdict.
 
     metrics      the content of metrics.json, as far as it exists
-    comparison   of metrics.json or of `pair`: flips, and a verdict by metric; None without a baseline
+    comparison   of metrics.json or of two runs: flips, and a verdict by metric; None without a baseline
     gates        of the run, absolute and against the baseline
     problems     the reasons to fail besides the gates, by name
     exit_status  of pytest, if known
@@ -181,10 +181,11 @@ def alike_line(comparison: Mapping[str, Any], cases: int) -> str:
 def not_comparable(problems: Sequence[object]) -> str:
     """Return why a run fails that shares no case with its baseline, with the remedy."""
     return (
-        "not comparable with the baseline: " + "; ".join(map(str, problems))
+        "not comparable with the baseline: "
+        + "; ".join(map(str, problems))
         + "; accept the new state with --rageval-update-baseline, or compare all the same with "
         "--rageval-ignore-invariants"
-    )  # fmt: skip
+    )
 
 
 def gate_name(gate: Mapping[str, Any]) -> str:

@@ -283,7 +283,7 @@ def _paired_outcomes(both: Both) -> dict[str, int]:
 
 Cases = Mapping[str, CaseScores] | Mapping[str, Row]
 """The outcome and scores of each case of a run, by key."""
-LOOKED_AT = 20
+SEARCHED_RUNS = 20
 """How many earlier runs are searched for the last complete one."""
 
 
@@ -292,7 +292,7 @@ def compare_with_previous(run: StoredRun, cases: Cases, plan: Plan) -> Mapping[s
     folders: list[Path] = in_time(run.path.parent)
     before = folders[: folders.index(run.path)] if run.path in folders else []
     now = Side(run.run_id, run.finished_metrics, Scores(CaseColumns.of(cases), {}), run.config)
-    for earlier in map(StoredRun, before[: -LOOKED_AT - 1 : -1]):
+    for earlier in map(StoredRun, before[: -SEARCHED_RUNS - 1 : -1]):
         try:
             if earlier.state == "complete" and earlier.scores is not None:
                 return compare_sides(side_of_run(earlier), now, plan).content

@@ -180,14 +180,20 @@ def _chunk_rows(record: Record) -> Iterator[tuple[Any, ...]]:
 
 
 _ROWS: Mapping[str, Callable[[Record], Iterator[tuple[Any, ...]]]] = {
-    "cases": _case_rows, "scores": _score_rows, "judgements": _judgement_rows, "chunks": _chunk_rows
-}  # fmt: skip
+    "cases": _case_rows,
+    "scores": _score_rows,
+    "judgements": _judgement_rows,
+    "chunks": _chunk_rows,
+}
 
 
 # ── all of them ───────────────────────────────────────────────────────────────────────────────────────────────
 
 TEXTS: Mapping[str, Callable[[ExportSource], Iterator[str]]] = {
-    "csv": csv_lines, "json": json_lines, "trec-run": trec_run_lines, "trec-qrels": trec_qrels_lines
-}  # fmt: skip
+    "csv": csv_lines,
+    "json": json_lines,
+    "trec-run": trec_run_lines,
+    "trec-qrels": trec_qrels_lines,
+}
 """Formats written line by line; the file of a format is `report.FORMAT`."""
 FILES: Mapping[str, Callable[[ExportSource, Path], None]] = {"parquet": write_parquet, "sqlite": write_sqlite}

@@ -12,7 +12,7 @@ from pytest_rageval.gates.gate import FIELDS, HOLDS, Gate, is_meant_for
 from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.model import EvalCase, GoldKind
 
-MOST_KEPT = 1_000
+CACHED = 1_000
 """How many combinations of labels are cached."""
 
 
@@ -59,7 +59,7 @@ class GatesInEffect:
         labels = tuple([_label(case, kind, name) for name in self._labels])
         effect = self._known.get(labels)
         if effect is None:
-            if len(self._known) >= MOST_KEPT:
+            if len(self._known) >= CACHED:
                 self._known.clear()
             gates = (gate for gate, _ in self._gates if is_meant_for(gate, case, kind))
             text = "\n".join(sorted(self.words(case, kind)))
@@ -96,7 +96,7 @@ class StoredGate(NamedTuple):
     yields_to: tuple[StoredGate, ...]
 
 
-@lru_cache(MOST_KEPT)
+@lru_cache(CACHED)
 def read_gate(words: str) -> StoredGate:
     """Read a line of `words`."""
     written, _, others = words.partition(" unless ")
