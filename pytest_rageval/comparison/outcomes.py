@@ -89,7 +89,9 @@ def ending(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | N
     return Ending("passed")
 
 
-def ending_again(result: CaseResult, records: Sequence[Mapping[str, Any]], plan: Plan, baseline: Side | None) -> Ending:
+def ending_from_records(
+    result: CaseResult, records: Sequence[Mapping[str, Any]], plan: Plan, baseline: Side | None
+) -> Ending:
     """Return how a case ends if it is decided again from its records, one for each trial.
 
     Keep what the project's own code decided: the outcome of its own test, a mark, a permitted missing answer.

@@ -32,7 +32,7 @@ _RETRIEVER = ("rerank_weights.", "params.")
 """Settings that decide the retriever's version, besides k and the folder mode."""
 SCHEMA = 1
 FLIPS = ("flipped_to_fail", "flipped_to_pass")
-KEPT = ("not_measured", "newly_gated", "added_failing", "changed_cases", "changed_failing", "paired")
+COPIED = ("not_measured", "newly_gated", "added_failing", "changed_cases", "changed_failing", "paired")
 """Parts of a comparison that the content copies."""
 DETAILED = 100
 """How many cases of each kind have chunks and answers: more are hardly read, and each costs memory."""
@@ -80,7 +80,7 @@ def _joined(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class ComparisonReport:
     """The result of a comparison; `content` is strict JSON with all that reports show.
 
     `mismatches` are obstacles to a comparison; unless they are ignored, nothing is compared. `verdict` is the one that
@@ -97,9 +97,9 @@ class Paired:
         return compared
 
 
-def pair(
+def build_comparison(
     before: Side, after: Side, current: Settings, *, ignore_invariants: bool = False, is_detailed: bool = True
-) -> Paired:
+) -> ComparisonReport:
     """Compare two runs, with the project's current regression gates.
 
     Leave out cases that changed in between. With `is_detailed`, read both records of flipped cases for their chunks
@@ -128,7 +128,7 @@ def pair(
     }
     if compared["compared"]:
         content |= _moved(before, after, comparison, is_detailed=is_detailed)
-    return Paired(content, comparison.problems, verdict)
+    return ComparisonReport(content, comparison.problems, verdict)
 
 
 def _is_other_dataset(comparison: Comparison) -> bool:
@@ -185,10 +185,14 @@ def _add(registry: Registry, name: str, described: Mapping[str, Any]) -> None:
         low, high = described["scale"]
         registry.add(
             Metric(
-                name, without_code, described["layer"], described["better"], (low, high),
+                name,
+                without_code,
+                described["layer"],
+                described["better"],
+                (low, high),
                 run_level=described["run_level"],
             )
-        )  # fmt: skip
+        )
 
 
 def _cases(before: Side, after: Side, comparison: Comparison, *, is_detailed: bool) -> dict[str, Any]:
@@ -226,7 +230,7 @@ def _cases(before: Side, after: Side, comparison: Comparison, *, is_detailed: bo
         ],
         "only_before": content["only_before"],
         "only_after": content["only_after"],
-        **{name: content[name] for name in KEPT},
+        **{name: content[name] for name in COPIED},
         "errors": {"before": _errors(was), "after": _errors(now)},
     }
 

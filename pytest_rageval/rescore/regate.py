@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.outcomes import ending_again
+from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import overall_result
 from pytest_rageval.errors import SettingsError
@@ -24,7 +24,7 @@ from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import verdict_record
-from pytest_rageval.runs.results_file import Keeper
+from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
 
 
@@ -70,11 +70,11 @@ def regate(run: StoredRun, plan: Plan, baseline: Side | None) -> Finished:
     """Return the result of the run under the plan's gates."""
     earlier = run.finished_metrics
     plan = replace(plan, run_measures=recorded_run_measures(plan, earlier))
-    keeper = Keeper(RunFolder(run.path), plan, run.config)
+    writer = RunWriter(RunFolder(run.path), plan, run.config)
     for records in run.cases():
         for record in _gated(records, plan, baseline):
-            keeper.note(record)
-    return conclude(keeper, plan, same_extent(keeper, earlier), baseline)
+            writer.note(record)
+    return conclude(writer, plan, same_extent(writer, earlier), baseline)
 
 
 def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterator[Line]:
@@ -91,7 +91,7 @@ def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterat
         yield from ({**record, "outcome": "error", "error": error} for record in records)
         return
     overall = overall_result(results, plan)
-    outcome, reason = ending_again(overall, records, plan, baseline)
+    outcome, reason = ending_from_records(overall, records, plan, baseline)
     first = records[0]
     decision = regated_hash(first.get("decision_hash"), _case(first), first["gold"] or "none", plan)
     for record, result in zip(records, results, strict=True):

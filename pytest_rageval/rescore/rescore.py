@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.outcomes import ending_again
+from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed, Unobserved, evaluation
 from pytest_rageval.errors import SettingsError
@@ -26,7 +26,7 @@ from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun, observation_of, recorded_case
 from pytest_rageval.runs.record_texts import CUT
 from pytest_rageval.runs.records import case_fields, result_record, to_line
-from pytest_rageval.runs.results_file import Keeper
+from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
 from pytest_rageval.targets.native_contract import answer_from_response
 
@@ -68,8 +68,8 @@ class Rescoring:
     def score(self, judged: Callable[[Lines], Lines] | None = None) -> Finished:
         """Decide the run again and write records, metrics.json and config.json.
 
-        `judged` maps the lines of observations.jsonl, one for one. Each file is replaced atomically, observations first, so
-        that an interrupted run is unchanged or can be re-scored.
+        `judged` maps the lines of observations.jsonl, one for one. Files are replaced atomically, observations first:
+        an interrupted run is unchanged or can be re-scored.
         """
         return self._finished(self._scored(), judged)
 
@@ -103,17 +103,17 @@ class Rescoring:
     ) -> Finished:
         """Write the files that change, under the run's lock."""
         earlier, folder = self.run.finished_metrics, RunFolder(self.run.path)
-        folder.claim()
+        folder.lock()
         try:
             plan = replace(self.plan, run_measures=recorded_run_measures(self.plan, earlier))
-            keeper = Keeper(folder, plan, self.run.config if is_read_only else self.config)
+            writer = RunWriter(folder, plan, self.run.config if is_read_only else self.config)
             if is_read_only:
                 for record in records:
-                    keeper.note(record)
+                    writer.note(record)
             else:
                 self._write_observations(judged)
-                write_lines(self.run.path / RESULTS, _noted(records, keeper))
-            return finish(keeper, plan, same_extent(keeper, earlier), self.baseline, self.run.path / "baseline.json")
+                write_lines(self.run.path / RESULTS, _noted(records, writer))
+            return finish(writer, plan, same_extent(writer, earlier), self.baseline, self.run.path / "baseline.json")
         finally:
             folder.close()
 
@@ -145,7 +145,7 @@ class Rescoring:
         plan = replace(self.plan, measures=measures)
         observed = [observed_of(line, self.run.config) for line in lines]
         evaluated = evaluation([trial_of(line) for line in lines], observed, plan, records[0]["attempts"])
-        outcome, reason = ending_again(evaluated.overall, records, plan, self.baseline)
+        outcome, reason = ending_from_records(evaluated.overall, records, plan, self.baseline)
         decided = (evaluated.overall, *evaluated.trials)
         overall, *results = (replace(result, outcome=outcome, reason=reason) for result in decided)
         return [result_record(result, plan, self.config["config_hash"], overall) for result in results]
@@ -155,15 +155,15 @@ class Rescoring:
         return record if case is None else record | case_fields(case, self.plan)
 
 
-def _noted(records: Lines, keeper: Keeper) -> Iterator[str]:
+def _noted(records: Lines, writer: RunWriter) -> Iterator[str]:
     for record in records:
-        keeper.note(record)
+        writer.note(record)
         yield to_line(record)
 
 
-def same_extent(keeper: Keeper, earlier: Mapping[str, Any]) -> Extent:
+def same_extent(writer: RunWriter, earlier: Mapping[str, Any]) -> Extent:
     """Return the extent of a run that has all its records: the same cases, as partial as before."""
-    keys = {key for key, _ in keeper.rows}
+    keys = {key for key, _ in writer.rows}
     return Extent(keys, keys, earlier=earlier)
 
 

@@ -280,8 +280,10 @@ def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, 
     named = {metric["aggregate"]: metric["mean"] for metric in metrics.values()}
     return {
         **_averages(means, k),
-        **{name: named.get(name) for name in
-           ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")},
+        **{
+            name: named.get(name)
+            for name in ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")
+        },
         "attribution_hit_rate": means.get("attribution_hit"),
         "judge_reliability": None,
         "indexing_coverage": with_rates(info.coverage),
@@ -289,7 +291,7 @@ def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, 
             **{name: means.get(name) for name in ("error_rate", "timeout_rate", "empty_response_rate")},
             "coverage_by_doc_type": coverage_by_doc_type(info.coverage or {}),
         },
-    }  # fmt: skip
+    }
 
 
 def _averages(means: Mapping[str, float | None], k: int) -> dict[str, float | None]:

@@ -173,8 +173,13 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     cases = CaseColumns.of_rows(rows)
     categories = [row.groups["category"][0] for row in rows]
     columns = (
-        cases.case_keys, cases.content_hashes, cases.outcomes, categories, cases.error_kinds, cases.decision_hashes,
-    )  # fmt: skip
+        cases.case_keys,
+        cases.content_hashes,
+        cases.outcomes,
+        categories,
+        cases.error_kinds,
+        cases.decision_hashes,
+    )
     for name, values in (*zip(COLUMNS, columns, strict=True), *sorted(cases.scores.items())):
         yield sealed(_json({"schema": SCHEMA, "column": name, "values": values}))
 

@@ -212,8 +212,12 @@ def _git(root: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(  # noqa: S603 because the arguments are ours and no shell reads them
             ["git", "--no-optional-locks", "-C", str(root), *arguments],  # noqa: S607 because git is where the user's PATH has it
-            capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -49,7 +49,7 @@ class RunFolder:
         self.path = path
         self.reports = path.parent.parent
         self._files: dict[str, int] = {}
-        self._claim: int | None = None
+        self._lock: int | None = None
 
     @classmethod
     def new(cls, reports: Path, wanted: str | None = None) -> RunFolder:
@@ -68,18 +68,18 @@ class RunFolder:
 
     def begin(self) -> None:
         """Lock the folder, and write the .gitignore that keeps large files out of git."""
-        self.claim()
+        self.lock()
         ignore = self.reports / ".gitignore"
         if not ignore.exists():
             write_text(ignore, GITIGNORE)
 
-    def claim(self) -> None:
+    def lock(self) -> None:
         """Keep other processes from finishing this run while this one writes it; SettingsError where one does.
 
         The lock lives as long as this process, however it ends.
         """
         try:
-            self._claim = take_lock(self.path)
+            self._lock = take_lock(self.path)
         except LockHeld:
             raise SettingsError(f"run {self.run_id} is being written by another process; wait for it to end") from None
 
@@ -119,9 +119,9 @@ class RunFolder:
         for descriptor in self._files.values():
             os.close(descriptor)
         self._files.clear()
-        if self._claim is not None:
-            os.close(self._claim)
-            self._claim = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
 
 def write_metrics(path: Path, metrics: Mapping[str, Any]) -> None:

@@ -150,7 +150,7 @@ def _changes(before: PastRun, after: PastRun, settings: Mapping[str, Json]) -> t
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRun:
+class RunSummary:
     """A folder below `reports/runs` that holds a run.
 
     timestamp  UTC: when it ended; if it did not end, when it began
@@ -176,27 +176,27 @@ class KeptRun:
         return sum(file.bytes for file in self.files)
 
 
-class Pruned(NamedTuple):
+class PruneResult(NamedTuple):
     """The removed runs, and the runs that had to stay with the reason."""
 
-    removed: list[KeptRun]
-    kept: list[tuple[KeptRun, str]]
+    removed: list[RunSummary]
+    kept: list[tuple[RunSummary, str]]
 
 
-def kept_runs(reports: Path) -> list[KeptRun]:
+def run_summaries(reports: Path) -> list[RunSummary]:
     """Return all runs, by time, from the folders with a config.json that are no symbolic links."""
     paths = (path for path in run_folders(reports) if (path / CONFIG).is_file() and not path.is_symlink())
-    return sorted((kept_run(StoredRun(path)) for path in paths), key=lambda run: (run.timestamp, run.run_id))
+    return sorted((run_summary(StoredRun(path)) for path in paths), key=lambda run: (run.timestamp, run.run_id))
 
 
-def kept_run(run: StoredRun) -> KeptRun:
+def run_summary(run: StoredRun) -> RunSummary:
     """Summarise one run, even if it did not end or cannot be read."""
-    kept = KeptRun(run.path, run.timestamp, run.state, run.files)
-    if kept.state not in ("complete", "partial"):
-        return kept
+    summary = RunSummary(run.path, run.timestamp, run.state, run.files)
+    if summary.state not in ("complete", "partial"):
+        return summary
     metrics = run.finished_metrics
     return replace(
-        kept,
+        summary,
         total=metrics["total_tests"],
         outcomes=metrics["outcomes"],
         overall=metrics.get("overall_score"),
@@ -207,14 +207,16 @@ def kept_run(run: StoredRun) -> KeptRun:
 # ── pruning ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def may_go(runs: Sequence[KeptRun], *, keep: int | None, older_than_days: float | None, baseline: str | None) -> Pruned:
+def runs_to_prune(
+    runs: Sequence[RunSummary], *, keep: int | None, older_than_days: float | None, baseline: str | None
+) -> PruneResult:
     """Select the runs beyond the last `keep` and older than so many days; if both are given, both must apply.
 
     `runs` are sorted by time. Keep the baseline's run and runs that are being written, with the reason.
     """
     beyond = runs if keep is None else runs[: max(len(runs) - keep, 0)]
     before = None if older_than_days is None else datetime.now(UTC) - timedelta(days=older_than_days)
-    pruned = Pruned([], [])
+    pruned = PruneResult([], [])
     for run in beyond:
         if before is not None and run.timestamp > before:
             continue
@@ -227,13 +229,13 @@ def may_go(runs: Sequence[KeptRun], *, keep: int | None, older_than_days: float 
     return pruned
 
 
-def remove(runs: Iterable[KeptRun]) -> Pruned:
+def remove(runs: Iterable[RunSummary]) -> PruneResult:
     """Delete the folders of these runs, each under its lock; report those that cannot be deleted."""
-    done = Pruned([], [])
+    done = PruneResult([], [])
     for run in runs:
         folder = RunFolder(run.path)
         try:
-            folder.claim()
+            folder.lock()
             shutil.rmtree(run.path)
         except SettingsError:
             done.kept.append((run, "it is being written"))

@@ -370,8 +370,8 @@ def _cost(obs: Observation | None) -> dict[str, Any]:
     }
 
 
-_NO_COST = {"judge_tokens": None, "judge_cost_usd": None, "judge_saved_usd": None, "judgements": 0,
-            "judgements_cached": 0}  # fmt: skip
+_UNKNOWN_COST = dict.fromkeys(("judge_tokens", "judge_cost_usd", "judge_saved_usd"))
+_NO_COST = {**_UNKNOWN_COST, "judgements": 0, "judgements_cached": 0}
 
 
 def _tokens(judgements: Iterable[Judgement]) -> int | None:

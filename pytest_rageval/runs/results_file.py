@@ -43,7 +43,7 @@ MOST_UNWRITTEN, MOMENT_S = 256, 0.2
 """How many records may wait to be written, and for how many seconds."""
 
 
-class Keeper:
+class RunWriter:
     """The run that is being written: its folder, its rows, and what the system reported of itself."""
 
     def __init__(self, folder: RunFolder, plan: Plan, config: Mapping[str, Any]) -> None:
@@ -69,34 +69,34 @@ class Keeper:
         self._written_at = 0.0
 
     @classmethod
-    def new(cls, reports: Path, plan: Plan, config: Mapping[str, Any]) -> Keeper:
+    def new(cls, reports: Path, plan: Plan, config: Mapping[str, Any]) -> RunWriter:
         """Begin a new run."""
         begun = datetime.now(UTC).isoformat(timespec="microseconds")
-        keeper = cls(RunFolder.new(reports, plan.settings.run_id), plan, {**config, "begun": begun})
+        writer = cls(RunFolder.new(reports, plan.settings.run_id), plan, {**config, "begun": begun})
         try:
-            keeper.folder.begin()
-            write_json(keeper.folder.path / CONFIG, keeper.config)
+            writer.folder.begin()
+            write_json(writer.folder.path / CONFIG, writer.config)
         except BaseException:  # Ctrl-C too: leave no folder of a run that never began
-            keeper.discard()
+            writer.discard()
             raise
-        return keeper
+        return writer
 
     @classmethod
-    def resuming(cls, run: StoredRun, plan: Plan, config: Mapping[str, Any]) -> Keeper:
+    def resuming(cls, run: StoredRun, plan: Plan, config: Mapping[str, Any]) -> RunWriter:
         """Continue an interrupted run with all its results; raise SettingsError if its configuration differs."""
         check_same(run, config)
-        keeper = cls(RunFolder(run.path), plan, run.config)
-        keeper.folder.claim()
+        writer = cls(RunFolder(run.path), plan, run.config)
+        writer.folder.lock()
         try:
-            keeper.warnings += mend(run.path)
+            writer.warnings += repair(run.path)
             (run.path / METRICS).unlink(missing_ok=True)  # this file marks the end of a run, and it has not ended now
-            keeper.reconcile()
-            keeper.warnings.append(f"resumed {run.run_id}: {len(keeper.rows)} results were there already")
-            keeper.folder.log(keeper.warnings[-1])
+            writer.reconcile()
+            writer.warnings.append(f"resumed {run.run_id}: {len(writer.rows)} results were there already")
+            writer.folder.log(writer.warnings[-1])
         except BaseException:  # Ctrl-C too: unlock the folder
-            keeper.folder.close()
+            writer.folder.close()
             raise
-        return keeper
+        return writer
 
     def take(self, payload: str) -> None:
         """Add the lines of results.jsonl in the report of another process."""
@@ -122,7 +122,7 @@ class Keeper:
     def crashed(self, case: EvalCase, message: str) -> None:
         """Record a crash for a case whose process died, unless the case had finished."""
         if not self._has_all(case.key):
-            self.take_over(case.key)
+            self.collect_results(case.key)
         if self._has_all(case.key):
             return
         result = CaseResult(case, "error", error=Problem("crash", message))
@@ -133,7 +133,7 @@ class Keeper:
         """Return True if all trials of a case are recorded."""
         return all((case_key, number) in self.rows for number in range(self.plan.settings.repeat))
 
-    def take_over(self, case_key: str | None = None) -> None:
+    def collect_results(self, case_key: str | None = None) -> None:
         """Add the results that workers have written but could not send, of one case or of all."""
         self.reconcile()  # first: a record that was written but not noted would be added twice
         for path in journals(self.folder.path, RESULTS):
@@ -160,8 +160,8 @@ class Keeper:
             self.note(record)
         self._noted_bytes = path.stat().st_size
 
-    def settle(self) -> None:
-        """Remove the files of the workers, after their end and `take_over`, and leave one line for each trial."""
+    def fold_worker_files(self) -> None:
+        """Remove the files of the workers, after their end and `collect_results`, and leave one line for each trial."""
         if self._has_replaced:
             for name in (RESULTS, OBSERVATIONS):
                 fold_journals(self.folder.path, name, self.warnings)
@@ -206,7 +206,7 @@ class RunJournal:
     """The files that one process writes: those of the run, of a worker if it is named, or none without a folder."""
 
     def __init__(
-        self, folder: RunFolder | None, settings: Settings, worker: str | None, unfinished: Unfinished | None
+        self, folder: RunFolder | None, settings: Settings, worker: str | None, unfinished: InterruptedRun | None
     ) -> None:
         self._folder, self._settings, self._worker, self._unfinished = folder, settings, worker, unfinished
 
@@ -250,7 +250,7 @@ def _of(worker: str | None, name: str) -> str:
     return name if worker is None else f"{stem}-{worker}.{ending}"
 
 
-REDONE = frozenset({"crash", "record"})
+UNFINISHED = frozenset({"crash", "record"})
 """Kinds of error of cases that did not finish and are run again on resume."""
 
 
@@ -261,7 +261,7 @@ def check_same(run: StoredRun, config: Mapping[str, Any]) -> None:
         raise SettingsError(f"--rageval-resume: run {run.run_id} was begun with another configuration: {difference}")
 
 
-class Unfinished:
+class InterruptedRun:
     """An interrupted run: results and observations by case key and trial, read from its files on demand."""
 
     def __init__(self, folder: Path) -> None:
@@ -272,7 +272,7 @@ class Unfinished:
         self._observations = run.observation_places()
 
     def is_done(self, key: str) -> bool:
-        """Return True if the case has a result (`mend` has removed those without all their trials)."""
+        """Return True if the case has a result (`repair` has removed those without all their trials)."""
         return (key, 0) in self._results
 
     def result(self, case: EvalCase) -> CaseResult:
@@ -324,7 +324,7 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
     )
 
 
-def mend(folder: Path) -> list[str]:
+def repair(folder: Path) -> list[str]:
     """Repair the files of an interrupted run: fold in those of its workers, one whole line for each case and trial.
 
     Drop cases without all their trials, and those whose process died or could not write its observation (a full disk):
@@ -362,7 +362,7 @@ def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:
     done: Counter[str] = Counter()
     for (key, _), place in places.items():
         error = record_at(place)["error"]
-        done[key] += error is None or error["kind"] not in REDONE
+        done[key] += error is None or error["kind"] not in UNFINISHED
     return [key for key in places if done[key[0]] >= trials]
 
 
@@ -371,8 +371,7 @@ def lines_in_order(
 ) -> Iterator[str]:
     """Yield the last line of each case and trial, sorted by file, line, key and trial; only their places are in memory.
 
-    `notes` and `check` as for `whole_records`; `source`: the member with the place of the case, if lines that have it
-    need no check.
+    `notes` and `check` as for `whole_records`. `source`: the member with the case's place; lines with it need no check.
     """
     members = Members(SCHEMA, source) if source is not None else None
     places = {_position(record): place for place, record in whole_records(paths, notes, check, members=members)}
@@ -386,10 +385,7 @@ def lines_in_order(
 
 
 def put_in_order(folder: Path) -> list[str]:
-    """Rewrite both files of a run in the order of the case files, with the last line of each case and trial.
-
-    Leave out damaged lines and lines that were cut off. Return notes for people, a line each.
-    """
+    """Rewrite both files of a run in the order of the case files, without damaged lines; return notes, a line each."""
     notes: list[str] = []
     for name, check, source in ((RESULTS, check_result, "source"), (OBSERVATIONS, check_observation, "case")):
         path = folder / name

@@ -118,10 +118,16 @@ class SharedParts:
     def groups(self, record: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
         """Return the breakdowns of a record; records with equal labels share one mapping."""
         labels = (
-            record["category"], tuple(record["tags"]), record["difficulty"], record["domain"], record["answerable"],
-            record.get("requires_kg"), record.get("gold"), record.get("has_groups"),
+            record["category"],
+            tuple(record["tags"]),
+            record["difficulty"],
+            record["domain"],
+            record["answerable"],
+            record.get("requires_kg"),
+            record.get("gold"),
+            record.get("has_groups"),
             tuple(record.get("gold_answer", ("none",))),
-        )  # fmt: skip
+        )
         if labels not in self._values:
             self._values[labels] = _groups(*labels)
         shared: Mapping[str, tuple[str, ...]] = self._values[labels]
@@ -136,9 +142,16 @@ class SharedParts:
 
 
 def _groups(
-    category: str | None, tags: tuple[str, ...], difficulty: str | None, domain: str | None, answerable: bool,
-    requires_kg: bool | None, gold: str | None, has_groups: bool | None, answer: tuple[str, ...],
-) -> Mapping[str, tuple[str, ...]]:  # fmt: skip
+    category: str | None,
+    tags: tuple[str, ...],
+    difficulty: str | None,
+    domain: str | None,
+    answerable: bool,
+    requires_kg: bool | None,
+    gold: str | None,
+    has_groups: bool | None,
+    answer: tuple[str, ...],
+) -> Mapping[str, tuple[str, ...]]:
     return {
         "category": (category or UNCATEGORISED,),
         "tag": tuple(dict.fromkeys(tags)),
@@ -202,9 +215,13 @@ def _over(trials: list[Row]) -> Row:
     not_applicable = frozenset().union(*(row.not_applicable for row in trials)).difference(scores, metric_errors)
     failing = next((row.judge for row in trials if row.judge and row.judge.get("failed")), stands.judge)
     return replace(
-        stands, scores=scores, not_applicable=not_applicable, metric_errors=metric_errors, judge=failing,
+        stands,
+        scores=scores,
+        not_applicable=not_applicable,
+        metric_errors=metric_errors,
+        judge=failing,
         is_blank=all(row.is_blank for row in trials),
-    )  # fmt: skip
+    )
 
 
 # ── reading the members that rows need ──────────────────────────────────────────────────────────────────────────
