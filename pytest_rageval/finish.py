@@ -33,7 +33,7 @@ from pytest_rageval.runs.decision_hash import gates_in_effect, labelled_case
 from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.judge_notes import failure_note, judge_notes, served_change, served_names
 from pytest_rageval.runs.reader import CONFIG, METRICS
-from pytest_rageval.runs.results_file import Keeper
+from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.row import Row, cases_of, flagged, in_order
 from pytest_rageval.text import counted
 
@@ -100,43 +100,43 @@ class Extent:
         return self.exit_status not in RUN_THROUGH
 
 
-def finish(keeper: Keeper, plan: Plan, extent: Extent, baseline: Side | None, baseline_file: Path) -> Finished:
+def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None, baseline_file: Path) -> Finished:
     """Turn what was kept into the run's verdict, and write it. Same rows, same bytes, but for the key `volatile`.
 
     metrics.json is the mark of the end: what else belongs to the run stands before it does.
     """
-    finished = conclude(keeper, plan, extent, baseline)
+    finished = conclude(writer, plan, extent, baseline)
     if plan.settings.update_baseline:
         finished = _with_verdict(
-            _with_baseline(finished, plan, extent, baseline_file, keeper.folder.path), plan, extent
+            _with_baseline(finished, plan, extent, baseline_file, writer.folder.path), plan, extent
         )
-    write_json(keeper.folder.path / CONFIG, finished.config)
-    write_scores(keeper.folder.path, finished.rows)
-    keeper.folder.log(f"finished: {counted(len(finished.rows), 'case')}, {finished.metrics['outcomes']}")
-    for folder in _folders(keeper, extent):
+    write_json(writer.folder.path / CONFIG, finished.config)
+    write_scores(writer.folder.path, finished.rows)
+    writer.folder.log(f"finished: {counted(len(finished.rows), 'case')}, {finished.metrics['outcomes']}")
+    for folder in _folders(writer, extent):
         write_metrics(folder / METRICS, finished.metrics)
     return finished
 
 
-def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Side | None) -> Finished:
+def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None) -> Finished:
     """The run's verdict; nothing is written."""
-    trials = in_order(keeper.rows.values())
+    trials = in_order(writer.rows.values())
     rows = cases_of(trials)
     recorded = _recorded(trials, plan)
-    info = _info(keeper, plan, extent, rows, recorded)
+    info = _info(writer, plan, extent, rows, recorded)
     metrics = aggregate(trials, plan, info)
     if info.is_partial:
         metrics["selection"] = _selection(extent, recorded)
-    stated = keeper.config["settings"].get("versions") or {}
+    stated = writer.config["settings"].get("versions") or {}
     config = {
-        **keeper.config,
+        **writer.config,
         **observed(
             stated,
-            reported(keeper.versions, keeper.coverage),
-            keeper.coverage,
+            reported(writer.versions, writer.coverage),
+            writer.coverage,
             ", ".join(served_names(row.judge for row in trials)) or None,
         ),
-        "reported_fields": sorted(keeper.reported),
+        "reported_fields": sorted(writer.reported),
     }
     config |= flat_names(config) | {GATES: gates_in_effect(rows, plan)}
     comparison = compare_with_baseline(metrics, rows, baseline, plan, config) if baseline is not None else None
@@ -151,12 +151,12 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Side | None) 
     notes = (
         *([served] if served else ()),
         *([problems["verdicts"]] if "verdicts" in problems else ()),  # hooks may change the report that says it, too
-        *stated_otherwise(stated, reported(keeper.versions, keeper.coverage)),
-        *_notes(keeper, trials, config, plan, comparison),
+        *stated_otherwise(stated, reported(writer.versions, writer.coverage)),
+        *_notes(writer, trials, config, plan, comparison),
         *(() if info.is_partial else _unscored(plan, metrics)),
     )
     is_unfinished = bool(lost or extent.unreached)
-    finished = Finished(metrics, config, rows, keeper.folder.path, problems, notes, is_unfinished)
+    finished = Finished(metrics, config, rows, writer.folder.path, problems, notes, is_unfinished)
     return _with_verdict(finished, plan, extent)
 
 
@@ -197,11 +197,11 @@ def _selection(extent: Extent, recorded: Collection[str]) -> dict[str, Any]:
     }
 
 
-def _folders(keeper: Keeper, extent: Extent) -> Iterator[Path]:
+def _folders(writer: RunWriter, extent: Extent) -> Iterator[Path]:
     """Where metrics.json goes: to the run, and among the reports, where it is the last run's."""
-    yield keeper.folder.path
-    if extent.earlier is None or is_last_run(extent.earlier, keeper.folder.reports):
-        yield keeper.folder.reports
+    yield writer.folder.path
+    if extent.earlier is None or is_last_run(extent.earlier, writer.folder.reports):
+        yield writer.folder.reports
 
 
 def is_last_run(metrics: Mapping[str, Any], reports: Path) -> bool:
@@ -236,13 +236,13 @@ def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path, f
     return replace(finished, notes=(*finished.notes, _accepted(file, finished.metrics)))
 
 
-def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: Sequence[Row], recorded: Collection[str]) -> RunInfo:
+def _info(writer: RunWriter, plan: Plan, extent: Extent, rows: Sequence[Row], recorded: Collection[str]) -> RunInfo:
     earlier = extent.earlier
     keys = {row.key for row in rows}
     has_skipped_answers = any(row.outcome == "skipped" and row.error_kind == "missing" for row in rows)
     return RunInfo(
-        config_hash=keeper.config["config_hash"],
-        dataset_version=keeper.config["dataset_version"],
+        config_hash=writer.config["config_hash"],
+        dataset_version=writer.config["dataset_version"],
         expected=len(rows) + sum(key not in keys for key in extent.expected) + (_unreached(earlier) if earlier else 0),
         is_partial=bool(
             extent.unreached
@@ -251,14 +251,14 @@ def _info(keeper: Keeper, plan: Plan, extent: Extent, rows: Sequence[Row], recor
             or any(key not in recorded for keys in (extent.every, extent.expected) for key in keys)
             or (earlier and earlier["partial"])
         ),
-        coverage=keeper.coverage,
-        volatile={name: earlier["volatile"].get(name) for name in KEPT} if earlier else _volatile(keeper, plan),
+        coverage=writer.coverage,
+        volatile={name: earlier["volatile"].get(name) for name in KEPT} if earlier else _volatile(writer, plan),
     )
 
 
-def _volatile(keeper: Keeper, plan: Plan) -> dict[str, Any]:
+def _volatile(writer: RunWriter, plan: Plan) -> dict[str, Any]:
     return {
-        "run_id": keeper.folder.run_id,
+        "run_id": writer.folder.run_id,
         "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
         "concurrency": plan.settings.concurrency,
         "hardware": hardware(),
@@ -325,11 +325,11 @@ def _meets(gate: Gate, groups: Mapping[str, tuple[str, ...]]) -> bool:
 
 
 def _notes(
-    keeper: Keeper, trials: Sequence[Row], config: Mapping[str, Any], plan: Plan, comparison: Comparison | None
+    writer: RunWriter, trials: Sequence[Row], config: Mapping[str, Any], plan: Plan, comparison: Comparison | None
 ) -> Iterator[str]:
-    if keeper.has_changing_coverage:
+    if writer.has_changing_coverage:
         yield "the system changed what it says of its index during the run: was it re-indexed?"
-    if (problem := not_understood(keeper.coverage)) is not None:
+    if (problem := not_understood(writer.coverage)) is not None:
         yield problem
     if (line := unwinnable_line(config)) is not None:
         yield line
@@ -337,16 +337,16 @@ def _notes(
         yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
     if comparison:
         yield from comparison_notes(comparison.content, len(cases_of(trials)))
-    systems = {config["llm_model"], *keeper.model_names}
-    if keeper.unread:
+    systems = {config["llm_model"], *writer.model_names}
+    if writer.unread:
         yield (
-            f"the system sends {' and '.join(map(repr, sorted(keeper.unread)))} at the top level of its answers, where "
+            f"the system sends {' and '.join(map(repr, sorted(writer.unread)))} at the top level of its answers, where "
             "nothing is read; send it under 'debug', or name it in [tool.rageval.target.mapping.response]"
         )
     yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
     yield from judge_notes(config, systems, [row.judge for row in trials], flagged(trials))
     yield from filter(None, [failure_note(flagged(trials, "failed"))])
-    yield from keeper.warnings
+    yield from writer.warnings
 
 
 def _unscored(plan: Plan, metrics: Mapping[str, Any]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.runs.records import RecordLine, record_lines
-from pytest_rageval.runs.results_file import Keeper, RunJournal, Unfinished
+from pytest_rageval.runs.results_file import InterruptedRun, RunJournal, RunWriter
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
 
@@ -38,7 +38,7 @@ def _leave_at_once() -> NoReturn:
 class RunSession:
     """A run that is being asked, as one process of it sees it.
 
-    keeper        writes the run; None on a worker, whose journal holds its results
+    own_writer    writes the run; None on a worker, whose journal holds its results
     unfinished    what an interrupted run has, where this one finishes it
     printed       what code of the user's printed for the case that was evaluated last
     broken_off    why the run ended before its last case, where its first calls all failed alike
@@ -52,14 +52,14 @@ class RunSession:
         config_hash: str,
         folder: RunFolder | None,
         *,
-        keeper: Keeper | None = None,
+        own_writer: RunWriter | None = None,
         worker: str | None = None,
         loop: BackgroundLoop | None = None,
         interrupts: Interrupts | None = None,
     ) -> None:
         is_resumed = folder is not None and prepared.settings.resume is not None
-        self.prepared, self.config_hash, self.keeper = prepared, config_hash, keeper
-        self.unfinished = Unfinished(folder.path) if folder is not None and is_resumed else None
+        self.prepared, self.config_hash, self.own_writer = prepared, config_hash, own_writer
+        self.unfinished = InterruptedRun(folder.path) if folder is not None and is_resumed else None
         self.journal = RunJournal(folder, prepared.settings, worker, self.unfinished)
         self.loop = loop or BackgroundLoop(prepared.settings.longest_call)
         self._owns_loop = loop is None
@@ -95,10 +95,15 @@ class RunSession:
                 opened.callback(own_loop.close)
             if is_judge_asked:
                 check_judge(prepared, own_loop)
-            keeper = _keeper(prepared, prepared.mask.value(config))
-            opened.callback(keeper.folder.close)
+            writer = _writer_of(prepared, prepared.mask.value(config))
+            opened.callback(writer.folder.close)
             session = cls(
-                prepared, str(config["config_hash"]), keeper.folder, keeper=keeper, loop=own_loop, interrupts=interrupts
+                prepared,
+                str(config["config_hash"]),
+                writer.folder,
+                own_writer=writer,
+                loop=own_loop,
+                interrupts=interrupts,
             )
             session._owns_loop = loop is None
             opened.pop_all()  # all went well: from now on the run closes them
@@ -114,10 +119,10 @@ class RunSession:
         return cls(prepared, config_hash, RunFolder(folder) if folder else None, worker=worker, loop=loop)
 
     @property
-    def writer(self) -> Keeper:
+    def writer(self) -> RunWriter:
         """What writes the run, on the process that controls it."""
-        assert self.keeper is not None
-        return self.keeper
+        assert self.own_writer is not None
+        return self.own_writer
 
     # ── cases ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -171,8 +176,8 @@ class RunSession:
 
     def keep(self, lines: Sequence[RecordLine]) -> None:
         """Write records down: to the run, or on a worker to its journal."""
-        if self.keeper is not None:
-            self.keeper.add(lines, is_paid=not self.prefetcher.is_reading)
+        if self.own_writer is not None:
+            self.own_writer.add(lines, is_paid=not self.prefetcher.is_reading)
         else:
             self.journal.results("\n".join(line.text for line in lines))
 
@@ -235,18 +240,18 @@ class RunSession:
             self.stop_asking()
         finally:
             self.journal.close()
-            if self.keeper is not None:
-                self.keeper.folder.close()
+            if self.own_writer is not None:
+                self.own_writer.folder.close()
             self.interrupts.restore()
 
 
-def _keeper(prepared: Prepared, config: Mapping[str, Any]) -> Keeper:
+def _writer_of(prepared: Prepared, config: Mapping[str, Any]) -> RunWriter:
     project, resumed = prepared.project, prepared.settings.resume
     try:
         if resumed is None:
-            return Keeper.new(project.reports, prepared.plan, config)
+            return RunWriter.new(project.reports, prepared.plan, config)
         stored = open_stored_run(project.reports, resumed, project.baseline_file)
-        return Keeper.resuming(stored, prepared.plan, config)
+        return RunWriter.resuming(stored, prepared.plan, config)
     except OSError as error:
         raise SettingsError(
             f"reports: {error.filename} cannot be written: {error.strerror}; make room, or set another folder with "

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side, open_side
-from pytest_rageval.comparison.pairing import Paired, pair
+from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.export.export_source import look_through
 from pytest_rageval.render.html.notebook import comparison_html, run_html
@@ -93,7 +93,7 @@ class RunComparison:
 
     before: str
     after: str
-    paired: Paired = field(repr=False)
+    paired: ComparisonReport = field(repr=False)
     page: PageRun = field(repr=False)
 
     @property
@@ -146,7 +146,7 @@ def compare_runs(
     sides = [_side(run, project) for run in (before, after)]
     settings = project.settings
     ignores = ignore_invariants or settings.ignore_invariants
-    paired = pair(sides[0], sides[1], settings, ignore_invariants=ignores)
+    paired = build_comparison(sides[0], sides[1], settings, ignore_invariants=ignores)
     page = page_of(sides[1], sides[0], paired, settings, is_chosen=True)
     return RunComparison(sides[0].run_id, sides[1].run_id, paired, page)
 

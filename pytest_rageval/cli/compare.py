@@ -14,7 +14,7 @@ import click
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, exit_codes, output_option, wants_colour, with_next
 from pytest_rageval.cli.output import columns, styled, write_output
 from pytest_rageval.comparison.baseline import Side, open_side
-from pytest_rageval.comparison.pairing import Paired, pair
+from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
 from pytest_rageval.config.project import find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.json_text import json_text
@@ -47,7 +47,7 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
     project = find_project({"reports": options["reports"]})
     sides = [open_side(project.reports, project.baseline_file, run) for run in (before, after)]
     ignores = options["ignore_invariants"] or project.settings.ignore_invariants
-    comparison = pair(sides[0], sides[1], project.settings, ignore_invariants=ignores)
+    comparison = build_comparison(sides[0], sides[1], project.settings, ignore_invariants=ignores)
     after_name = sides[1].name if sides[1].run is not None else None
     if form == "html":
         _put(_page(sides, comparison, project.settings), output)
@@ -61,7 +61,7 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
     sys.exit(1 if comparison.verdict.is_failing and not options["exit_zero"] else 0)
 
 
-def _content(comparison: Paired, form: str, after: str | None) -> Mapping[str, Any]:
+def _content(comparison: ComparisonReport, form: str, after: str | None) -> Mapping[str, Any]:
     """What came of it; for programs, with the cases to look at next."""
     if form != "json":
         return comparison.content
@@ -80,7 +80,7 @@ def _rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured:
     return "".join((styled(line) if is_coloured else line.text) + "\n" for line in lines)
 
 
-def _page(sides: Sequence[Side], comparison: Paired, settings: Settings) -> str:
+def _page(sides: Sequence[Side], comparison: ComparisonReport, settings: Settings) -> str:
     """The report of B, compared with A: the same page as `rageval report B --compare A` writes."""
     from pytest_rageval.render.html.page_run import page_of
     from pytest_rageval.render.html.report_writer import sized_html

@@ -152,7 +152,7 @@ def _spot_check(at: Opened, overrides: dict[str, str], second_judge: str | None,
         if second_judge is None and "judge" not in overrides:
             check_judge_of(at.run, judge)
         with interruptible(at.run.run_id) as begin_writing, Progress("judged") as watch:
-            folder.claim()
+            folder.lock()
             try:
                 check = check_by_second_judge(at.run, first, second, judge, n, watch)
                 begin_writing()

@@ -17,7 +17,7 @@ from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.text.columns import aligned, blocks, shortened
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
-from pytest_rageval.runs.history import KeptRun, kept_run, kept_runs, may_go, remove
+from pytest_rageval.runs.history import RunSummary, remove, run_summaries, run_summary, runs_to_prune
 from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.text import NO_VALUE, counted, denominator, file_size, printable, score_text
 
@@ -38,7 +38,7 @@ def runs() -> None:
 def list_(reports: str | None, *, as_json: bool) -> None:
     """List all runs by time, with what they came to and the room they take."""
     project = find_project({"reports": reports})
-    runs = kept_runs(project.reports)
+    runs = run_summaries(project.reports)
     baseline = _baseline(project, is_lenient=True)
     if as_json:
         listed = [_as_json(run) | {"is_baseline": run.run_id == baseline} for run in runs]
@@ -60,7 +60,7 @@ def show(run: str, reports: str | None, *, as_json: bool) -> None:
     """Show RUN (an id, `latest`, `latest~1` or a folder): configuration, versions, files, aggregates."""
     project = find_project({"reports": reports})
     stored = open_stored_run(project.reports, run, project.baseline_file)
-    kept = kept_run(stored)
+    kept = run_summary(stored)
     metrics = None if kept.outcomes is None else stored.metrics
     if as_json:
         files = {file.name: file.bytes for file in kept.files}
@@ -91,8 +91,8 @@ def prune(keep: int | None, older_than: float | None, reports: str | None, *, dr
         raise click.UsageError("say what may go: --keep, --older-than, or both")
     project = find_project({"reports": reports})
     baseline = _baseline(project, is_lenient=False)
-    every = kept_runs(project.reports)
-    selection = may_go(every, keep=keep, older_than_days=older_than, baseline=baseline)
+    every = run_summaries(project.reports)
+    selection = runs_to_prune(every, keep=keep, older_than_days=older_than, baseline=baseline)
     for run, reason in selection.kept:
         click.echo(f"stays: {_id(run)}: {reason}")
     if not selection.removed:
@@ -142,7 +142,7 @@ def _baseline(project: Project, *, is_lenient: bool) -> str | None:
 # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _table(runs: Sequence[KeptRun], baseline: str | None, width: int) -> Iterator[str]:
+def _table(runs: Sequence[RunSummary], baseline: str | None, width: int) -> Iterator[str]:
     """A line a run, with its note at the end or, where that has no room, below it."""
     tables = blocks(_rows(runs), width)
     notes = ["note", *(_note(run, baseline) for run in runs)]
@@ -157,7 +157,7 @@ def _table(runs: Sequence[KeptRun], baseline: str | None, width: int) -> Iterato
                 yield f"    {note}"
 
 
-def _rows(runs: Sequence[KeptRun]) -> list[list[str]]:
+def _rows(runs: Sequence[RunSummary]) -> list[list[str]]:
     """Known failures have a column where a run has some."""
     names = {"passed": "passed", "failed": "failed", "error": "error"}
     if any((run.outcomes or {}).get("xfailed") for run in runs):
@@ -171,7 +171,7 @@ def _rows(runs: Sequence[KeptRun]) -> list[list[str]]:
     return rows
 
 
-def _note(run: KeptRun, baseline: str | None) -> str:
+def _note(run: RunSummary, baseline: str | None) -> str:
     parts: list[str] = [run.state] if run.state != "complete" else []
     parts += ["baseline"] if run.run_id == baseline else []
     parts += [shortened(printable(run.description), WIDEST)] if run.description else []
@@ -179,7 +179,7 @@ def _note(run: KeptRun, baseline: str | None) -> str:
 
 
 def _shown(
-    run: KeptRun, config: Mapping[str, Any], metrics: Mapping[str, Any] | None, baseline: str | None
+    run: RunSummary, config: Mapping[str, Any], metrics: Mapping[str, Any] | None, baseline: str | None
 ) -> Iterator[str]:
     note = _note(run, baseline)
     yield f"{_id(run)}  {run.timestamp:%Y-%m-%d %H:%M:%S} UTC" + (f"  {note}" if note else "")
@@ -209,17 +209,17 @@ def _value(value: Any) -> str:
     return shortened(setting_text(value), WIDEST)
 
 
-def _echo_removed(prefix: str, runs: Sequence[KeptRun]) -> None:
+def _echo_removed(prefix: str, runs: Sequence[RunSummary]) -> None:
     rows = [[_id(run), f"{run.timestamp:%Y-%m-%d %H:%M}", file_size(run.bytes)] for run in runs]
     for line in aligned(rows, indent=prefix):
         click.echo(line)
 
 
-def _id(run: KeptRun) -> str:
+def _id(run: RunSummary) -> str:
     return shortened(printable(run.run_id), WIDEST)
 
 
-def _as_json(run: KeptRun) -> dict[str, Any]:
+def _as_json(run: RunSummary) -> dict[str, Any]:
     return {
         "run_id": run.run_id,
         "timestamp": run.timestamp.isoformat(timespec="seconds"),
@@ -232,7 +232,7 @@ def _as_json(run: KeptRun) -> dict[str, Any]:
     }
 
 
-def _next_of_list(runs: Sequence[KeptRun]) -> Iterator[str]:
+def _next_of_list(runs: Sequence[RunSummary]) -> Iterator[str]:
     if not runs:
         yield "rageval run"
         return
@@ -241,7 +241,7 @@ def _next_of_list(runs: Sequence[KeptRun]) -> Iterator[str]:
         yield "rageval compare latest~1 latest"
 
 
-def _next_of_run(run: KeptRun, baseline: str | None) -> Iterator[str]:
+def _next_of_run(run: RunSummary, baseline: str | None) -> Iterator[str]:
     name = shlex.quote(run.run_id)
     if run.state == "interrupted":
         yield f"rageval run --resume {name}"

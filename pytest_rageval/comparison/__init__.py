@@ -1,1 +1,1 @@
-"""Two runs side by side: pairing, changes, verdicts."""
+"""Comparisons of two runs: pairing, changes, verdicts."""

@@ -1,7 +1,7 @@
-"""What is compared: a run, a file of aggregates, or the baseline.
+"""The sides of a comparison: a run, a file of aggregates, or the baseline.
 
-A baseline is the committed reference: a run's metrics and, by case key, content hash, outcome and scores. Texts of its
-cases stand in a file beside it.
+A baseline is the committed reference: a run's metrics and, by case key, content hash, outcome and scores. The texts of
+its cases are in a file next to it.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from pytest_rageval.runs.reader import RESULTS, StoredRun, checked_config, check
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
 
 SCHEMA = 1
-"""Of metrics.json, which a baseline is with its cases."""
+"""The schema of metrics.json; a baseline is a metrics.json with cases."""
 REMEDY = "make a new one with --rageval-update-baseline"
 NO_BASELINE, OF_RUN = "none", "run:"
-"""What may stand in place of a file: nothing to compare with, or a run that is kept, as in `run:20261122_101500`."""
+"""Values in place of a file: no baseline, or a stored run, for example `run:20261122_101500`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side of a comparison: a run, a baseline, or a file of aggregates.
 
-    name     what the user called it
+    name     the user's name for it
     metrics  the content of metrics.json
-    scores   None for aggregates alone: means, no cases
+    scores   None if only aggregates are known
     config   the content of config.json; None if it is not known
     run      None if there are no records
-    texts    by case the record kept beside a baseline whose run is gone
+    texts    the records stored next to a baseline whose run is gone, by case
     """
 
     name: str
@@ -59,7 +59,7 @@ class Side:
         return bool(self.texts) or (self.run is not None and self.run.has_records)
 
     def records(self, keys: Set[str]) -> dict[str, Record]:
-        """Return the records of some cases, as far as there are any."""
+        """Return the records of these cases, as far as they exist."""
         if self.run is not None:
             return records_of(self.run.path / RESULTS, keys)
         return {key: record for key, record in self.texts.items() if key in keys}
@@ -74,14 +74,14 @@ class Side:
 
     @property
     def k(self) -> int | None:
-        """The configured cut-off; None if it is not known."""
+        """Return the configured cut-off; None if it is not known."""
         return self.config.get("k") if self.config else None
 
 
 def project_baseline(project: Project) -> Side | None:
-    """The baseline to compare with; one that was named must exist, unless a run is to become it.
+    """Return the baseline to compare with; one that the user named must exist, unless this run is to replace it.
 
-    Then one that cannot be read is none either: it is to be replaced.
+    If it is to be replaced, a baseline that cannot be read counts as none.
     """
     settings = project.settings
     written = settings.baseline or ""
@@ -91,18 +91,18 @@ def project_baseline(project: Project) -> Side | None:
                 f"--rageval-update-baseline: the baseline is {written!r}, no file; name the file to write"
             )
         is_none = written == NO_BASELINE
-        return None if is_none else _kept_run(open_stored_run(project.reports, written.removeprefix(OF_RUN)))
+        return None if is_none else _run_as_baseline(open_stored_run(project.reports, written.removeprefix(OF_RUN)))
     if not settings.update_baseline:
         return read_baseline(project.baseline_file, is_required=settings.baseline is not None)
-    _check_place(project.baseline_file)  # before anything is asked: what is no file cannot be replaced by one
+    _check_place(project.baseline_file)  # before any query: only a file or nothing can be replaced
     try:
         return read_baseline(project.baseline_file, is_required=False)
     except SettingsError:
         return None
 
 
-def _kept_run(run: StoredRun) -> Side:
-    """Return a run in the place of a baseline; SettingsError if it is partial or holds no results."""
+def _run_as_baseline(run: StoredRun) -> Side:
+    """Return a run in place of a baseline; raise SettingsError if it is partial or has no results."""
     side = side_of_run(run)
     if side.metrics["partial"] or side.scores is None:
         raise SettingsError(f"baseline: run {run.run_id} holds a part of its cases, which shows nothing; name another")
@@ -110,7 +110,7 @@ def _kept_run(run: StoredRun) -> Side:
 
 
 def read_baseline(path: Path, *, is_required: bool) -> Side | None:
-    """The baseline, None where there is none; a required one that is missing, or a broken one, is a SettingsError."""
+    """Return the baseline or None without one; raise SettingsError if it is broken, or missing though required."""
     if not _check_place(path) and not is_required:
         return None
     try:
@@ -138,7 +138,7 @@ def read_baseline(path: Path, *, is_required: bool) -> Side | None:
 
 
 def _check_place(path: Path) -> bool:
-    """Is there a file at this path, and not nothing? SettingsError where anything else is there, or nobody can tell."""
+    """Return True for a file, False for nothing; raise SettingsError for anything else, or if it cannot be read."""
     try:
         path.lstat()
         if path.is_file():
@@ -152,7 +152,7 @@ def _check_place(path: Path) -> bool:
 
 
 def _check_kind(content: Mapping[str, Any], path: Path) -> None:
-    """SettingsError where the file is of a form that this version does not know, or of a part of the cases."""
+    """Raise SettingsError if the file has a schema that this version cannot read, or is of a partial run."""
     schema = content.get("schema")
     if "cases" in content and schema != SCHEMA:
         raise SettingsError(f"baseline: {path}: schema is {shown_value(schema)}, this version reads {SCHEMA}; {REMEDY}")
@@ -161,7 +161,7 @@ def _check_kind(content: Mapping[str, Any], path: Path) -> None:
 
 
 def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:
-    """The scores; TypeError or ValueError where one is no finite number."""
+    """Return the scores; raise TypeError or ValueError if one is not a finite number."""
     for value in scores.values():
         if isinstance(value, bool) or not math.isfinite(value):
             raise ValueError
@@ -169,15 +169,15 @@ def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:
 
 
 OF_THE_RUN = frozenset({"begun", "project", "hardware", "libraries"})
-"""What differs between runs that came to the same: no reason to change a committed file."""
+"""Members that differ between runs with equal results; a committed file leaves them out."""
 
 
 def write_baseline(
     path: Path, metrics: Mapping[str, Any], rows: Iterable[Row], config: Mapping[str, Any], folder: Path
 ) -> None:
-    """Replace the baseline and its texts. One case a line, so that a change of it can be read as a diff.
+    """Replace the baseline and its texts, one case on each line so that diffs are readable.
 
-    folder  of the run, whose records hold the texts
+    `folder`: of the run, whose records hold the texts.
     """
     cases_now = cases_of(rows)
     write_texts(path, str(metrics["volatile"].get("run_id")), cases_now, folder)
@@ -202,9 +202,9 @@ def write_baseline(
 
 
 def open_side(reports: Path, baseline: Path, reference: str) -> Side:
-    """What a reference means: `baseline`, a file of metrics or a baseline, else a run by any of its names.
+    """Open the side that a reference names: `baseline`, a file of metrics or a baseline, or else a run.
 
-    SettingsError where there is no such thing, or it is not finished.
+    Raise SettingsError if it does not exist or has not ended.
     """
     if reference == "baseline":
         return _of_baseline(reference, baseline, reports)
@@ -220,7 +220,7 @@ def open_side(reports: Path, baseline: Path, reference: str) -> Side:
 
 
 def side_of_run(run: StoredRun, name: str = "") -> Side:
-    """Return a finished run as one side; SettingsError if it has not ended. `name`: its id unless given."""
+    """Return a finished run as a side; raise SettingsError if it has not ended. `name` is its id by default."""
     name = name or run.run_id
     return Side(name, run.finished_metrics, run.scores, run.config, run, None if run.scores else _only_means(name))
 
@@ -252,7 +252,7 @@ def _only_means(name: str) -> str:
 
 
 def _run_of(metrics: Mapping[str, Any], reports: Path) -> StoredRun | None:
-    """The run that these metrics are of, if its folder is still there and is the same run."""
+    """Return the run of these metrics, if its folder still exists and is of the same run."""
     run_id = metrics["volatile"].get("run_id")
     if not isinstance(run_id, str) or not run_id or Path(run_id).name != run_id:
         return None

@@ -1,6 +1,6 @@
-"""Texts of a baseline's cases, compressed beside it: before and after exist where only committed files do.
+"""Texts of a baseline's cases, compressed next to it, for comparisons where only committed files exist.
 
-What is kept comes from results.jsonl, masked and cut as a run writes it; with `redact` there is nothing to keep.
+They come from results.jsonl, masked and cut as a run writes it; with `redact` there are none.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pytest_rageval.runs.row import Row
 
 MOST_CASES = 2_000
 MOST_BYTES = 8_000_000
-"""Of all texts uncompressed: about a megabyte as a file."""
+"""The limit of all texts uncompressed: about one megabyte as a file."""
 _GZIP = 31
 
 
 class _Part(BaseModel):
-    """A part of a record: what a comparison reads of it; everything else is left out."""
+    """The members of a record that a comparison reads; others are ignored."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -63,7 +63,7 @@ class _Error(_Part):
     message: str | None
 
 
-class _Kept(_Part):
+class _Case(_Part):
     case_key: str
     trial: int
     outcome: str
@@ -78,39 +78,39 @@ class _Kept(_Part):
 
 class _File(_Part):
     run_id: str
-    cases: list[_Kept]
+    cases: list[_Case]
 
 
 def texts_path(baseline: Path) -> Path:
-    """Return where the texts of a baseline stand: `baseline.texts.json.gz` beside `baseline.json`."""
+    """Return the path of a baseline's texts: `baseline.texts.json.gz` next to `baseline.json`."""
     return baseline.with_name(f"{baseline.stem}.texts.json.gz")
 
 
 def write_texts(baseline: Path, run_id: str, rows: Iterable[Row], folder: Path) -> None:
-    """Keep the texts of a run's cases, failing ones first, within a size; remove the file if there are none."""
+    """Write the texts of a run's cases, failing ones first, up to a size; remove the file if there are none."""
     ordered = sorted(rows, key=lambda row: (row.outcome == "passed", row.key))
     keys = list(dict.fromkeys(row.key for row in ordered))[:MOST_CASES]
     files = (folder / RESULTS, *journals(folder, RESULTS))
     records = {key: record for file in files for key, record in records_of(file, {*keys}).items()}
-    kept, size = list[dict[str, Any]](), 0
+    texts, size = list[dict[str, Any]](), 0
     for key in keys:
         if key in records and records[key]["question"] is not None:
-            case = _Kept.model_validate(records[key]).model_dump()
+            case = _Case.model_validate(records[key]).model_dump()
             size += len(_json(case))
             if size > MOST_BYTES:
                 break
-            kept.append(case)
-    if kept:
-        content = _json({"run_id": run_id, "cases": kept})
+            texts.append(case)
+    if texts:
+        content = _json({"run_id": run_id, "cases": texts})
         write_bytes(texts_path(baseline), gzip.compress(content, mtime=0))
     else:
         texts_path(baseline).unlink(missing_ok=True)
 
 
 def read_texts(baseline: Path, run_id: str | None) -> Mapping[str, Record]:
-    """Return the records kept of a run by case, none without a file or of another run.
+    """Return the stored records by case; empty without a file or if it belongs to another run.
 
-    ValueError says what is wrong with the file.
+    Raise ValueError, with what is wrong, if the file cannot be read.
     """
     path = texts_path(baseline)
     try:

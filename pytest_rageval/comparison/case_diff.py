@@ -1,4 +1,4 @@
-"""One case in two runs: golds that went or came, ranks, chunks and answers on both sides."""
+"""Differences of one case between two runs: golds found or lost, ranks, chunks and answers on both sides."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from pytest_rageval.io.sealed_lines import BUFFER, DamagedLineError, record_in
 Record = Mapping[str, Any]
 SHOWN_CHUNKS = 10
 READ = frozenset(["case_key", "trial", "question", "answer", "retrieved_chunks", "abstention", "verdict", "error"])
-"""Fields of a record that are read here, and that it must have."""
+"""The fields of a record that this module needs."""
 _KEY = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
-"""How a record begins."""
+"""The beginning of a record."""
 _NAME, _FURTHEST, _END = b'"case_key":', 40, b'",'
 
 
 class CaseLines(NamedTuple):
-    """A case by trial: its records, and the observations if the run keeps them."""
+    """The records of a case by trial, and the observations if the run stores them."""
 
     records: Mapping[int, Record]
     observations: Mapping[int, Record]
 
 
 def records_of(path: Path, keys: Set[str]) -> dict[str, Record]:
-    """The records of some cases, read from a file of any length; of several trials the one that shows the outcome.
+    """Read the records of some cases from a file of any length; of several trials, the one that shows the outcome.
 
-    Only the lines of these cases are decoded. None where there is no file.
+    Decode only the lines of these cases. Return {} without a file.
     """
     return {key: representative_trial(trials) for key, trials in trials_of(path, keys).items()}
 
 
 def trials_of(path: Path, keys: Set[str], fields: Set[str] = READ) -> dict[str, dict[int, Record]]:
-    """By case, the lines of a file of records by trial, of which each holds at least these fields."""
+    """Return the records of some cases by case and trial; each must have these fields."""
     if not keys or not path.is_file():
         return {}
     named = {json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass") for key in keys}
-    # Up to the first quotation mark with a comma, which in most keys is the end: a look at that takes a quarter of the
-    # time of matching the beginning of each line.
+    # Compare keys up to the first `",`, which is the end of most: that takes a quarter of the time of matching the
+    # beginning of each line.
     beginnings = {(key + b",").partition(_END)[0] for key in named}
     trials: dict[str, dict[int, Record]] = {}
 
@@ -66,14 +66,14 @@ def _check(record: Record, fields: Set[str]) -> None:
 
 
 def representative_trial(trials: Mapping[int, Record]) -> Record:
-    """The first trial that came out as the case did."""
+    """Return the first trial with the same verdict as the case."""
     in_order = [trials[number] for number in sorted(trials)]
     same = (trial for trial in in_order if trial["verdict"].get("trial_passed") == trial["verdict"]["passed"])
     return next(same, in_order[0])
 
 
 def detail(before: Record | None, after: Record | None) -> dict[str, Any] | None:
-    """Return question, answers, golds and chunks of a case on both sides; None if neither kept a record."""
+    """Return question, answers, golds and chunks of a case on both sides; None if neither has a record."""
     record = after or before
     if record is None:
         return None
@@ -101,14 +101,14 @@ def _of_side(record: Record | None, others: Sequence[Record]) -> dict[str, Any]:
 
 
 def place_of(chunk: Mapping[str, Any]) -> str:
-    """Where a chunk stands, as far as the system says."""
+    """Return the place of a chunk, as far as the system reports it."""
     path, heading = chunk["rel_path"], chunk["heading_path"]
     place: str = f"{path} > {heading}" if path and heading else path or heading or chunk["chunk_id"] or "?"
     return place
 
 
 def has_same_id(chunk: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """True if both have one id, of one document: some systems number the chunks of each answer from 1."""
+    """Return True if both have one id and no different paths: some systems number the chunks of each answer from 1."""
     paths = {chunk["rel_path"], other["rel_path"]} - {None}
     return chunk["chunk_id"] is not None and chunk["chunk_id"] == other["chunk_id"] and len(paths) < 2
 
@@ -130,7 +130,7 @@ def _placed(chunk: Record, others: Sequence[Record]) -> dict[str, Any]:
 
 
 def _golds(was: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each gold that came on either side: the best rank of a chunk that matches it, and where that chunk stands."""
+    """Return each gold retrieved on either side, with the best rank and place of a matching chunk."""
     before, after = best_chunks(was), best_chunks(now)
     return [
         {
@@ -144,6 +144,6 @@ def _golds(was: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -
 
 
 def best_chunks(chunks: Sequence[Record]) -> dict[int, Record]:
-    """Return by gold the first chunk that matches it."""
+    """Return the first chunk that matches each gold."""
     matches = ((gold, chunk) for chunk in reversed(chunks) for gold in chunk["matches"])
     return dict(matches)

@@ -1,4 +1,4 @@
-"""The filter language of cases over a stored run, and what it asks of each case."""
+"""Filters over the cases of a stored run, and the values that they compare."""
 
 from __future__ import annotations
 
@@ -28,16 +28,20 @@ from pytest_rageval.runs.row import Row, SharedParts, cases_of
 from pytest_rageval.text import printable
 
 COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
-    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "=": operator.eq,
-}  # fmt: skip
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "=": operator.eq,
+}
 
 _WHOLE = (0, 1)
 
 
 class FilteredCase(NamedTuple):
-    """What a filter asks of one case: its row, what became of it, the layers of its failed gates, its texts.
+    """The values of one case that filters read: row, change, layers of its failed gates, texts.
 
-    falls, drop, level  the metrics in which it fell, the largest fall and the mean score, where they are known
+    falls, drop, level  the metrics in which it fell, the largest fall and the mean score, if known
     """
 
     row: Row
@@ -49,11 +53,11 @@ class FilteredCase(NamedTuple):
     level: float | None = None
 
     def values(self, word: str) -> tuple[str, ...]:
-        """What the case has for one of the words that are compared as a whole."""
+        """Return the case's values for a word that is compared as a whole."""
         return tuple(map(printable, self.raw_values(word)))
 
     def raw_values(self, word: str) -> tuple[str, ...]:
-        """Return the same with the control characters that they hold."""
+        """Return the same without escaping control characters."""
         match word:
             case "outcome":
                 return (self.row.outcome,)
@@ -69,7 +73,7 @@ class FilteredCase(NamedTuple):
                 return (group_of(self.row, word),)
 
     def number(self, name: str) -> float | None:
-        """A score, the milliseconds that the answer took, a fall or a level, as a filter compares them."""
+        """Return a score, latency, fall or level, rounded for comparisons."""
         match name:
             case "latency":
                 return latency_of(self.row)
@@ -82,7 +86,7 @@ class FilteredCase(NamedTuple):
 
 
 def filtered_keys(run: StoredRun, expression: str, option: str) -> frozenset[str]:
-    """Keys of the cases of a finished run that meet all terms; a SettingsError names the `option` and the term."""
+    """Return the keys of a finished run's cases that meet all terms; SettingsError names the `option` and the term."""
     cases = list(_cases(run))
     vocabulary = vocabulary_of(run.run_id, cases, run.finished_metrics.get("comparison") is not None)
     try:
@@ -95,10 +99,13 @@ def filtered_keys(run: StoredRun, expression: str, option: str) -> frozenset[str
 
 
 def vocabulary_of(
-    run_id: str, cases: Sequence[FilteredCase], is_compared: bool, numbers: Collection[str] = (LATENCY,),
+    run_id: str,
+    cases: Sequence[FilteredCase],
+    is_compared: bool,
+    numbers: Collection[str] = (LATENCY,),
     fallen: Collection[str] | None = None,
-) -> FilterVocabulary:  # fmt: skip
-    """What the words of a filter mean in these cases."""
+) -> FilterVocabulary:
+    """Return the meanings of filter words for these cases."""
     values = {
         word: set(map(printable, {value for case in cases for value in case.raw_values(word)}))
         for word in ("outcome", "changed", *GROUPS, "file", "layer")
@@ -108,40 +115,40 @@ def vocabulary_of(
 
 
 def meets(case: FilteredCase, asked: Filter) -> bool:
-    """Check whether a case meets a term."""
+    """Return True if a case meets a term."""
     return _holds(case, asked.condition) != asked.is_negated
 
 
-# ── what is asked of a case ───────────────────────────────────────────────────────────────────────────────────
+# ── values of a case ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def case_id(key: str) -> str:
-    """Return the part of a case key by which people know the case."""
+    """Return the id in a case key."""
     return key.partition("::")[2] or key
 
 
 def case_file(key: str) -> str:
-    """The file that the key of a case names; '' where it names none."""
+    """Return the file in a case key; '' if it has none."""
     return key.partition("::")[0] if "::" in key else ""
 
 
 def group_of(row: Row, group: str) -> str:
-    """Category, difficulty or domain of a case; '' where it has none."""
+    """Return category, difficulty or domain of a case; '' if it has none."""
     return next(iter(row.groups[group]), "")
 
 
 def tags_of(row: Row) -> list[str]:
-    """Tags of the case, and those of its failed gates."""
+    """Return the tags of the case and of its failed gates."""
     return list(dict.fromkeys([*row.groups["tag"], *(tag for _, tag in row.failed)]))
 
 
 def layers_of(row: Row, layer_of: Mapping[str, str]) -> tuple[str, ...]:
-    """Layers of the metrics whose gates failed."""
+    """Return the layers of the metrics whose gates failed."""
     return tuple(dict.fromkeys(layer_of[name] for name, _ in row.failed if name in layer_of))
 
 
 def why_text(row: Row) -> str:
-    """Failed gates or the error; '' of a case that passed."""
+    """Return the failed gates or the error; '' if the case passed."""
     if row.outcome == "passed":
         return ""
     kind = f"{row.error_kind}: " if row.error_kind else ""
@@ -149,34 +156,34 @@ def why_text(row: Row) -> str:
 
 
 def place_text(record: Mapping[str, Any]) -> str:
-    """File and line of the case of a record; '' where it has none."""
+    """Return the file and line of a record's case; '' if they are not known."""
     source = record.get("source") or {}
     return f"{source['file']}:{source['line']}" if source.get("file") else ""
 
 
 def rounded(number: float | None) -> float | None:
-    """A score, drop or level as a filter compares it."""
+    """Round a score, drop or level for comparisons."""
     return None if number is None else round(number, DECIMALS)
 
 
 def all_rounded(numbers: Iterable[float | None]) -> list[float | None]:
-    """Each as `rounded` has it. 0 and 1, as most scores are, stay as they are: rounding one costs eight times that."""
+    """Round each number like `rounded`; skip 0 and 1, which most scores are: rounding one takes eight times as long."""
     return [number if number is None or number in _WHOLE else round(number, DECIMALS) for number in numbers]
 
 
 def latency_of(row: Row) -> int | None:
-    """Milliseconds until the answer was there; None where nothing was asked."""
+    """Return the milliseconds until the answer; None if nothing was asked."""
     milliseconds = row.latency.get("total_ms")
     return None if milliseconds is None else round(milliseconds)
 
 
 def searched_text(texts: Iterable[str | None]) -> str:
-    """Texts of a case in the form in which words are looked for: each on a line, in small letters."""
+    """Return the texts of a case for the search: each on a line, in lower case."""
     return printable("\n".join(" ".join((text or "").split()) for text in texts)).lower()
 
 
 def decided_changes(metrics: Mapping[str, Any]) -> dict[str, str]:
-    """What became of each case that changed, by key, as the comparison at the end of the run says."""
+    """Return the change of each changed case by key, from the comparison at the end of the run."""
     comparison = metrics.get("comparison") or {}
     changes: dict[str, str] = {}
     for change, name in CHANGES.items():

@@ -1,4 +1,4 @@
-"""The change of one metric between two runs, with interval, p value and detectable change."""
+"""Changes of metrics between two runs, with interval, p value and detectable change."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from pytest_rageval.stats.power import detectable_mean, detectable_share
 
 OVERALL, JUDGED_OTHERWISE = "overall_score", "judged otherwise"
 NAMED = 20
-"""Cases of a group that are named: a group can hold all cases of a run."""
+"""How many cases of a group are named: a group can hold all cases of a run."""
 ROUNDING = 1e-12
-"""A difference up to this is what binary fractions leave, not a difference."""
+"""Smaller differences are rounding errors of binary fractions."""
 
 
 class Pairs(NamedTuple):
-    """One metric over the shared cases: the scores of those that have it on both sides, and who lost it since."""
+    """One metric over the shared cases: the scores of cases scored on both sides, and of those that lost theirs."""
 
     before: Sequence[float]
     after: Sequence[float]
     lost: Sequence[float]
-    """Scores before of cases without one after."""
+    """The scores before of cases without a score after."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A metric before and after, on its own scale, over the cases scored on both sides.
+    """The change of a metric, on its own scale, over the cases scored on both sides.
 
-    ci             95 % interval of `delta`: it excludes 0 exactly if `p_adjusted` is significant (of several metrics
-                   tested it is as much wider as that p is larger); None for fewer than five cases
-    p, p_adjusted  of the test of a change; of the same among all metrics tested. None for a metric of a whole run
-    n_paired       cases scored on both sides; 0 for a metric of a whole run
-    n_changed      of these, how many scores moved
-    n_unmeasured   cases scored before and not after
-    detectable     the smallest change that so many cases would have shown with power 0.8; None where it cannot be said
-    test           from which `p` and `ci` come; not kept
+    ci             95 % interval of `delta`: it excludes 0 exactly if `p_adjusted` is significant (with several tested
+                   metrics it is widened accordingly); None for fewer than five cases
+    p, p_adjusted  of the test of a change, alone and among all tested metrics; None for a run-level metric
+    n_paired       cases scored on both sides; 0 for a run-level metric
+    n_changed      how many of these scores moved
+    n_unmeasured   cases scored before but not after
+    detectable     the smallest change that so many cases show with power 0.8; None if it cannot be computed
+    test           the source of `p` and `ci`; not stored
     """
 
     before: float | None = None
@@ -64,7 +64,7 @@ class Change:
         return self.p_adjusted is not None and self.p_adjusted <= LEVEL
 
     def p_towards(self, side: Side) -> float | None:
-        """Return the one-sided p of this metric by itself; None where so few cases differ that it could not be 0.05."""
+        """Return the one-sided p of this metric alone; None if too few cases differ for it to reach 0.05."""
         if self.test is None or self.n_paired < FEWEST or 0.5 ** (self.n_changed + 1) > LEVEL:
             return None
         return self.test.p_towards(side)
@@ -75,7 +75,7 @@ class Change:
 
 
 def paired(before: CaseColumns, after: CaseColumns, shared: SharedCases) -> dict[str, Pairs]:
-    """By metric that shared cases scored before, their scores before and after."""
+    """Return the scores before and after of each metric that shared cases had before."""
     nowhere = [None] * len(after)
     pairs: dict[str, Pairs] = {}
     for name in sorted(before.scores):
@@ -93,7 +93,7 @@ def paired(before: CaseColumns, after: CaseColumns, shared: SharedCases) -> dict
 
 
 def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
-    """Return how far one metric moved on its scale."""
+    """Return the change of one metric on its scale."""
     befores, afters, lost = pairs
     n = len(befores)
     if not n:
@@ -123,15 +123,15 @@ def paired_change(pairs: Pairs, scale: Sequence[float]) -> Change:
 
 
 def run_change(before: float | None, after: float | None) -> Change:
-    """A metric of whole runs: there are no cases to pair, so nothing is known of chance."""
+    """Return the change of a run-level metric: without paired cases, nothing is known of chance."""
     return Change() if before is None or after is None else Change(before, after, after - before)
 
 
 def with_adjusted_p(changes: Mapping[str, Change]) -> dict[str, Change]:
     """Return the changes with `p_adjusted`: one metric in twenty moves significantly by chance, and there are many.
 
-    An interval that excludes 0 by itself is taken at the level that all these tests leave. A metric in which no case
-    moved could not have come out significant, and does not count among those tested.
+    Intervals that exclude 0 by themselves are widened to the adjusted level. A metric in which no case moved cannot be
+    significant, and does not count as tested.
     """
     tested = {name: change.p for name, change in changes.items() if change.p is not None and change.n_changed}
     p_values = adjusted(tested)
@@ -154,12 +154,12 @@ def compared_metrics(
     *,
     is_of_same_cases: bool,
 ) -> tuple[dict[str, Change], dict[str, str]]:
-    """Return the change of every metric of either side, and of those that cannot be compared the reason.
+    """Return the change of every metric of either side, and the reasons of those that cannot be compared.
 
-    A metric of a case is compared over the cases scored on both sides, one of the run if the cases are the same, and
+    Metrics of cases are compared over the cases scored on both sides, run-level metrics if the cases are the same, and
     the overall score if the metrics and the cases that they scored are the same too.
 
-    now, before  what metrics.json says of each metric
+    now, before  the metrics of metrics.json
     unlike       metrics that were judged by different judges
     """
     changes: dict[str, Change] = {}
@@ -184,7 +184,7 @@ def compared_metrics(
 
 
 def _other_scores(changes: Mapping[str, Change], now: Mapping[str, Any], before: Mapping[str, Any]) -> str:
-    """Return how the two overall scores are not means of the same; '' if they are."""
+    """Return why the two overall scores are means of different scores; '' if they are not."""
     names = [name for name, change in changes.items() if not (now.get(name) or before[name])["run_level"]]
     if others := [name for name in names if _has_mean(name, now) != _has_mean(name, before)]:
         return f"not of the same metrics: {listed(others)}"
@@ -203,9 +203,9 @@ def _is_of_other_cases(change: Change, metric: Mapping[str, Any]) -> bool:
 def compared_layers(
     changes: Mapping[str, Change], reasons: Mapping[str, str], described: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """Return by layer the mean change of its metrics as a share of their scales, or why there is none.
+    """Return the mean change of each layer's metrics as a share of their scales, or why it has none.
 
-    There is none if the two sides have values of different metrics.
+    It has none if the two sides have values of different metrics.
     """
     layers: dict[str, dict[str, Any]] = {}
     for layer in LAYERS:
@@ -225,11 +225,11 @@ def compared_layers(
 def fallen_together(
     before: CaseColumns, after: CaseColumns, shared: SharedCases, described: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the groups of metrics that got worse in the same cases (two or more), the most cases first."""
+    """Return the groups of metrics that got worse in the same cases (two or more), largest groups first."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name in sorted(before.scores.keys() & after.scores.keys() & described.keys()):
         was, now = values_at(before.scores[name], shared.before), values_at(after.scores[name], shared.after)
-        moved = compress(zip(shared.keys, was, now, strict=True), map(ne, was, now))  # most cases stay: compared fast
+        moved = compress(zip(shared.keys, was, now, strict=True), map(ne, was, now))  # fast, as most cases are equal
         scored = ((key, new - old) for key, old, new in moved if old is not None and new is not None)
         fallen = tuple(key for key, delta in scored if (gain(delta, described[name]) or 0) < -ROUNDING)
         groups.setdefault(fallen, []).append(name)
@@ -250,24 +250,24 @@ def gain(delta: float | None, described: Mapping[str, Any]) -> float | None:
     return share if described["better"] == "higher" else -share
 
 
-# ── how bad a case is ─────────────────────────────────────────────────────────────────────────────────────────
+# ── severity of cases ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Scale(NamedTuple):
-    """The scale of a metric, as its low end, its width, and whether less is better."""
+    """The scale of a metric: its low end, its width, and whether lower is better."""
 
     low: float
     width: float
     is_lower_better: bool
 
     def share(self, score: float) -> float:
-        """Return a score as 0 to 1 with higher better; as `normalised`, for every score of a run."""
+        """Return a score as 0 to 1 where higher is better; like `normalised`, but fast for every score of a run."""
         share = (score - self.low) / self.width
         return 1 - share if self.is_lower_better else share
 
     @property
     def to_share(self) -> Callable[[float], float]:
-        """Return a function that does the same; most scores are shares already, which costs a tenth."""
+        """Return a function that does the same; `float` if scores are such shares already, which takes a tenth."""
         return float if self == (0, 1, False) else self.share
 
 
@@ -280,23 +280,23 @@ def scales_of(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Scale]:
 
 
 Shares = Mapping[str, Callable[[float], float]]
-"""By metric a function that gives a score as 0 to 1, higher better."""
+"""By metric, a function that returns a score as 0 to 1 where higher is better."""
 
 
 def shares_of(metrics: Mapping[str, Mapping[str, Any]]) -> Shares:
-    """Return the functions for the metrics in metrics.json."""
+    """Return these functions for the metrics in metrics.json."""
     return {name: scale.to_share for name, scale in scales_of(metrics).items()}
 
 
 def fall_of(moved: Iterable[tuple[str, float, float]], shares: Shares) -> tuple[float, str | None]:
-    """Return the largest fall among scores that moved (metric, before, after), and its metric; 0 and None without."""
+    """Return the largest fall among scores (metric, before, after) and its metric; 0 and None if none fell."""
     falls = ((shares[name](now) - shares[name](was), name) for name, was, now in moved if name in shares)
     fall, name = min(falls, default=(0.0, None))
     return (fall, name) if fall < 0 else (0.0, None)
 
 
 def mean_share(scores: Mapping[str, float], shares: Shares) -> float:
-    """Return the mean of the scores as 0 to 1, higher better; 1 without any."""
+    """Return the mean of the scores as 0 to 1 where higher is better; 1 without scores."""
     levels = [shares[name](score) for name, score in scores.items() if name in shares]
     return math.fsum(levels) / len(levels) if levels else 1.0
 
@@ -304,7 +304,7 @@ def mean_share(scores: Mapping[str, float], shares: Shares) -> float:
 def worst_first(
     keys: Iterable[str], before: CaseColumns, after: CaseColumns, metrics: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    """Return cases in the order of every face: the largest fall first, then the lowest scores, then the name."""
+    """Sort cases in the order of every report: the largest fall first, then the lowest scores, then the name."""
     shares = shares_of(metrics)
 
     def severity(key: str) -> tuple[float, float, str]:

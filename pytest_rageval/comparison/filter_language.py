@@ -1,12 +1,12 @@
 r"""The filter language of cases: `outcome:failed changed:worse -tag:slow mrr<0.5 "words"`, read into conditions.
 
-    expression  terms with spaces between them; a case must meet all
-    term        `-` turns it around · word sign value, or a value alone: words in the case's texts
+    expression  terms separated by spaces; a case must meet all
+    term        word sign value, or a value alone that is searched in the case's texts; `-` in front negates it
     sign        `:` is one of (several with commas) · `<` `<=` `>` `>=` `=` a number
     value       without spaces, or in quotation marks with \" and \\ for the two
 
-The page's script (`render/html/assets/cases.js`) reads it alike. What is asked of a case is what its row in the list
-shows: control characters as they are shown, scores with four decimals, milliseconds without any.
+The HTML report's script (`render/html/assets/cases.js`) reads the same language. Filters compare what the list of
+cases shows: escaped control characters, scores with four decimals, whole milliseconds.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.runs.aggregate import OUTCOMES
 
 CHANGES = {"worse": "flipped_to_fail", "fixed": "flipped_to_pass", "unmeasured": "unmeasured", "new": "only_after"}
-"""What became of a case since the baseline, by the list of metrics.json that names such cases; else it is `same`."""
+"""The changes of a case since the baseline, with the lists of metrics.json that name such cases; else `same`."""
 UNCHANGED = "same"
 GROUPS = ("category", "difficulty", "domain", "tag")
 WORDS = ("outcome", "changed", *GROUPS, "file", "id", "layer")
 SIGNS = ("<", ">", "<=", ">=", "=")
 LATENCY, DROP, LEVEL, FELL = "latency", "drop", "level", "fell"
 DECIMALS = 4
-"""Of scores, drops and levels that are compared with a number."""
+"""The precision of scores, drops and levels in comparisons with a number."""
 ALWAYS: Mapping[str, Collection[str]] = {
     "outcome": OUTCOMES,
     "changed": (*CHANGES, UNCHANGED),
     "layer": tuple(LAYERS),
 }
-"""Values that are no slip of the pen though no case of the run has them."""
-# Whitespace and letters are those of both languages, Python's and the page's.
+"""Values that are valid even if no case of the run has them."""
+# Python and JavaScript agree on the whitespace and letters in this expression.
 _TERM = re.compile(r'(-?)(?:([^\W\d][\w.@-]*?)(:|<=|>=|<|>|=))?("(?:[^"\\]|\\.)*"|[^\s\ufeff"]+)', re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 class FilterError(ValueError):
-    """A term that means nothing in this run; the message says which and what would."""
+    """A term without a meaning in this run; the message names it and suggests another."""
 
 
 class Term(NamedTuple):
-    """One term as it is written; `word` and `sign` are None where a value stands alone."""
+    """One term as written; `word` and `sign` are None for a value alone."""
 
     is_negated: bool
     word: str | None
@@ -54,26 +54,26 @@ class Term(NamedTuple):
 
 
 class HasText(NamedTuple):
-    """Cases with these characters in id, question, answer, reason or place, in whatever case of letters."""
+    """Cases with these characters in id, question, answer, reason or place, ignoring upper and lower case."""
 
     text: str
 
 
 class HasId(NamedTuple):
-    """Cases whose id holds these characters."""
+    """Cases with these characters in their id."""
 
     text: str
 
 
 class IsOneOf(NamedTuple):
-    """Cases that have one of the values for a word of `WORDS`."""
+    """Cases with one of these values for a word of `WORDS`."""
 
     word: str
     values: frozenset[str]
 
 
 class IsMeasured(NamedTuple):
-    """Cases with a number that compares so with the limit; `name` is a metric, or latency, drop or level."""
+    """Cases with a number that passes the comparison; `name` is a metric, or latency, drop or level."""
 
     name: str
     sign: str
@@ -90,7 +90,7 @@ Condition = HasText | HasId | IsOneOf | IsMeasured | HasFallen
 
 
 class Filter(NamedTuple):
-    """A condition, and whether cases are to meet it or not."""
+    """A condition and whether it is negated."""
 
     is_negated: bool
     condition: Condition
@@ -98,13 +98,13 @@ class Filter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilterVocabulary:
-    """What the words of the language can mean in one run.
+    """The meanings of the language's words in one run.
 
-    values       by word the values that its cases have
-    metrics      those of which a case has a score
-    numbers      those of latency, drop and level that are known
-    fallen       metrics in which a case fell; None where that is not known
-    is_compared  has it been compared with another run?
+    values       the values that its cases have, by word
+    metrics      the metrics with a score of any case
+    numbers      which of latency, drop and level are known
+    fallen       the metrics in which a case fell; None if not known
+    is_compared  whether the run was compared with another one
     """
 
     run_id: str
@@ -115,19 +115,19 @@ class FilterVocabulary:
     is_compared: bool = True
 
     def metric(self, written: str) -> str | None:
-        """The metric of this name, or the first one that is called so without its cut-off."""
+        """Return the metric of this name, or the first one with this name before its cut-off."""
         return _named(written, self.metrics)
 
 
 def read_terms(expression: str) -> Iterator[Term]:
-    """The terms of an expression; what is none, as a quotation mark alone, is passed over."""
+    """Yield the terms of an expression; skip what is no term, such as a single quotation mark."""
     for minus, word, sign, written in _TERM.findall(expression):
         value = re.sub(r"\\(.)", r"\1", written[1:-1], flags=re.DOTALL) if written.startswith('"') else written
         yield Term(bool(minus), word or None, sign or None, value)
 
 
 def read_filter(expression: str, vocabulary: FilterVocabulary) -> list[Filter]:
-    """What an expression asks of each case of a run; FilterError where a term means nothing."""
+    """Return the filters of an expression; raise FilterError if a term has no meaning."""
     return [Filter(term.is_negated, _condition(term, vocabulary)) for term in read_terms(expression)]
 
 

@@ -1,4 +1,4 @@
-"""A gate of the run in one line: what moved, what it tolerates, the verdict with the switch behind it, the evidence."""
+"""Lines of text about run gates: the change, the tolerance, the verdict with its reason, the evidence."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ UNCOMPARED = {
 
 
 def gate_line(gate: Mapping[str, Any]) -> str:
-    """An absolute gate as `recall_any@5 is 0.61, gate >= 0.85`; one against the baseline as
+    """Format a gate as one line.
 
+    Absolute: `recall_any@5 is 0.61, gate >= 0.85`. Against the baseline:
     `mrr 0.9 → 0.7, tolerated drop 0.1: regressed · 95 % -0.26 to -0.14, p 0.0003, n 120, detectable 0.08`.
     """
     name = gate.get("label", gate["metric"])
@@ -31,7 +32,7 @@ def gate_line(gate: Mapping[str, Any]) -> str:
 
 
 def evidence(change: Mapping[str, Any]) -> str:
-    """Return interval and p of the test that decides, cases paired, what they would have shown; '' without cases."""
+    """Return interval and p of the deciding test, the paired cases and the detectable change; '' without cases."""
     if not change["n_paired"]:
         return ""
     detectable = NO_VALUE if change["detectable"] is None else f"{change['detectable']:.2g}"
@@ -55,14 +56,14 @@ def _interval(change: Mapping[str, Any]) -> str:
 
 
 def is_warning(gate: Mapping[str, Any]) -> bool:
-    """Does a gate hold, and yet something got worse: significantly, or by so much that it may be?"""
+    """Return True if a gate passes although the metric got worse, significantly or beyond its tolerance."""
     verdict = gate.get("verdict", "")
     worse = gate["value"] is not None and (gate["value"] > 0) == (gate["op"] == "rise")
     return worse and verdict in ("beyond tolerance, may be noise", "significant, within tolerance")
 
 
 def _verdict(gate: Mapping[str, Any]) -> str:
-    """The verdict; where noise decides, with the switch that says whether it fails."""
+    """Return the verdict; if the change may be noise, add whether the gate fails and the setting that decides it."""
     if gate["verdict"] != "beyond tolerance, may be noise" or not is_warning(gate):
         return str(gate["verdict"])
     ends = "fails" if gate["passed"] is False else "holds"
@@ -72,5 +73,5 @@ def _verdict(gate: Mapping[str, Any]) -> str:
 
 
 def p_text(value: float) -> str:
-    """Return a p with two digits."""
+    """Format a p value with two digits."""
     return "< 0.0001" if value < 0.0001 else f"{value:.2g}"

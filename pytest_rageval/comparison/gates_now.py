@@ -1,4 +1,4 @@
-"""An earlier run under the gates in effect now: what its stored scores come to, and what changed in the gates."""
+"""The gates in effect now, applied to an earlier run's stored scores, and the changes of gates."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pytest_rageval.runs.decision_hash import gated_part
 from pytest_rageval.runs.row import IS_BAD
 
 GATES = "gates_in_effect"
-"""The key of config.json that holds the gates of each combination, in words, by their hash."""
+"""The key of config.json with the text of each combination of gates, by hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideGates:
     """The gates of one side, and how its scores are read.
 
-    in_effect     gates in words by hash; None if they were not recorded
-    cut_offs      what `@k` stands for, the first that has a score
-    is_heuristic  its judge was a heuristic
+    in_effect     gates as text by hash; None if they were not recorded
+    cut_offs      the values of `@k`; the first with a score counts
+    is_heuristic  whether its judge was a heuristic
     """
 
     in_effect: Mapping[str, Iterable[str]] | None
@@ -30,11 +30,11 @@ class SideGates:
     is_heuristic: bool
 
     def of(self, decision: str | None) -> Iterable[str] | None:
-        """Return the gates in effect for a case, in words, by its decision hash; None if they are not known."""
+        """Return the gates in effect for a case, as text, by its decision hash; None if they are not known."""
         return None if self.in_effect is None else self.in_effect.get(gated_part(decision))
 
     def measured(self, gates: Iterable[str], scores: Mapping[str, float]) -> dict[str, bool]:
-        """Return whether the gates of each metric hold, of the metrics that have a score."""
+        """Return whether the gates of each metric with a score pass."""
         return decide(gates, scores, self.cut_offs, is_heuristic=self.is_heuristic)
 
     def failed(self, gates: Iterable[str], scores: Mapping[str, float]) -> set[str]:
@@ -43,7 +43,7 @@ class SideGates:
 
 
 def gates_of(metrics: Mapping[str, Any], config: Mapping[str, Any] | None, k: int | None = None) -> SideGates:
-    """Return the gates of a run from its metrics.json and config.json. `k`: the cut-off that gates are written for."""
+    """Return the gates of a run from its metrics.json and config.json. `k`: the cut-off that the gates mean."""
     config = config or {}
     cut_offs = dict.fromkeys(one for one in (k, config.get("k")) if one is not None)
     judge = metrics.get("judge")
@@ -53,10 +53,10 @@ def gates_of(metrics: Mapping[str, Any], config: Mapping[str, Any] | None, k: in
 class CaseFlips(NamedTuple):
     """Keys of shared cases whose outcome changed.
 
-    flipped_to_fail  fail now and did not before
-    flipped_to_pass  failed before, and each gate that failed was measured now and holds
-    not_measured     failed before, do not fail now, and a gate that failed was not measured
-    newly_gated      fail now by gates alone that the earlier run did not measure
+    flipped_to_fail  fail now, did not before
+    flipped_to_pass  failed before; now each gate that failed is measured and passes
+    not_measured     failed before, do not fail now, but a gate that failed was not measured
+    newly_gated      fail now, only by gates that the earlier run did not measure
     """
 
     flipped_to_fail: list[str]
@@ -77,9 +77,9 @@ class Both(NamedTuple):
 
 
 def decided_by_gates_now(both: Both) -> CaseColumns:
-    """Return the earlier cases with the outcomes that the gates in effect now give their stored scores."""
+    """Return the earlier cases with the outcomes that the current gates give their stored scores."""
     gates = both.gates_was.in_effect, both.gates_now.in_effect
-    if gates[0] == gates[1] and len(gates[0] or ()) == 1:  # as most often: no case to look at
+    if gates[0] == gates[1] and len(gates[0] or ()) == 1:  # the usual case: nothing to decide again
         return both.was
     outcomes = list(both.was.outcomes)
     for key, was_at, now_at in zip(*both.shared, strict=True):
@@ -91,29 +91,29 @@ def decided_by_gates_now(both: Both) -> CaseColumns:
             continue
         is_bad, scores = outcomes[was_at] in IS_BAD, both.was[key].scores
         if is_bad and not both.gates_was.failed(then, scores):
-            continue  # it failed by something else than gates: an assertion of the project's own test
+            continue  # not failed by gates, but by an assertion of the project's own test
         if is_bad != bool(both.gates_was.failed(now, scores)):
             outcomes[was_at] = "passed" if is_bad else "failed"
     return replace(both.was, outcomes=outcomes)
 
 
 def case_flips(both: Both) -> CaseFlips:
-    """Return the shared cases that fail newly, that are fixed, and those of which neither is known."""
-    found = CaseFlips([], [], [], [])
+    """Return the shared cases that newly fail, that are fixed, and those where neither is known."""
+    flips = CaseFlips([], [], [], [])
     keys, was_at, now_at = both.shared
     outcomes = values_at(both.was.outcomes, was_at), values_at(both.now.outcomes, now_at)
     for key, before, after in (each for each in zip(keys, *outcomes, strict=True) if each[1] != each[2]):
         if after in IS_BAD and before not in IS_BAD:
             measured = before != "passed" or _is_measured(key, both, both.gates_now, both.gates_was)
-            (found.flipped_to_fail if measured else found.newly_gated).append(key)
+            (flips.flipped_to_fail if measured else flips.newly_gated).append(key)
         elif before in IS_BAD and after in ("passed", "skipped"):
             is_fixed = after == "passed" and _is_measured(key, both, both.gates_was, both.gates_now)
-            (found.flipped_to_pass if is_fixed else found.not_measured).append(key)
-    return found
+            (flips.flipped_to_pass if is_fixed else flips.not_measured).append(key)
+    return flips
 
 
 def _is_measured(key: str, both: Both, failing: SideGates, other: SideGates) -> bool:
-    """Did the other side measure the gates that fail on one: any of those that fail now, or all that failed before?"""
+    """Return True if the other side measured the failed gates: any that fail now, or all that failed before."""
     was, now = both.was[key], both.now[key]
     gates = both.gates_now.of(now.decision_hash)
     if gates is None:
@@ -125,7 +125,7 @@ def _is_measured(key: str, both: Both, failing: SideGates, other: SideGates) -> 
 
 
 def gate_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[str]:
-    """Return the gates that came and went between two config.json, as `+ run recall_any@5 >= 0.85`."""
+    """Return the gates added and removed between two config.json, for example `+ run recall_any@5 >= 0.85`."""
     was, now = _written(before or {}), _written(after or {})
     if not was or not now:
         return []
@@ -134,7 +134,7 @@ def gate_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | No
 
 
 def _written(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the gates of a config.json as they are written, by the same with its cut-off as `@k`."""
+    """Return the gates of a config.json as written, keyed by the same text with its cut-off as `@k`."""
     gates = config.get("gates") or {}
     written = [f"{'run ' * (scope == 'run')}{gate}" for scope in gates for gate in gates[scope]]
     return {re.sub(rf"@{config['k']}\b", "@k", gate): gate for gate in written}

@@ -1,8 +1,8 @@
-"""Layers by category: scores and their changes as every face shows them, in one table.
+"""Layer scores by category and their changes, in the one table that every report shows.
 
-A layer's score is the mean of its metrics' means as 0 to 1, higher better; its change is the mean of the changes of its
-metrics as shares of their scales, over the cases that both runs have scored. If the two runs scored other metrics of
-it, it has no change.
+A layer's score is the mean of its metrics' means as 0 to 1, where higher is better. Its change is the mean of its
+metrics' changes as shares of their scales, over the cases scored in both runs. It has no change if the runs scored
+different metrics of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ALL = "all"
 
 
 class LayerCell(NamedTuple):
-    """A layer in a group of cases; None where nothing was scored, or compared."""
+    """A layer in a group of cases; None if nothing was scored or compared."""
 
     score: float | None
     change: float | None
@@ -39,7 +39,7 @@ class LayerRow(NamedTuple):
 
 
 def total_row(metrics: Content, comparison: Content | None) -> LayerRow:
-    """Return the row over all cases. `comparison`: of metrics.json, or of a pair; None if nothing is compared."""
+    """Return the row over all cases. `comparison`: of metrics.json or of a pair; None if nothing is compared."""
     changes = (comparison or {}).get("layers", {})
     cells = {
         layer: LayerCell(summary["score"], changes.get(layer, {}).get("delta"))
@@ -49,7 +49,7 @@ def total_row(metrics: Content, comparison: Content | None) -> LayerRow:
 
 
 def layer_rows(metrics: Content, comparison: Content | None, group: str = "category") -> list[LayerRow]:
-    """Return the groups of one breakdown, those of most cases first. Those of a pair have changes."""
+    """Return the groups of one breakdown, largest first; in a comparison of two runs they have changes."""
     changes = ((comparison or {}).get(f"by_{group}") or {}) if comparison else {}
     groups = sorted(metrics[f"by_{group}"].items(), key=lambda item: (-item[1]["tests"], item[0]))
     return [
@@ -82,7 +82,7 @@ def layer_gain(layer: str, changes: Content, comparison: Content) -> float | Non
 
 
 def layer_notes(comparison: Content | None) -> list[str]:
-    """Return for each layer without a change why it has none."""
+    """Return why each layer without a change has none."""
     layers = (comparison or {}).get("layers", {})
     return [f"{layer}: no change is shown, {compared['why']}" for layer, compared in layers.items() if compared["why"]]
 

@@ -1,4 +1,4 @@
-"""How a case ends by its gates, and which failures are known: rules that pytest and the command share."""
+"""Outcomes of cases by their gates, and known failures: the rules that pytest and the commands share."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pytest_rageval.text import printable
 REPORT, RATCHET = "known_failures = report", "failed in the baseline as well"
 NOTHING_SCORED = "nothing in it could be scored"
 IS_KNOWN = (REPORT, RATCHET)
-"""How the reason of a known failure begins."""
+"""The beginnings of a known failure's reason."""
 
 
 class Ending(NamedTuple):
-    """How a case ends, and why; no reason where it passed."""
+    """The outcome of a case and its reason; None if it passed."""
 
     outcome: Outcome
     reason: str | None = None
@@ -31,7 +31,7 @@ class Ending(NamedTuple):
 def known_failure(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | None = None) -> str | None:
     """Return why the failed gates of this case do not fail the run, or None.
 
-    With `ratchet` the scores of the baseline must fail each of them too: what breaks beside a known failure is new.
+    With `ratchet`, the scores of the baseline must fail each of these gates too: any other failure is new.
     `asked`: the hash of what the case asks, if the result does not hold the whole case.
     """
     mode = plan.settings.known_failures
@@ -48,7 +48,7 @@ def known_failure(result: CaseResult, plan: Plan, baseline: Side | None, asked: 
 
 
 def unmeasured(result: CaseResult, baseline: Side | None, asked: str | None = None) -> str | None:
-    """Return why a case fails whose gold could not be looked at, though the baseline did; None if it need not."""
+    """Return why a case fails that the baseline measured and this run could not; None if it does not fail for that."""
     before = _before(result, baseline, asked)
     if before is None:
         return None
@@ -59,7 +59,7 @@ def unmeasured(result: CaseResult, baseline: Side | None, asked: str | None = No
 
 
 def _before(result: CaseResult, baseline: Side | None, asked: str | None) -> CaseScores | None:
-    """Return the case in the baseline, None of one that asked something else then."""
+    """Return the case in the baseline; None if it asked something else then."""
     before = baseline.cases.get(result.key) if baseline is not None else None
     if before is None:
         return None
@@ -67,12 +67,12 @@ def _before(result: CaseResult, baseline: Side | None, asked: str | None) -> Cas
 
 
 def ending(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | None = None) -> Ending:
-    """How pytest would end the case of this result (of all its trials together), reason and all."""
+    """Return how pytest would end the case of this result (over all its trials), with the reason."""
     settings = plan.settings
     if result.error is not None and result.error.kind == "missing" and settings.allow_partial:
         return Ending("skipped", printable(f"Skipped: {result.error.message}"))
     if result.error is not None:
-        # Of a message of several lines, as pytest shows it, the first one that says something.
+        # The first line with text, as pytest shows it.
         lines = printable(f"{result.error.kind}: {result.error.message}").splitlines()
         return Ending("error", next((line.strip() for line in lines if line.strip()), None))
     if result.failed_gates:
@@ -89,10 +89,12 @@ def ending(result: CaseResult, plan: Plan, baseline: Side | None, asked: str | N
     return Ending("passed")
 
 
-def ending_again(result: CaseResult, records: Sequence[Mapping[str, Any]], plan: Plan, baseline: Side | None) -> Ending:
-    """How a case ends that has records, one a trial, and is decided again.
+def ending_from_records(
+    result: CaseResult, records: Sequence[Mapping[str, Any]], plan: Plan, baseline: Side | None
+) -> Ending:
+    """Return how a case ends if it is decided again from its records, one for each trial.
 
-    What the project's own code decided stays: the outcome of a test of its own, a mark, an answer that may be missing.
+    Keep what the project's own code decided: the outcome of its own test, a mark, a permitted missing answer.
     """
     was = Ending(records[0]["outcome"], records[0]["reason"])
     if result.test is not None:

@@ -1,4 +1,4 @@
-"""Two runs side by side: what keeps them from being compared, what was configured, what moved, for which cases."""
+"""Comparisons of two runs: obstacles, changes of configuration, changes of metrics, flipped cases."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ VERSIONS = {
     "answerer": "answerer_version",
 }
 _RETRIEVER = ("rerank_weights.", "params.")
-"""Settings that the retriever's version is made of, beside k and the folder mode."""
+"""Settings that decide the retriever's version, besides k and the folder mode."""
 SCHEMA = 1
 FLIPS = ("flipped_to_fail", "flipped_to_pass")
-KEPT = ("not_measured", "newly_gated", "added_failing", "changed_cases", "changed_failing", "paired")
-"""Parts of a comparison that are shown as they are."""
+COPIED = ("not_measured", "newly_gated", "added_failing", "changed_cases", "changed_failing", "paired")
+"""Parts of a comparison that the content copies."""
 DETAILED = 100
-"""Cases of each kind of which chunks and answers are read: nobody reads more, and each costs memory."""
+"""How many cases of each kind have chunks and answers: more are hardly read, and each costs memory."""
 
 
 def versions(before: Side, after: Side, *, is_other_dataset: bool) -> dict[str, dict[str, Any]]:
-    """Return each part's version on both sides, and whether it changed; None if a side does not know its own."""
+    """Return each part's version on both sides, and whether it changed (None if a side's version is unknown)."""
     parts = {}
     for part, name in VERSIONS.items():
         was, now = _version(before, part, name), _version(after, part, name)
@@ -57,10 +57,10 @@ def _version(side: Side, part: str, name: str) -> str | None:
 
 
 def change_at_a_time(parts: Mapping[str, Mapping[str, Any]], changes: Sequence[SettingChange]) -> tuple[str, bool]:
-    """Return which versions changed, as a sentence, and whether that was more than one change.
+    """Return a sentence about the changed versions, and whether more than one change was made.
 
-    A parameter that also decides about the index changes both versions: if it is the only setting of the retriever
-    that differs, that is one change.
+    A parameter that also decides about the index changes both versions: it is one change if no other setting of the
+    retriever differs.
     """
     changed = [part for part, version in parts.items() if version["changed"]]
     unknown = [part for part, version in parts.items() if version["changed"] is None]
@@ -80,11 +80,11 @@ def _joined(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
-    """What came of it: `content` is what every face of the comparison shows, strict JSON as it stands.
+class ComparisonReport:
+    """The result of a comparison; `content` is strict JSON with all that reports show.
 
-    `mismatches` keep the two from being compared; unless they are ignored, nothing is. `verdict` is what a run of the
-    second against the first would show.
+    `mismatches` are obstacles to a comparison; unless they are ignored, nothing is compared. `verdict` is the one that
+    a run of the second side against the first would have.
     """
 
     content: Mapping[str, Any]
@@ -97,13 +97,13 @@ class Paired:
         return compared
 
 
-def pair(
+def build_comparison(
     before: Side, after: Side, current: Settings, *, ignore_invariants: bool = False, is_detailed: bool = True
-) -> Paired:
-    """Compare two runs. The regression gates are those of the project's settings as they are now.
+) -> ComparisonReport:
+    """Compare two runs, with the project's current regression gates.
 
-    Cases that changed in between are left out. Unless `is_detailed`, so are chunks and answers of cases that flipped,
-    for which both records are read.
+    Leave out cases that changed in between. With `is_detailed`, read both records of flipped cases for their chunks
+    and answers.
     """
     current = current.model_copy(update={"ignore_invariants": ignore_invariants})
     comparison = compare_sides(before, after, plan_for(after, current))
@@ -128,7 +128,7 @@ def pair(
     }
     if compared["compared"]:
         content |= _moved(before, after, comparison, is_detailed=is_detailed)
-    return Paired(content, comparison.problems, verdict)
+    return ComparisonReport(content, comparison.problems, verdict)
 
 
 def _is_other_dataset(comparison: Comparison) -> bool:
@@ -168,9 +168,9 @@ def _moved(before: Side, after: Side, comparison: Comparison, *, is_detailed: bo
 
 
 def plan_for(side: Side, current: Settings) -> Plan:
-    """The regression gates of the project, resolved at the cut-off that this side was run with.
+    """Return a plan with the project's regression gates, at the cut-off of this side.
 
-    Metrics of the project's own are known by what metrics.json says of them.
+    The project's own metrics are known from their descriptions in metrics.json.
     """
     registry = load_registry()
     for name, described in side.metrics["metrics"].items():
@@ -185,14 +185,18 @@ def _add(registry: Registry, name: str, described: Mapping[str, Any]) -> None:
         low, high = described["scale"]
         registry.add(
             Metric(
-                name, without_code, described["layer"], described["better"], (low, high),
+                name,
+                without_code,
+                described["layer"],
+                described["better"],
+                (low, high),
                 run_level=described["run_level"],
             )
-        )  # fmt: skip
+        )
 
 
 def _cases(before: Side, after: Side, comparison: Comparison, *, is_detailed: bool) -> dict[str, Any]:
-    """Return the cases that flipped, worst first, and those that came, went, or have no score any more."""
+    """Return the flipped cases, worst first, and those added, removed, or without a score now."""
     content, was, now = comparison.content, comparison.both.was, comparison.both.now
     described = before.metrics["metrics"] | after.metrics["metrics"]
     gains = {key: _gains(was[key].scores, now[key].scores, described) for name in FLIPS for key in content[name]}
@@ -226,19 +230,19 @@ def _cases(before: Side, after: Side, comparison: Comparison, *, is_detailed: bo
         ],
         "only_before": content["only_before"],
         "only_after": content["only_after"],
-        **{name: content[name] for name in KEPT},
+        **{name: content[name] for name in COPIED},
         "errors": {"before": _errors(was), "after": _errors(now)},
     }
 
 
 def _errors(cases: CaseColumns) -> dict[str, str]:
-    """Return by case the kind of its error; a baseline knows that it was one, not of which kind."""
+    """Return the kind of error of each case with an error; a baseline does not store the kind."""
     outcomes = zip(cases.case_keys, cases.outcomes, cases.error_kinds, strict=True)
     return {key: kind or "unknown" for key, outcome, kind in outcomes if outcome == "error"}
 
 
 def _gains(before: Mapping[str, float], after: Mapping[str, float], described: Mapping[str, Any]) -> dict[str, float]:
-    """Return by metric that was scored on both sides and moved its change as a share of its scale."""
+    """Return, for each metric scored on both sides that moved, its change as a share of its scale."""
     names = sorted(before.keys() & after.keys() & described.keys())
     gains = {name: gain(after[name] - before[name], described[name]) for name in names}
     return {name: share for name, share in gains.items() if share}
@@ -247,9 +251,9 @@ def _gains(before: Mapping[str, float], after: Mapping[str, float], described: M
 def by_category(
     both: Both, categories: Mapping[str, str], flips: Mapping[str, Collection[str]]
 ) -> dict[str, Any] | None:
-    """Return by category outcomes, flips, and of each metric the means over the cases scored on both sides.
+    """Return outcomes, flips and metric means by category, over the cases scored on both sides.
 
-    None if neither side knows categories.
+    None if neither side has categories.
     """
     was, now = both.was, both.now
     return {
@@ -265,9 +269,9 @@ def by_category(
 
 
 def _categories(shared: SharedCases, categories: Mapping[str, str]) -> dict[str, SharedCases]:
-    """The shared cases of each category; those without one are left out."""
+    """Return the shared cases of each category, without those that have none."""
     names = list(map(categories.get, shared.keys))
-    if len({*names}) == 1:  # nothing to divide, and nothing to look up
+    if len({*names}) == 1:  # one category for all: no look-ups
         return {name: shared for name in names[:1] if name is not None}
     numbers: dict[str, list[int]] = {}
     for number, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""The verdict of a run or of a pair in one sentence, the same for every reader, and notes on a comparison."""
+"""The verdict of a run or a comparison in one sentence, the same in every report, and notes on a comparison."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ SYMBOLS: Mapping[str, str] = {
 }  # fmt: skip
 SHOWN_GATES = 3
 NOT_COMPARABLE = "baseline"
-"""The name of the problem that a run has no case in common with its baseline."""
+"""The name of the problem that a run shares no case with its baseline."""
 
 
 class Count(NamedTuple):
-    """A number of cases and what they did."""
+    """A number of cases and a label."""
 
     number: int
     label: str
     before: str = ""
-    """What stands before the number."""
+    """The text before the number."""
 
     def __str__(self) -> str:
         return f"{self.before}{self.number} {self.label}"
@@ -43,14 +43,14 @@ class Count(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VerdictFacts:
-    """What a verdict is made from.
+    """The facts that decide a verdict.
 
-    metrics      content of metrics.json, as much of it as there is
-    comparison   of metrics.json or of `pair`: flips, and by metric its verdict; None without a baseline
+    metrics      the content of metrics.json, as far as it exists
+    comparison   of metrics.json or of two runs: flips, and a verdict by metric; None without a baseline
     gates        of the run, absolute and against the baseline
-    problems     what fails the run beside its gates, by name
-    exit_status  of pytest, where it is known
-    is_waived    regression gates that fail do not fail the run
+    problems     the reasons to fail besides the gates, by name
+    exit_status  of pytest, if known
+    is_waived    whether failed regression gates do not fail the run
     """
 
     metrics: Mapping[str, Any]
@@ -73,12 +73,12 @@ class VerdictFacts:
 
     @property
     def failing(self) -> int:
-        """Cases whose gates do not hold, known failures among them."""
+        """Return the number of cases with failed gates, known failures included."""
         return self.outcome("failed") + self.outcome("xfailed")
 
     @property
     def is_all_errors(self) -> bool:
-        """Did no case come to an outcome of its own?"""
+        """Return True if every case ended in an error."""
         return 0 < self.cases == self.outcome("error")
 
     @property
@@ -87,7 +87,7 @@ class VerdictFacts:
 
     @property
     def is_refused(self) -> bool:
-        """There is something to compare with, and what was asked or decided differs too much for it."""
+        """Return True if there is something to compare with, but it shares no unchanged case."""
         return self.comparison is not None and not self.is_compared
 
     def flips(self, name: str) -> int:
@@ -95,23 +95,23 @@ class VerdictFacts:
 
     @property
     def changed(self) -> int:
-        """Cases that changed since, so that they are compared with nothing; 0 where all are, or none is."""
+        """Return the number of changed cases, which are not compared; 0 if all are, or none is."""
         return self.flips("changed_cases")
 
     @property
     def new_failing(self) -> int:
-        """Failing cases that the other side does not have, not as they are, or not measured by the gates that fail."""
+        """Return the number of failing cases that are new, changed, or newly measured by the gates that they fail."""
         return self.flips("added_failing") + self.flips("changed_failing") + self.flips("newly_gated")
 
     @property
     def regressed(self) -> list[str]:
-        """Metrics that fell beyond their tolerance, and not by chance."""
+        """Return the metrics that fell beyond their tolerance, not by chance."""
         metrics = self.comparison["metrics"] if self.comparison is not None and self.is_compared else {}
         return sorted(name for name, metric in metrics.items() if metric["verdict"] == "regressed")
 
     @property
     def failed_gates(self) -> list[str]:
-        """Gates that fail the run. On a part of the cases none does."""
+        """Return the gates that fail the run; a partial run fails none."""
         gates = () if self.is_partial else self.gates
         return [gate_name(gate) for gate in gates if gate["passed"] is False and not self._is_let(gate)]
 
@@ -121,10 +121,10 @@ class VerdictFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The verdict: three counts, asides that they do not hold, and the gates; `sentence` is all of it.
+    """The verdict: three counts, additional facts, and the gates; `sentence` joins them.
 
-    failed_gates  that fail the run
-    problems      what fails the run beside its gates
+    failed_gates  those that fail the run
+    problems      the other reasons to fail
     """
 
     tone: VerdictTone
@@ -145,20 +145,19 @@ class RunVerdict:
 
     @property
     def is_failing(self) -> bool:
-        """Does a command that shows this verdict end with 1?"""
+        """Return True if a command that shows this verdict exits with 1."""
         return self.tone == "red" or self.word == "Worse"
 
     def content(self) -> dict[str, Any]:
-        """Return the verdict as metrics.json and comparisons hold it."""
+        """Return the verdict as stored in metrics.json and comparisons."""
         return {"tone": self.tone, "word": self.word, "sentence": self.sentence, "problems": dict(self.problems)}
 
 
 def run_verdict(facts: VerdictFacts) -> RunVerdict:
-    """The tone comes from the worst fact: red where a gate fails or a case ended in an error, amber where something got
-    worse, fails, is missing or changed since, green where nothing newly fails, grey where there is nothing to compare
-    with.
+    """Return the verdict, with the tone of the worst fact.
 
-    What ends with an exit status other than 0 is neither green nor grey.
+    Red: a gate fails or a case ended in an error. Amber: something got worse, fails, is missing or changed.
+    Green: nothing newly fails. Grey: there is no baseline. A non-zero exit status is neither green nor grey.
     """
     word, tone = _word(facts)
     asides, failed = tuple(_asides(facts)), tuple(facts.failed_gates)
@@ -166,7 +165,7 @@ def run_verdict(facts: VerdictFacts) -> RunVerdict:
 
 
 def with_verdict(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The content of metrics.json with its verdict, which those written before it was do not hold."""
+    """Return the content of metrics.json with its verdict, which older files lack."""
     if "verdict" in metrics:
         return metrics
     verdict = run_verdict(VerdictFacts(metrics, metrics.get("comparison"), metrics["gates"]))
@@ -174,22 +173,23 @@ def with_verdict(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def alike_line(comparison: Mapping[str, Any], cases: int) -> str:
-    """`compared on 9 of 10 cases, which are alike in both; 1 changed`: of a comparison on a part of the run's cases."""
+    """Return the note on a comparison of a part of the cases: `compared on 9 of 10 cases alike in both; 1 changed`."""
     changed = len(comparison["changed_cases"])
     return f"compared on {comparison['paired']['cases']} of {counted(cases, 'case')} alike in both; {changed} changed"
 
 
 def not_comparable(problems: Sequence[object]) -> str:
-    """Return why a run fails that has no case in common with its baseline, and what to do about it."""
+    """Return why a run fails that shares no case with its baseline, with the remedy."""
     return (
-        "not comparable with the baseline: " + "; ".join(map(str, problems))
+        "not comparable with the baseline: "
+        + "; ".join(map(str, problems))
         + "; accept the new state with --rageval-update-baseline, or compare all the same with "
         "--rageval-ignore-invariants"
-    )  # fmt: skip
+    )
 
 
 def gate_name(gate: Mapping[str, Any]) -> str:
-    """`recall_any@5 drop`, or `recall_any@5` of an absolute gate."""
+    """Return `recall_any@5 drop`, or `recall_any@5` for an absolute gate."""
     is_regression = gate["op"] in ("drop", "rise")
     return f"{gate['metric']} {gate['op']}" if is_regression else str(gate["metric"])
 
@@ -207,7 +207,7 @@ def _word(facts: VerdictFacts) -> tuple[str, VerdictTone]:
 
 
 def _amber(facts: VerdictFacts) -> Iterator[str]:
-    """What keeps a run from being good, the worst first."""
+    """Yield the reasons that keep a run from being good, the worst first."""
     if facts.is_partial:
         yield "Partial"
     if facts.is_refused:
@@ -244,14 +244,14 @@ def _counts(facts: VerdictFacts) -> tuple[Count, Count, Count]:
 
 
 def _all_errors(facts: VerdictFacts) -> Count:
-    """Where nothing was examined, how many cases newly fail would say that all is well."""
+    """Return the count for a run in which every case ended in an error; a count of new failures would mislead."""
     if facts.cases == 1:
         return Count(1, "case ends in an error", "the ")
     return Count(facts.cases, "cases end in errors", "all ")
 
 
 def _asides(facts: VerdictFacts) -> Iterator[str]:
-    """Facts that the three counts do not hold."""
+    """Yield the facts that the three counts do not hold."""
     errors = facts.outcome("error")
     if errors and facts.is_compared and not facts.is_all_errors:
         yield f"{errors} ended in {'an error' if errors == 1 else 'errors'}"
@@ -288,7 +288,7 @@ def _gates(facts: VerdictFacts) -> str:
 
 
 def comparison_notes(content: Mapping[str, Any], cases: int) -> Iterator[str]:
-    """Yield the notes on a comparison as metrics.json or a pair holds it. `cases`: of the run."""
+    """Yield the notes on a comparison. `cases`: the number of cases in the run."""
     yield from content["differences"]
     if unlike := sorted(name for name, metric in content["metrics"].items() if metric["why"] == JUDGED_OTHERWISE):
         yield f"not compared, since judged otherwise: {listed(unlike)}; --ignore-invariants compares them all the same"
@@ -305,11 +305,11 @@ def comparison_notes(content: Mapping[str, Any], cases: int) -> Iterator[str]:
 
 
 OF_A_BASELINE = (NOT_COMPARABLE, "update-baseline")
-"""Problems of a run that follow from what it was compared with when it ended."""
+"""Problems of a run that depend on the baseline it was compared with when it ended."""
 
 
 def pair_verdict(after: Side, comparison: Comparison, current: Settings) -> RunVerdict:
-    """Return the verdict of a run against another one than that with which it was compared when it ended."""
+    """Return the verdict of a run against another one than its baseline."""
     decided, metrics = after.metrics.get("verdict") or {}, after.metrics
     problems = {name: said for name, said in (decided.get("problems") or {}).items() if name not in OF_A_BASELINE}
     if not (comparison.content["compared"] or metrics["partial"]):
@@ -328,7 +328,7 @@ def pair_verdict(after: Side, comparison: Comparison, current: Settings) -> RunV
 
 
 def _outcomes(after: Side, comparison: Comparison, known_failures: str | None) -> Mapping[str, int]:
-    """Return how many cases have each outcome; of a ratchet the known failures are those of the other run."""
+    """Return how many cases have each outcome; with `ratchet`, known failures are those of the other run."""
     outcomes: dict[str, int] = dict(after.metrics["outcomes"])
     if known_failures != "ratchet" or after.scores is None:
         return outcomes
@@ -343,7 +343,7 @@ def _outcomes(after: Side, comparison: Comparison, known_failures: str | None) -
 
 
 def _is_known(key: str, both: Both) -> bool:
-    """Do the scores of the other run fail every gate that the case fails now?"""
+    """Return True if the scores of the other run fail every gate that the case fails now."""
     if key not in both.was or key not in both.now or both.was[key].outcome not in IS_BAD:
         return False
     gates = both.gates_now.of(both.now[key].decision_hash) or ()

@@ -1,4 +1,4 @@
-"""The verdicts of a comparison: by metric over shared cases, by case, and by regression gate."""
+"""Verdicts of a comparison: by metric over shared cases, by case, and by regression gate."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from pytest_rageval.stats.paired_test import Side as Direction
 from pytest_rageval.text import counted
 
 UNGATED_TOLERANCE = 0.05
-"""Share of a metric's scale within which a metric without a gate of its own counts as unchanged."""
+"""The tolerance of a metric without a gate of its own, as a share of its scale."""
 
 Verdict = Literal[
     "regressed",
@@ -53,18 +53,18 @@ Verdict = Literal[
     "new",
     "incomparable",
 ]
-"""'unmeasured': before and not now. 'new': now and not before. 'incomparable': the two runs cannot be compared, or not
-in this metric. What may be noise or is within tolerance is called the same for better and for worse."""
+"""'unmeasured': measured before but not now. 'new': measured now but not before. 'incomparable': the runs, or their
+values of this metric, cannot be compared. Changes that may be noise or are tolerated can be for better or worse."""
 DecidedBy = Literal["tolerance", "adjusted p", "one-sided p"]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What stands in metrics.json, and the outcome of each regression gate.
+    """The comparison in metrics.json, and the result of each regression gate.
 
-    before, after  the facts by which the two are comparable
-    problems       why nothing of the two can be compared
-    both           the cases that are left; those before decided by the gates in effect now, with the present names
+    before, after  the facts that decide whether the sides can be compared
+    problems       why the sides cannot be compared at all
+    both           the compared cases; earlier ones are decided by the current gates and have the current metric names
     """
 
     content: Mapping[str, Any]
@@ -90,10 +90,10 @@ def compare_with_baseline(
 
 
 def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
-    """Compare the cases of two sides by key. The gates in effect now decide those before again.
+    """Compare the cases of two sides by key, with the earlier cases decided again by the current gates.
 
-    Cases that changed are left out. If no case is left on both sides, no gate says anything, unless the plan's settings
-    ignore that. If a side has no cases, every metric is compared as one of the whole run.
+    Leave out cases that changed. If the sides share no other case, gates have no verdict, unless the settings ignore
+    that. If a side has no cases, compare every metric as one of the whole run.
     """
     if before.scores is None or after.scores is None:
         before, after = _aggregates(before), _aggregates(after)
@@ -169,7 +169,7 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
 
 
 def _aggregates(side: Side) -> Side:
-    """Return a side without its cases: each metric is one of the whole run."""
+    """Return a side without its cases, where each metric is one of the whole run."""
     metrics = {name: {**metric, "run_level": True} for name, metric in side.metrics["metrics"].items()}
     return replace(side, metrics={**side.metrics, "metrics": metrics}, scores=None)
 
@@ -198,17 +198,17 @@ def _is_better(delta: float, better: str) -> bool:
 
 
 def _is_listed(gate: RegressionGate, verdict: Verdict | None, *, is_heuristic: bool) -> bool:
-    """A default gate on what the baseline did not measure is not worth a line; nor one on a heuristic's judgement."""
+    """Return False for a default gate on a metric that the baseline lacks or that a heuristic judges."""
     if not gate.is_default:
         return True
     return verdict not in (None, "new") and not (is_heuristic and gate.measure.metric.rubrics)
 
 
 def _gate(gate: RegressionGate, change: Change, verdict: Verdict | None) -> dict[str, Any]:
-    """What a regression gate says. `passed` is None where it says nothing.
+    """Return the result of a regression gate; `passed` is None if it has no verdict.
 
-    `decided_by`: tolerance alone, the adjusted p beside it, or the one-sided p of this metric by itself. Verdict and
-    interval belong to the p that decides: of a one-sided p, all values on one side of its limit.
+    `decided_by`: the tolerance alone, the adjusted p as well, or the one-sided p of this metric alone. Verdict and
+    interval belong to the deciding p: a one-sided p has an interval with one limit.
     """
     verdict = verdict or "unmeasured"
     worse: Direction = -1 if gate.word == "drop" else 1
@@ -232,7 +232,7 @@ def _gate(gate: RegressionGate, change: Change, verdict: Verdict | None) -> dict
 
 
 def _passes(gate: RegressionGate, change: Change, verdict: Verdict, decided_by: DecidedBy) -> bool | None:
-    """What was not measured was not shown to hold: it fails a gate that the user wrote."""
+    """Return whether the gate passes; a metric that was not measured fails a gate that the user wrote."""
     if verdict == "incomparable":
         return None
     if change.delta is None:
@@ -245,8 +245,8 @@ def _passes(gate: RegressionGate, change: Change, verdict: Verdict, decided_by: 
 def _decided_by(gate: RegressionGate, change: Change, verdict: Verdict) -> DecidedBy:
     """Return what decides the gate.
 
-    A default gate of generated text asks for significance beyond its tolerance, where so many differing cases could
-    reach it: its tolerance alone would redden 7 to 27 of 100 builds of 20 cases in which nothing moved but noise.
+    A default gate on generated text needs significance beyond its tolerance if the number of differing cases allows it:
+    the tolerance alone fails 7 to 27 of 100 builds of 20 cases in which only noise moved.
     """
     if gate.significant:
         return "adjusted p"
@@ -257,7 +257,7 @@ def _decided_by(gate: RegressionGate, change: Change, verdict: Verdict) -> Decid
 
 
 def _cases(both: Both) -> dict[str, Any]:
-    """Return which cases came, went, or could not be measured any more (and by what kind of error)."""
+    """Return the cases that were added, removed, or could not be measured any more (with the kind of error)."""
     was, now, shared = both.was, both.now, both.shared
     added = [key for key in now if key not in was] if len(shared.keys) < len(now) else []
     return {
@@ -273,7 +273,7 @@ def _cases(both: Both) -> dict[str, Any]:
 
 
 def _paired_outcomes(both: Both) -> dict[str, int]:
-    """Of the cases that are compared: how many there are, and how many passed before and after."""
+    """Return the number of compared cases, and how many passed before and after."""
     return {
         "cases": len(both.shared.keys),
         "passed_before": values_at(both.was.outcomes, both.shared.before).count("passed"),
@@ -282,31 +282,31 @@ def _paired_outcomes(both: Both) -> dict[str, int]:
 
 
 Cases = Mapping[str, CaseScores] | Mapping[str, Row]
-"""Outcome and scores of each case of a run, by key."""
-LOOKED_AT = 20
-"""Runs before this one among which the last complete one is looked for."""
+"""The outcome and scores of each case of a run, by key."""
+SEARCHED_RUNS = 20
+"""How many earlier runs are searched for the last complete one."""
 
 
 def compare_with_previous(run: StoredRun, cases: Cases, plan: Plan) -> Mapping[str, Any] | None:
-    """What `comparison` in metrics.json would hold were the previous run the baseline; None without such a run."""
+    """Compare a run with the last complete one before it, as if that were the baseline; None without such a run."""
     folders: list[Path] = in_time(run.path.parent)
     before = folders[: folders.index(run.path)] if run.path in folders else []
     now = Side(run.run_id, run.finished_metrics, Scores(CaseColumns.of(cases), {}), run.config)
-    for earlier in map(StoredRun, before[: -LOOKED_AT - 1 : -1]):
+    for earlier in map(StoredRun, before[: -SEARCHED_RUNS - 1 : -1]):
         try:
             if earlier.state == "complete" and earlier.scores is not None:
                 return compare_sides(side_of_run(earlier), now, plan).content
         except SettingsError:
-            continue  # damaged: the one before it says more than an error about a run that nobody asked for
+            continue  # skip a damaged run: the user did not ask for it, and an earlier one serves
     return None
 
 
 def paired_cut_offs(
     before: Collection[str], after: Collection[str], k_before: int | None, k_after: int | None
 ) -> dict[str, str]:
-    """Names before → names after of metrics that differ in their cut-off only: `recall_any@5` → `recall_any@10`.
+    """Map the names before to the names after of metrics with another cut-off: `recall_any@5` → `recall_any@10`.
 
-    What has the same name on both sides pairs with itself. Of several cut-offs of one metric the configured ones pair.
+    A name on both sides pairs with itself. If a metric has several cut-offs, the configured ones pair.
     """
     lost = _by_metric((name for name in before if name not in after), k_before)
     gained = _by_metric((name for name in after if name not in before), k_after)
@@ -314,7 +314,7 @@ def paired_cut_offs(
 
 
 def _by_metric(names: Iterable[str], k: int | None) -> dict[str, str]:
-    """By metric its only cut-off, or that which is the configured one."""
+    """Return the only cut-off of each metric, or its configured one."""
     names_by_metric: dict[str, list[str]] = {}
     for name in names:
         metric, at, _ = name.partition("@")
@@ -327,15 +327,15 @@ def _by_metric(names: Iterable[str], k: int | None) -> dict[str, str]:
 
 
 def cut_off_label(before: str, after: str) -> str:
-    """`recall_any@5 → @10`."""
+    """Format a changed cut-off as `recall_any@5 → @10`."""
     return f"{before} → @{after.partition('@')[2]}"
 
 
 def at_shared_cut_off(gate: RegressionGate, shared: Collection[str], k_before: int | None) -> RegressionGate:
-    """A default gate at a cut-off that both sides measured, where they did not both measure its own.
+    """Move a default gate to a cut-off that both sides measured, unless both measured its own.
 
-    shared    names of the metrics that both sides have, as each side calls them
-    k_before  the configured cut-off before, which is taken first; else the smallest
+    shared    names of the metrics that both sides have
+    k_before  the configured cut-off before, which is preferred; else the smallest is used
     """
     metric = gate.measure.metric
     if not gate.is_default or gate.measure.k is None or gate.name in shared:
@@ -347,5 +347,5 @@ def at_shared_cut_off(gate: RegressionGate, shared: Collection[str], k_before: i
 
 
 def renamed_metrics(before: Side, after: Side) -> dict[str, str]:
-    """Names before → names after of metrics that differ in their cut-off only: `recall_any@5` → `recall_any@2`."""
+    """Map the names before to the names after of metrics with another cut-off: `recall_any@5` → `recall_any@2`."""
     return paired_cut_offs(before.metrics["metrics"], after.metrics["metrics"], before.k, after.k)

@@ -1,4 +1,4 @@
-"""A run for other programs: each record once, in the order of the keys, read one at a time."""
+"""The source of an export: each record of a run once, in key order, read one at a time."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from pytest_rageval.runs.row import check_observation, check_result
 FIELDS = ("case_key", "test_case_id", "trial", "category", "difficulty", "domain", "tags", "answerable", "outcome",
           "reason", "question", "answer", "reference_answers", "model_name", "timestamp", "meta", "failed_gates",
           "total_ms", "error")  # fmt: skip
-"""Columns of the flat formats, in front of a column for each metric."""
+"""The columns of the flat formats before the metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportSource:
-    """A stored run, looked through once: where its records stand, and what was measured.
+    """A stored run after one pass: the places of its records, and what was measured.
 
-    metrics     content of metrics.json; None where the run did not finish
-    measured    names of the metrics of cases, as configured; what a column is for
-    judged      names of those that a judge explained; what a column is for as well
-    full        where the complete observations stand, for records with their texts uncut; None: as they were recorded
-    notes       what a person should know, a line each
+    metrics     content of metrics.json; None if the run did not finish
+    measured    names of the case metrics as configured, a column each
+    judged      names of the metrics that a judge explained, a column each
+    full        places of the complete observations, for records with uncut texts; None for records as stored
+    notes       lines that the user should read
     left_out    how many cases of the run are not among the places
-    watch       sees the list of keys go by as their records are read: for a progress bar
+    watch       wraps the list of keys while their records are read, for a progress bar
     """
 
     run: StoredRun
@@ -51,7 +51,7 @@ class ExportSource:
         return len(self.places)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Each case and trial once, by key and trial."""
+        """Yield the record of each case and trial, in key order."""
         full = self.full or {}
         with _opened((*self.places.values(), *full.values())) as files:
             for key in self.watch(sorted(self.places)):
@@ -62,7 +62,7 @@ class ExportSource:
                 yield record
 
     def texts(self) -> Iterator[str]:
-        """Each record as JSON on one line, in the same order. A line whose checksum is right need not be read."""
+        """Yield each record as JSON on one line, in the same order; do not parse lines with a correct checksum."""
         if self.full is not None:
             yield from (json_text(record, None) for record in self.records())
             return
@@ -73,20 +73,21 @@ class ExportSource:
                 yield json_text(record_in(line, place), None) if compact is None else spaced(compact)
 
     def columns(self) -> tuple[str, ...]:
-        """Names of the flat formats: the fields, the metrics (one that is called like a field as `metric.NAME`),
-        `NAME.explanation` of each metric that was judged, and `origin.NAME` of what the run was made from."""
+        """Return the flat columns: fields, metrics, `NAME.explanation` of judged metrics, and `origin.NAME`.
+
+        A metric with the name of a field is called `metric.NAME`.
+        """
         scores = (f"metric.{name}" if name in FIELDS else name for name in self.measured)
         explanations = (f"{name}.explanation" for name in self.judged)
         return (*FIELDS, *scores, *explanations, *(f"origin.{name}" for name in self.origin))
 
     @property
     def origin(self) -> Mapping[str, Any]:
-        """Agent, dataset and their versions, and where the answers are from; nothing of a run that was begun elsewhere
-        than in the browser."""
+        """Return agent, dataset, their versions and the answers' source; empty unless the run began in the browser."""
         return self.run.config.get("origin") or {}
 
     def row(self, record: Mapping[str, Any]) -> list[Any]:
-        """A record as a value for each column: texts, numbers, booleans, None."""
+        """Return a record as a list with a value for each column: text, number, boolean or None."""
         scores = (record["scores"].get(name) for name in self.measured)
         judgements = record.get("judgements") or {}
         explanations = (judgements.get(name, {}).get("reasoning") for name in self.judged)
@@ -94,7 +95,7 @@ class ExportSource:
 
 
 def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
-    """Find the records of a run, also of one that did not finish; SettingsError where there are none."""
+    """Find the records of a run, finished or not; raise SettingsError if there are none."""
     notes: list[str] = []
     scored: set[str] = set()
     judged: set[str] = set()
@@ -117,7 +118,7 @@ def look_through(run: StoredRun, *, full_text: bool = False) -> ExportSource:
 
 
 def flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a record by the names of `FIELDS`."""
+    """Return the values of a record by the names of `FIELDS`."""
     error = record["error"]
     return {name: record.get(name) for name in FIELDS} | {
         "tags": ", ".join(record["tags"]),
@@ -136,7 +137,7 @@ def _as_text(value: Any) -> str | None:
 
 
 def as_json(value: Any) -> str | None:
-    """Strict JSON, nothing of nothing."""
+    """Return strict JSON; None for None."""
     return None if value is None else json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
@@ -147,7 +148,7 @@ def _failed(gate: Mapping[str, Any]) -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside this one, which takes its place when all went well, and is gone otherwise."""
+    """Yield a temporary file that replaces this one on success and is deleted on failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
@@ -186,7 +187,7 @@ def _line(files: Mapping[Path, BinaryIO], place: Place) -> bytes:
 
 
 def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:
-    """Put uncut texts into a record: question, answer, chunks, and what a judge said of it."""
+    """Put uncut texts into a record: question, answer, chunks and judgements."""
     record["question"] = observation["case"]["question"]
     answer = observation["answer"] or {}
     record["answer"] = answer.get("answer", record["answer"])
@@ -205,7 +206,7 @@ def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:
 
 
 def _with_own_texts(record: dict[str, Any], gold: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-    """The references, and what came with an uploaded answer."""
+    """Put in the uncut references and the `meta` of an uploaded answer."""
     references = gold.get("answer")
     if references is not None:
         record["reference_answers"] = [references] if isinstance(references, str) else references

@@ -1,4 +1,4 @@
-"""The formats of an export, and those that are tables: CSV, Parquet (needs the extra `parquet`) and SQLite."""
+"""The export formats, with the tables: CSV, Parquet (needs the extra `parquet`) and SQLite."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pytest_rageval.text import printable
 Cell = str | bool | int | float | None
 Record = Mapping[str, Any]
 BATCH = 1_000
-"""Records in one group of rows: what is in memory at a time."""
+"""How many records are in memory at a time, as one group of rows."""
 KINDS = dict.fromkeys(FIELDS, "string") | {"trial": "int64", "answerable": "bool_", "total_ms": "float64"}
 CHUNK = {"rank": "int64", "chunk_id": "string", "rel_path": "string", "heading_path": "string",
          "score_vector": "float64", "score_lexical": "float64", "score_final": "float64", "token_count": "int64",
          "text": "string"}  # fmt: skip
-"""Types of the columns, as Arrow calls them."""
+"""The Arrow types of the columns."""
 
 
 def _batches(source: ExportSource) -> Iterator[list[dict[str, Any]]]:
@@ -38,21 +38,21 @@ def _batches(source: ExportSource) -> Iterator[list[dict[str, Any]]]:
 
 # ── CSV ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-# Spreadsheets of East Asian locales take the full-width signs for the plain ones, and leading blanks are passed over.
+# Spreadsheets ignore leading blanks, and in East Asian locales treat full-width signs like plain ones.
 _FORMULA = re.compile(r"[\s\x00-\x20\ufeff\u200b-\u200f\u2060]*[=+\-@＝＋－＠﹦﹢﹣﹫\t\r]")
 
 
 def csv_lines(source: ExportSource) -> Iterator[str]:
-    """Yield a row with the names, then a row a case and trial."""
+    """Yield a row of names, then a row for each case and trial."""
     yield csv_line(source.columns())
     for record in source.records():
         yield csv_line(source.row(record))
 
 
 def csv_line(cells: Iterable[Cell]) -> str:
-    """Return a row, without the end of its line: texts in quotation marks, numbers bare, nothing for no value.
+    """Return a row without line end: texts in quotation marks, bare numbers, empty cells for None.
 
-    A text may hold line breaks, as CSV allows; control characters in it are escaped.
+    Texts may hold line breaks, as CSV allows; other control characters in them are escaped.
     """
     buffer = StringIO()
     csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="").writerow(map(_cell, cells))
@@ -80,7 +80,7 @@ def _cell(cell: Cell) -> str | int | float:
 
 
 def write_parquet(source: ExportSource, path: Path) -> None:
-    """Fill a new file: the columns of CSV, then `trace` as JSON and `retrieved_chunks` as a list of structures."""
+    """Write a new file: the columns of CSV, then `trace` as JSON and `retrieved_chunks` as a list of structures."""
     arrow, parquet = _pyarrow()
     columns = (*source.columns(), "trace", "retrieved_chunks")
     types = [getattr(arrow, kind)() for kind in KINDS.values()]
@@ -132,9 +132,9 @@ CREATE TABLE chunks (case_key TEXT, trial INTEGER, {_declared(CHUNK)}, matches T
 
 
 def write_sqlite(source: ExportSource, path: Path) -> None:
-    """Fill a new database with the tables runs, cases, scores, judgements and chunks; sqlite3.Error as it comes."""
+    """Write a new database with the tables runs, cases, scores, judgements and chunks; sqlite3.Error passes through."""
     with closing(sqlite3.connect(path)) as connection:
-        # The file is new and replaces another only when it is whole: a journal would guard nothing.
+        # A journal would protect nothing: the file is new, and replaces another only when complete.
         connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {TABLES}")
         _insert(connection, "runs", [_run_row(source)])
         for batch in _batches(source):
@@ -180,14 +180,20 @@ def _chunk_rows(record: Record) -> Iterator[tuple[Any, ...]]:
 
 
 _ROWS: Mapping[str, Callable[[Record], Iterator[tuple[Any, ...]]]] = {
-    "cases": _case_rows, "scores": _score_rows, "judgements": _judgement_rows, "chunks": _chunk_rows
-}  # fmt: skip
+    "cases": _case_rows,
+    "scores": _score_rows,
+    "judgements": _judgement_rows,
+    "chunks": _chunk_rows,
+}
 
 
 # ── all of them ───────────────────────────────────────────────────────────────────────────────────────────────
 
 TEXTS: Mapping[str, Callable[[ExportSource], Iterator[str]]] = {
-    "csv": csv_lines, "json": json_lines, "trec-run": trec_run_lines, "trec-qrels": trec_qrels_lines
-}  # fmt: skip
-"""Formats that are written line by line; a file of a format is called `report.FORMAT`."""
+    "csv": csv_lines,
+    "json": json_lines,
+    "trec-run": trec_run_lines,
+    "trec-qrels": trec_qrels_lines,
+}
+"""Formats written line by line; the file of a format is `report.FORMAT`."""
 FILES: Mapping[str, Callable[[ExportSource, Path], None]] = {"parquet": write_parquet, "sqlite": write_sqlite}

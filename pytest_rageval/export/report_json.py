@@ -1,4 +1,4 @@
-"""A run as JSON for other programs, line by line, and report.json, which holds that when a run ends."""
+"""A run as JSON for other programs, line by line, and the report.json of a finished run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pytest_rageval.runs.row import CaseScores, row_places
 
 REPORT = "report.json"
 MOST_CASES = 5_000
-"""With more cases it holds the worst: a file of hundreds of megabytes is not what a dashboard opens."""
+"""Of more cases, report.json holds the worst: dashboards cannot open files of hundreds of megabytes."""
 
 
 def write_report_json(run: StoredRun, cases: Cases) -> str | None:
-    """Write the report.json of a finished run; a line for people where the disk refuses."""
+    """Write the report.json of a finished run; return a line for people if the disk refuses."""
     if not cases:
         return None
     only = _worst(cases, run.finished_metrics["metrics"])
@@ -38,7 +38,7 @@ def write_report_json(run: StoredRun, cases: Cases) -> str | None:
 
 
 def _worst(cases: Cases, metrics: Mapping[str, Any]) -> frozenset[str] | None:
-    """Keys of the cases with the worst scores, failed ones and errors first; None where there is room for all."""
+    """Return the keys of the cases with the worst scores, failed ones and errors first; None if all fit."""
     if len(cases) <= MOST_CASES:
         return None
     columns = CaseColumns.of(cases)
@@ -47,15 +47,17 @@ def _worst(cases: Cases, metrics: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def _badness(case: CaseScores, metrics: Mapping[str, Any]) -> tuple[int, float]:
-    """The lower, the worse: its outcome, then the mean of its scores as 0 to 1 with higher better (1 without any)."""
+    """Return a sort key, worst first: outcome, then the mean score as 0 to 1 where higher is better (1 by default)."""
     rank = 0 if case.outcome in ("error", "failed") else 1 if case.is_bad else 2
     shares = [normalised(value, metrics[name]["scale"], metrics[name]["better"]) for name, value in case.scores.items()]
     return rank, math.fsum(shares) / len(shares) if shares else 1.0
 
 
 def json_lines(source: ExportSource) -> Iterator[str]:
-    """The lines of one JSON object: `run_id`, `configuration` (config.json), `aggregates` (metrics.json, null where
-    the run did not finish), `cases` (the records of results.jsonl) and, before them, how many cases are left out."""
+    """Yield the lines of one JSON object with `run_id`, `configuration` (config.json), `aggregates` and `cases`.
+
+    `aggregates` is metrics.json, or null if the run did not finish; `cases` are the records of results.jsonl.
+    """
     yield "{"
     yield f' "schema": 1,\n "run_id": {_strict(source.run.run_id)},'
     yield f' "configuration": {_strict(source.run.config)},'

@@ -1,8 +1,8 @@
-"""A run as trec_eval and ir_measures take it: what was retrieved, and the judgements of it.
+"""A run in the formats of trec_eval and ir_measures: retrieved chunks and relevance judgements.
 
-A chunk is named by its id, else its document's, else path and heading. Relevant are chunks that match a gold, and each
-gold that no chunk matched, under its own name: so recall is over the golds, as far as one chunk matches one gold.
-Of several trials the first counts.
+A chunk is named by its id, else its document's id, else path and heading. Relevant are chunks that match a gold, and
+each unmatched gold under its own name: so recall is over the golds, if each chunk matches at most one. Of several
+trials the first counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pytest_rageval.runs.reader import observation_of
 
 
 def trec_run_lines(source: ExportSource) -> Iterator[str]:
-    """`case Q0 chunk rank score run`, a line for each chunk of each case."""
+    """Yield `case Q0 chunk rank score run`, a line for each chunk of each case."""
     for obs in _observations(source):
         chunks = obs.answer.chunks or ()
         names = dict.fromkeys(_name(chunk, rank) for rank, chunk in enumerate(chunks, start=1))
@@ -26,7 +26,7 @@ def trec_run_lines(source: ExportSource) -> Iterator[str]:
 
 
 def trec_qrels_lines(source: ExportSource) -> Iterator[str]:
-    """`case 0 chunk grade`: 1 for relevant, 0 for what was retrieved and must not be; cases without gold have none."""
+    """Yield `case 0 chunk grade`: 1 for relevant, 0 for retrieved but irrelevant; nothing for cases without gold."""
     for obs in _observations(source):
         for name, grade in _judged(obs).items():
             yield f"{trec_id(obs.case.key)} 0 {trec_id(name)} {grade}"
@@ -61,7 +61,7 @@ def _name(chunk: Chunk, rank: int) -> str:
 
 
 def _observations(source: ExportSource) -> Iterator[Observation]:
-    """The observation of the first trial of each case, in the order of the keys."""
+    """Yield the observation of the first trial of each case, in key order."""
     places = source.run.observation_places()
     if not places:
         raise SettingsError(f"run {source.run.run_id} keeps no observations.jsonl, and so not what was retrieved")

@@ -1,4 +1,4 @@
-"""The gates in effect for a case, as text and as its hash: what two runs must share to be compared in that case."""
+"""Gates in effect for a case, as text and as a hash: two runs must share them to be compared in that case."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pytest_rageval.gates.gate import FIELDS, HOLDS, Gate, is_meant_for
 from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.model import EvalCase, GoldKind
 
-MOST_KEPT = 1_000
-"""Combinations of labels for which the gates are remembered."""
+CACHED = 1_000
+"""How many combinations of labels are cached."""
 
 
 class _InEffect(NamedTuple):
@@ -22,9 +22,9 @@ class _InEffect(NamedTuple):
 
 
 class GatesInEffect:
-    """Gates in the same words at every configured cut-off `k`; tags are names, no decisions.
+    """The gates in effect for cases, as text that is the same at every configured cut-off `k`; tags do not count.
 
-    Conditions alone make a difference between cases: for those with the same labels the gates are looked up once.
+    Gates are looked up once for all cases with the same labels, since only conditions tell cases apart.
     """
 
     def __init__(self, gates: Iterable[Gate], k: int) -> None:
@@ -35,18 +35,18 @@ class GatesInEffect:
         self._labels = tuple(name for name in FIELDS if name in read)
         self._known: dict[tuple[Any, ...], _InEffect] = {}
         self._latest: tuple[EvalCase | None, GoldKind, _InEffect | None] = None, "none", None
-        """Scoring and recording a case ask for the same gates one after the other."""
+        """The last result: scoring and recording a case look up the same gates in succession."""
 
     def meant_for(self, case: EvalCase, kind: GoldKind) -> tuple[Gate, ...]:
-        """The gates that decide about this case, without the conditions, which it meets."""
+        """Return the gates in effect for this case, without their conditions, which it meets."""
         return self._of(case, kind).gates
 
     def hash(self, case: EvalCase, kind: GoldKind) -> str:
-        """SHA-256, in 64 hex digits, of the gates that decide about this case, in any order of theirs."""
+        """Return the SHA-256 (64 hex digits) of the gates in effect for this case, in any order."""
         return self._of(case, kind).hash
 
     def words(self, case: EvalCase, kind: GoldKind) -> Iterator[str]:
-        """Return what decides about this case, a line a gate, as `read_gate` reads it."""
+        """Yield the gates in effect for this case as text, in the format of `read_gate`."""
         for gate, words in self._gates:
             if is_meant_for(gate, case, kind):
                 others = [_words(other, self._k) for other in gate.yields_to if is_meant_for(other, case, kind)]
@@ -59,7 +59,7 @@ class GatesInEffect:
         labels = tuple([_label(case, kind, name) for name in self._labels])
         effect = self._known.get(labels)
         if effect is None:
-            if len(self._known) >= MOST_KEPT:
+            if len(self._known) >= CACHED:
                 self._known.clear()
             gates = (gate for gate, _ in self._gates if is_meant_for(gate, case, kind))
             text = "\n".join(sorted(self.words(case, kind)))
@@ -72,7 +72,7 @@ class GatesInEffect:
 
 
 def _label(case: EvalCase, kind: GoldKind, name: str) -> Any:
-    """What a condition on this field looks at."""
+    """Return the value that a condition on this field reads."""
     if name == "gold":
         return kind
     if name == "groups":
@@ -83,10 +83,10 @@ def _label(case: EvalCase, kind: GoldKind, name: str) -> Any:
 
 
 class StoredGate(NamedTuple):
-    """A gate in effect, read from its words: its metric, whose cut-off may be `@k`, and its limit.
+    """A gate in effect, read from its text: its metric, whose cut-off may be `@k`, and its limit.
 
-    is_judged  it is a default gate of a judged metric, which a heuristic's score does not decide
-    yields_to  default gates in whose place this one does not look at a case
+    is_judged  whether it is a default gate of a judged metric, which skips scores of a heuristic
+    yields_to  default gates that take its place in the cases they examine
     """
 
     metric: str
@@ -96,7 +96,7 @@ class StoredGate(NamedTuple):
     yields_to: tuple[StoredGate, ...]
 
 
-@lru_cache(MOST_KEPT)
+@lru_cache(CACHED)
 def read_gate(words: str) -> StoredGate:
     """Read a line of `words`."""
     written, _, others = words.partition(" unless ")
@@ -107,10 +107,10 @@ def read_gate(words: str) -> StoredGate:
 def decide(
     gates: Iterable[str], scores: Mapping[str, float], cut_offs: Sequence[int], *, is_heuristic: bool
 ) -> dict[str, bool]:
-    """Return whether the gates of each metric, named without its cut-off, hold for stored scores.
+    """Return whether the gates of each metric, named without its cut-off, pass with stored scores.
 
-    A metric without a score is left out: it was not measured. `cut_offs` are what `@k` stands for, the first that has a
-    score. `is_heuristic`: the judge was one.
+    Leave out metrics without a score: they were not measured. `cut_offs` are the values of `@k`; the first with a score
+    counts. `is_heuristic`: whether the judge was a heuristic.
     """
     held: dict[str, bool] = {}
     for gate in map(read_gate, gates):
@@ -127,7 +127,7 @@ def decide(
 def _value(
     gate: StoredGate, scores: Mapping[str, float], cut_offs: Sequence[int], *, is_heuristic: bool
 ) -> float | None:
-    """Return the score that a gate looks at, or None."""
+    """Return the score that a gate examines, or None."""
     if gate.is_judged and is_heuristic:
         return None
     metric, _, cut_off = gate.metric.partition("@")
@@ -138,6 +138,6 @@ def _value(
 def _words(gate: Gate, k: int) -> str:
     assert gate.measure is not None
     name = f"{gate.measure.metric.name}@k" if gate.measure.k == k else gate.name
-    # A default gate leaves a heuristic's scores alone, a written one does not.
+    # A default gate skips scores of a heuristic, a written one does not.
     default = " by default" if gate.is_default and gate.measure.metric.name in gate.measure.metric.rubrics else ""
     return f"{name} {gate.op} {gate.threshold:.12g}{default}"

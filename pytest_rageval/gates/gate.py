@@ -1,4 +1,4 @@
-"""What must hold: `[run] METRIC OP LIMIT[%] [when FIELD=VALUE[,…]] [tag NAME]`, read, resolved and checked."""
+"""Gates on scores: `[run] METRIC OP LIMIT[%] [when FIELD=VALUE[,…]] [tag NAME]`, parsed, resolved and checked."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ CLOSED = {
     "gold": ("anchors", "ids", "none"),
     "answer": ("short", "long", "layered", "none"),
 }
-"""Fields that have these values only."""
+"""The values of fields with a fixed set of values."""
 UNCATEGORISED = "uncategorised"
-"""What a field of free text counts as where a case leaves it out."""
+"""The value of a free-text field that a case leaves out."""
 GATE_FORM = "METRIC OP LIMIT[%] [when FIELD=VALUE] [tag NAME]"
 Conditions = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One limit on one metric. `when`: all fields must hold, each by any of its values. `off`: no gate at all."""
+    """A limit on one metric. `when`: each field must have one of its values. `off`: removes gates of the metric."""
 
     metric: str
     op: str = ">="
@@ -46,11 +46,11 @@ class Gate:
     scope: Literal["case", "run"] = "case"
     off: bool = False
     unless: tuple[Conditions, ...] = ()
-    """Cases in which another gate of the same metric, written for them, stands in the place of this one."""
+    """Cases in which a more specific gate of the same metric replaces this one."""
     measure: Measure | None = field(default=None, compare=False)
     is_default: bool = False
     yields_to: tuple[Gate, ...] = ()
-    """Of a default gate: where one of these looks at a case, this one says nothing."""
+    """For a default gate: it does not apply to cases that one of these gates examines."""
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ class Gate:
 
     @property
     def threshold(self) -> float:
-        """The limit on the metric's own scale."""
+        """Return the limit on the metric's own scale."""
         if not self.percent or self.measure is None:
             return self.limit
         low, high = self.measure.metric.scale
@@ -76,7 +76,7 @@ class Gate:
 
 
 def conditions_text(conditions: Conditions) -> str:
-    """Conditions as they are written."""
+    """Format conditions as they are written."""
     return ",".join(f"{name}={'|'.join(values)}" for name, values in conditions)
 
 
@@ -88,7 +88,7 @@ GATE_PATTERN = re.compile(
 
 
 def parse_gate(written: str, place: str, scope: Literal["case", "run"] = "case") -> Gate:
-    """Read one gate; `place` says where it was written. Anything else is a SettingsError with the grammar."""
+    """Parse one gate; `place` is where it was written. Raise SettingsError with the grammar if it is none."""
     match = GATE_PATTERN.fullmatch(written.strip())
     if match is None:
         raise SettingsError(
@@ -111,7 +111,7 @@ def parse_gate(written: str, place: str, scope: Literal["case", "run"] = "case")
 
 
 def _conditions(written: str | None, place: str, gate: str) -> Conditions:
-    """`a=1,2,b=3` → a is 1 or 2, and b is 3."""
+    """Parse `a=1,2,b=3` as: a is 1 or 2, and b is 3."""
     fields: list[tuple[str, list[str]]] = []
     for part in (written or "").split(",") if written else ():
         name, equals, value = part.strip().rpartition("=")
@@ -132,7 +132,7 @@ def _conditions(written: str | None, place: str, gate: str) -> Conditions:
 
 
 def resolve(gate: Gate, registry: Registry, k: int) -> Gate:
-    """The gate with its metric looked up; an unknown name or a limit beyond the metric's scale is a SettingsError."""
+    """Return the gate with its metric; raise SettingsError for an unknown name or a limit beyond the metric's scale."""
     others = tuple(resolve(other, registry, k) for other in gate.yields_to)
     resolved_gate = replace(gate, measure=registry.measure(gate.metric, k), yields_to=others)
     low, high = resolved_gate.measure.metric.scale if resolved_gate.measure else (0.0, 1.0)
@@ -146,9 +146,9 @@ def resolve(gate: Gate, registry: Registry, k: int) -> Gate:
 
 
 def effective_gates(default: Iterable[Gate], table: Iterable[Gate], options: Iterable[Gate]) -> tuple[Gate, ...]:
-    """All resolved gates of one scope in force: those of a later source replace an earlier one's of the same metric.
+    """Return the resolved gates of one scope: later sources replace gates of the same metric in earlier ones.
 
-    Gates that are all written for some cases (`when`) replace earlier ones in those cases only.
+    If all new gates have conditions (`when`), they replace earlier ones only in the cases that meet them.
     """
     in_force: dict[str, list[Gate]] = {}
     for source in (default, table, options):
@@ -168,7 +168,7 @@ def effective_gates(default: Iterable[Gate], table: Iterable[Gate], options: Ite
 
 
 def default_gates(registry: Registry) -> Iterator[Gate]:
-    """The gates that metrics declare themselves."""
+    """Yield the gates that metrics declare."""
     for metric in registry:
         others = registry[metric.yields_to] if metric.yields_to and metric.yields_to in registry else None
         yields_to = tuple(_declared(others)) if others else ()
@@ -181,8 +181,8 @@ def _declared(metric: Metric) -> Iterator[Gate]:
 
 
 def is_meant_for(gate: Gate, case: EvalCase, kind: GoldKind) -> bool:
-    """Do the gate's conditions hold for this case, whose retrieval is measured against gold of this kind?"""
-    if not (gate.when or gate.unless):  # as nearly all
+    """Return True if this case, with this kind of gold, meets the gate's conditions."""
+    if not (gate.when or gate.unless):  # nearly all gates
         return True
     return _holds(gate.when, case, kind) and not any(_holds(when, case, kind) for when in gate.unless)
 
@@ -192,10 +192,10 @@ def _holds(when: Conditions, case: EvalCase, kind: GoldKind) -> bool:
 
 
 def unknown_values(gates: Iterable[Gate], cases: Iterable[EvalCase]) -> Iterator[str]:
-    """Written conditions over free text that no case meets: such a gate would look at nothing, and hold."""
+    """Yield the written conditions over free text that no case meets: such a gate examines nothing and passes."""
     conditional = [gate for gate in gates if gate.when and not gate.is_default]
     if not conditional:
-        return  # of a million cases a look at each takes a minute
+        return  # reading a million cases takes a minute
     known_values: dict[str, set[str]] = {name: set() for name in ("tag", "category", "difficulty", "domain")}
     for case in cases:
         known_values["tag"].update(case.tags)
@@ -213,11 +213,11 @@ def unknown_values(gates: Iterable[Gate], cases: Iterable[EvalCase]) -> Iterator
 
 
 LIKE_A_SHARE, LIKE_POINTS = 1, 2
-"""A limit up to the first reads like a share where the scale ends at the second or later."""
+"""A limit up to the first looks like a share if the scale ends at the second or above."""
 
 
 def doubtful_limits(gates: Iterable[Gate]) -> Iterator[str]:
-    """Written limits that read like a share of 1 on a scale of points: such a gate holds for nearly every answer."""
+    """Yield the written limits that look like a share of 1 on a scale of points: nearly every answer passes them."""
     for gate in gates:
         metric = gate.measure.metric if gate.measure and not (gate.is_default or gate.percent) else None
         if metric is None or not 0 < gate.limit <= LIKE_A_SHARE or not (metric.better == "higher" or metric.rubrics):

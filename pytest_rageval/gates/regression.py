@@ -1,4 +1,4 @@
-"""How far a metric may get worse against the baseline: `METRIC drop|rise NUMBER[%]`, read and checked."""
+"""Regression gates, which limit a change since the baseline: `METRIC drop|rise NUMBER[%]`, parsed and checked."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RegressionGate:
-    """How far a metric may get worse, on its own scale. `significant`: noise beyond that does not fail it.
+    """The largest tolerated change for the worse of a metric, on its own scale.
 
-    A default one of what the system writes anew at each asking asks for significance too, where it could be had.
+    With `significant`, a larger change that may be noise passes. A default gate on generated text also needs
+    significance, if the number of cases allows it.
     """
 
     measure: Measure
@@ -54,7 +55,7 @@ REGRESSION_PATTERN = re.compile(r"([a-z][a-z0-9_]*(?:@\w+)?)\s+(drop|rise)\s+([0
 def parse_regression(
     written: str, place: str, registry: Registry, k: int, *, is_default: bool = False
 ) -> RegressionGate:
-    """Read `METRIC drop|rise NUMBER[%]`; a direction in which the metric gets better is a SettingsError."""
+    """Parse `METRIC drop|rise NUMBER[%]`; raise SettingsError for a direction in which the metric gets better."""
     match = REGRESSION_PATTERN.fullmatch(written.strip())
     if match is None:
         raise SettingsError(f"{place}: {written!r} cannot be read; write METRIC drop NUMBER (or rise)")
@@ -65,9 +66,9 @@ def parse_regression(
 
 
 def regression_of(entry: Regression, place: str, registry: Registry, k: int) -> RegressionGate:
-    """A gate of the table, which has one of `max_drop` and `max_rise`; the errors are those of `parse_regression`.
+    """Return the gate of a table entry with `max_drop` or `max_rise`; errors as in `parse_regression`.
 
-    Significance of a metric of the whole run is a SettingsError: there are no cases to pair.
+    Raise SettingsError if `significant` is set for a run-level metric: it has no cases to pair.
     """
     way, size = ("drop", entry.max_drop) if entry.max_drop is not None else ("rise", entry.max_rise)
     assert size is not None

@@ -1,4 +1,4 @@
-"""What gates say of a case, over the trials in which they look at it, and how it ends by that."""
+"""Verdicts of gates on a case, over the trials they examine, and the outcome that follows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_rageval.model import GateFailed, Observation, Outcome, Problem
 
 
 class GatedTrial(NamedTuple):
-    """As much of one trial as gates look at. `unobserved`: metrics that found nothing to look at."""
+    """The parts of one trial that gates read. `unobserved`: metrics whose input the system did not report."""
 
     observation: Observation
     scores: Mapping[str, float]
@@ -19,10 +19,10 @@ class GatedTrial(NamedTuple):
 
 
 class GateVerdict(NamedTuple):
-    """How many gates hold, those that do not, and the metrics whose gates were meant for gold that none could look at.
+    """The number of gates that pass, those that fail, and the metrics whose gates could not examine any gold.
 
-    `unexamined` is empty as soon as a gate looked at any gold of the case: then it is known of the rest that it is not
-    measured, and the case was examined all the same.
+    `unexamined` is empty if any gate examined gold of the case: the other metrics are then known as not measured, but
+    the case was examined.
     """
 
     held: int
@@ -32,7 +32,7 @@ class GateVerdict(NamedTuple):
 
 
 def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVerdict:
-    """What the gates say of a case: each of the mean over the trials in which it looks at the case."""
+    """Return the verdict of the gates on a case: each decides on the mean over the trials it examines."""
     held, failed, unexamined, has_examined_gold = 0, {}, dict[str, None](), False
     measured = {name for trial in trials for name in (*trial.scores, *trial.unobserved)}
     for gate in gates:
@@ -57,13 +57,13 @@ def gate_verdict(gates: Iterable[Gate], trials: Sequence[GatedTrial]) -> GateVer
 
 
 def _misses(gate: Gate, trial: GatedTrial) -> bool:
-    """Would the gate look at this trial, had the system reported what its metric takes?"""
+    """Return True if the gate would examine this trial, had the system reported the input of its metric."""
     obs = trial.observation
     return gate.name in trial.unobserved and is_meant_for(gate, obs.case, obs.matching.kind)
 
 
 def looks_at(gate: Gate, trial: GatedTrial) -> bool:
-    """Does the gate look at this trial? A default one leaves a heuristic's scores alone, and may stand back."""
+    """Return True if the gate examines this trial; a default gate skips heuristic scores and may yield to others."""
     obs = trial.observation
     if gate.name not in trial.scores or not is_meant_for(gate, obs.case, obs.matching.kind):
         return False
@@ -75,7 +75,7 @@ def looks_at(gate: Gate, trial: GatedTrial) -> bool:
     return not any(looks_at(other, trial) for other in gate.yields_to)
 
 
-# ── what the trials of a case come to ─────────────────────────────────────────────────────────────────────────
+# ── several trials ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Scored(Protocol):
@@ -92,11 +92,11 @@ OneTrial = TypeVar("OneTrial", bound=_Scored)
 def over_trials(
     trials: Sequence[OneTrial], is_error: Callable[[OneTrial], bool]
 ) -> tuple[OneTrial, Mapping[str, float]]:
-    """What the trials of one case come to: the trial that stands for the case, and the scores of the case.
+    """Return the trial that represents the case, and the scores of the case.
 
-    A trial that is an error makes the case that error, with the scores that it had. Otherwise the first one stands for
-    the case, and a score is the mean over the trials that have it, the same to the last digit in any order. A metric
-    whose judgement failed in one trial has none.
+    A trial with an error represents the case, with its own scores. Otherwise the first trial does, and a score is the
+    mean over the trials that have it, identical to the last digit in any order. A metric whose judgement failed in one
+    trial has no score.
     """
     error = next(filter(is_error, trials), None)
     if error is not None:
@@ -110,11 +110,11 @@ def over_trials(
     return trials[0], {name: math.fsum(values) / len(values) for name, values in by_metric.items()}
 
 
-# ── how a case ends ───────────────────────────────────────────────────────────────────────────────────────────
+# ── outcomes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class MeasuredTrial(Protocol):
-    """What gates look at, of one trial or of all trials of a case, and why the rest has no score."""
+    """The parts of one trial, or of all trials of a case, that gates read, with the reasons for missing scores."""
 
     @property
     def scores(self) -> Mapping[str, float]: ...
@@ -135,7 +135,7 @@ class MeasuredTrial(Protocol):
 def ending_by_gates(
     case: MeasuredTrial, gated: GateVerdict, trials: Sequence[MeasuredTrial]
 ) -> tuple[Outcome, str | None]:
-    """How a case, or one trial, ends by what the gates say of its trials, and why it is skipped. An error stays one."""
+    """Return the outcome of a case or one trial by its gates, and why it is skipped. Errors stay errors."""
     if case.error is not None:
         return "error", None
     if gated.failed:
@@ -146,7 +146,7 @@ def ending_by_gates(
 
 
 def _unexamined(names: Sequence[str], trials: Sequence[MeasuredTrial]) -> str | None:
-    """Why no gate could look at the gold of a case."""
+    """Return why no gate could examine the gold of a case."""
     reasons = dict.fromkeys(
         trial.skipped_metrics[name] for name in names for trial in trials if name in trial.unobserved
     )

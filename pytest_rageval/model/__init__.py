@@ -1,4 +1,4 @@
-"""The vocabulary: a case is asked, an answer comes, the observation of both is scored, the result is recorded."""
+"""The vocabulary: a case is asked, an answer is observed and scored, the result is recorded."""
 
 from __future__ import annotations
 

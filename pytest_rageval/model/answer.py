@@ -1,4 +1,4 @@
-"""What goes out to the system under test, and the answer that comes back."""
+"""Requests to the system under test, and its answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_rageval.model.case import Edge, Json, Turn
 
 @dataclass(frozen=True, slots=True)
 class AskRequest:
-    """What goes out to the system under test: only what the case or the user set."""
+    """A request to the system under test, with only what the case or the user set."""
 
     question: str
     k: int
@@ -20,9 +20,9 @@ class AskRequest:
     contexts: tuple[str, ...] | None = None
     params: Mapping[str, Json] = field(default_factory=dict)
     case_key: str = ""
-    """For targets that look answers up instead of asking; never sent over the wire."""
+    """For targets that look up recorded answers; never sent to the system."""
     trial: int = 0
-    """Its number among the trials of the case: for such targets as well, and never sent either."""
+    """The number of the trial, for such targets too; never sent to the system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What the system says it understood (L1), found in its graph (L3) and inferred (L4)."""
+    """What the system understood (L1), retrieved from its graph (L3) and inferred (L4), as it reports."""
 
     entities: tuple[Entity, ...] | None = None
     concepts: tuple[str, ...] | None = None
@@ -84,7 +84,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class FolderSelection:
-    """Which folders the system searched."""
+    """The folders that the system searched."""
 
     folders: tuple[str, ...] = ()
     reasoning: str | None = None
@@ -94,10 +94,10 @@ class FolderSelection:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the system gave back. What it did not report is None, never invented.
+    """An answer of the system. What it did not report is None.
 
-    `text` is None where the record holds retrieved chunks only; a blank string is an answer that is blank.
-    `latency` holds the phases the system reports, in milliseconds.
+    `text` is None if the record holds retrieved chunks only; a blank string is a blank answer. `latency` holds the
+    phases that the system reports, in milliseconds.
     """
 
     text: str | None = None

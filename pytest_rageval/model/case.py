@@ -1,8 +1,7 @@
 """A case: one question and all that is known to be right about it.
 
-Plain frozen values without behaviour beyond what follows from their own fields, here and in the modules beside this
-one. `None` means *absent*: not labelled by the case, or not reported by the system. An empty tuple means *known to be
-empty*.
+All values of `model` are frozen, without behaviour beyond what follows from their own fields. `None` means *absent*:
+not labelled by the case, or not reported by the system. An empty tuple means *known to be empty*.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 Json = Any
-"""Anything `json` can write: what a file or a response held where no field of ours has a name for it."""
+"""Anything that `json` can write, for members of a file or response without a field here."""
 
 NOTHING: Mapping[str, Any] = {}
 
 
 class Source(NamedTuple):
-    """Where a case was written: path relative to the root directory (POSIX separators), 1-based line."""
+    """The place of a case: path relative to the root directory (POSIX separators), 1-based line."""
 
     file: str
     line: int
@@ -33,7 +32,7 @@ NOWHERE = Source("", 0)
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A place in a document that holds (or must not be taken for) the answer; survives re-chunking."""
+    """A place in a document that holds the answer, or must not be taken for it; independent of chunking."""
 
     rel_path: str
     heading_path: str = ""
@@ -56,7 +55,7 @@ class Edge(NamedTuple):
 
     @classmethod
     def parse(cls, written: Json) -> Edge:
-        """Read `s -p-> o`, `s|p|o` or `{subject, predicate, object}`; anything else is a ValueError."""
+        """Read `s -p-> o`, `s|p|o` or `{subject, predicate, object}`; raise ValueError for anything else."""
         if isinstance(written, Edge):
             return written
         if isinstance(written, Mapping):
@@ -75,10 +74,10 @@ _ARROW = re.compile(r"(.+?)\s+-\s*(\S[^>]*?)\s*->\s+(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What is known to be right about one case. Every part is optional: absent parts switch their metrics off.
+    """The labels of one case. Every part is optional: absent parts switch their metrics off.
 
     `answers`: any of them is right. `support_groups`: indices into `supports`, an OR of ANDs. `chunk_ids` and
-    `irrelevant_ids` match by equality, or as prefixes where `ids_are_prefixes` (the ids spelling).
+    `irrelevant_ids` match by equality, or as prefixes with `ids_are_prefixes`.
     """
 
     answers: tuple[str, ...] | None = None
@@ -98,7 +97,7 @@ class Gold:
 
     @property
     def is_empty(self) -> bool:
-        """Is nothing labelled?"""
+        """Return True if nothing is labelled."""
         return not any(getattr(self, part) for part in _LABELLED)
 
 
@@ -134,13 +133,13 @@ class EvalCase:
 
     @property
     def key(self) -> str:
-        """`file::id`: names this case across runs, baselines and merges."""
+        """Return `file::id`, which names this case across runs, baselines and merges."""
         return f"{self.source.file}::{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One asking of one case. `test` is the node id of a user-written test that evaluates it, None for its own item."""
+    """One query of a case. `test` is the node id of a user-written test that evaluates it, None for its own item."""
 
     case: EvalCase
     number: int = 0

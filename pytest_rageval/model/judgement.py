@@ -1,4 +1,4 @@
-"""What a judge is asked, and the judgement that it gives."""
+"""Requests to judges, and their judgements."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pytest_rageval.model.case import Json
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """One kind of question to a judge.
+    """A question to a judge.
 
-    version         written by the author, raised when the meaning changes
-    prompt_version  version and the first 12 hex digits of the file's SHA-256: no edit escapes caches and comparisons
+    version         set by the author, raised when the meaning changes
+    prompt_version  version and the first 12 hex digits of the file's SHA-256: caches and comparisons see every edit
     scale           lowest and highest value of every score
-    step            what scores are whole multiples of, counted from the lowest; None: any number of the scale is one
+    step            scores are whole multiples of it, counted from the lowest; None allows any number of the scale
     scores          metric name → the field of the reply that holds it
     prompt          text with placeholders `{question}` …; any other brace stands for itself
     schema          JSON Schema of the reply
@@ -34,13 +34,13 @@ class Rubric:
 
     @property
     def instructions(self) -> str:
-        """The part of the prompt that is the same in every request: the lines before the first placeholder."""
+        """Return the constant part of the prompt: the lines before the first placeholder."""
         first = PLACEHOLDER.search(self.prompt)
         return self.prompt if first is None else self.prompt[: self.prompt.rfind("\n", 0, first.start()) + 1]
 
     @property
     def variables(self) -> frozenset[str]:
-        """The variables that the prompt reads: only these are sent, hashed and stored."""
+        """Return the variables in the prompt: only these are sent, hashed and stored."""
         return _variables(self.prompt)
 
 
@@ -48,20 +48,20 @@ VARIABLES = frozenset(
     ("question", "answer", "contexts", "citations", "references", "reference", "key_facts", "answerable", "history",
      "claim", "claims")
 )  # fmt: skip
-"""What a rubric's prompt may ask for; `JudgeRequest.variables` holds those that it does."""
+"""The variables that prompts can contain; `JudgeRequest.variables` holds those of one prompt."""
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 @lru_cache(maxsize=64)
 def _variables(prompt: str) -> frozenset[str]:
-    # Asked for once a request: the prompts are few, and thousands of characters long.
+    # Cached, since each request needs it: prompts are few, and thousands of characters long.
     return frozenset(PLACEHOLDER.findall(prompt)) & VARIABLES
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """One question to a judge: which rubric, in which version, over which variables.
+    """One question to a judge: the rubric, its version, and its variables.
 
     `wording` is the rubric itself, with its prompt, scale and reply schema; None stands for the shipped one.
     """
@@ -78,10 +78,10 @@ _LASTING_STATUS = (401, 403, 404)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why asking, judging or scoring failed: a kind that programs can count and a message that people can read.
+    """Why querying, judging or scoring failed: a kind for programs and a message for people.
 
-    `raw` is the reply that could not be read, cut at a few thousand characters; None where none came. `status` is that
-    of a server's refusal, known to the process that called it alone: it is not recorded.
+    `raw` is the reply that could not be read, cut at a few thousand characters; None without a reply. `status` is the
+    HTTP status of a refusal; it is not recorded.
     """
 
     kind: str
@@ -91,13 +91,13 @@ class Problem:
 
     @property
     def is_lasting(self) -> bool:
-        """Will another call end the same way: no connection, no such place, no permission?"""
+        """Return True if another call would fail in the same way: no connection, no such place, no permission."""
         return self.kind.removeprefix("judge_") == "connect" or self.status in _LASTING_STATUS
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge said. `scores` by metric name, each on its own `scale`. One that failed has an `error` instead."""
+    """A judge's reply: `scores` by metric name, each on its own `scale`. A failed one has an `error` instead."""
 
     rubric: str
     scores: Mapping[str, float]
@@ -113,18 +113,18 @@ class Judgement:
     latency_ms: float | None = None
     cached: bool = False
     heuristic: bool = False
-    """True where no model judged: shown as such, and no default gate rests on it."""
+    """True if no model judged: reports say so, and default gates ignore the scores."""
     flags: tuple[str, ...] = ()
-    """What makes this judgement doubtful, e.g. a reply that quotes the marker of its request."""
+    """Reasons to doubt this judgement, e.g. a reply that quotes the marker of its request."""
     extra: Mapping[str, Json] = field(default_factory=dict)
     error: Problem | None = None
-    """Why there is no judgement."""
+    """The reason for a failed judgement."""
     unscored: tuple[str, ...] = ()
-    """The metrics that it would have scored, had it not failed."""
+    """The metrics that a failed judgement would have scored."""
 
 
 class FailedJudgement(Exception):
-    """A metric asked for a judgement that failed: that is an error of the metric."""
+    """A failed judgement that a metric needs, which makes it an error of the metric."""
 
     def __init__(self, judgement: Judgement, problem: Problem) -> None:
         super().__init__(f"{problem.kind}: {problem.message}")

@@ -1,4 +1,4 @@
-"""Everything slow or random about one case, done: answer, matches with gold, judgements, timings."""
+"""Observations: all that is slow or random about a case, done: answer, matches with gold, judgements, timings."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pytest_rageval.model.case import EvalCase, Gold, Json
 from pytest_rageval.model.judgement import FailedJudgement, Judgement, Problem
 
 GoldKind = Literal["anchors", "ids", "none"]
-"""What retrieval is measured against."""
+"""The kind of gold that retrieval is measured against."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which gold each retrieved chunk and each reference matches; see `matching.match`.
+    """The golds that each retrieved chunk and each reference matches; see `matching.match`.
 
-    kind       'anchors', 'ids' or 'none': what was used as gold
-    golds      how many golds there are
-    hits       by rank (0-based position): the set of gold indices that chunk matches
-    irrelevant by rank: does the chunk match a gold that must not come?
-    cited      by reference: the set of gold indices it matches; None where the system reports no references
-    flags      what a reader should know, e.g. a snippet that may lie beyond a cut
-    fresh      follows from hits: for each 1-based rank that brings a gold which no earlier rank brought, that rank
-               and how many golds were found by then
+    kind       'anchors', 'ids' or 'none': the kind of gold
+    golds      the number of golds
+    hits       by rank (0-based position): the set of gold indices that the chunk matches
+    irrelevant by rank: whether the chunk matches a gold that must not be retrieved
+    cited      by reference: the set of gold indices that it matches; None if the system reports no references
+    flags      notes for readers, e.g. a snippet that may lie beyond a cut
+    fresh      follows from hits: each 1-based rank with a gold that no earlier rank has, and the number of golds
+               retrieved by then
     """
 
     kind: GoldKind = "none"
@@ -37,7 +37,7 @@ class Matching:
     fresh: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Half of the retrieval metrics start from these ranks; found once, they cost a microsecond, not six.
+        # Half of the retrieval metrics start from these ranks: computed once, they cost 1 µs instead of 6.
         fresh: list[tuple[int, int]] = []
         seen: frozenset[int] = frozenset()
         for rank, golds in enumerate(self.hits or (), start=1):
@@ -49,10 +49,10 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Wall-clock milliseconds measured by us around the calls; None where nothing was called.
+    """Wall-clock milliseconds measured around the calls; None if nothing was called.
 
-    `ask_ms` is of the requests that were answered, `retry_wait_ms` what went by before them: failed requests, and the
-    waits behind these. `requests` counts all that were sent to ask; None where none goes over HTTP.
+    `ask_ms` covers the answered requests, `retry_wait_ms` the time before them: failed requests and the waits after
+    these. `requests` counts all requests sent to the system; None without HTTP.
     """
 
     queue_ms: float | None = None
@@ -64,11 +64,11 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Everything slow or random about one case, done. All metrics are pure functions of this value.
+    """A case with its answer, matches, judgements and timings. All metrics are pure functions of this value.
 
-    `k` is the configured cut-off for metrics named without one; `asked_k` how many chunks the system was asked
-    for (None: it was not asked, the list is what it is); `params` the parameters that were sent with the question;
-    `refusals` the phrases with which the project's own bot declines.
+    `k` is the configured cut-off for metrics named without one; `asked_k` the number of chunks requested (None if the
+    list was given); `params` the parameters sent with the question; `refusals` the phrases with which the project's own
+    bot declines.
     """
 
     case: EvalCase
@@ -88,16 +88,16 @@ class Observation:
 
     @property
     def hits(self) -> tuple[frozenset[int], ...]:
-        """By rank, the golds that the chunk there matches; empty where nothing was retrieved or reported."""
+        """Return the golds that the chunk at each rank matches; empty if nothing was retrieved or reported."""
         return self.matching.hits or ()
 
     @property
     def golds(self) -> int:
-        """How many golds retrieval is measured against."""
+        """Return the number of golds that retrieval is measured against."""
         return self.matching.golds
 
     def judged(self, metric: str) -> Judgement | None:
-        """The judgement that scored this metric, if one did; FailedJudgement where it failed."""
+        """Return the judgement that scored this metric, or None; raise FailedJudgement if it failed."""
         found = self.judgement_of(metric)
         for judgement in self.judgements.values() if found is None else ():
             if judgement.error is not None and metric in judgement.unscored:
@@ -105,10 +105,10 @@ class Observation:
         return found
 
     def judgement_of(self, metric: str) -> Judgement | None:
-        """The judgement that scored this metric, if one did."""
+        """Return the judgement that scored this metric, or None."""
         return next((j for j in self.judgements.values() if metric in j.scores), None)
 
     @property
     def judge_problems(self) -> tuple[Problem, ...]:
-        """Why judgements failed."""
+        """Return the problems of failed judgements."""
         return tuple(j.error for j in self.judgements.values() if j.error is not None)

@@ -1,4 +1,4 @@
-"""What a case comes to: scores, gates that hold or fail, outcome, error."""
+"""Results of cases: scores, passed and failed gates, outcome, error."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pytest_rageval.model.observation import Observation, Timings
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A metric's value for one observation, with what a reader may want to know of how it came about."""
+    """A metric's value for one observation, with details for readers."""
 
     value: float
     detail: Mapping[str, Json] = field(default_factory=dict)
 
 
 class NotApplicable(NamedTuple):
-    """A metric has no value here, and why. Never averaged, never shown as a number.
+    """The reason why a metric has no value. Never averaged, never shown as a number.
 
-    `is_unobserved`: it would have one, had the system reported what it looks at.
+    `is_unobserved`: it would have a value, had the system reported its input.
     """
 
     reason: str
@@ -38,7 +38,7 @@ Outcome = Literal["passed", "failed", "error", "skipped", "xfailed"]
 
 @dataclass(frozen=True, slots=True)
 class GateFailed:
-    """One gate that does not hold for one case."""
+    """A gate that fails for one case."""
 
     metric: str
     value: float
@@ -51,10 +51,10 @@ class GateFailed:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One case, evaluated: what results.jsonl holds a line of.
+    """The result of one case, as recorded in a line of results.jsonl.
 
-    `observation` is None where asking or judging failed (then `error` says why, and there are no scores); `answer`
-    is what came before judging failed.
+    `observation` is None if querying or judging failed (then `error` says why, and there are no scores); `answer`
+    is the one received before judging failed.
     """
 
     case: EvalCase
@@ -66,14 +66,14 @@ class CaseResult:
     passed_gates: int = 0
     failed_gates: tuple[GateFailed, ...] = ()
     unobserved: tuple[str, ...] = ()
-    """Metrics that have no score since the system did not report what they look at."""
+    """Metrics without a score because the system did not report their input."""
     unexamined: tuple[str, ...] = ()
-    """Of these, the ones whose gates were meant for gold of the case, where no gate looked at any of its gold."""
+    """Those of them whose gates apply to the case's gold, if no gate examined any of its gold."""
     is_gold_examined: bool = False
-    """Has a gate looked at gold of the case?"""
+    """Whether a gate examined gold of the case."""
     error: Problem | None = None
     metric_errors: Mapping[str, str] = field(default_factory=dict)
-    """Metrics that have no score since a judgement failed, and why it did."""
+    """Metrics without a score because a judgement failed, and the reason."""
     reason: str | None = None
     timings: Timings = Timings()
     trial: int = 0
@@ -89,7 +89,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What metrics of a whole run are computed from: counts of cases, and what the system says of its index."""
+    """The input of run-level metrics: counts of cases, and what the system reports of its index."""
 
     asked: int
     failed: int

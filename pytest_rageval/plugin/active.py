@@ -40,7 +40,7 @@ from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.prepare import Prepared, check_gate_conditions, make_target, prepare
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
-from pytest_rageval.runs.results_file import Keeper
+from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.session import RunSession
 from pytest_rageval.targets.target import Target
@@ -205,7 +205,7 @@ class ActiveSession:
 
     def _leave(self) -> NoReturn:
         """End the session at once, at a second signal."""
-        folder = self.run.writer.folder if self.run is not None and self.run.keeper is not None else None
+        folder = self.run.writer.folder if self.run is not None and self.run.own_writer is not None else None
         remedy = f"; pytest --rageval-resume {folder.run_id} finishes the run" if folder else " twice"
         pytest.exit(f"interrupted{remedy}", returncode=pytest.ExitCode.INTERRUPTED)
 
@@ -221,7 +221,7 @@ class ActiveSession:
         raise NotImplementedError
 
     @property
-    def writer(self) -> Keeper:
+    def writer(self) -> RunWriter:
         """Return what writes the run, on the controlling process."""
         return self.opened().writer
 

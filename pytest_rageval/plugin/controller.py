@@ -261,11 +261,11 @@ class Controller(ActiveSession):
         # xdist has waited for its workers, unless a second signal left its session before.
         is_repeated = self.interrupts.is_repeated
         are_workers_gone = self._workers is None or not is_repeated or self._workers.kill()
-        writer.take_over()
+        writer.collect_results()
         if self.opened().has_late_results:
             self._write()
         if are_workers_gone:
-            writer.settle()
+            writer.fold_worker_files()
 
     def _finish(self, session: pytest.Session, exitstatus: int) -> None:
         self._write()
@@ -290,7 +290,7 @@ class Controller(ActiveSession):
     def _has_results(self, exitstatus: int) -> bool:
         """Return whether there is anything to finish; a run without a result leaves no folder."""
         writer = self.writer
-        writer.take_over()
+        writer.collect_results()
         is_lost = bool(self.expected) and exitstatus == pytest.ExitCode.OK
         if writer.rows or is_lost:
             return True

@@ -71,7 +71,7 @@ def _attach_records(
     if calls := calls_of(asked):
         report.__dict__[CALLS] = calls
     lines = [line for each in evaluations for line in _lines(item, each, report, run)]
-    if lines and run.keeper is not None:  # this process keeps them
+    if lines and run.own_writer is not None:  # this process keeps them
         report.__dict__["rageval"] = lines
     elif lines:
         report.__dict__["rageval"] = "\n".join(line.text for line in lines)

@@ -247,7 +247,7 @@ class ControlledWorkers:
         if self._are_blocks_arranged:
             node.workerinput["rageval_blocks"] = "yes"
         node.workerinput["rageval_checked"] = os.pathsep.join(map(str, self._session.collected))
-        if run is not None and run.keeper is not None:
+        if run is not None and run.own_writer is not None:
             node.workerinput["rageval_config_hash"] = run.config_hash
             node.workerinput["rageval_run"] = str(run.writer.folder.path)
 

@@ -1,4 +1,4 @@
-"""Merging of shards that ran on different machines into one run, equal to the run that was never divided."""
+"""Merging of shards that ran on different machines into one run, equal to an undivided run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.config import dataset_hash_of
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.results_file import Keeper, lines_in_order
+from pytest_rageval.runs.results_file import RunWriter, lines_in_order
 from pytest_rageval.text import counted
 
 
 def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> None:
-    """SettingsError unless the runs are parts of one: same configuration, no case twice, none missing.
+    """Raise SettingsError unless the runs are parts of one: same configuration, no case twice, none missing.
 
-    `cases`: those of the project, where they are at hand, to name what is missing.
+    `cases`: the project's, if available, to name missing ones.
     """
     first = runs[0]
     problems = [
@@ -58,19 +58,19 @@ def check_parts(runs: Sequence[StoredRun], cases: Iterable[EvalCase] = ()) -> No
 
 
 def merge(runs: Sequence[StoredRun], plan: Plan, reports: Path, baseline: Side | None, file: Path) -> Finished:
-    """Write the parts as one run, in the order of the case files; they must have been checked."""
+    """Write the checked parts as one run, in the order of the case files."""
     config = {**runs[0].config, "shard": None}
-    keeper = Keeper.new(reports, plan, config)
+    writer = RunWriter.new(reports, plan, config)
     try:
-        keeper.folder.log(f"merged from {', '.join(run.run_id for run in runs)}")
+        writer.folder.log(f"merged from {', '.join(run.run_id for run in runs)}")
         for line in lines_in_order((run.path / RESULTS for run in runs), source="source"):
-            keeper.take(line)
+            writer.take(line)
         for line in lines_in_order((run.path / OBSERVATIONS for run in runs), source="case"):
-            keeper.folder.append(OBSERVATIONS, line)
-        keys = {key for key, _ in keeper.rows}
-        return finish(keeper, plan, Extent(every=keys, expected=keys), baseline, file)
+            writer.folder.append(OBSERVATIONS, line)
+        keys = {key for key, _ in writer.rows}
+        return finish(writer, plan, Extent(every=keys, expected=keys), baseline, file)
     finally:
-        keeper.folder.close()
+        writer.folder.close()
 
 
 def _gap(runs: Sequence[StoredRun], contents: Mapping[str, str], cases: Iterable[EvalCase]) -> str:

@@ -1,4 +1,4 @@
-"""A stored run under other gates: its recorded scores decide; nothing is scored anew or written."""
+"""Other gates for a stored run: its recorded scores are judged again, nothing is re-scored or written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.outcomes import ending_again
+from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import overall_result
 from pytest_rageval.errors import SettingsError
@@ -24,14 +24,14 @@ from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import verdict_record
-from pytest_rageval.runs.results_file import Keeper
+from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
 
 
 def plan_of_gates(run: StoredRun, current: Settings, root: Path) -> Plan:
-    """The run's own plan under the gates that the project has now, and those of the command line.
+    """Return the run's own plan with the project's current gates and those of the command line.
 
-    A written gate on a metric that the run has not scored is a SettingsError, and so is one of the command line for
+    Raise SettingsError for a written gate on a metric that the run has not scored, and for one of the command line on
     cases that the run does not have.
     """
     settings = settings_of(run, current).model_copy(
@@ -67,19 +67,21 @@ def _unscored(gate: Gate | RegressionGate, measure: Measure, run: StoredRun) -> 
 
 
 def regate(run: StoredRun, plan: Plan, baseline: Side | None) -> Finished:
-    """What the run comes to under the plan's gates."""
+    """Return the result of the run under the plan's gates."""
     earlier = run.finished_metrics
     plan = replace(plan, run_measures=recorded_run_measures(plan, earlier))
-    keeper = Keeper(RunFolder(run.path), plan, run.config)
+    writer = RunWriter(RunFolder(run.path), plan, run.config)
     for records in run.cases():
         for record in _gated(records, plan, baseline):
-            keeper.note(record)
-    return conclude(keeper, plan, same_extent(keeper, earlier), baseline)
+            writer.note(record)
+    return conclude(writer, plan, same_extent(writer, earlier), baseline)
 
 
 def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterator[Line]:
-    """The records of a case with the verdict of the plan's gates; those of an error, or of a case that something else
-    than unobserved gold has skipped, as they are."""
+    """Yield the records of a case with the verdict of the plan's gates.
+
+    Leave records unchanged if the case has an error, or is skipped for a reason other than unobserved gold.
+    """
     is_skipped = records[0]["outcome"] == "skipped" and not any(_unobserved(record) for record in records)
     if is_skipped or any(record["outcome"] == "error" or record["error"] is not None for record in records):
         yield from records
@@ -89,7 +91,7 @@ def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterat
         yield from ({**record, "outcome": "error", "error": error} for record in records)
         return
     overall = overall_result(results, plan)
-    outcome, reason = ending_again(overall, records, plan, baseline)
+    outcome, reason = ending_from_records(overall, records, plan, baseline)
     first = records[0]
     decision = regated_hash(first.get("decision_hash"), _case(first), first["gold"] or "none", plan)
     for record, result in zip(records, results, strict=True):
@@ -99,7 +101,7 @@ def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterat
 
 
 def _failed_judgement(records: Sequence[Line], first: CaseResult, plan: Plan) -> dict[str, str] | None:
-    """Return the error of a case of which a gate reads a metric whose judgement failed."""
+    """Return the error of a case if a gate reads a metric whose judgement failed."""
     is_heuristic = any(record["judge"] and record["judge"]["heuristic"] for record in records)
     gates = plan.gates_reading(first.case, records[0]["gold"] or "none")
     read = {gate.name for gate in gates if not (gate.is_default and is_heuristic)}
@@ -109,7 +111,7 @@ def _failed_judgement(records: Sequence[Line], first: CaseResult, plan: Plan) ->
 
 
 def _recorded(record: Line) -> CaseResult:
-    """As much of a trial's result as gates look at."""
+    """Return the parts of a trial's result that gates read."""
     return CaseResult(
         _case(record),
         "passed",
@@ -132,7 +134,7 @@ def _test(record: Line) -> str | None:
 
 
 def _case(record: Line) -> EvalCase:
-    """As much of the case as gates look at."""
+    """Return the parts of the case that gates read."""
     return EvalCase(
         id=record["test_case_id"],
         question="",
@@ -148,7 +150,7 @@ def _case(record: Line) -> EvalCase:
 
 
 def _stand_in(record: Line) -> Observation:
-    """As much of the observation as gates look at: the kind of gold, and which scores a judge gave, of what kind."""
+    """Return the parts of the observation that gates read: the kind of gold, and the judged scores."""
     judge = record["judge"] or {"prompt_versions": {}}
     judgements = {
         rubric: Judgement(
@@ -162,5 +164,5 @@ def _stand_in(record: Line) -> Observation:
 
 
 def _scores_of(rubric: str) -> Iterable[str]:
-    """The metrics that a rubric scores; one of the project's own scores the metric of its name."""
+    """Return the metrics that a rubric scores; one of the project's own scores the metric of its name."""
     return load_rubric(rubric).scores if rubric in rubric_names() else (rubric,)

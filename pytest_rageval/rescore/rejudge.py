@@ -1,4 +1,4 @@
-"""New judgements of the answers that a run has stored, in the place of the old."""
+"""New judgements of a run's stored answers, in place of the old ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pytest_rageval.text import printable
 
 @dataclass(slots=True)
 class Rejudge:
-    """Puts stored answers before a judge.
+    """A judge's second look at stored answers.
 
     `judged` and `failed` count answers; an answer whose judging fails becomes an error of its case, as in a run.
     """
@@ -36,9 +36,9 @@ class Rejudge:
     problem: Problem | None = field(default=None)
 
     def lines(self, lines: Lines) -> Lines:
-        """Lines of observations.jsonl with new judgements; one whose judgements are the same is the same line.
+        """Yield the lines of observations.jsonl with new judgements; a line with the same judgements stays the same.
 
-        A SettingsError where the limit of cost is reached, or nothing at all could be judged: then the old ones count.
+        Raise SettingsError at the limit of cost, or if no answer could be judged: then the old judgements remain.
         """
         limit = self.plan.settings.concurrency
         yield from at_once(self._line, lines, limit, close=self.judge.aclose, watch=self.watch)
@@ -52,14 +52,14 @@ class Rejudge:
         before, trial = observed_of(line, self.run.config), trial_of(line)
         assert before.answer is not None
         observed = await self._judge(trial, before.answer, before)
-        # An answer about which nothing is to be asked says nothing of the judge.
+        # An answer without questions to the judge does not count as judged.
         self.judged += isinstance(observed, Unobserved) or bool(observed.judgements)
         problems = (observed.problem,) if isinstance(observed, Unobserved) else observed.judge_problems
         if problems:
             self.failed += 1
             self.problem = self.problem or problems[0]
         new: Line = unsealed(to_line(observation_record(trial, observed, self.plan.settings)).encode())
-        # Where the judgements came from counts too: what is taken from the cache now is not paid for again.
+        # Judgements from the cache count as different from paid ones: their cost differs.
         is_same = new["error"] == line["error"] and new["judgements"] == line["judgements"]
         return line if is_same else {**line, **new}
 
@@ -75,7 +75,7 @@ class Rejudge:
         timings = _timed(before.timings, started)
         if isinstance(before, Observation):
             return replace(before, judgements=judgements, timings=timings)
-        # What was not kept with the error; without a time for asking, the system was not asked either.
+        # An error's record lacks these values; without `ask_ms` the system was not queried.
         was_asked = timings.ask_ms is not None
         settings = self.plan.settings
         return Observation(
@@ -96,7 +96,7 @@ class Rejudge:
 
 
 def check_judge_of(run: StoredRun, judge: Judge) -> None:
-    """SettingsError where the run was judged by an object of a fixture, which only pytest can make."""
+    """Raise SettingsError if a fixture's object judged the run: only pytest can make it."""
     configured = run.config["judge"]
     models = {record["judge"]["model"] for record in run.records() if record["judge"]}
     if models and (configured is None or configured.get("model") not in models) and judge.model not in models:

@@ -1,4 +1,4 @@
-"""New labels for the cases of a stored run, from case files that ask the same questions."""
+"""New labels for the cases of a stored run, from case files with the same questions."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Lines = Iterator[Line]
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """By key of the run, the cases as they are labelled now.
+    """The cases of a run with their current labels, by the run's key.
 
-    `kept`: keys of the run that no file holds; they keep their labels. `unasked`: how many cases of the files the run
-    has not asked. `dataset` and `version` are what config.json says of all cases then.
+    `kept`: keys of the run that no file has; they keep their labels. `unasked`: how many cases of the files the run
+    has not asked. `dataset` and `version` are the resulting values of config.json.
     """
 
     cases: Mapping[str, EvalCase]
@@ -37,25 +37,25 @@ class Labels:
 
     @property
     def changed(self) -> dict[str, str]:
-        """What config.json says otherwise with these labels."""
+        """Return the members of config.json that change with these labels."""
         return {"dataset_hash": self.dataset, "dataset_version": self.version}
 
     def of(self, file: str, case_id: str) -> EvalCase | None:
-        """Return a case with its new labels; None where they are as before."""
+        """Return a case with its new labels; None if they are unchanged."""
         return self.cases.get(_key(file, case_id))
 
     def applied(self, lines: Lines) -> Lines:
-        """Lines of observations.jsonl with these labels."""
+        """Yield the lines of observations.jsonl with these labels."""
         for line in lines:
             case = self.of(line["case"]["source"][0], line["case"]["id"])
             yield line if case is None else {**line, "case": case_to_mapping(case) | {"source": list(case.source)}}
 
 
 def read_new_labels(run: StoredRun, files: Sequence[CaseFile], root: Path) -> Labels:
-    """The run's cases as the files have them, found by key, else by id.
+    """Return the run's cases from these files, found by key, else by id.
 
-    A CaseError lists everything at once: problems of the files, ids that several of their cases have, and cases of
-    which the question, or what else was sent with it, is not the one that the run asked.
+    Raise CaseError with all problems at once: those of the files, ambiguous ids, and cases whose question, or other
+    input to the system, differs from what the run asked.
     """
     if problems := [problem for file in files for problem in file.problems]:
         raise CaseError(*problems)
@@ -90,7 +90,7 @@ def _labels(
     used = {case.key for case in found.values()}
     unasked = [case for file in files for case in file.cases if case.key not in used]
     kept = tuple(key for key in records if key not in found)
-    # A case keeps its key, and so its place in baselines, wherever its labels come from.
+    # A case keeps its key, and thus its place in baselines, if its labels come from another file.
     cases = {
         key: case if case.key == key else replace(case, source=case.source._replace(**records[key]["source"]))
         for key, case in found.items()
@@ -98,7 +98,7 @@ def _labels(
     contents = {key: record["content_hash"] for key, record in records.items()}
     contents |= {key: content_hash(case) for key, case in cases.items()}
     if run.config["shard"] is not None:
-        # The dataset of a part is that of the whole, so that its parts can be merged.
+        # A shard has the dataset of the whole, so that shards can be merged.
         contents |= {case.key: content_hash(case) for case in unasked}
     dataset = dataset_hash_of(contents.items())
     is_theirs = used == found.keys() and not kept
@@ -113,7 +113,7 @@ def _key(file: str, case_id: str) -> str:
 
 
 def _changed(cases: Mapping[str, EvalCase], records: Mapping[str, Line], run: StoredRun) -> list[str]:
-    """Return a line for each case that is not as it was asked."""
+    """Describe each case that differs from what was asked."""
     changed: dict[str, str] = {}
     for key, case in cases.items():
         written = records[key]["question"]

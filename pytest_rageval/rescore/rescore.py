@@ -1,4 +1,4 @@
-"""Re-scoring of a stored run: scores, verdicts and aggregates computed again from what was observed."""
+"""Re-scoring of a stored run: scores, verdicts and aggregates computed again from its observations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.outcomes import ending_again
+from pytest_rageval.comparison.outcomes import ending_from_records
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed, Unobserved, evaluation
 from pytest_rageval.errors import SettingsError
@@ -26,35 +26,35 @@ from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun, observation_of, recorded_case
 from pytest_rageval.runs.record_texts import CUT
 from pytest_rageval.runs.records import case_fields, result_record, to_line
-from pytest_rageval.runs.results_file import Keeper
+from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
 from pytest_rageval.targets.native_contract import answer_from_response
 
 OF_JUDGING = ("judge", "judge_base_url", "judge_temperature", "judge_repeats", "rubrics", "retrieval_only")
-"""Settings that judging again may change; all others stay as the run had them."""
+"""Settings that re-judging may change; all others stay as in the run."""
 NOT_OBSERVED = frozenset({"crash", "setup", "record"})
-"""Kinds of error of which an observation, where there is one, says nothing."""
+"""Kinds of error that an observation does not explain."""
 
 
 def is_described_measure(measure: Measure) -> bool:
-    """Return whether this is a metric of the project's own, of which the run knows the description only."""
+    """Return True for a metric of the project's own that the run knows by description only."""
     return is_described(measure.metric)
 
 
 def no_progress(done: int) -> None:
-    """Ignore the number of cases that are done."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
 class Rescoring:
-    """A stored run that is decided again.
+    """A stored run to decide again.
 
     plan      its own plan (`plan_again`)
-    baseline  what its verdict is compared with
-    labels    new labels for its cases; they are written to its observations too
-    stays     measures that keep their recorded scores, as long as labels do not change
-    changed   what config.json says otherwise
-    watch     called with the number of cases that are done
+    baseline  the side to compare with
+    labels    new labels for its cases, also written to its observations
+    stays     selects measures that keep their recorded scores while labels do not change
+    changed   the members of config.json that change
+    watch     called with the number of finished cases
     """
 
     run: StoredRun
@@ -68,21 +68,21 @@ class Rescoring:
     def score(self, judged: Callable[[Lines], Lines] | None = None) -> Finished:
         """Decide the run again and write records, metrics.json and config.json.
 
-        `judged` is what becomes of the lines of observations.jsonl, one for one. Each file is replaced in one step,
-        observations before records: whoever interrupts this finds the run as it was, or can do it again.
+        `judged` maps the lines of observations.jsonl, one for one. Files are replaced atomically, observations first:
+        an interrupted run is unchanged or can be re-scored.
         """
         return self._finished(self._scored(), judged)
 
     def aggregate(self) -> Finished:
         """Aggregate the recorded scores and verdicts again, by the new labels if there are any.
 
-        Without labels only metrics.json and config.json are written.
+        Without labels, write only metrics.json and config.json.
         """
         return self._finished(map(self._labelled, self.run.records()), is_read_only=self.labels is None)
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
-        """The run's config.json with what the plan measures now, and the changed fields; its hash follows."""
+        """Return the run's config.json with the current measures, the changed members, and its new hash."""
         plan, run = self.plan, self.run
         judging = plan.settings.model_dump(mode="json", include=set(OF_JUDGING))
         servers = {name: judging[name] for name in ("judge", "judge_base_url") if judging[name] is not None}
@@ -101,19 +101,19 @@ class Rescoring:
     def _finished(
         self, records: Lines, judged: Callable[[Lines], Lines] | None = None, *, is_read_only: bool = False
     ) -> Finished:
-        """Write the files that change; no other process can write them meanwhile."""
+        """Write the files that change, under the run's lock."""
         earlier, folder = self.run.finished_metrics, RunFolder(self.run.path)
-        folder.claim()
+        folder.lock()
         try:
             plan = replace(self.plan, run_measures=recorded_run_measures(self.plan, earlier))
-            keeper = Keeper(folder, plan, self.run.config if is_read_only else self.config)
+            writer = RunWriter(folder, plan, self.run.config if is_read_only else self.config)
             if is_read_only:
                 for record in records:
-                    keeper.note(record)
+                    writer.note(record)
             else:
                 self._write_observations(judged)
-                write_lines(self.run.path / RESULTS, _noted(records, keeper))
-            return finish(keeper, plan, same_extent(keeper, earlier), self.baseline, self.run.path / "baseline.json")
+                write_lines(self.run.path / RESULTS, _noted(records, writer))
+            return finish(writer, plan, same_extent(writer, earlier), self.baseline, self.run.path / "baseline.json")
         finally:
             folder.close()
 
@@ -134,10 +134,10 @@ class Rescoring:
             self.watch(number)
 
     def _scored_case(self, records: Sequence[dict[str, Any]], lines: Sequence[Line]) -> Sequence[Line]:
-        """Return the records of a case; as they were, but for its labels, where a trial was not observed."""
+        """Return the records of a case; if a trial was not observed, only with new labels."""
         if len(lines) < len(records) or not all(map(_was_evaluated, records)):
             return [self._labelled(record) for record in records]
-        # Scores by the old labels must not stand beside those by the new ones.
+        # Scores by the old labels must not be mixed with scores by the new ones.
         stays = is_described_measure if self.labels else self.stays
         measures = _recorded_measures(self.plan, records, stays)
         if measures is None:
@@ -145,7 +145,7 @@ class Rescoring:
         plan = replace(self.plan, measures=measures)
         observed = [observed_of(line, self.run.config) for line in lines]
         evaluated = evaluation([trial_of(line) for line in lines], observed, plan, records[0]["attempts"])
-        outcome, reason = ending_again(evaluated.overall, records, plan, self.baseline)
+        outcome, reason = ending_from_records(evaluated.overall, records, plan, self.baseline)
         decided = (evaluated.overall, *evaluated.trials)
         overall, *results = (replace(result, outcome=outcome, reason=reason) for result in decided)
         return [result_record(result, plan, self.config["config_hash"], overall) for result in results]
@@ -155,20 +155,20 @@ class Rescoring:
         return record if case is None else record | case_fields(case, self.plan)
 
 
-def _noted(records: Lines, keeper: Keeper) -> Iterator[str]:
+def _noted(records: Lines, writer: RunWriter) -> Iterator[str]:
     for record in records:
-        keeper.note(record)
+        writer.note(record)
         yield to_line(record)
 
 
-def same_extent(keeper: Keeper, earlier: Mapping[str, Any]) -> Extent:
-    """Return the extent of a run that has its records already: no more, and no less partial than it was."""
-    keys = {key for key, _ in keeper.rows}
+def same_extent(writer: RunWriter, earlier: Mapping[str, Any]) -> Extent:
+    """Return the extent of a run that has all its records: the same cases, as partial as before."""
+    keys = {key for key, _ in writer.rows}
     return Extent(keys, keys, earlier=earlier)
 
 
 def check_observed(run: StoredRun) -> None:
-    """Raise SettingsError where a run keeps no observations: cut texts would score differently."""
+    """Raise SettingsError if a run stores no observations: cut texts would score differently."""
     if not (run.path / OBSERVATIONS).exists():
         raise SettingsError(
             f"run {run.run_id} keeps no {OBSERVATIONS}, which this needs: it was run with --rageval-redact, or the "
@@ -187,9 +187,9 @@ def plan_again(
     metrics: Sequence[str] = (),
     judging: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Return the run's own plan with `metrics` beside its own; `judging` are settings that replace those of the run.
+    """Return the run's own plan with additional `metrics`; `judging` holds settings that replace the run's.
 
-    What its files hold stays as full or as short as it is.
+    Texts in its files stay full or cut.
     """
     overriding: dict[str, Any] = {
         "description": run.finished_metrics["description"],
@@ -203,12 +203,12 @@ def plan_again(
         enabled = (*(settings.enabled or ()), *metrics)
         settings = settings.model_copy(update={"enabled": enabled, "retrieval_only": False})
     plan = make_plan(settings, registry_of(run), root)
-    # What the run measured was not named by anybody: only what is named now is missed where it has no value.
+    # Only metrics that the user names now are reported if they have no value, not those that the run measured.
     return replace(plan, settings=settings.model_copy(update={"enabled": tuple(metrics) or None}))
 
 
 def _has_full_texts(run: StoredRun) -> bool:
-    """Only the texts of a run that was told to keep them whole can be longer than the cut."""
+    """Return True if a text is longer than the cut, which only `store_full_text` allows."""
     return any(
         len(text or "") > CUT + 1
         for record in run.records()
@@ -216,15 +216,15 @@ def _has_full_texts(run: StoredRun) -> bool:
     )
 
 
-# ── values taken from records: what cannot, or is not to, be computed again ───────────────────────────────────
+# ── values from records, which are not computed again ─────────────────────────────────────────────────────────
 
 
 def _recorded_measures(
     plan: Plan, records: Sequence[Line], stays: Callable[[Measure], bool]
 ) -> tuple[Measure, ...] | None:
-    """Return the plan's measures, those that stay with their values from the records of a case's trials.
+    """Return the plan's measures; those that stay take their values from the records of a case's trials.
 
-    None where one of these has neither a value nor a reason in a record: it raised an error, which stays as well.
+    None if a record lacks both value and reason for one of these: it raised an error, which stays too.
     """
     staying = {measure.name for measure in plan.measures if stays(measure)}
     if not all(staying <= record["scores"].keys() | record["skipped_metrics"].keys() for record in records):
@@ -246,7 +246,7 @@ def _recorded(measure: Measure, records: Sequence[Line]) -> Measure:
 
 
 def recorded_run_measures(plan: Plan, metrics: Mapping[str, Any]) -> tuple[Measure, ...]:
-    """Return the plan's measures of the whole run, those of the project's own with their values from a metrics.json."""
+    """Return the plan's run-level measures; the project's own take their values from a metrics.json."""
     return tuple(
         _recorded_of_run(measure, metrics) if is_described_measure(measure) else measure
         for measure in plan.run_measures
@@ -266,7 +266,7 @@ def _recorded_of_run(measure: Measure, metrics: Mapping[str, Any]) -> Measure:
 
 
 def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
-    """Read a line of observations.jsonl; raise SettingsError for a line that nobody of ours has written."""
+    """Read a line of observations.jsonl; raise SettingsError if it is not one that a run writes."""
     try:
         if line["error"] is None and (observation := observation_of(line, config)) is not None:
             return observation
@@ -278,14 +278,14 @@ def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
 
 
 def trial_of(line: Line) -> Trial:
-    """Return which asking of which case a line of observations.jsonl is about."""
+    """Return the trial of a line of observations.jsonl."""
     case = recorded_case(line)
     test = line["case_key"].removeprefix(case.key).removeprefix("::")
     return Trial(case, line["trial"], test or None)
 
 
 def _was_evaluated(record: Line) -> bool:
-    """Return False where a fixture failed, a mark skipped the case, or its process died."""
+    """Return False if a fixture failed, a mark skipped the case, or its process died."""
     if record["error"] is None:
         return bool(record["scores"] or record["skipped_metrics"])
     return record["error"]["kind"] not in NOT_OBSERVED

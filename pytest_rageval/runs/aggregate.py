@@ -26,7 +26,7 @@ OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What metrics.json says of the run beside what follows from its rows."""
+    """The facts of a run in metrics.json that do not follow from its rows."""
 
     config_hash: str
     dataset_version: str | None
@@ -37,7 +37,7 @@ class RunInfo:
 
 
 def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any]:
-    """The content of metrics.json, without its comparison. Means are over cases, of each over its trials."""
+    """Return the content of metrics.json without its comparison. A case with several trials counts with their mean."""
     trials = in_order(trials)
     rows = cases_of(trials)
     metrics = {measure.name: _metric(measure, rows, info.expected) for measure in plan.measures}
@@ -79,7 +79,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """The mean, the same to the last digit in any order; None of nothing."""
+    """Return the mean, identical to the last digit in any order; None without values."""
     return math.fsum(values) / len(values) if values else None
 
 
@@ -110,14 +110,14 @@ def _scored(rows: Iterable[Row], name: str) -> list[float]:
 
 
 def _interval(measure: Measure, values: Sequence[float]) -> Interval | None:
-    """95 % for the mean over cases like these. Trials of one case are not independent: their mean counts as one."""
+    """Return the 95 % confidence interval of the mean. The trials of a case are dependent: their mean counts once."""
     if values and measure.metric.binary and all(value in (0, 1) for value in values):
         return share_interval(sum(values) / len(values), len(values))
     return mean_interval(values, measure.metric.scale)
 
 
 def _repeats(trials: Iterable[Row], plan: Plan) -> dict[str, Any]:
-    """With more than one trial a case: how often any of them and all of them held their gates, and how far they differ.
+    """Return how often any trial and all trials of a case pass, and how far they differ; empty with one trial a case.
 
     `spread`: by metric, the mean over cases of the standard deviation over a case's trials (n - 1 in the divisor).
     """
@@ -186,14 +186,14 @@ def _facts(rows: Sequence[Row], info: RunInfo, overall: float | None) -> RunFact
 
 
 def normalised(value: float, scale: Sequence[float], better: str) -> float:
-    """A value on its scale as 0 to 1 with higher better."""
+    """Return a value on its scale as 0 to 1, where higher is better."""
     low, high = scale
     share = (value - low) / (high - low)
     return share if better == "higher" else 1 - share
 
 
 def _layers(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """By layer: the mean of its metrics' means, normalised, and which they are."""
+    """Return each layer's title, score (the mean of its normalised metric means) and metrics."""
     layers: dict[str, Any] = {}
     for layer, title in LAYERS.items():
         names = [name for name, metric in metrics.items() if metric["layer"] == layer]
@@ -216,7 +216,7 @@ def _overall(layers: Mapping[str, Any], plan: Plan) -> float | None:
 
 
 def _judge(rows: Iterable[Row]) -> dict[str, Any] | None:
-    """Who judged: the model (all of them, where cases differ), the versions of its prompts, and whether it is one."""
+    """Return the judge models, whether any judge is heuristic, and the prompt versions; None if nothing was judged."""
     judges = [row.judge for row in rows if row.judge]
     if not judges:
         return None
@@ -252,7 +252,7 @@ def _group(rows: Sequence[Row], plan: Plan) -> dict[str, Any]:
 
 
 def _failure_tags(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """By tag: the cases that failed with it."""
+    """Return the failed cases by tag."""
     keys_by_tag: dict[str, list[str]] = {}
     for row in rows:
         for tag in dict.fromkeys(tag for _, tag in row.failed):
@@ -261,7 +261,7 @@ def _failure_tags(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 
 def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """A gate on an aggregate; without a value it does not hold: what was not measured was not shown."""
+    """Evaluate a gate on an aggregate; it fails if the aggregate has no value."""
     value = metrics[gate.name]["mean"]
     return {
         "metric": gate.name,
@@ -275,13 +275,15 @@ def _run_gate(gate: Any, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, 
 
 
 def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, k: int) -> dict[str, Any]:
-    """The flat names that other tools read: aliases of what stands under `metrics`, null where it has no value."""
+    """Return aliases of `metrics` by the flat names that other tools read; null if a metric has no value."""
     means = {name: metric["mean"] for name, metric in metrics.items()}
     named = {metric["aggregate"]: metric["mean"] for metric in metrics.values()}
     return {
         **_averages(means, k),
-        **{name: named.get(name) for name in
-           ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")},
+        **{
+            name: named.get(name)
+            for name in ("scope_miss_rate", "abstention_accuracy", "hallucination_rate_unanswerable")
+        },
         "attribution_hit_rate": means.get("attribution_hit"),
         "judge_reliability": None,
         "indexing_coverage": with_rates(info.coverage),
@@ -289,19 +291,19 @@ def _aggregate_metrics(metrics: Mapping[str, Mapping[str, Any]], info: RunInfo, 
             **{name: means.get(name) for name in ("error_rate", "timeout_rate", "empty_response_rate")},
             "coverage_by_doc_type": coverage_by_doc_type(info.coverage or {}),
         },
-    }  # fmt: skip
+    }
 
 
 def _averages(means: Mapping[str, float | None], k: int) -> dict[str, float | None]:
-    """Means by the flat names that other tools read."""
+    """Return the means by the flat names that other tools read."""
     named = legacy_names(means, k) | {name: means.get(name) for name in ("groundedness", "correctness")}
     return {f"{name}_avg": value for name, value in named.items() if name != "scope_miss"}
 
 
 def with_aliases(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of metrics.json with latency and cost among the aggregates too, where other tools look for them.
+    """Return the content of metrics.json with latency and cost repeated among the aggregates, where other tools look.
 
-    Not in metrics.json itself: there all but `volatile` is the same, byte for byte, for equal inputs.
+    They are not in metrics.json itself: equal inputs give equal bytes there, except under `volatile`.
     """
     latency, cost = metrics["volatile"].get("latency") or {}, metrics["volatile"].get("cost") or {}
     aliases = {
@@ -312,16 +314,16 @@ def with_aliases(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _means_by_tag(by_tag: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The flat means of each tag, as other tools look for them among the aggregates."""
+    """Return the flat means of each tag, which other tools look for among the aggregates."""
     return {
         tag: {name: value for name, value in group.items() if name.endswith("_avg")} for tag, group in by_tag.items()
     }
 
 
 def _latency(trials: Iterable[Row]) -> dict[str, Any]:
-    """Milliseconds over the cases that were asked; phases where the system reports them.
+    """Return latencies in milliseconds over all trials, with the phases that the system reports.
 
-    What went by before a request was repeated is summed up apart: it is no time of the system's.
+    `retry_wait_ms` sums the waits before repeated requests; they are not part of the system's latency.
     """
     measured: dict[str, list[float]] = {}
     for row in trials:
@@ -344,7 +346,7 @@ def _latency(trials: Iterable[Row]) -> dict[str, Any]:
 
 
 def _cost(costs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What judging took and the cache spared, over all trials."""
+    """Return the tokens and dollars that judging used and that the cache saved, over all trials."""
     tokens = [value for cost in costs if (value := cost["judge_tokens"]) is not None]
     dollars = [value for cost in costs if (value := cost["judge_cost_usd"]) is not None]
     saved = [value for cost in costs if (value := cost.get("judge_saved_usd")) is not None]
@@ -359,7 +361,7 @@ def _cost(costs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _sums(usages: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
-    """What the system reports of its tokens and costs, by its own names; None where it reports none."""
+    """Return the sums of the tokens and costs that the system reports, by its own names; None if it reports none."""
     values_by_name: dict[str, list[float]] = {}
     for usage in usages:
         for name, value in usage.items():

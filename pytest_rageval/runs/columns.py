@@ -1,4 +1,4 @@
-"""Outcomes and scores of the cases of a run, held by column: a million cases are a few lists, not a million objects."""
+"""Outcomes and scores of a run's cases as columns: a million cases are a few lists, not a million objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class CaseColumns(Mapping[str, CaseScores]):
-    """Cases by key, in the order of their keys; a case is put together when it is asked for."""
+    """Cases by key, in key order, stored as columns; a case object is built on access."""
 
     case_keys: Sequence[str] = ()
     content_hashes: Sequence[str] = ()
@@ -34,7 +34,7 @@ class CaseColumns(Mapping[str, CaseScores]):
 
     @classmethod
     def of(cls, cases: Mapping[str, CaseScores] | Mapping[str, Row]) -> CaseColumns:
-        """The columns of some cases; those of columns are they themselves."""
+        """Return the columns of the cases; columns are returned unchanged."""
         if isinstance(cases, cls):
             return cases
         keys = sorted(cases)
@@ -51,7 +51,7 @@ class CaseColumns(Mapping[str, CaseScores]):
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row]) -> CaseColumns:
-        """Return the columns of some rows, a row a case."""
+        """Return the columns of rows, one row per case."""
         return cls.of({row.key: row for row in rows})
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class CaseColumns(Mapping[str, CaseScores]):
         return self._at(self.places[key])
 
     def in_turn(self) -> Iterator[CaseScores]:
-        """Each case in the order of their keys; none is looked up."""
+        """Iterate over the cases in key order, without look-ups."""
         return map(self._at, range(len(self)))
 
     def _at(self, place: int) -> CaseScores:
@@ -81,17 +81,17 @@ class CaseColumns(Mapping[str, CaseScores]):
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Where each case stands in the columns."""
+        """Return the index of each case in the columns."""
         return dict(zip(self.case_keys, range(len(self.case_keys)), strict=True))
 
     def renamed(self, names: Mapping[str, str]) -> CaseColumns:
-        """The columns with other names of metrics, by the present ones."""
+        """Return the columns with metrics renamed; `names` maps present names to new ones."""
         if not names:
             return self
         return replace(self, scores={names.get(name, name): column for name, column in self.scores.items()})
 
     def without(self, keys: Collection[str]) -> CaseColumns:
-        """The columns without some cases."""
+        """Return the columns without the cases of these keys."""
         if not keys:
             return self
         left_out = {*keys}
@@ -106,7 +106,7 @@ class CaseColumns(Mapping[str, CaseScores]):
         )
 
     def places_without_score(self) -> Sequence[int]:
-        """Where the cases stand of which nothing was scored."""
+        """Return the indices of the cases without any score."""
         places: Sequence[int] = range(len(self))
         for column in self.scores.values():
             places = [place for place in places if column[place] is None] if None in column else []
@@ -114,7 +114,7 @@ class CaseColumns(Mapping[str, CaseScores]):
 
 
 class SharedCases(NamedTuple):
-    """Cases of two runs, in the order of their keys, with where they stand in the columns of each."""
+    """The cases of two runs, in key order, with their indices in the columns of each."""
 
     keys: Sequence[str]
     before: Sequence[int]
@@ -122,8 +122,8 @@ class SharedCases(NamedTuple):
 
 
 def shared_cases(before: CaseColumns, after: CaseColumns) -> SharedCases:
-    """The cases that both runs have."""
-    if len(before) == len(after) and all(map(eq, before.case_keys, after.case_keys)):  # as usual: no look-ups
+    """Return the cases that both runs have."""
+    if len(before) == len(after) and all(map(eq, before.case_keys, after.case_keys)):  # the usual case, fast
         every = range(len(before))
         return SharedCases(before.case_keys, every, every)
     keys = [key for key in before.case_keys if key in after.places]
@@ -131,7 +131,7 @@ def shared_cases(before: CaseColumns, after: CaseColumns) -> SharedCases:
 
 
 def values_at(column: Sequence[T], places: Sequence[int]) -> Sequence[T]:
-    """The values of a column at some places; the column itself where these are all."""
+    """Return the values of a column at these indices; the column itself if they are all."""
     return column if places == range(len(column)) else [column[place] for place in places]
 
 
@@ -149,22 +149,22 @@ _NUMBERS = frozenset({int, float, type(None)})
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The cases of a run by key, and the categories of those that have one."""
+    """The cases of a run by key, and the category of each."""
 
     cases: CaseColumns
     categories: Mapping[str, str]
 
     def without(self, keys: Collection[str]) -> Scores:
-        """The table without some cases."""
+        """Return the table without the cases of these keys."""
         return replace(self, cases=self.cases.without(keys))
 
     def renamed(self, names: Mapping[str, str]) -> Scores:
-        """The table with other names of metrics, by the present ones."""
+        """Return the table with metrics renamed; `names` maps present names to new ones."""
         return replace(self, cases=self.cases.renamed(names))
 
 
 def write_scores(folder: Path, cases: Iterable[Row]) -> None:
-    """Write the table of a run, from a row a case; equal cases are equal bytes."""
+    """Write the score table of a run, one row per case; equal cases give equal bytes."""
     write_lines(folder / SCORES, _lines(in_order(cases)))
 
 
@@ -173,8 +173,13 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     cases = CaseColumns.of_rows(rows)
     categories = [row.groups["category"][0] for row in rows]
     columns = (
-        cases.case_keys, cases.content_hashes, cases.outcomes, categories, cases.error_kinds, cases.decision_hashes,
-    )  # fmt: skip
+        cases.case_keys,
+        cases.content_hashes,
+        cases.outcomes,
+        categories,
+        cases.error_kinds,
+        cases.decision_hashes,
+    )
     for name, values in (*zip(COLUMNS, columns, strict=True), *sorted(cases.scores.items())):
         yield sealed(_json({"schema": SCHEMA, "column": name, "values": values}))
 
@@ -184,7 +189,7 @@ def _json(value: Any) -> str:
 
 
 def read_scores(folder: Path) -> Scores | None:
-    """The table of a run; None where there is none, SettingsError where the file is something else."""
+    """Return the score table of a run; None without a file, SettingsError if it is not a score table."""
     path = folder / SCORES
     place: object = path
     columns: dict[str, list[Any]] = {}
@@ -224,13 +229,13 @@ def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:
 
 
 def scores_of_records(path: Path) -> Scores:
-    """The table from results.jsonl, for a run that has none; a last line that was cut off is left out."""
+    """Return the score table from results.jsonl, for a run without one; leave out a last line that was cut off."""
     shared = SharedParts()
     rows = (Row.of(record, shared) for _, record in whole_records([path], check=check_result))
     return scores_of(cases_of(rows))
 
 
 def scores_of(cases: Iterable[Row]) -> Scores:
-    """The table from a row a case."""
+    """Return the score table of rows, one row per case."""
     rows = in_order(cases)
     return Scores(CaseColumns.of_rows(rows), {row.key: row.groups["category"][0] for row in rows})

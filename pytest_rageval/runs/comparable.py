@@ -1,4 +1,4 @@
-"""Comparability: what must agree between two runs that are compared, continued as one, or given new labels."""
+"""Checks of what must agree between two runs to compare them, to continue one, or to relabel one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pytest_rageval.runs.decision_hash import asked_part
 from pytest_rageval.text import counted
 
 ASKED = ("question", "history", "contexts", "vaults", "folders")
-"""What of a case goes out to the system: an answer to something else is no answer to this."""
+"""The fields of a case that are sent to the system; an answer is only valid for the same values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Something that must be the same on both sides and is not: both values, and more where that helps."""
+    """A value that must be the same on both sides but differs, with optional details."""
 
     what: str
     before: str
@@ -33,16 +33,16 @@ class Mismatch:
 
 
 class Comparable(NamedTuple):
-    """As much of a run or a baseline as decides whether it may be compared with another.
+    """The part of a run or a baseline that decides whether it can be compared with another.
 
-    cases        with the hashes of each: of all that it says, and of what is asked and decides (None where that was
-                 not recorded); None where only aggregates are known
-    dataset      the hash over all cases of the project; None where nobody knows them all
-    judge        the `judge` of metrics.json; None where nothing was judged
-    identity     what the judge is, its server included, as config.json names it; None where that does not say
-    temperature  of a judge that is a model; None where that is not known
-    reported     what any answer brought beside its text; None where that is not known
-    source       where the answers came from: asked, uploaded or recorded; None where that is not known
+    cases        with two hashes of each: of all its content, and of its question, gold and gates (None if not
+                 recorded); None if only aggregates are known
+    dataset      the hash over all cases of the project; None if not all are known
+    judge        the `judge` of metrics.json; None if nothing was judged
+    identity     the judge's identity in config.json, which includes its server; None if not recorded
+    temperature  of a model judge; None if not known
+    reported     the fields that any answer had besides its text; None if not known
+    source       how the answers were obtained: asked, uploaded or recorded; None if not known
     """
 
     cases: CaseColumns | None
@@ -59,7 +59,7 @@ class Comparable(NamedTuple):
 def comparable_of(
     metrics: Mapping[str, Any], config: Mapping[str, Any] | None, cases: CaseColumns | None
 ) -> Comparable:
-    """From the content of metrics.json and, where they are known, of config.json and of the cases."""
+    """Build it from metrics.json and, if known, from config.json and the cases."""
     config = config or {}
     dataset = config.get("dataset_hash")
     if dataset is None and cases is not None and not metrics["partial"]:
@@ -89,9 +89,9 @@ def source_of(config: Mapping[str, Any]) -> str | None:
 
 
 def changed_cases(before: Comparable, after: Comparable) -> tuple[str, ...]:
-    """Return the keys of shared cases that ask something else, or have another gold: they are compared with nothing.
+    """Return the keys of shared cases whose question or gold changed: they are left out of a comparison.
 
-    If all shared cases changed, none is returned: then the two are not comparable.
+    Return none if all shared cases changed: then the runs are not comparable.
     """
     if before.cases is None or after.cases is None:
         return ()
@@ -100,7 +100,7 @@ def changed_cases(before: Comparable, after: Comparable) -> tuple[str, ...]:
 
 
 def mismatches(before: Comparable, after: Comparable) -> list[Mismatch]:
-    """Return why the two cannot be compared: they have no case in common. Empty if they have one.
+    """Return why the runs cannot be compared: they share no unchanged case. Empty if they share one.
 
     Cases on one side only are no obstacle: they are left out of the pairing.
     """
@@ -124,7 +124,7 @@ def mismatches(before: Comparable, after: Comparable) -> list[Mismatch]:
 
 
 def differences(before: Comparable, after: Comparable) -> list[Mismatch]:
-    """Return what else differs beside the system and should be known: its source, the judge, the reported fields."""
+    """Return the differences that a reader of a comparison should know: answer source, judge, reported fields."""
     is_other = _is_other(before.source, after.source)
     source = [Mismatch("source", str(before.source), str(after.source))] if is_other else []
     judge = [mismatch for mismatch, _ in _judge(before, after)]
@@ -132,7 +132,7 @@ def differences(before: Comparable, after: Comparable) -> list[Mismatch]:
 
 
 def judged_otherwise(before: Comparable, after: Comparable) -> set[str]:
-    """Return the rubrics by which another judge, prompt or temperature scored: a change would be the judge's doing."""
+    """Return the rubrics scored with another judge, prompt or temperature, which could explain a change."""
     return {rubric for _, rubrics in _judge(before, after) for rubric in rubrics}
 
 
@@ -141,7 +141,7 @@ def _is_other(before: str | None, after: str | None) -> bool:
 
 
 class _Differing(NamedTuple):
-    """A case whose hashes are not the same on both sides: (all that it says, what is asked and decides)."""
+    """A case whose hashes differ between the sides: (content, decision)."""
 
     key: str
     before: tuple[str, str | None]
@@ -149,7 +149,7 @@ class _Differing(NamedTuple):
 
     @property
     def asks_otherwise(self) -> bool:
-        """Is another question asked, or another answer right? Without the hash of that, anything else counts."""
+        """Return True if the question or the gold changed; without decision hashes, if any content changed."""
         (content, decision), (new_content, new_decision) = self.before, self.after
         if decision is None or new_decision is None:
             return content != new_content
@@ -157,7 +157,7 @@ class _Differing(NamedTuple):
 
 
 def _differing(before: CaseColumns, after: CaseColumns) -> Iterator[_Differing]:
-    """The shared cases of which any hash differs, by key."""
+    """Yield the shared cases with any differing hash, in key order."""
     keys, was_at, now_at = shared_cases(before, after)
     was, now = (
         zip(values_at(side.content_hashes, places), values_at(side.decision_hashes, places), strict=True)
@@ -167,7 +167,7 @@ def _differing(before: CaseColumns, after: CaseColumns) -> Iterator[_Differing]:
 
 
 def relabelled(before: Comparable, after: Comparable) -> list[str]:
-    """Keys of the cases that ask the same and are labelled otherwise (category, tags, metadata): shown, no obstacle."""
+    """Return the keys of cases with the same question but other labels (category, tags, metadata): still comparable."""
     if before.cases is None or after.cases is None:
         return []
     differing = _differing(before.cases, after.cases)
@@ -175,7 +175,7 @@ def relabelled(before: Comparable, after: Comparable) -> list[str]:
 
 
 def relabelled_note(keys: Sequence[str]) -> str:
-    """One line for people about cases that are labelled otherwise."""
+    """Return a line for people about relabelled cases."""
     whose = counted(len(keys), "case is", "cases are")
     return f"{whose} labelled otherwise than before (category, tags, metadata, …): {listed(keys)}"
 
@@ -186,10 +186,10 @@ def _named(side: Comparable) -> str:
 
 
 def _judge(before: Comparable, after: Comparable) -> Iterator[tuple[Mismatch, Collection[str]]]:
-    """Yield how the judges differ, each with the rubrics that it concerns."""
+    """Yield each difference between the judges with the rubrics it affects."""
     was, now = before.judge, after.judge
     if not was or not now:
-        return  # nothing was judged on one side: what a judge scores is unmeasured, the rest compares
+        return  # one side has no judged scores; all others can be compared
     every = was["prompt_versions"].keys() & now["prompt_versions"].keys()
     if was["model"] != now["model"]:
         yield Mismatch("judge", was["model"], now["model"]), every
@@ -205,7 +205,7 @@ def _judge(before: Comparable, after: Comparable) -> Iterator[tuple[Mismatch, Co
 
 
 def _reported(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
-    """A partial run need not have met all that the system reports: what it lacks says nothing."""
+    """Yield the difference between the reported fields; fields missing from a partial run do not count."""
     if before.reported is None or after.reported is None:
         return
     lost = [] if after.is_partial else sorted(before.reported - after.reported)
@@ -217,9 +217,9 @@ def _reported(before: Comparable, after: Comparable) -> Iterator[Mismatch]:
 
 
 def other_configuration(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
-    """What keeps two runs from being parts of one, or one from being continued as the other; None where they agree.
+    """Describe how two config.json differ in the part that is hashed; None if they agree.
 
-    Both are contents of config.json. Here all that its hash is over must agree: a comparison would show it.
+    Only runs that agree can be merged, or one continued as the other.
     """
     if before["config_hash"] == after["config_hash"]:
         return None
@@ -228,5 +228,5 @@ def other_configuration(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 
 
 def asked_differently(before: EvalCase, after: EvalCase) -> list[str]:
-    """The fields in which what the system was asked is not what this case asks: its answer is none to this."""
+    """Return the fields sent to the system that differ between two versions of a case."""
     return [name for name in ASKED if getattr(before, name) != getattr(after, name)]

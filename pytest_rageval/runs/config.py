@@ -1,4 +1,4 @@
-"""The content of config.json: what was run, with what, and a hash over all that can change results."""
+"""The content of config.json: the configuration of a run, and a hash over all that can change results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pytest_rageval.runs.stored_plan import described_metrics, meanings
 LIBRARIES = ("pytest-rageval", "pytest", "pytest-xdist", "pytest-html", "httpx", "httpcore", "pydantic")
 CPUS = Path("/proc/cpuinfo")
 GPUS = Path("/proc/driver/nvidia/gpus")
-"""A folder for each GPU, where NVIDIA's driver is loaded."""
+"""The folder of NVIDIA's driver with one folder for each GPU."""
 
 
 def run_config(
@@ -34,7 +34,7 @@ def run_config(
     target: str,
     judge: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """The content of config.json, fixed before the first case. `target` and `judge` are what the run really uses."""
+    """Return the content of config.json, fixed before the first case. `target` and `judge` are those really used."""
     settings = plan.settings
     asked_for = _asked_for(plan, target, judge)
     assert asked_for.keys() == set(ASKED_FOR)
@@ -68,7 +68,7 @@ def run_config(
 
 
 def flat_names(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Models, prompts and temperature by the flat names that other tools read; null where not known, or nobody judges.
+    """Return models, prompts and temperature by the flat names that other tools read; null if unknown or not judged.
 
     `judge_prompt_version` names all prompts, each with its version.
     """
@@ -84,7 +84,7 @@ def flat_names(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _asked_for(plan: Plan, target: str, judge: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What the system, the judge and the metrics are really asked, by the names of `ASKED_FOR`."""
+    """Return what the run really requests of the system, the judge and the metrics, by the names of `ASKED_FOR`."""
     settings = plan.settings
     return {
         "k": settings.k,
@@ -110,7 +110,7 @@ def _asked_for(plan: Plan, target: str, judge: Mapping[str, Any] | None) -> dict
 
 
 def _written_settings(settings: Settings, target: str) -> dict[str, Any]:
-    """The settings that can change results, without credentials."""
+    """Return the settings that can change results, without credentials."""
     written = settings.deciding()
     written["target"] = public_target(written["target"] or target)
     written["judge"] = public_target(written["judge"])
@@ -126,26 +126,26 @@ ASKED_FOR = (
     "k", "asked_k", "folder_mode", "rerank_weights", "params", "target", "judge", "rubrics", "ontology", "metrics",
     "own_metrics", "gates",
 )  # fmt: skip
-"""What of a config.json the hash is over, beside its settings and its cases."""
+"""The keys of config.json in its hash, besides the settings and the cases."""
 
 
 def config_hash_of(config: Mapping[str, Any]) -> str:
-    """The hash that belongs to the content of a config.json."""
+    """Return the hash of the content of a config.json."""
     return _hash([config["settings"], {name: config[name] for name in ASKED_FOR}, config["dataset_hash"]])
 
 
 def hashed_part(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the content of a config.json its hash is over."""
+    """Return the part of a config.json that its hash covers."""
     return {name: config[name] for name in ("settings", *ASKED_FOR, "dataset_hash") if name in config}
 
 
 def reported(versions: Mapping[str, Any] | None, coverage: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Versions that the system reported, with its answers or with what it says of its index."""
+    """Return the versions that the system reported, with its answers or with its index coverage."""
     return {**reported_versions(coverage), **(versions or {})}
 
 
 def stated_otherwise(stated: Mapping[str, Any], by_system: Mapping[str, Any]) -> Iterator[str]:
-    """The versions of which the project says one thing and its system another, a line each."""
+    """Yield a line for each version that the project states differently from the system."""
     for name, version in stated.items():
         other = by_system.get(name)
         if version is not None and other is not None and other != version:
@@ -158,9 +158,9 @@ def observed(
     coverage: Mapping[str, Any] | None,
     served_judge: str | None,
 ) -> dict[str, Any]:
-    """The versions of the system, as it reports them, else as stated, for `observed`; the two that rest on them.
+    """Return `observed`, the versions that the system reports or the project states, and the two hashes over them.
 
-    `served_judge`: the model that the judge's server said it is, which decides nothing about keys and hashes.
+    `served_judge`: the model name that the judge's server reports; it affects no key and no hash.
     """
     served = {} if served_judge is None else {"judge": served_judge}
     known = {name: version for name, version in stated.items() if version is not None}
@@ -177,12 +177,12 @@ def observed(
 
 
 def dataset_hash_of(contents: Iterable[tuple[str, str]]) -> str:
-    """Return the SHA-256 of the canonical JSON of all keys and hashes of contents, in pairs by key, in any order."""
+    """Return the SHA-256 of the canonical JSON of all (key, content hash) pairs, in any order."""
     return _hash(sorted(contents))
 
 
 def dataset_version(dataset: str, files: Iterable[Path], root: Path) -> str:
-    """The git commit that last touched the case files where they are clean, else the hash of their content."""
+    """Return the git commit that last touched the case files if they are clean, else the hash of their content."""
     paths = [os.path.relpath(path, root) for path in files]
     if paths:
         status = _git(root, "status", "--porcelain", "--", *paths)
@@ -195,9 +195,9 @@ def dataset_version(dataset: str, files: Iterable[Path], root: Path) -> str:
 
 
 def project_version(root: Path) -> dict[str, Any] | None:
-    """Return the commit and the branch of the tested project, and whether tracked files were changed since.
+    """Return the commit and the branch of the tested project, and whether tracked files have changed.
 
-    None without git or a repository; no commit before the first one, no branch where none is checked out.
+    None without git or a repository; the commit is None before the first one, the branch if none is checked out.
     """
     told = _git(root, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
     if told is None:
@@ -208,12 +208,16 @@ def project_version(root: Path) -> dict[str, Any] | None:
 
 
 def _git(root: Path, *arguments: str) -> str | None:
-    """What git prints; None where there is no git, no repository, or it fails."""
+    """Return the output of git; None without git or a repository, or if it fails."""
     try:
         done = subprocess.run(  # noqa: S603 because the arguments are ours and no shell reads them
             ["git", "--no-optional-locks", "-C", str(root), *arguments],  # noqa: S607 because git is where the user's PATH has it
-            capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
@@ -237,13 +241,13 @@ def _version(distribution: str) -> str | None:
 
 
 def _hash(value: Any) -> str:
-    """SHA-256 of the canonical JSON."""
+    """Return the SHA-256 of the canonical JSON."""
     text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def hardware() -> dict[str, Any]:
-    """Number and model of CPUs, memory in MiB, model of the GPU; null where the system does not say."""
+    """Return number and model of CPUs, memory in MiB and GPU models; null if the system does not report them."""
     memory = None
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
@@ -258,7 +262,7 @@ def hardware() -> dict[str, Any]:
 
 
 def _gpu_model(gpus: Path) -> str | None:
-    """The models of the GPUs as their driver tells them; no program is asked."""
+    """Return the GPU models from the driver's files, without starting a program."""
     try:
         models = [_labelled(gpu / "information", "Model") for gpu in sorted(gpus.iterdir())]
     except OSError:
@@ -267,7 +271,7 @@ def _gpu_model(gpus: Path) -> str | None:
 
 
 def _labelled(path: Path, *labels: str) -> str | None:
-    """The value of the first line `label : value` of a file that has one of these labels; what follows is not read."""
+    """Return the value of the first `label : value` line with one of these labels; read no further."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             for line in file:

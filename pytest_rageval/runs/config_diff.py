@@ -13,23 +13,23 @@ REPEATED_SETTINGS = frozenset(
     {"k", "target", "judge", "folder_mode", "rerank_vector_weight", "rerank_lexical_weight", "params", "ontology",
      "gate", "gates", "enabled", "versions"}
 )  # fmt: skip
-"""Settings that config.json names a second time, as they were really used."""
+"""Settings that config.json repeats with the values really used."""
 _FIRST = ("target", "k", "asked_k", "folder_mode", "rerank_weights", "params", "judge", "rubrics", "ontology")
 _LAST = ("observed", "index_build_version", "reported_fields", "gates", "metrics", "own_metrics", "libraries")
 _INDEX = ("observed.chunker", "observed.embedding", "observed.index")
-"""What `index_build_version` is made of, beside what the system says of its coverage."""
+"""The parts of `index_build_version`, besides the reported coverage."""
 _JUDGE = ("judge.model", "judge.fixture")
-"""Who judges; all else of the judge follows where that changes."""
+"""The judge itself; its other settings are not listed if it changes."""
 _SERVED = "observed.judge"
-"""What the judge's server said that it is: not of the system's saying."""
+"""The model name that the judge's server reports, not the system under test."""
 _HASH = re.compile(r"(content:)?([0-9a-f]{40}|[0-9a-f]{64})")
 NO_SETTING = "–"
 LONGEST_SETTING = 2000
-"""Characters; tables cut earlier, to their width."""
+"""In characters; tables cut earlier, to their width."""
 
 
 class SettingChange(NamedTuple):
-    """One name that differs. Of lists `before` holds what is gone, and `after` what is new."""
+    """A setting that differs. For lists, `before` holds the removed items and `after` the added ones."""
 
     name: str
     before: Json
@@ -37,7 +37,7 @@ class SettingChange(NamedTuple):
 
 
 def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[SettingChange]:
-    """What differs between two config.json: the cases first, then all that can explain a change of results."""
+    """Return the differences between two config.json: first the cases, then all that can explain changed results."""
     current = flat_settings(before)
     return [
         *dataset_change(before, after),
@@ -46,17 +46,17 @@ def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[
 
 
 def dataset_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[SettingChange]:
-    """The versions of the cases, where their contents differ."""
+    """Yield the two dataset versions if the cases differ."""
     hashes = [config.get("dataset_hash", config.get("dataset_version")) for config in (before, after)]
     if hashes[0] != hashes[1]:
         versions = [config.get("dataset_version") for config in (before, after)]
-        if versions[0] == versions[1]:  # the same commit, or none: the contents tell them apart
+        if versions[0] == versions[1]:  # the same commit or none: show the content hashes
             versions = [str(each)[:12] for each in hashes]
         yield SettingChange("dataset", *versions)
 
 
 def setting_changes(before: Mapping[str, Json], after: Mapping[str, Json]) -> Iterator[SettingChange]:
-    """The names under which two flat configurations differ, but for what follows from another difference."""
+    """Yield the differences between two flat configurations, except those that follow from another difference."""
     differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     for name in [*before, *(name for name in after if name not in before)]:
         if name not in differing or _follows(name, differing, before, after):
@@ -72,14 +72,14 @@ def setting_changes(before: Mapping[str, Json], after: Mapping[str, Json]) -> It
 
 
 def _follows(name: str, differing: set[str], before: Mapping[str, Json], after: Mapping[str, Json]) -> bool:
-    """Is this difference the shadow of another one that is told anyway?"""
+    """Return True if this difference follows from another one that is listed."""
     if name == "asked_k":
         return "k" in differing
     if name == "index_build_version":
         return not differing.isdisjoint(_INDEX)
     if name.startswith("judge.") or name == _SERVED:
         return name not in _JUDGE and not differing.isdisjoint(_JUDGE)
-    # A metric that came or went is told by `metrics`; libraries are not kept with a baseline.
+    # An added or removed metric is listed under `metrics`; a baseline does not store libraries.
     return name.startswith(("own_metrics.", "rubrics.", "libraries.")) and None in (
         before.get(name),
         after.get(name),
@@ -87,8 +87,10 @@ def _follows(name: str, differing: set[str], before: Mapping[str, Json], after: 
 
 
 def with_reported(settings: Mapping[str, Json], before: Mapping[str, Json]) -> Mapping[str, Json]:
-    """The settings, with what the system reported of itself before where it now reported nothing: where no case was
-    answered, nothing is known to have changed."""
+    """Return the settings; copy what the system reported before if it reported nothing now.
+
+    If no case was answered, nothing is known to have changed.
+    """
     kept: dict[str, Json] = {}
     for is_reported in (_is_version, _is_fields, _is_served):
         if not any(map(is_reported, settings)):
@@ -109,7 +111,7 @@ def _is_fields(name: str) -> bool:
 
 
 def flat_settings(config: Mapping[str, Any]) -> dict[str, Json]:
-    """What of a config.json can explain a change of results, by name: `k`, `rerank_weights.vector`, `observed.llm`."""
+    """Return the settings that can explain changed results, by name: `k`, `rerank_weights.vector`, `observed.llm`."""
     k = config["k"]
     flat: dict[str, Json] = {}
     for name in _FIRST:
@@ -123,7 +125,7 @@ def flat_settings(config: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _flat(name: str, value: Any, depth: int | None = None) -> dict[str, Json]:
-    """`("params", {"a": {"b": 1}})` → `{"params.a.b": 1}`; what is empty or null has no entry."""
+    """Flatten `("params", {"a": {"b": 1}})` to `{"params.a.b": 1}`; leave out empty lists and nulls."""
     if isinstance(value, Mapping) and depth != 0:
         below = None if depth is None else depth - 1
         return {inner: leaf for key in value for inner, leaf in _flat(f"{name}.{key}", value[key], below).items()}
@@ -131,7 +133,7 @@ def _flat(name: str, value: Any, depth: int | None = None) -> dict[str, Json]:
 
 
 def _without_cut_off(value: Json, k: object) -> Json:
-    """A list of metrics or gates with the configured cut-off as `@k`: with another k all of them have other names."""
+    """Write the configured cut-off in metrics or gates as `@k`, so that another k does not change all their names."""
     if not isinstance(value, list):
         return value
     mark = f"@{k}"
@@ -139,7 +141,7 @@ def _without_cut_off(value: Json, k: object) -> Json:
 
 
 def setting_text(value: Json) -> str:
-    """A setting or version as a cell of a table: a dash for none, of a hash its beginning, else the value."""
+    """Format a setting or version as a table cell: a dash for None, the start of a hash, else the value."""
     if value is None:
         return NO_SETTING
     if isinstance(value, str) and _HASH.fullmatch(value):
@@ -148,7 +150,7 @@ def setting_text(value: Json) -> str:
 
 
 def change_text(change: SettingChange) -> str:
-    """`k was 5 and is 7`, or what was added to a list and taken from it."""
+    """Format a change as `k was 5 and is 7`, or as the items added to and removed from a list."""
     if isinstance(change.before, list) and isinstance(change.after, list):
         parts = [*(f"+{setting_text(item)}" for item in change.after)]
         parts += (f"-{setting_text(item)}" for item in change.before)

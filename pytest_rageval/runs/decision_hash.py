@@ -1,4 +1,4 @@
-"""The hash of what a case asks and what decides about it, by which two runs are comparable in it."""
+"""The decision hash: of what a case asks and what decides about it, so that two runs can be compared in it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pytest_rageval.runs.row import Row
 
 
 def decision_hash(case: EvalCase, asked: str, plan: Plan) -> str:
-    """Return the hash of what is asked and what is right, and that of the gates in effect, joined by a hyphen.
+    """Return the hash of question and gold and the hash of the gates in effect, joined by a hyphen.
 
-    Another id, category, tag or other label alone leaves it as it is, unless a gate is for cases of that label.
+    Another id, category, tag or other label does not change it, unless a gate depends on that label.
     `asked`: the case's `asked_hash`.
     """
     return _joined(asked[:40], case, gold_kind(case.gold, plan.settings.gold_by), plan)
@@ -31,7 +31,7 @@ def _joined(asked: str, case: EvalCase, kind: GoldKind, plan: Plan) -> str:
 
 
 def asked_part(decision: str | None) -> str:
-    """Return the hash of what is asked and what is right, as far as it is kept; '' if it is not known."""
+    """Return the hash of question and gold, as far as it is stored; '' if it is not known."""
     return (decision or "").partition("-")[0]
 
 
@@ -41,20 +41,20 @@ def gated_part(decision: str | None) -> str:
 
 
 def gates_in_effect(cases: Sequence[Row], plan: Plan) -> dict[str, list[str]]:
-    """Return the gates in effect for the cases of a run, in words, by the hash of each combination of them."""
+    """Return the texts of the gates in effect for the cases of a run, by the hash of each combination."""
     first_of_groups = {id(row.groups): row for row in reversed(cases)}  # rows share theirs
     gates: dict[str, list[str]] = {}
     for row in first_of_groups.values():
         case, kind = labelled_case(row.groups)
         gated = gated_part(row.decision_hash)
-        # A record that was written before its case was matched to gold does not tell the kind of gold.
+        # A record that was written before its case was matched to gold lacks the kind of gold.
         if gated == plan.gates_in_effect.hash(case, kind)[:16]:
             gates[gated] = sorted(plan.gates_in_effect.words(case, kind))
     return dict(sorted(gates.items()))
 
 
 def labelled_case(groups: Mapping[str, Sequence[str]]) -> tuple[EvalCase, GoldKind]:
-    """Return as much of a case as conditions of gates look at, from the groups of its row, and its kind of gold."""
+    """Return a case with all that gate conditions read, from the groups of its row, and its kind of gold."""
     kind: GoldKind = groups["gold"][0]  # type: ignore[assignment]
     return EvalCase(
         id="",
@@ -70,7 +70,7 @@ def labelled_case(groups: Mapping[str, Sequence[str]]) -> tuple[EvalCase, GoldKi
 
 
 def labelled_gold(answer: Collection[str], *, has_groups: bool) -> Gold:
-    """Return gold of which conditions of gates say the same as of the recorded one; `answer` is its `answer_kinds`."""
+    """Return gold that satisfies the same gate conditions as the recorded one; `answer` is its `answer_kinds`."""
     return Gold(
         answers=None if "none" in answer else ("" if "short" in answer else "word " * (MOST_WORDS + 1),),
         support_groups=((),) if has_groups else None,

@@ -26,7 +26,7 @@ FIRST = ("partial", "selection")
 
 
 def check_reports(reports: Path) -> None:
-    """SettingsError unless a run could be written below this folder."""
+    """Raise SettingsError unless a run can be written below this folder."""
     existing = reports
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
@@ -37,7 +37,7 @@ def check_reports(reports: Path) -> None:
 
 
 def check_run_id(reports: Path, run_id: str | None) -> None:
-    """SettingsError if a run of this name is there already."""
+    """Raise SettingsError if a run of this name exists."""
     if run_id is not None and (reports / "runs" / run_id).exists():
         raise SettingsError(f"--rageval-run-id: a run {run_id!r} is in {reports / 'runs'} already; choose another name")
 
@@ -49,11 +49,11 @@ class RunFolder:
         self.path = path
         self.reports = path.parent.parent
         self._files: dict[str, int] = {}
-        self._claim: int | None = None
+        self._lock: int | None = None
 
     @classmethod
     def new(cls, reports: Path, wanted: str | None = None) -> RunFolder:
-        """Make the folder: of the wanted name, else of the UTC time; with a suffix where that is taken."""
+        """Make the folder, named as wanted or by the UTC time, with a suffix if the name is taken."""
         run_id = wanted or datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
         for suffix in ("", *(f"_{n}" for n in range(2, 10_000))):
             path = reports / "runs" / (run_id + suffix)
@@ -67,25 +67,25 @@ class RunFolder:
         return cls(path)
 
     def begin(self) -> None:
-        """Claim the folder, and see to it that what is large stays out of git."""
-        self.claim()
+        """Lock the folder, and write the .gitignore that keeps large files out of git."""
+        self.lock()
         ignore = self.reports / ".gitignore"
         if not ignore.exists():
             write_text(ignore, GITIGNORE)
 
-    def claim(self) -> None:
+    def lock(self) -> None:
         """Keep other processes from finishing this run while this one writes it; SettingsError where one does.
 
         The lock lives as long as this process, however it ends.
         """
         try:
-            self._claim = take_lock(self.path)
+            self._lock = take_lock(self.path)
         except LockHeld:
             raise SettingsError(f"run {self.run_id} is being written by another process; wait for it to end") from None
 
     @property
     def has_observations(self) -> bool:
-        """Has this run, or a worker of it, written down an answer?"""
+        """Return True if this run or one of its workers has written an answer."""
         return any(file.stat().st_size for file in self.path.glob("observations*.jsonl"))
 
     @property
@@ -93,9 +93,9 @@ class RunFolder:
         return self.path.name
 
     def append(self, name: str, line: str | bytes) -> None:
-        """Add one line, or several, to a file of the run; they are with the operating system when this returns.
+        """Append one or more lines to a file of the run; they are with the operating system on return.
 
-        An OSError names the file, in which then no half of them is left.
+        On failure, raise an OSError that names the file, and leave no partial line in it.
         """
         data = memoryview((line.encode() if isinstance(line, str) else line) + b"\n")
         written = 0
@@ -111,7 +111,7 @@ class RunFolder:
             raise OSError(error.errno, error.strerror, str(self.path / name)) from None
 
     def log(self, message: str) -> None:
-        """Add a line with the time to run.log; line breaks and what steers terminals are shown, not written."""
+        """Append a line with the time to run.log; escape line breaks and terminal control characters."""
         shown = printable(message.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r"))
         self.append("run.log", f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {shown}")
 
@@ -119,15 +119,15 @@ class RunFolder:
         for descriptor in self._files.values():
             os.close(descriptor)
         self._files.clear()
-        if self._claim is not None:
-            os.close(self._claim)
-            self._claim = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
 
 def write_metrics(path: Path, metrics: Mapping[str, Any]) -> None:
-    """Replace a metrics.json in one step: keys sorted, so that equal metrics are equal bytes.
+    """Replace a metrics.json atomically, with sorted keys, so that equal metrics give equal bytes.
 
-    That of a partial run begins with `partial` and with what was selected: nobody takes it for the whole.
+    The file of a partial run begins with `partial` and the selection, so that nobody mistakes it for a whole run.
     """
     first = [name for name in FIRST if metrics["partial"] and name in metrics]
     head = [_member(name, metrics[name]) for name in first]

@@ -1,4 +1,4 @@
-"""The metrics of all runs in time, and what was changed in between, from each run's small files alone."""
+"""The metrics of all runs over time, and the changes between them, from each run's small files alone."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from pytest_rageval.runs.reader import CONFIG, METRICS, File, State, StoredRun
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """What a finished run came to.
+    """A finished run.
 
-    timestamp  UTC, ISO 8601, as in 2025-12-18T06:36:17+00:00
-    metrics    name → mean over the cases to which the metric applies, on its own scale; None where there is no value
+    timestamp  UTC, ISO 8601, for example 2025-12-18T06:36:17+00:00
+    metrics    name → mean over the cases to which the metric applies, on its own scale; None without a value
     settings   flat: what was configured and what the system reported of itself
-    changes    of `settings`, against the run before with the same cases; for the first of these, against the run
-               before it, whatever its cases
+    changes    of `settings`, against the previous run with the same cases, or else the previous run
     """
 
     run_id: str
@@ -44,20 +43,20 @@ class PastRun:
     changes: tuple[SettingChange, ...] = ()
 
     def value(self, name: str) -> float | None:
-        """A metric's mean: by its name, or by `recall_any` or `recall_any@k` at the run's own k."""
+        """Return a metric's mean by its name; `recall_any` and `recall_any@k` stand for the run's own k."""
         mean = self.metrics.get(name)
         return self.metrics.get(f"{name.removesuffix('@k')}@{self.k}") if mean is None else mean
 
 
 class Skipped(NamedTuple):
-    """A folder among the runs of which nothing can be told, and why."""
+    """A folder among the runs that cannot be read as a finished run, and why."""
 
     run_id: str
     reason: str
 
 
 def read_history(reports: Path) -> tuple[list[PastRun], list[Skipped]]:
-    """The finished runs below `reports/runs` in the order in which they ended, and what was passed over."""
+    """Return the finished runs below `reports/runs` in the order in which they ended, and the skipped folders."""
     runs: list[PastRun] = []
     skipped: list[Skipped] = []
     for path in run_folders(reports):
@@ -70,7 +69,7 @@ def read_history(reports: Path) -> tuple[list[PastRun], list[Skipped]]:
 
 
 def run_folders(reports: Path) -> list[Path]:
-    """The folders below `reports/runs`; SettingsError where they cannot be listed."""
+    """Return the folders below `reports/runs`; raise SettingsError if they cannot be listed."""
     runs = reports / "runs"
     try:
         return sorted(path for path in runs.iterdir() if path.is_dir())
@@ -81,7 +80,7 @@ def run_folders(reports: Path) -> list[Path]:
 
 
 def by_dataset(runs: Iterable[PastRun]) -> list[list[PastRun]]:
-    """The runs in groups of the same cases: only within one of these can metrics be compared."""
+    """Group the runs by dataset: metrics are only comparable within one group."""
     groups: dict[str, list[PastRun]] = {}
     for run in runs:
         groups.setdefault(run.dataset_hash, []).append(run)
@@ -89,7 +88,7 @@ def by_dataset(runs: Iterable[PastRun]) -> list[list[PastRun]]:
 
 
 def check_metrics(runs: Sequence[PastRun], asked: Iterable[str]) -> None:
-    """SettingsError for names that no run has."""
+    """Raise SettingsError for names that no run has."""
     names = {name for run in runs for name in run.metrics}
     names |= {name.partition("@")[0] for name in names}
     problems = []
@@ -105,7 +104,7 @@ def check_metrics(runs: Sequence[PastRun], asked: Iterable[str]) -> None:
 
 
 def past_run(run: StoredRun) -> PastRun:
-    """SettingsError where the folder does not hold a finished run."""
+    """Read a finished run; raise SettingsError if the folder holds none."""
     if not (run.path / CONFIG).is_file():
         raise SettingsError(f"no run: it has no {CONFIG}")
     if run.metrics is None:
@@ -128,7 +127,7 @@ def past_run(run: StoredRun) -> PastRun:
 
 
 def with_changes(runs: Iterable[PastRun]) -> Iterator[PastRun]:
-    """The runs, each with what was changed against the one before."""
+    """Yield the runs, each with its changes against the previous one."""
     last: dict[str, PastRun] = {}
     before: PastRun | None = None
     for run in runs:
@@ -147,15 +146,15 @@ def _changes(before: PastRun, after: PastRun, settings: Mapping[str, Json]) -> t
     return (*dataset_change(*cases), *setting_changes(before.settings, settings))
 
 
-# ── runs that may go ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── stored runs ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRun:
-    """One folder below `reports/runs` that holds a run.
+class RunSummary:
+    """A folder below `reports/runs` that holds a run.
 
-    timestamp  UTC: when it ended; of one that did not end, when it began
-    total, outcomes, overall  None where the run did not end or cannot be read
+    timestamp  UTC: when it ended; if it did not end, when it began
+    total, outcomes, overall  None if the run did not end or cannot be read
     """
 
     path: Path
@@ -173,31 +172,31 @@ class KeptRun:
 
     @property
     def bytes(self) -> int:
-        """Length of all its files."""
+        """Return the total size of its files."""
         return sum(file.bytes for file in self.files)
 
 
-class Pruned(NamedTuple):
-    """Runs that went, and those that had to stay, with the reason."""
+class PruneResult(NamedTuple):
+    """The removed runs, and the runs that had to stay with the reason."""
 
-    removed: list[KeptRun]
-    kept: list[tuple[KeptRun, str]]
+    removed: list[RunSummary]
+    kept: list[tuple[RunSummary, str]]
 
 
-def kept_runs(reports: Path) -> list[KeptRun]:
-    """All runs, by time. A folder without config.json is none, nor is a link to one."""
+def run_summaries(reports: Path) -> list[RunSummary]:
+    """Return all runs, by time, from the folders with a config.json that are no symbolic links."""
     paths = (path for path in run_folders(reports) if (path / CONFIG).is_file() and not path.is_symlink())
-    return sorted((kept_run(StoredRun(path)) for path in paths), key=lambda run: (run.timestamp, run.run_id))
+    return sorted((run_summary(StoredRun(path)) for path in paths), key=lambda run: (run.timestamp, run.run_id))
 
 
-def kept_run(run: StoredRun) -> KeptRun:
-    """One run, also one that did not end or that cannot be read."""
-    kept = KeptRun(run.path, run.timestamp, run.state, run.files)
-    if kept.state not in ("complete", "partial"):
-        return kept
+def run_summary(run: StoredRun) -> RunSummary:
+    """Summarise one run, even if it did not end or cannot be read."""
+    summary = RunSummary(run.path, run.timestamp, run.state, run.files)
+    if summary.state not in ("complete", "partial"):
+        return summary
     metrics = run.finished_metrics
     return replace(
-        kept,
+        summary,
         total=metrics["total_tests"],
         outcomes=metrics["outcomes"],
         overall=metrics.get("overall_score"),
@@ -205,15 +204,19 @@ def kept_run(run: StoredRun) -> KeptRun:
     )
 
 
-# ── what may go ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── pruning ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def may_go(runs: Sequence[KeptRun], *, keep: int | None, older_than_days: float | None, baseline: str | None) -> Pruned:
-    """Of the runs, by time, those beyond the last `keep` and older than so many days; both must hold where both are
-    given. Never the one with the id that the baseline names, nor one that is being written: these are said."""
+def runs_to_prune(
+    runs: Sequence[RunSummary], *, keep: int | None, older_than_days: float | None, baseline: str | None
+) -> PruneResult:
+    """Select the runs beyond the last `keep` and older than so many days; if both are given, both must apply.
+
+    `runs` are sorted by time. Keep the baseline's run and runs that are being written, with the reason.
+    """
     beyond = runs if keep is None else runs[: max(len(runs) - keep, 0)]
     before = None if older_than_days is None else datetime.now(UTC) - timedelta(days=older_than_days)
-    pruned = Pruned([], [])
+    pruned = PruneResult([], [])
     for run in beyond:
         if before is not None and run.timestamp > before:
             continue
@@ -226,13 +229,13 @@ def may_go(runs: Sequence[KeptRun], *, keep: int | None, older_than_days: float 
     return pruned
 
 
-def remove(runs: Iterable[KeptRun]) -> Pruned:
-    """Delete the folders of these runs, each under its lock; what could not be deleted is said."""
-    done = Pruned([], [])
+def remove(runs: Iterable[RunSummary]) -> PruneResult:
+    """Delete the folders of these runs, each under its lock; report those that cannot be deleted."""
+    done = PruneResult([], [])
     for run in runs:
         folder = RunFolder(run.path)
         try:
-            folder.claim()
+            folder.lock()
             shutil.rmtree(run.path)
         except SettingsError:
             done.kept.append((run, "it is being written"))

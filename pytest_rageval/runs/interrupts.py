@@ -1,8 +1,8 @@
-"""Signals that end a run in order: Ctrl-C, SIGTERM and SIGHUP alike, and the second one while the first is heeded.
+"""Orderly ends of a run by Ctrl-C, SIGTERM or SIGHUP, and by a second signal while the first is handled.
 
-The first is a KeyboardInterrupt that says which it was. One that comes while the run's files are finished waits until
-they are; it then leaves the session at once, and so does every later one: no fixture is waited for. One that comes when
-the session is over was meant for it too, and changes nothing, unless something holds the program up.
+The first signal raises a KeyboardInterrupt that names it. A signal while the run's files are being finished waits
+until they are; it then leaves the session at once, as does every later one, without waiting for fixtures. A signal
+after the end of the session changes nothing, unless something holds the program up.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from typing import Any, Literal, NoReturn
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 HEEDED_WITHIN = 1.0
-"""Seconds within which the run begins to end; where code of the user's swallowed the first, one more may."""
+"""Seconds for the run to begin its end; a later signal counts as the first again, which user code may swallow."""
 ELSEWHERE_WITHIN = 0.01
-"""Seconds after which the program is looked at again, where a signal came at a bad place."""
+"""Seconds until a signal is sent again that arrived at a bad place."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """The first signal of a run. pytest shows of a bare KeyboardInterrupt which line of ours raised it, of one with
-    another name what it says."""
+    """The first signal of a run.
+
+    pytest prints the message of this exception; of a bare KeyboardInterrupt it prints our line that raised it.
+    """
 
     __module__ = "builtins"
 
 
 class Interrupts:
-    """The signals of one run, on the process that controls it."""
+    """The signals of one run, in the process that controls it."""
 
     def __init__(
         self,
@@ -42,8 +44,10 @@ class Interrupts:
         *,
         is_program: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`leave`: raises what ends the program at the second signal; `first`: what the first one raises; `is_program`:
-        whether the process ends with this run, and no code goes on that called for it."""
+        """Store `leave`, which ends the program at the second signal, and `first`, the exception type of the first one.
+
+        `is_program` returns True if the process ends with this run and no calling code goes on.
+        """
         self._leave, self._first, self._is_program = leave, first, is_program
         self._replaced: dict[int, Any] = {}
         self._phase: Literal["running", "finishing", "finished", "over", "closing"] = "running"
@@ -54,7 +58,7 @@ class Interrupts:
         self._to_repeat: SimpleQueue[tuple[int, float] | None] = SimpleQueue()
 
     def install(self) -> None:
-        """Take the signals over, where nobody else has; a program that has its own way with one keeps it."""
+        """Handle the signals that have their default handlers; leave a program's own handlers alone."""
         if threading.current_thread() is not threading.main_thread():
             return
         for number in (getattr(signal, name) for name in SIGNALS if hasattr(signal, name)):
@@ -64,10 +68,10 @@ class Interrupts:
             threading.Thread(target=self._repeat_signals, name="rageval-signals", daemon=True).start()
 
     def restore(self) -> None:
-        """Give the signals back; where one was heeded and the process ends with this run, when it does not end.
+        """Restore the handlers; if a signal was handled and the process ends with this run, first ignore further ones.
 
-        Python takes its own handlers away while it ends, so that one more Ctrl-C would kill a program that has ended in
-        order, and its exit status would be another. After a signal that was heeded none counts there.
+        Python removes its own handlers while it ends. One more Ctrl-C would then kill a program that has ended in order
+        and change its exit status, so signals are ignored from there on.
         """
         is_heeded = self.is_repeated or self._interrupted_at > -math.inf
         last = _LastMoments(self._replaced) if is_heeded and self._is_program() else None
@@ -79,23 +83,23 @@ class Interrupts:
         self._to_repeat.put(None)
 
     def begin_finishing(self) -> None:
-        """From here on a signal waits."""
+        """Make signals wait from now on."""
         if self._phase == "running":
             self._phase = "finishing"
 
     def end_finishing(self) -> None:
-        """The files are finished: a signal that waited leaves the session now."""
+        """Leave the session now if a signal waited for the files."""
         self._phase = "finished"
         if self.is_repeated:
             self._leave()
 
     def end_session(self) -> None:
-        """Nobody is there any more who catches what leaves the session; it ends by itself."""
+        """Stop leaving the session by signals: it ends by itself, and nothing catches the exception any more."""
         if self._phase == "finished":
             self._phase, self._over_at = "over", time.monotonic()
 
     def begin_closing(self) -> None:
-        """From here on nothing is waited for that a signal could shorten."""
+        """Ignore signals from now on: there is nothing left to shorten."""
         self._phase = "closing"
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -109,13 +113,13 @@ class Interrupts:
             raise self._first(f"by {signal.Signals(number).name}")
         self.is_repeated = True
         if self._phase == "running":
-            # The first may have been swallowed (by a finalizer, say), and this one would wait in vain.
+            # User code (a finalizer, say) may have swallowed the first signal, and this one would wait in vain.
             self._to_repeat.put((number, HEEDED_WITHIN))
         if self._phase == "finished" or (self._phase == "over" and now - self._over_at > HEEDED_WITHIN):
             self._leave()
 
     def _repeat_signals(self) -> None:
-        """Send signals once more after a while, if the run goes on; a main thread that waits is woken by it."""
+        """Send signals again after a delay if the run goes on; this wakes a waiting main thread."""
         while (signalled := self._to_repeat.get()) is not None:
             number, seconds = signalled
             time.sleep(seconds)
@@ -124,10 +128,10 @@ class Interrupts:
 
 
 def _breaks_what_it_interrupts(frame: FrameType | None) -> bool:
-    """Whether an exception raised here would end in a traceback of pytest's, not in the end of the session.
+    """Return True if an exception raised here would end in a traceback of pytest's instead of ending the session.
 
-    pytest cannot show an instruction that belongs to no line. One of its generators that an exception keeps from its
-    first step fails later, when it is thrown away. Nothing of this waits for long.
+    pytest cannot show an instruction without a line number. A generator of pytest's that an exception stops before its
+    first step fails later, when it is deleted. None of these places lasts long.
     """
     if frame is not None and frame.f_lineno is None:
         return True
@@ -141,8 +145,10 @@ def _package(frame: FrameType) -> str:
 
 
 class _LastMoments:
-    """The signals between the end of an interrupted run and that of its program: they were meant for the run. One that
-    comes a while later is meant for what holds the program up, and does what it would have done without us."""
+    """The signal handler between the end of an interrupted run and the end of its program.
+
+    It ignores signals for a moment: they were meant for the run. Later ones get their original handler.
+    """
 
     def __init__(self, replaced: Mapping[int, Any]) -> None:
         self._replaced = dict(replaced)
@@ -155,7 +161,7 @@ class _LastMoments:
 
 
 def is_called_by_script(module: str, *entry_points: str) -> bool:
-    """Whether the innermost call of these functions that led here is what a script consists of."""
+    """Return True if the innermost call of these functions is at the top level of a script."""
     frame: FrameType | None = sys._getframe()
     names = (*entry_points, "main")  # a program's own `main` that is none of them is for code that goes on
     while frame is not None and not _is_of(frame, module, names):

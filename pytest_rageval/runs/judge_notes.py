@@ -1,4 +1,4 @@
-"""What judging may cost; notes on who judged: not pinned, unchecked, judging itself or its kin, suspicious replies."""
+"""Estimates of judging costs, and notes on judges: not pinned, unchecked, related to the system, suspicious replies."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Judges = Iterable[Mapping[str, Any] | None]
 def judge_notes(
     config: Mapping[str, Any], systems: Collection[object], judges: Judges, flagged: Sequence[str]
 ) -> Iterator[str]:
-    """The notes, a line each; none about a heuristic judge or none.
+    """Yield the notes, a line each; none without a judge or with a heuristic one.
 
     systems  the models that gave the answers
-    judges   who judged, as records say it
-    flagged  keys of the cases with judgements that are doubtful
+    judges   the judges in the records
+    flagged  keys of the cases with doubtful judgements
     """
     judge = config.get("judge") or {}
     models = sorted({each["model"] for each in judges if each and not each["heuristic"]})
@@ -49,12 +49,12 @@ def judge_notes(
 
 
 def failure_note(keys: Sequence[str]) -> str | None:
-    """The note that judgements failed; None where none did."""
+    """Return the note about failed judgements; None if none failed."""
     return f"judgements of {counted(len(keys), 'case')} failed (see judge.failed): {listed(keys)}" if keys else None
 
 
 def served_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
-    """The note that the judge's server calls its model otherwise than before; both are contents of config.json."""
+    """Return the note that the judge's server now reports another model; both arguments are contents of config.json."""
     was, now = (config.get("observed", {}).get("judge") for config in (before, after))
     if was is None or now is None or was == now or before.get("judge") != after.get("judge"):
         return None
@@ -65,12 +65,12 @@ def served_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | 
 
 
 def served_names(judges: Judges) -> list[str]:
-    """The models that judges' servers said they are, each once."""
+    """Return the distinct model names that judges' servers reported."""
     return sorted({name for judge in judges if judge for name in judge.get("served", ())})
 
 
 def kinship_notes(llm: str, models: Sequence[str], served: Sequence[str] = ()) -> Iterator[str]:
-    """Is the system's model the judge's own, under the name that was asked for or the one that the server told?"""
+    """Yield a note if the system's model is the judge's own or of its family, by its configured or its served name."""
     names = [*models, *(name for name in served if name not in models)]
     itself = next((name for name in names if same_model(llm, name)), None)
     if itself is not None:
@@ -85,7 +85,7 @@ def kinship_notes(llm: str, models: Sequence[str], served: Sequence[str] = ()) -
 
 
 def _check_notes(model: str, check: Mapping[str, Any] | None) -> Iterator[str]:
-    """What is known of how this judge does on answers whose worth is beyond doubt."""
+    """Yield notes about the judge's check with answers of known quality."""
     if check is None:
         yield f"judge {model} was never checked here: rageval judge-check tries whether it can be trusted"
         return
@@ -99,12 +99,12 @@ def _check_notes(model: str, check: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def estimate(judge: Judge | None, plan: Plan, cases: int) -> str | None:
-    """What judging so many cases may cost; None where nothing is paid, or nobody knows the price."""
+    """Return the likely cost of judging so many cases; None if nothing is paid or the price is unknown."""
     return estimate_at(getattr(judge, "tariff", None), plan, cases)
 
 
 def estimate_at(tariff: Tariff | None, plan: Plan, cases: int) -> str | None:
-    """What judging so many cases may cost at these prices; None where nothing is paid, or nobody knows the price."""
+    """Return the likely cost of judging so many cases at these prices; None if nothing is paid or prices unknown."""
     settings = plan.settings
     if tariff is None or settings.judge_cache == "replay" or settings.retrieval_only:
         return None

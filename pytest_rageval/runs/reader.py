@@ -39,9 +39,9 @@ class File(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredRun:
-    """One folder below `reports/runs`. Each part is read when it is first asked for.
+    """A folder below `reports/runs`, each part read on first access.
 
-    A part that is damaged is a SettingsError of one line that names its file.
+    A damaged part raises a SettingsError of one line that names its file.
     """
 
     path: Path
@@ -58,12 +58,12 @@ class StoredRun:
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
-        """The content of config.json."""
+        """Return the content of config.json."""
         return checked_config(self._written_config, self.path / CONFIG)
 
     @cached_property
     def metrics(self) -> Mapping[str, Any] | None:
-        """The content of metrics.json; None where the run has not ended."""
+        """Return the content of metrics.json; None if the run has not ended."""
         path = self.path / METRICS
         if not path.exists():
             return None
@@ -71,7 +71,7 @@ class StoredRun:
 
     @property
     def finished_metrics(self) -> Mapping[str, Any]:
-        """The content of metrics.json of a run that has ended; SettingsError of one that has not."""
+        """Return the content of metrics.json; raise SettingsError if the run has not ended."""
         if self.metrics is None:
             if is_locked(self.path):
                 raise SettingsError(f"run {self.run_id} is being written; wait until it has ended")
@@ -82,7 +82,7 @@ class StoredRun:
 
     @cached_property
     def scores(self) -> Scores | None:
-        """Outcome and scores of each case; None where neither the table of them nor the records are there."""
+        """Return the outcome and scores of each case; None without a score table and without records."""
         scores = read_scores(self.path)
         if scores is None and (self.path / RESULTS).is_file():
             scores = scores_of_records(self.path / RESULTS)
@@ -92,7 +92,7 @@ class StoredRun:
 
     @property
     def state(self) -> State:
-        """How far the run has come, as its files and its lock say."""
+        """Return the progress of the run, from its files and its lock."""
         try:
             _ = self._written_config
             if self.metrics is not None:
@@ -103,7 +103,7 @@ class StoredRun:
 
     @property
     def timestamp(self) -> datetime:
-        """When it ended, UTC; of one that did not end or cannot be read, when it began."""
+        """Return when the run ended, in UTC; if it did not end or cannot be read, when it began."""
         try:
             written = self.metrics["volatile"].get("timestamp") if self.metrics else None
         except SettingsError:
@@ -112,7 +112,7 @@ class StoredRun:
 
     @property
     def _began(self) -> datetime:
-        """From the run's id, or else the time of its configuration."""
+        """Return the time in the run's id, or else of its config.json."""
         try:
             return datetime.strptime(self.path.name[:15], RUN_ID).replace(tzinfo=UTC)
         except ValueError:
@@ -120,7 +120,7 @@ class StoredRun:
 
     @property
     def files(self) -> tuple[File, ...]:
-        """The files directly in the folder, by name."""
+        """Return the files directly in the folder, by name."""
         return tuple(sorted(File(entry.name, entry.lstat().st_size) for entry in self.path.iterdir()))
 
     # ── records ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -130,19 +130,19 @@ class StoredRun:
         return (self.path / RESULTS).is_file()
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Lines of results.jsonl; a last line that was cut off is left out."""
+        """Yield the records of results.jsonl, except a last line that was cut off."""
         yield from (record for _, record in whole_records([self.path / RESULTS], check=check_result))
 
     def row_records(self) -> Iterator[dict[str, Any]]:
-        """Lines of results.jsonl with what rows and lists need of each alone: chunks and details are left out."""
+        """Yield the records of results.jsonl with only the members that rows and lists need."""
         return row_records(self.path / RESULTS)
 
     def record_places(self) -> dict[Key, Place]:
-        """Where the last record of each case and trial stands."""
+        """Return the place of the last record of each case and trial."""
         return index([self.path / RESULTS], check=check_result)
 
     def cases(self) -> Iterator[list[dict[str, Any]]]:
-        """The last record of each trial, by case, in the order in which the cases were recorded first."""
+        """Yield the last record of each trial, by case, in the order in which the cases were first recorded."""
         by_case: dict[str, list[tuple[int, Place]]] = {}
         for (key, trial), place in self.record_places().items():
             by_case.setdefault(key, []).append((trial, place))
@@ -150,7 +150,7 @@ class StoredRun:
             yield [record_at(place) for _, place in sorted(places)]
 
     def find(self, reference: str) -> dict[str, Any]:
-        """The last record of a case, by key or by id; SettingsError where there is none, or more than one by id."""
+        """Return the last record of a case by key or id; raise SettingsError if it is unknown or the id ambiguous."""
         latest = {record["case_key"]: record for record in self.records()}
         if reference in latest:
             return latest[reference]
@@ -165,18 +165,18 @@ class StoredRun:
         raise SettingsError(f"run {self.run_id} has no case {reference!r}{did_you_mean(reference, names)}")
 
     def observation_places(self) -> dict[Key, Place]:
-        """Where the last observation of each case and trial stands; empty where the run keeps none."""
+        """Return the place of the last observation of each case and trial; empty if the run stores none."""
         return index([self.path / OBSERVATIONS], check=check_observation)
 
     def observation(self, key: str) -> Observation | None:
-        """A case's observation; None where it was an error, or the run keeps none."""
+        """Return a case's observation; None if it ended in an error or the run stores none."""
         places = [place for (case_key, _), place in self.observation_places().items() if case_key == key]
         record = record_at(places[-1]) if places else None
         return observation_of(record, self.config) if record and record["answer"] is not None else None
 
 
 def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Observation | None:
-    """The observation of a line of observations.jsonl, matched to its gold anew."""
+    """Return the observation in a line of observations.jsonl, matched to its gold again."""
     if record["k"] is None:
         return None
     judgements = {name: _judgement(name, judgement) for name, judgement in record["judgements"].items()}
@@ -195,7 +195,7 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
 
 
 def recorded_case(record: Mapping[str, Any]) -> EvalCase:
-    """The case of a line of observations.jsonl."""
+    """Return the case in a line of observations.jsonl."""
     written = dict(record["case"])
     file, line = written.pop("source")
     return replace(case_from_mapping(written), source=Source(file, line))
@@ -208,12 +208,12 @@ def _judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
 
 
 def open_stored_run(reports: Path, reference: str, baseline: Path | None = None) -> StoredRun:
-    """The run that a name means; see `run_ref.find_run`."""
+    """Open the run that a name refers to; see `run_ref.find_run`."""
     return StoredRun(find_run(reports, reference, baseline))
 
 
 def run_level_names(metrics: Mapping[str, Any]) -> list[str]:
-    """The metrics of a metrics.json that are scored once a run, by name."""
+    """Return the names of the run-level metrics in a metrics.json."""
     return sorted(name for name, metric in metrics["metrics"].items() if metric["run_level"])
 
 
@@ -221,7 +221,7 @@ def run_level_names(metrics: Mapping[str, Any]) -> list[str]:
 
 
 class _Lenient(BaseModel):
-    """As much of a file as readers rely on; whatever else it holds is let be."""
+    """The members of a file that readers rely on; others are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, defer_build=True)
 
@@ -277,17 +277,17 @@ class _Config(_Lenient):
 
 
 def checked_config(content: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """The content of a config.json, from its own or another file; SettingsError where it is something else."""
+    """Return the content of a config.json, whatever its file; raise SettingsError if it is not one."""
     return _checked(content, path, _Config)
 
 
 def checked_metrics(content: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """The content of a metrics.json, from its own or another file; SettingsError where it is something else."""
+    """Return the content of a metrics.json, whatever its file; raise SettingsError if it is not one."""
     return _checked(content, path, _Metrics)
 
 
 def _checked(content: Mapping[str, Any], path: Path, form: type[_Lenient]) -> Mapping[str, Any]:
-    """A file from elsewhere must not end in a traceback."""
+    """Validate content that may come from elsewhere: raise SettingsError instead of a traceback."""
     try:
         form.model_validate(content)
     except ValidationError as invalid:

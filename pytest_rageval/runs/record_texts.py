@@ -1,4 +1,4 @@
-"""Texts of a record as the settings let them be written: whole, cut, or not at all."""
+"""Texts of a record in the form that the settings allow: whole, cut, or left out."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pytest_rageval.targets.native_contract import answer_to_response
 from pytest_rageval.text import cut
 
 CUT = 200
-"""Characters of a text that results.jsonl keeps."""
+"""The length in characters of a text in results.jsonl."""
 LONGEST_MESSAGE = 2_000
-"""Characters of an error's message; those made here are shorter."""
+"""In characters; messages of this package are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordTexts:
-    """What of a text may be written: all of it, its beginning, or nothing."""
+    """Texts of a record in the form that the settings allow: whole, cut, or left out."""
 
     settings: Settings
 
@@ -31,11 +31,11 @@ class RecordTexts:
         return text[:CUT] + "…"
 
     def all(self, texts: Iterable[str] | None) -> list[str] | None:
-        """Each of several texts; None where there are none, or none may be written."""
+        """Return each of several texts; None without texts or with `redact`."""
         return None if texts is None or self.settings.redact else [self(text) or "" for text in texts]
 
     def detail(self, detail: Mapping[str, Any]) -> dict[str, Any]:
-        """What a metric says of its score; where no text may be written, its counts and claims only."""
+        """Return the details of a score; with `redact` only its numbers and booleans."""
         return {
             name: self.tree(value) if not self.settings.redact else value
             for name, value in detail.items()
@@ -43,18 +43,18 @@ class RecordTexts:
         }
 
     def message(self, message: str) -> str | None:
-        """An error's message: it may quote what the system sent."""
+        """Return an error's message, which may quote what the system sent; None with `redact`."""
         return None if self.settings.redact else cut(message, LONGEST_MESSAGE)
 
     def reason(self, result: CaseResult) -> str | None:
-        """Why a case was skipped, is known to fail, failed or broke: the last two may quote what an exception said."""
+        """Return the reason for the outcome; with `redact` only if skipped or xfailed, which quote no exception."""
         is_quotable = result.outcome in ("skipped", "xfailed") and result.error is None
         if result.reason is None or (self.settings.redact and not is_quotable):
             return None
         return cut(result.reason, LONGEST_MESSAGE)
 
     def tree(self, value: Any) -> Any:
-        """A value of any shape with each text in it as it may be written; None where none may."""
+        """Apply the limits to each text in a nested value; return None with `redact`."""
         if self.settings.redact:
             return None
         if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Records of a case and trial: a line of results.jsonl (texts cut) and a line of observations.jsonl (everything)."""
+"""Records of one trial: a line of results.jsonl (texts cut) and a line of observations.jsonl (complete)."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")
 def result_record(
     result: CaseResult, plan: Plan, config_hash: str, overall: CaseResult | None = None
 ) -> dict[str, Any]:
-    """One line of results.jsonl; see docs/runs.md for every field.
+    """Return one line of results.jsonl; see docs/runs.md for every field.
 
-    `overall`: what all trials of the case come to, which is what the verdict is about; None for a single trial.
+    `overall`: the result over all trials of the case, which the verdict is about; None with a single trial.
     """
     overall = overall or result
     settings = plan.settings
@@ -96,7 +96,7 @@ def result_record(
 
 
 def _versions(answer: Answer) -> dict[str, Any] | None:
-    """What the system says of its parts; a `model_name` beside an uploaded answer names the model that wrote it."""
+    """Return the versions that the system reports; the `model_name` of an uploaded answer counts as its `llm`."""
     versions = dict(answer.versions)
     model_name = answer.extra.get("model_name")
     if isinstance(model_name, str) and model_name:
@@ -137,7 +137,7 @@ def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
 
 
 def _reported(answer: Answer) -> Iterator[str]:
-    """What the system told beside its answer. Which folders it searched follows from a setting, and is left out."""
+    """Yield the fields that the system reported besides its answer; the searched folders follow from a setting."""
     for name in ("references", "chunks"):
         if getattr(answer, name) is not None:
             yield name
@@ -147,7 +147,7 @@ def _reported(answer: Answer) -> Iterator[str]:
 
 
 def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
-    """What the gates say of a case, and whether this trial alone held them."""
+    """Return the verdict of the gates on a case, and whether this trial alone passes them."""
     return {
         "passed": not overall.failed_gates and overall.error is None,
         "gates_held": overall.passed_gates,
@@ -160,7 +160,7 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
 
 
 def _gold_examined(overall: CaseResult) -> bool | None:
-    """Has a gate looked at gold of the case? None where it has none, or nothing came to be looked at."""
+    """Return True if a gate examined gold of the case; None without gold or without an observation."""
     case = overall.case
     has_gold = not (case.gold.is_empty and case.answerable)
     return overall.is_gold_examined if has_gold and overall.observation is not None else None
@@ -173,7 +173,7 @@ def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
 
 
 def case_fields(case: EvalCase, plan: Plan) -> dict[str, Any]:
-    """What the record says of the case itself: enough for every breakdown without its file."""
+    """Return the fields of the case in its record: enough for every breakdown without the case file."""
     hashes = plan.hashes_of(case)
     return {
         "test_case_id": case.id,
@@ -192,7 +192,7 @@ def case_fields(case: EvalCase, plan: Plan) -> dict[str, Any]:
 
 
 def observation_record(trial: Trial, observed: Observed, settings: Settings) -> dict[str, Any]:
-    """One line of observations.jsonl: all that scoring and judging need to be done again."""
+    """Return one line of observations.jsonl: all that re-scoring and re-judging need."""
     obs = observed if isinstance(observed, Observation) else None
     problem = None if isinstance(observed, Observation) else observed.problem
     answer, timings = observed.answer, observed.timings
@@ -214,12 +214,12 @@ def observation_record(trial: Trial, observed: Observed, settings: Settings) -> 
 
 
 def to_line(record: Mapping[str, Any]) -> str:
-    """The record as strict JSON on one line, with its checksum; what has no such form is a ValueError or TypeError."""
+    """Return the record as strict JSON with its checksum; raise ValueError or TypeError if it has no such form."""
     return sealed_line(record).decode()
 
 
 class RecordLine(NamedTuple):
-    """A line of results.jsonl, and what it says: nobody in the process that wrote it need read it."""
+    """A line of results.jsonl and its record, so that the process that wrote the line need not parse it."""
 
     data: bytes
     record: Mapping[str, Any]
@@ -230,12 +230,12 @@ class RecordLine(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The line as it travels between processes."""
+        """Return the line as text, to send between processes."""
         return self.data.decode()
 
 
 def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[RecordLine]:
-    """A line a trial, without credentials; one of UNWRITABLE where there is none."""
+    """Return a line for each trial, without credentials."""
     return [
         RecordLine.of(plan.mask.value(result_record(result, plan, config_hash, evaluation.overall)))
         for result in evaluation.trials
@@ -243,8 +243,10 @@ def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[R
 
 
 def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:
-    """Milliseconds. `total_ms` is what the answered request took as we measured it, where nothing was called what is
-    reported; phases are the system's own."""
+    """Return latencies in milliseconds: `total_ms` as we measured it, phases as the system reports them.
+
+    If nothing was called, `total_ms` is the reported one.
+    """
     return {
         "total_ms": result.timings.ask_ms if result.timings.ask_ms is not None else answer.latency.get("total_ms"),
         "queue_ms": result.timings.queue_ms,
@@ -256,12 +258,12 @@ def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:
 
 LEGACY = {"recall_any": "recall_at_k", "recall_all": "recall_all_at_k", "precision": "precision_at_k",
           "mrr": "mrr", "scope_miss": "scope_miss", "attribution_hit": "attribution_hit"}  # fmt: skip
-"""Flat names that other tools know, for the metrics at the configured cut-off."""
+"""Flat names that other tools read, for the metrics at the configured cut-off."""
 YES_OR_NO = ("scope_miss", "attribution_hit")
 
 
 def legacy_names(scores: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """Return the values of `scores` by their flat legacy names; null where there is none."""
+    """Return the values of `scores` by their flat legacy names; null for those without a value."""
     return {legacy: scores.get(at_k, scores.get(name)) for name, at_k, legacy in _legacy_at(k)}
 
 
@@ -271,13 +273,13 @@ def _legacy_at(k: int) -> list[tuple[str, str, str]]:
 
 
 def _retrieval_metrics(scores: Mapping[str, float], k: int) -> dict[str, float | bool | None]:
-    """Return scores by their legacy names, those that are a yes or a no as such."""
+    """Return scores by their legacy names, yes/no metrics as booleans."""
     values = legacy_names(scores, k)
     return values | {name: bool(value) for name in YES_OR_NO if (value := values[name]) is not None}
 
 
 def _judged(obs: Observation | None, text: RecordTexts) -> dict[str, Any]:
-    """What the judges said of each metric, of groundedness and correctness once more, and which judges these were."""
+    """Return the judgements by metric, groundedness and correctness again by themselves, and the judges."""
     judgements = {
         metric: _explained(judgement, metric, text)
         for judgement in (obs.judgements.values() if obs else ())
@@ -350,7 +352,7 @@ def _judge_input(obs: Observation, k: int, text: RecordTexts) -> dict[str, Any]:
 
 
 def _cost(obs: Observation | None) -> dict[str, Any]:
-    """Return what judging took now, and what the cache saved: a cached judgement costs nothing again."""
+    """Return what judging cost now and what the cache saved; a cached judgement costs nothing."""
     usage = dict(obs.answer.usage) or None if obs else None
     if obs is None or not obs.judgements:
         return {**_NO_COST, "target_usage": usage}
@@ -368,8 +370,8 @@ def _cost(obs: Observation | None) -> dict[str, Any]:
     }
 
 
-_NO_COST = {"judge_tokens": None, "judge_cost_usd": None, "judge_saved_usd": None, "judgements": 0,
-            "judgements_cached": 0}  # fmt: skip
+_UNKNOWN_COST = dict.fromkeys(("judge_tokens", "judge_cost_usd", "judge_saved_usd"))
+_NO_COST = {**_UNKNOWN_COST, "judgements": 0, "judgements_cached": 0}
 
 
 def _tokens(judgements: Iterable[Judgement]) -> int | None:
@@ -378,7 +380,7 @@ def _tokens(judgements: Iterable[Judgement]) -> int | None:
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """The sum of the amounts that are stated; None where none is: an unknown cost is not a cost of 0."""
+    """Return the sum of the known amounts; None if all are unknown, which is not 0."""
     amounts = [value for value in values if value is not None]
     return math.fsum(amounts) if amounts else None
 

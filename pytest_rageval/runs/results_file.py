@@ -1,4 +1,4 @@
-"""The files of a run that is written: results and observations, journals of workers, resumed and repaired."""
+"""Files of a run being written: results, observations, and the journals of workers; resumed and repaired."""
 
 from __future__ import annotations
 
@@ -40,70 +40,70 @@ from pytest_rageval.runs.records import RecordLine, observation_record, result_r
 from pytest_rageval.runs.row import SCHEMA, Row, SharedParts, check_observation, check_result
 
 MOST_UNWRITTEN, MOMENT_S = 256, 0.2
-"""Records that wait to be written, and seconds."""
+"""How many records may wait to be written, and for how many seconds."""
 
 
-class Keeper:
-    """The run that is being written: its folder, its rows, and what the system said of itself."""
+class RunWriter:
+    """The run that is being written: its folder, its rows, and what the system reported of itself."""
 
     def __init__(self, folder: RunFolder, plan: Plan, config: Mapping[str, Any]) -> None:
         self.plan = plan
         self.config = config
         self.folder = folder
         self.rows: dict[tuple[str, int], Row] = {}
-        """By case key and trial; of one that came twice (a retried case) the last."""
+        """By case key and trial; the last row of a retried case."""
         self._has_replaced = False
-        """Did any row come again?"""
+        """Whether a row was replaced by a later one."""
         self.versions: Mapping[str, Any] | None = None
         self.reported: set[str] = set()
         self.model_names: set[str] = set()
-        """Who gave uploaded answers, as their file says."""
+        """The models of uploaded answers, from their file."""
         self.unread: set[str] = set()
         """Fields that the system sends where they are not read."""
         self.warnings: list[str] = []
         self._shared = SharedParts()
         self._coverages: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self._noted_bytes = 0
-        """Length of results.jsonl as far as the rows know it."""
+        """The length of the part of results.jsonl that the rows cover."""
         self._unwritten: list[bytes] = []
         self._written_at = 0.0
 
     @classmethod
-    def new(cls, reports: Path, plan: Plan, config: Mapping[str, Any]) -> Keeper:
-        """A run that begins."""
+    def new(cls, reports: Path, plan: Plan, config: Mapping[str, Any]) -> RunWriter:
+        """Begin a new run."""
         begun = datetime.now(UTC).isoformat(timespec="microseconds")
-        keeper = cls(RunFolder.new(reports, plan.settings.run_id), plan, {**config, "begun": begun})
+        writer = cls(RunFolder.new(reports, plan.settings.run_id), plan, {**config, "begun": begun})
         try:
-            keeper.folder.begin()
-            write_json(keeper.folder.path / CONFIG, keeper.config)
-        except BaseException:  # Ctrl-C too: no folder stays of a run that never began
-            keeper.discard()
+            writer.folder.begin()
+            write_json(writer.folder.path / CONFIG, writer.config)
+        except BaseException:  # Ctrl-C too: leave no folder of a run that never began
+            writer.discard()
             raise
-        return keeper
+        return writer
 
     @classmethod
-    def resuming(cls, run: StoredRun, plan: Plan, config: Mapping[str, Any]) -> Keeper:
-        """A run that was interrupted, with all that it has finished; SettingsError where it is not the same run."""
+    def resuming(cls, run: StoredRun, plan: Plan, config: Mapping[str, Any]) -> RunWriter:
+        """Continue an interrupted run with all its results; raise SettingsError if its configuration differs."""
         check_same(run, config)
-        keeper = cls(RunFolder(run.path), plan, run.config)
-        keeper.folder.claim()
+        writer = cls(RunFolder(run.path), plan, run.config)
+        writer.folder.lock()
         try:
-            keeper.warnings += mend(run.path)
-            (run.path / METRICS).unlink(missing_ok=True)  # the mark of its end: whatever happens now, it has not ended
-            keeper.reconcile()
-            keeper.warnings.append(f"resumed {run.run_id}: {len(keeper.rows)} results were there already")
-            keeper.folder.log(keeper.warnings[-1])
-        except BaseException:  # Ctrl-C too: the folder is not held any longer
-            keeper.folder.close()
+            writer.warnings += repair(run.path)
+            (run.path / METRICS).unlink(missing_ok=True)  # this file marks the end of a run, and it has not ended now
+            writer.reconcile()
+            writer.warnings.append(f"resumed {run.run_id}: {len(writer.rows)} results were there already")
+            writer.folder.log(writer.warnings[-1])
+        except BaseException:  # Ctrl-C too: unlock the folder
+            writer.folder.close()
             raise
-        return keeper
+        return writer
 
     def take(self, payload: str) -> None:
-        """Keep what the report of another process brought: lines of results.jsonl."""
+        """Add the lines of results.jsonl in the report of another process."""
         self.add([RecordLine(line.encode(), json.loads(line)) for line in payload.split("\n")])
 
     def add(self, lines: Iterable[RecordLine], *, is_paid: bool = True) -> None:
-        """Keep lines of results.jsonl; those of answers that cost nothing are written in blocks."""
+        """Add lines of results.jsonl; lines of free answers are written in blocks."""
         for line in lines:
             self._unwritten.append(line.data)
             row = self.note(line.record)
@@ -114,15 +114,15 @@ class Keeper:
                 self.folder.log(f"{row.key}: {row.error_kind}: {row.message or 'its message is left out'}")
 
     def _write(self) -> None:
-        """Write the records that wait."""
+        """Write the waiting records."""
         data, self._unwritten, self._written_at = b"\n".join(self._unwritten), [], time.monotonic()
         if data:
             self.folder.append(RESULTS, data)
 
     def crashed(self, case: EvalCase, message: str) -> None:
-        """Keep a record for a case whose process died; one that had finished before keeps its own."""
+        """Record a crash for a case whose process died, unless the case had finished."""
         if not self._has_all(case.key):
-            self.take_over(case.key)
+            self.collect_results(case.key)
         if self._has_all(case.key):
             return
         result = CaseResult(case, "error", error=Problem("crash", message))
@@ -130,12 +130,12 @@ class Keeper:
         self.add([RecordLine.of(record)])
 
     def _has_all(self, case_key: str) -> bool:
-        """Are all trials of a case recorded?"""
+        """Return True if all trials of a case are recorded."""
         return all((case_key, number) in self.rows for number in range(self.plan.settings.repeat))
 
-    def take_over(self, case_key: str | None = None) -> None:
-        """Keep results that workers have written and could not send, of one case or of all."""
-        self.reconcile()  # first: what was interrupted between writing and noting would be taken once more
+    def collect_results(self, case_key: str | None = None) -> None:
+        """Add the results that workers have written but could not send, of one case or of all."""
+        self.reconcile()  # first: a record that was written but not noted would be added twice
         for path in journals(self.folder.path, RESULTS):
             notes: list[str] = []
             for place, record in whole_records([path], notes, check_result, is_growing=True):
@@ -145,14 +145,14 @@ class Keeper:
             self.warnings += [note for note in notes if note not in self.warnings]
 
     def reconcile(self) -> None:
-        """Make the rows those of the records on disk: an interrupt may have come between the writing and the noting."""
+        """Rebuild the rows from the file if they differ: an interrupt may come between writing and noting a record."""
         self._write()
         path = self.folder.path / RESULTS
         size = path.stat().st_size if path.exists() else 0
         if size == self._noted_bytes:
             return
         if not ends_well(path):
-            self.folder.append(RESULTS, "")  # ends the torn line, which is then left out
+            self.folder.append(RESULTS, "")  # end the torn line, so that readers leave it out
         self.rows.clear()
         self._has_replaced = False
         self._coverages.clear()
@@ -160,8 +160,8 @@ class Keeper:
             self.note(record)
         self._noted_bytes = path.stat().st_size
 
-    def settle(self) -> None:
-        """Once the workers are gone, and their results taken over: remove their files; leave one line a trial."""
+    def fold_worker_files(self) -> None:
+        """Remove the files of the workers, after their end and `collect_results`, and leave one line for each trial."""
         if self._has_replaced:
             for name in (RESULTS, OBSERVATIONS):
                 fold_journals(self.folder.path, name, self.warnings)
@@ -171,12 +171,12 @@ class Keeper:
             fold_journals(self.folder.path, OBSERVATIONS, self.warnings)
 
     def discard(self) -> None:
-        """Leave no trace of a run in which nothing happened."""
+        """Delete the folder of a run in which nothing happened."""
         self.folder.close()
         shutil.rmtree(self.folder.path)
 
     def note(self, record: Mapping[str, Any]) -> Row:
-        """Take what aggregation needs of a record; nothing is written."""
+        """Store what aggregation needs of a record, without writing it."""
         row = Row.of(record, self._shared)
         self._has_replaced |= (row.key, row.trial) in self.rows
         self.rows[row.key, row.trial] = row
@@ -192,7 +192,7 @@ class Keeper:
 
     @property
     def coverage(self) -> Mapping[str, Any] | None:
-        """What the system says of its index; of several different statements the one of the first case key."""
+        """Return what the system reports of its index; if it varies, the statement of the first case key."""
         if not self._coverages:
             return None
         return min(self._coverages.values(), key=lambda stated: stated[0])[1]
@@ -203,19 +203,19 @@ class Keeper:
 
 
 class RunJournal:
-    """The files of one process: without a worker's name those of the run itself; without a folder none."""
+    """The files that one process writes: those of the run, of a worker if it is named, or none without a folder."""
 
     def __init__(
-        self, folder: RunFolder | None, settings: Settings, worker: str | None, unfinished: Unfinished | None
+        self, folder: RunFolder | None, settings: Settings, worker: str | None, unfinished: InterruptedRun | None
     ) -> None:
         self._folder, self._settings, self._worker, self._unfinished = folder, settings, worker, unfinished
 
     def find(self, trial: Trial) -> Observed | None:
-        """What the run that is resumed has observed of this trial."""
+        """Return the observation of a trial in the run that is resumed."""
         return self._unfinished.observation(trial.key, trial.number) if self._unfinished else None
 
     def keep(self, trials: Sequence[Trial], observed: Sequence[Observed]) -> list[Observed]:
-        """Write observations down at once, unless texts are kept out; what has no form as JSON is an error."""
+        """Write observations at once, unless texts are redacted; replace those without a JSON form by errors."""
         if self._settings.redact or self._folder is None:
             return list(observed)
         kept, lines = list[Observed](), list[bytes]()
@@ -234,13 +234,13 @@ class RunJournal:
         return kept
 
     def results(self, payload: str) -> None:
-        """Write the lines of a finished item down, on a worker; the controller takes them from the report."""
+        """Write the result lines of a finished item on a worker; the controller reads them from the report."""
         if self._worker is not None and self._folder is not None:
-            with suppress(OSError):  # a full disk is said where it counts: by the controller
+            with suppress(OSError):  # the controller reports a full disk
                 self._folder.append(_of(self._worker, RESULTS), payload)
 
     def close(self) -> None:
-        """Give the files back. A worker's are closed with it."""
+        """Close a worker's files."""
         if self._worker is not None and self._folder is not None:
             self._folder.close()
 
@@ -250,19 +250,19 @@ def _of(worker: str | None, name: str) -> str:
     return name if worker is None else f"{stem}-{worker}.{ending}"
 
 
-REDONE = frozenset({"crash", "record"})
-"""Kinds of error that stand for a case which nobody finished."""
+UNFINISHED = frozenset({"crash", "record"})
+"""Kinds of error of cases that did not finish and are run again on resume."""
 
 
 def check_same(run: StoredRun, config: Mapping[str, Any]) -> None:
-    """SettingsError unless this configuration is the one that the run was begun with; it names what differs."""
+    """Raise SettingsError unless the run began with this configuration; the error names the differences."""
     difference = other_configuration(run.config, config)
     if difference is not None:
         raise SettingsError(f"--rageval-resume: run {run.run_id} was begun with another configuration: {difference}")
 
 
-class Unfinished:
-    """An interrupted run: results and observations by case key and trial, read from their files when asked for."""
+class InterruptedRun:
+    """An interrupted run: results and observations by case key and trial, read from its files on demand."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -272,11 +272,11 @@ class Unfinished:
         self._observations = run.observation_places()
 
     def is_done(self, key: str) -> bool:
-        """Has this case a result, of every trial?"""
+        """Return True if the case has a result (`repair` has removed those without all their trials)."""
         return (key, 0) in self._results
 
     def result(self, case: EvalCase) -> CaseResult:
-        """What a case that is done came to, all of its trials together, as it was recorded."""
+        """Return the recorded result of a finished case over all its trials."""
         numbers = takewhile(lambda number: (case.key, number) in self._results, count())
         trials = [
             result_of(record_at(self._results[case.key, number]), case, self.observation(case.key, number))
@@ -286,7 +286,7 @@ class Unfinished:
         return replace(stands, scores=scores)
 
     def observation(self, key: str, number: int) -> Observation | None:
-        """What was observed of a trial, None where nothing was, or asking failed."""
+        """Return the observation of a trial; None if there is none or querying failed."""
         place = self._observations.get((key, number))
         if place is None:
             return None
@@ -295,7 +295,7 @@ class Unfinished:
 
 
 def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observation | None) -> CaseResult:
-    """A line of results.jsonl as the result that it was written from, without what only the observation holds."""
+    """Return the result in a line of results.jsonl, without what only the observation holds."""
     verdict, error, latency = record["verdict"], record["error"], record["latency"]
     return CaseResult(
         case,
@@ -324,12 +324,11 @@ def result_of(record: Mapping[str, Any], case: EvalCase, observation: Observatio
     )
 
 
-def mend(folder: Path) -> list[str]:
-    """Make the files of an interrupted run whole: one line a case and trial, none torn, those of its workers folded in.
+def repair(folder: Path) -> list[str]:
+    """Repair the files of an interrupted run: fold in those of its workers, one whole line for each case and trial.
 
-    Left out are cases that have not all of their trials, and those whose process died, or could not write down what it
-    observed, for a full disk: they are to be done again.
-    Returns what a person should know, a line each.
+    Drop cases without all their trials, and those whose process died or could not write its observation (a full disk):
+    they are run again. Return notes for people, a line each.
     """
     config = StoredRun(folder).config
     notes: list[str] = []
@@ -339,9 +338,9 @@ def mend(folder: Path) -> list[str]:
 
 
 def fold_journals(folder: Path, name: str, notes: list[str], trials: int | None = None) -> None:
-    """Bring a file of the run and its workers' files of the same kind into the one, the last line a case and trial.
+    """Merge a file of the run with its workers' files of the same kind, keeping the last line of each case and trial.
 
-    With `trials` only cases count that have so many, and that ended with a result of their own.
+    With `trials`, keep only cases with so many trials that ended with a result of their own.
     """
     own, others = folder / name, journals(folder, name)
     check = check_result if name == RESULTS else check_observation
@@ -354,7 +353,7 @@ def fold_journals(folder: Path, name: str, notes: list[str], trials: int | None 
 
 
 def journals(folder: Path, name: str) -> list[Path]:
-    """The files that workers have written beside the run's file of this name."""
+    """Return the files that workers have written next to the run's file of this name."""
     stem, _, ending = name.partition(".")
     return sorted(folder.glob(f"{stem}-*.{ending}"))
 
@@ -363,35 +362,30 @@ def _complete(places: Mapping[Key, Place], trials: int) -> list[Key]:
     done: Counter[str] = Counter()
     for (key, _), place in places.items():
         error = record_at(place)["error"]
-        done[key] += error is None or error["kind"] not in REDONE
+        done[key] += error is None or error["kind"] not in UNFINISHED
     return [key for key in places if done[key[0]] >= trials]
 
 
 def lines_in_order(
     paths: Iterable[Path], notes: list[str] | None = None, check: Check | None = None, source: str | None = None
 ) -> Iterator[str]:
-    """Yield the last line of each case and trial, by file, line, key and trial; only their places are in memory
-    together.
+    """Yield the last line of each case and trial, sorted by file, line, key and trial; only their places are in memory.
 
-    `notes` and `check` as for `whole_records`; `source`: the member that tells where the case was written, if lines
-    that have it need no check.
+    `notes` and `check` as for `whole_records`. `source`: the member with the case's place; lines with it need no check.
     """
     members = Members(SCHEMA, source) if source is not None else None
     places = {_position(record): place for place, record in whole_records(paths, notes, check, members=members)}
     with ExitStack() as stack:
         files: dict[Path, BinaryIO] = {}
         for _, place in sorted(places.items()):
-            # Each file is opened once: that costs more than the line.
+            # Open each file once: opening costs more than reading a line.
             file = files.get(place.path) or files.setdefault(place.path, stack.enter_context(place.path.open("rb")))
             file.seek(place.offset)
             yield file.read(place.length).decode("utf-8").rstrip("\n")
 
 
 def put_in_order(folder: Path) -> list[str]:
-    """Rewrite both files of a run in the order of the case files, the last line of each case and trial.
-
-    Returns what a person should know, a line each: lines that were cut off or damaged are left out.
-    """
+    """Rewrite both files of a run in the order of the case files, without damaged lines; return notes, a line each."""
     notes: list[str] = []
     for name, check, source in ((RESULTS, check_result, "source"), (OBSERVATIONS, check_observation, "case")):
         path = folder / name

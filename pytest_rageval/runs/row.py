@@ -1,4 +1,4 @@
-"""Rows: what aggregation and comparison need of each record, a small part of it, in memory for the whole run."""
+"""Rows: the small part of each record that aggregation and comparison need, in memory for the whole run."""
 
 from __future__ import annotations
 
@@ -15,60 +15,60 @@ from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.sealed_lines import DamagedLineError, Key, Members, Place, whole_records
 
 SCHEMA = 2
-"""Of the lines of results.jsonl and observations.jsonl; those of schema 1 have no checksum."""
+"""The schema of lines in results.jsonl and observations.jsonl; those of schema 1 have no checksum."""
 ASK_FAILED = frozenset(
     {"timeout", "connect", "reset", "http_4xx", "http_5xx", "rate_limited", "too_large", "invalid_json",
      "invalid_response", "empty", "missing", "exception", "no_answer"}
 )  # fmt: skip
-"""Kinds of error that mean: the system under test gave no usable answer."""
+"""Kinds of error after which the system under test has given no usable answer."""
 
 
 Hashed = TypeVar("Hashed", bound=Hashable)
 OrNone = TypeVar("OrNone", bound=Mapping[str, Any] | None)
 IS_BAD = frozenset({"failed", "xfailed"})
-"""Outcomes of cases of which a gate failed, known or not."""
+"""Outcomes of cases with a failed gate, known failures included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case and trial. Sorted by key and trial, so that nothing computed from rows depends on their order."""
+    """One case and trial. Rows are sorted by key and trial, so that no result depends on the order of writing."""
 
     key: str
     trial: int
     outcome: str
     content_hash: str
     groups: Mapping[str, tuple[str, ...]]
-    """Breakdowns: 'category', 'tag', 'difficulty', 'domain', 'answerable' → the values of this case; and what else the
-    condition of a gate can ask for: 'requires_kg', 'gold', 'groups', 'answer'."""
+    """The values of this case by breakdown ('category', 'tag', 'difficulty', 'domain', 'answerable') and by the other
+    conditions of gates ('requires_kg', 'gold', 'groups', 'answer')."""
     scores: Mapping[str, float]
     not_applicable: frozenset[str]
     failed: tuple[tuple[str, str], ...]
     """Failed gates as (metric, tag)."""
     gates_examined: int
     trial_passed: bool
-    """Did this trial alone hold its gates? The outcome is that of all trials of the case together."""
+    """Whether this trial alone passes its gates; the outcome is over all trials of the case."""
     error_kind: str | None
     message: str | None
     is_blank: bool
     latency: Mapping[str, float]
-    """Milliseconds by phase, of those that were measured; and how many `requests` were sent."""
+    """Milliseconds by measured phase, and the number of `requests`."""
     cost: Mapping[str, Any]
     judge: Mapping[str, Any] | None
     decision_hash: str | None = None
-    """Of what is asked, what is right and which gates decide; None in records of before there was one."""
+    """The hash of question, gold and gates; None in older records."""
     metric_errors: frozenset[str] = frozenset()
-    """Metrics that have no score since a judgement failed."""
+    """Metrics without a score because a judgement failed."""
     has_ungated_gold: bool = False
-    """Is the case labelled with gold of which no gate looked at anything?"""
+    """Whether the case has gold that no gate examined."""
 
     @property
     def is_bad(self) -> bool:
-        """Did a gate fail, known or not?"""
+        """Return True if a gate failed, known failures included."""
         return self.outcome in IS_BAD
 
     @classmethod
     def of(cls, record: Mapping[str, Any], shared: SharedParts | None = None) -> Row:
-        """The row of one line of results.jsonl. `shared`: of all rows that are held together."""
+        """Return the row of one line of results.jsonl. `shared`: the values shared by all rows in memory."""
         error = record["error"] or {}
         abstained = record["abstention"] or {}
         shared = shared or SharedParts()
@@ -101,9 +101,9 @@ class Row:
 
 
 class SharedParts:
-    """What rows that are held together have in common, once: most cases are of few groups, and cost the same.
+    """The values that rows in memory share: most cases are in few groups and cost the same.
 
-    Of each row read from JSON it is a copy otherwise, names and all: 2.7 kB of 3.4.
+    Without sharing, each row read from JSON has its own copies, names included: 2.7 of 3.4 kB.
     """
 
     def __init__(self) -> None:
@@ -111,24 +111,30 @@ class SharedParts:
         self._latest: dict[str, Mapping[str, Any]] = {}
 
     def value(self, value: Hashed) -> Hashed:
-        """The first value that equals this one."""
+        """Return the first value that equals this one."""
         shared: Hashed = self._values.setdefault(value, value)
         return shared
 
     def groups(self, record: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
         """Return the breakdowns of a record; records with equal labels share one mapping."""
         labels = (
-            record["category"], tuple(record["tags"]), record["difficulty"], record["domain"], record["answerable"],
-            record.get("requires_kg"), record.get("gold"), record.get("has_groups"),
+            record["category"],
+            tuple(record["tags"]),
+            record["difficulty"],
+            record["domain"],
+            record["answerable"],
+            record.get("requires_kg"),
+            record.get("gold"),
+            record.get("has_groups"),
             tuple(record.get("gold_answer", ("none",))),
-        )  # fmt: skip
+        )
         if labels not in self._values:
             self._values[labels] = _groups(*labels)
         shared: Mapping[str, tuple[str, ...]] = self._values[labels]
         return shared
 
     def mapping(self, name: str, mapping: OrNone) -> OrNone:
-        """The latest mapping of that name where this one equals it: what differs from case to case is not looked up."""
+        """Return the latest mapping of that name if it equals this one; older mappings are not searched."""
         latest: Any = self._latest.get(name)
         if mapping is not None and latest != mapping:
             self._latest[name] = latest = mapping
@@ -136,9 +142,16 @@ class SharedParts:
 
 
 def _groups(
-    category: str | None, tags: tuple[str, ...], difficulty: str | None, domain: str | None, answerable: bool,
-    requires_kg: bool | None, gold: str | None, has_groups: bool | None, answer: tuple[str, ...],
-) -> Mapping[str, tuple[str, ...]]:  # fmt: skip
+    category: str | None,
+    tags: tuple[str, ...],
+    difficulty: str | None,
+    domain: str | None,
+    answerable: bool,
+    requires_kg: bool | None,
+    gold: str | None,
+    has_groups: bool | None,
+    answer: tuple[str, ...],
+) -> Mapping[str, tuple[str, ...]]:
     return {
         "category": (category or UNCATEGORISED,),
         "tag": tuple(dict.fromkeys(tags)),
@@ -154,14 +167,14 @@ def _groups(
 
 @dataclass(frozen=True, slots=True)
 class CaseScores:
-    """One case of a stored run or of a baseline, which does not keep the kind of error: outcome and scores."""
+    """The outcome and scores of one case in a stored run or a baseline (which stores no kind of error)."""
 
     content_hash: str
     outcome: str
     scores: Mapping[str, float]
     error_kind: str | None = None
     decision_hash: str | None = None
-    """None where a baseline or a table was written without it."""
+    """None in a baseline or table without it."""
 
     @property
     def is_bad(self) -> bool:
@@ -169,23 +182,23 @@ class CaseScores:
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
-    """Rows by case key and trial; of one that was recorded twice (a retried case) the last counts."""
-    # The sorting is stable, so the last one stands last; rows that are in order already cost a look at each.
+    """Return the rows by case key and trial, with only the last row of a trial recorded twice (a retried case)."""
+    # Sorting is stable, so the last record of a trial comes last; it is linear if the rows are in order already.
     ascending = sorted(rows, key=_PLACE)
     following = chain(map(_PLACE, islice(ascending, 1, None)), [None])
     return [row for row, place in zip(ascending, following, strict=False) if _PLACE(row) != place]
 
 
 def cases_of(rows: Iterable[Row]) -> list[Row]:
-    """A row a case: that of its only trial, or one with the mean of each score over its trials.
+    """Return one row per case: that of its only trial, or one with the mean of each score over its trials.
 
-    A case of which a trial ended in an error is that error.
+    A case with a trial that ended in an error has that error.
     """
     return [_over(list(trials)) for _, trials in groupby(in_order(rows), attrgetter("key"))]
 
 
 def flagged(rows: Iterable[Row], why: str = "flags") -> list[str]:
-    """Return the keys of the cases with judgements that are doubtful, or `failed`."""
+    """Return the keys of the cases with doubtful judgements, or with `failed` ones."""
     return sorted({row.key for row in rows if row.judge and row.judge.get(why)})
 
 
@@ -202,12 +215,16 @@ def _over(trials: list[Row]) -> Row:
     not_applicable = frozenset().union(*(row.not_applicable for row in trials)).difference(scores, metric_errors)
     failing = next((row.judge for row in trials if row.judge and row.judge.get("failed")), stands.judge)
     return replace(
-        stands, scores=scores, not_applicable=not_applicable, metric_errors=metric_errors, judge=failing,
+        stands,
+        scores=scores,
+        not_applicable=not_applicable,
+        metric_errors=metric_errors,
+        judge=failing,
         is_blank=all(row.is_blank for row in trials),
-    )  # fmt: skip
+    )
 
 
-# ── lines with what rows need alone ─────────────────────────────────────────────────────────────────────────────
+# ── reading the members that rows need ──────────────────────────────────────────────────────────────────────────
 
 
 NEEDED = ("schema", "case_key", "test_case_id", "trial", "content_hash", "answerable", "category", "difficulty",
@@ -221,23 +238,23 @@ _KEYS = Members(SCHEMA)
 
 
 def row_records(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of a file in order; a cut last line is left out, any other damage is a SettingsError."""
+    """Yield the records of a file in order, except a cut last line; any other damage raises a SettingsError."""
     return (record for _, record in whole_records([path], check=check_result, members=_ROWS))
 
 
 def row_places(path: Path) -> dict[Key, Place]:
-    """Return where the last record of each case and trial stands; damage as for `row_records`."""
+    """Return the place of the last record of each case and trial; damage as for `row_records`."""
     records = whole_records([path], check=check_result, members=_KEYS)
     return {(record["case_key"], record["trial"]): place for place, record in records}
 
 
 def check_result(record: Mapping[str, Any]) -> None:
-    """Raise DamagedLineError unless this is a record as a run writes it to results.jsonl."""
+    """Raise DamagedLineError unless this is a record of results.jsonl."""
     _check(record, _RESULT_KEYS)
 
 
 def check_observation(record: Mapping[str, Any]) -> None:
-    """Raise DamagedLineError unless this is a record as a run writes it to observations.jsonl."""
+    """Raise DamagedLineError unless this is a record of observations.jsonl."""
     _check(record, _OBSERVATION_KEYS)
 
 

@@ -11,14 +11,14 @@ from pytest_rageval.io.suggestions import suggestion
 
 LATEST, BASELINE = "latest", "baseline"
 SHOWN = 3
-"""Ids of the last runs that are named where nothing is close."""
+"""How many of the last ids an error names if none is similar."""
 
 
 def find_run(reports: Path, reference: str, baseline: Path | None = None, *, is_finished: bool = False) -> Path:
-    """The folder of the run that is meant; SettingsError, with a suggestion, where there is none.
+    """Return the folder of a run; raise SettingsError with a suggestion if there is none.
 
-    `baseline` is the file whose run `baseline` means: by default the one among the reports.
-    With `is_finished`, `latest` is the last run that has ended: whoever writes one meanwhile does not mean his own.
+    `baseline` is the file that the name `baseline` stands for: by default the one among the reports.
+    With `is_finished`, `latest` is the last run that has ended, for a caller that is writing a run itself.
     """
     runs = reports / "runs"
     if reference == LATEST or reference.startswith(f"{LATEST}~"):
@@ -34,13 +34,13 @@ def find_run(reports: Path, reference: str, baseline: Path | None = None, *, is_
 
 
 def in_time(runs: Path) -> list[Path]:
-    """The folders of runs in the order in which these were begun, whatever they are called."""
+    """Return the folders of runs in the order in which they began."""
     folders = (path.parent for path in runs.glob("*/config.json"))
     return sorted(folders, key=lambda path: (_begun(path), path.name))
 
 
 def _begun(folder: Path) -> float:
-    """When a run was begun, in seconds; of one that does not say so, when its configuration was written."""
+    """Return when a run began, in seconds; without a recorded time, when its configuration was written."""
     path = folder / "config.json"
     try:
         return datetime.fromisoformat(read_json(path, "run")["begun"]).timestamp()
@@ -72,6 +72,6 @@ def _remedy(runs: Path, reference: str) -> str:
     names = [path.name for path in in_time(runs)]
     if not names:
         return f"; {runs} holds no runs"
-    # Ids of the same day are all alike: only a slip of the pen is corrected.
+    # Ids of the same day are all similar: suggest one only for a single typing error.
     close = suggestion(reference, [*names, LATEST, BASELINE], cutoff=0.9 if reference[:1].isdigit() else 0.6)
     return f"; did you mean {close!r}?" if close else f"; the last ones are {', '.join(names[-SHOWN:])}"

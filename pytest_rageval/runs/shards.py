@@ -1,4 +1,4 @@
-"""Parts of the cases for several machines, by a hash of each key: adding a case moves no other."""
+"""Shards of the cases for several machines, by a hash of each key: adding a case moves no other."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ class Shard(NamedTuple):
         return cls(int(number), int(of))
 
     def takes(self, key: str) -> bool:
-        """Is the case of this key in the shard? The first 8 bytes of its SHA-256, modulo `of`."""
+        """Return True if the shard has the case: the first 8 bytes of its key's SHA-256, modulo `of`."""
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
         return int.from_bytes(digest[:8], "big") % self.of == self.number - 1

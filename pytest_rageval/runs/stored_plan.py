@@ -1,4 +1,4 @@
-"""The plan of a stored run, made again from its config.json: nothing of the project's code is needed."""
+"""The plan of a stored run, rebuilt from its config.json without the project's code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DESCRIBED = ("layer", "better", "scale", "binary", "aggregate", "run_level")
 
 
 def described_metrics(plan: Plan) -> dict[str, dict[str, Any]]:
-    """Metrics of the project's own among those measured: all that aggregation and gates need of them."""
+    """Return the measured metrics of the project's own: all that aggregation and gates need of them."""
     shipped = load_registry()
     metrics = [measure.metric for measure in (*plan.measures, *plan.run_measures)]
     own = {metric.name: metric for metric in metrics if metric.name not in shipped}
@@ -25,21 +25,21 @@ def described_metrics(plan: Plan) -> dict[str, dict[str, Any]]:
 
 
 def meanings(plan: Plan) -> dict[str, str]:
-    """What metrics of the project's own say of themselves, for people: the first paragraph of each."""
+    """Return the first paragraph of the documentation of each of the project's own metrics."""
     own = {measure.metric.name: measure.metric for measure in (*plan.measures, *plan.run_measures)}
     return {name: own[name].doc.split("\n\n")[0] for name in described_metrics(plan)}
 
 
 def plan_of(run: StoredRun, current: Settings, root: Path) -> Plan:
-    """The plan of a stored run: what decides about results as it was then, all else as the project has it now.
+    """Return the plan of a stored run: its own settings for all that decides results, the project's current ones else.
 
-    A metric of the project's own is known by its description: its scores can be aggregated and gated, not made anew.
+    The project's own metrics are known by description only: their scores can be aggregated and gated, not recomputed.
     """
     return make_plan(settings_of(run, current), registry_of(run), root)
 
 
 def settings_of(run: StoredRun, current: Settings) -> Settings:
-    """The settings that the run had, where they decide about results."""
+    """Return the current settings with the run's own for all that decides results."""
     written = dict(run.config["settings"])
     shipped = load_registry()
     options = {name: value for name, value in written.pop("metric_options").items() if name in shipped}
@@ -61,7 +61,7 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
 
 
 def registry_of(run: StoredRun) -> Registry:
-    """All known metrics, and those of the run's project by their descriptions."""
+    """Return all known metrics, and the run's own ones by their descriptions."""
     registry = load_registry()
     docs = run.config.get("own_meanings", {})
     for name, description in run.config.get("own_metrics", {}).items():

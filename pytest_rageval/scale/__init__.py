@@ -1,1 +1,1 @@
-"""Runs over several processes or machines: cases handed out in portions, their records taken as they come."""
+"""Runs over several processes or machines: workers get portions of cases and send back records."""

@@ -1,4 +1,4 @@
-"""What a worker is told before its first case: the project, its settings, and its share of the limits."""
+"""Assignments, which a worker gets before its first case: the project, its settings, and its share of the limits."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pytest_rageval.prepare import Prepared, run_configuration
 
 
 class WorkerShare(NamedTuple):
-    """The part that one of several workers has in what may be done at once, a minute, and for money.
+    """A worker's share of the limits on concurrency and cost.
 
-    concurrency  cases in flight: those of all workers are the run's together
-    max_cost     US dollars that it may still spend; None without a limit
+    concurrency  cases in flight; those of all workers add up to the run's
+    max_cost     US dollars left to spend; None without a limit
     """
 
     number: int
@@ -31,16 +31,16 @@ class WorkerShare(NamedTuple):
 
 
 class Release(NamedTuple):
-    """Versions that must be the same wherever cases of one run are evaluated."""
+    """Versions that must be equal on all machines of a run."""
 
     rageval: str
     baseline: str | None
-    """SHA-256 of the baseline's file: which failures are known decides how a case ends."""
+    """SHA-256 of the baseline's file: known failures decide outcomes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A worker's part in a run. `folder`: where the command was called. `configuration`: as config.json has it."""
+    """A worker's part in a run. `folder`: the command's working directory. `configuration`: as in config.json."""
 
     root: str
     folder: str
@@ -51,8 +51,8 @@ class Assignment:
 
     @property
     def project(self) -> Project:
-        """The project with the share of this worker in its settings."""
-        # They were valid over there. Strictly read, a list of JSON is no tuple everywhere.
+        """Return the project with this worker's share in its settings."""
+        # The sender has validated them. Not strict, since JSON has lists in place of tuples.
         settings = Settings.model_validate_json(self.settings, strict=False)
         cost = None if self.share.max_cost is None else self.share.max_cost * self.share.of
         own = {"concurrency": self.share.concurrency, "max_cost": cost, "resume": None}
@@ -68,35 +68,39 @@ class Assignment:
 
 @cache
 def _adapter() -> TypeAdapter[Assignment]:
-    # Made when it is needed: `rageval run` on this machine alone loads this module too.
+    # Built on first use: `rageval run` without workers imports this module too.
     return TypeAdapter(Assignment)
 
 
 def assignment(prepared: Prepared, share: WorkerShare) -> Assignment:
-    """What a worker with this share is told of a run."""
+    """Return the assignment of a worker with this share."""
     root, settings = prepared.project
     configuration = own_configuration(prepared)
     return Assignment(
-        str(root.absolute()), str(Path.cwd()), settings.model_dump_json(), configuration,
-        release(prepared, configuration), share,
-    )  # fmt: skip
+        str(root.absolute()),
+        str(Path.cwd()),
+        settings.model_dump_json(),
+        configuration,
+        release(prepared, configuration),
+        share,
+    )
 
 
 def shares(settings: Settings, workers: int) -> list[WorkerShare]:
-    """What each of so many workers may do; together no more than the run may."""
+    """Divide the run's limits among so many workers."""
     each, more = divmod(settings.concurrency, workers)
     cost = None if settings.max_cost is None else settings.max_cost / workers
     return [WorkerShare(number, workers, each + (number < more), cost) for number in range(workers)]
 
 
 def own_configuration(prepared: Prepared) -> Mapping[str, Any]:
-    """The configuration on this machine as config.json would have it, read back."""
+    """Return the configuration on this machine in the form of config.json."""
     configuration: Mapping[str, Any] = json.loads(json.dumps(prepared.mask.value(run_configuration(prepared))))
     return configuration
 
 
 def release(prepared: Prepared, configuration: Mapping[str, Any]) -> Release:
-    """The versions on this machine, of which the configuration tells some."""
+    """Return the versions on this machine, some of them from its configuration."""
     file = prepared.project.baseline_file
     baseline = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
     return Release(str(configuration["libraries"]["pytest-rageval"]), baseline)

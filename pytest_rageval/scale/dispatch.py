@@ -1,4 +1,4 @@
-"""A run whose cases are evaluated elsewhere: portions are handed out, and records written here as they come."""
+"""Dispatch of a run's cases to workers elsewhere: portions go out, records come back and are written here."""
 
 from __future__ import annotations
 
@@ -19,93 +19,93 @@ from pytest_rageval.session import RunSession
 from pytest_rageval.text import counted
 
 MOST_FUTILE = 24
-"""Workers lost one after the other without a case that ended in between: then it is not the cases."""
+"""How many workers in a row may be lost without a finished case: with more, the cases are not the cause."""
 MOST_FALSE_STARTS = 3
-"""Times that a worker may be lost before it has begun."""
+"""How often a worker may be lost before it has begun."""
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """A worker is there, or cannot be: then for these reasons."""
+class WorkerStart:
+    """A worker has started, or cannot take part for these reasons."""
 
     worker: int
     problems: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
-    """A block of the portion that this worker has."""
+class BlockArrival:
+    """A block of the worker's portion has arrived."""
 
     worker: int
     block: Block
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class PortionEnd:
     """The worker has sent all blocks of its portion."""
 
     worker: int
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """The worker, or its machine, is gone."""
+class WorkerLoss:
+    """The worker or its machine is gone."""
 
     worker: int
     reason: str
 
 
-Event = Begun | Came | Ended | Lost
+Event = WorkerStart | BlockArrival | PortionEnd | WorkerLoss
 
 
 GOODBYE_S = 10.0
-"""In which workers close target, judge and cache, once all cases are done."""
+"""Seconds in which workers close target, judge and cache after the last case."""
 
 
 class Crew(Protocol):
-    """Workers by number, wherever they are."""
+    """The workers of a run, by number."""
 
     def start(self, share: WorkerShare) -> None:
-        """Get a worker with this share, in the place of the one of its number if there was one; `Begun` will tell."""
+        """Start a worker with this share, replacing an earlier one of its number; an event tells when it is ready."""
 
     def give(self, worker: int, portion: str) -> None:
         """Hand a portion to an idle worker."""
 
     def events(self) -> Collection[Event]:
-        """What has happened; after a moment nothing, where nothing has."""
+        """Return new events, waiting a moment for them; empty if there are none."""
 
 
 class OpenCrew(Crew, Protocol):
-    """A crew that whoever opened it ends."""
+    """A crew that the caller must close."""
 
     def notes(self) -> list[str]:
-        """What targets, judges and caches have to say, once all cases are done; they are closed."""
+        """Close targets, judges and caches after the last case, and return their notes."""
 
     def close(self) -> None:
-        """End all workers, whatever they do."""
+        """End all workers at once."""
 
 
 class Machines(Protocol):
-    """Where workers run: this machine, or a cluster."""
+    """The place where workers run: this machine or a cluster."""
 
     def crew(self, prepared: Prepared, config_hash: str) -> OpenCrew:
         """Return workers for one run."""
 
     def close(self) -> None:
-        """Give the machines back; safe to call twice."""
+        """Release the machines; safe to call twice."""
 
 
 class LostCrewError(Exception):
-    """Workers die and nothing gets done."""
+    """Workers keep dying without finishing a case."""
 
 
 class Dispatch:
-    """One run's cases on their way to workers and back. `notes`: for people, once all is over."""
+    """The dispatch of one run's cases to workers. `notes`: for people, at the end."""
 
     def __init__(
         self, crew: Crew, portions: Portions, shares: Sequence[WorkerShare], give_up: Callable[[EvalCase, str], None]
     ) -> None:
-        """`give_up`: takes a case whose workers died each time, and why."""
+        """Store the crew and its work; `give_up` takes a case whose workers died each time, and the reason."""
         self._crew, self._portions, self._give_up = crew, portions, give_up
         self._shares = {share.number: share for share in shares}
         self._busy: dict[int, Portion] = {}
@@ -119,18 +119,18 @@ class Dispatch:
 
     @property
     def working(self) -> int:
-        """Workers that have a portion."""
+        """Return the number of workers with a portion."""
         return len(self._busy)
 
     @property
     def in_flight(self) -> int:
-        """Cases that are being asked or judged, as far as is known."""
+        """Return the number of cases being asked or judged, as far as known."""
         return sum(self._in_flight.values())
 
     def blocks(self) -> Iterator[Block | None]:
-        """Each block as it comes; None now and then while none does.
+        """Yield each block as it arrives, and None now and then while none does.
 
-        SettingsError where no worker can take part; LostCrewError where they die and nothing gets done.
+        Raise SettingsError if no worker can take part, LostCrewError if workers die without finishing a case.
         """
         for share in self._shares.values():
             self._crew.start(share)
@@ -141,14 +141,14 @@ class Dispatch:
                 self._crew.give(worker, portion.text)
             events = self._crew.events()
             for event in events:
-                if isinstance(event, Came):
-                    yield self._came(event)
+                if isinstance(event, BlockArrival):
+                    yield self._accept(event)
                 else:
-                    self._heed(event)
+                    self._handle(event)
             if not events:
                 yield None
 
-    def _came(self, event: Came) -> Block:
+    def _accept(self, event: BlockArrival) -> Block:
         block, portion = event.block, self._busy[event.worker]
         portion.recorded += block.cases
         assert portion.recorded <= len(portion.cases), "a worker sent more cases than it was given"
@@ -159,12 +159,12 @@ class Dispatch:
             self._shares[event.worker] = share._replace(max_cost=max(0.0, share.max_cost - block.cost_usd))
         return block
 
-    def _heed(self, event: Begun | Ended | Lost) -> None:
-        if isinstance(event, Lost):
+    def _handle(self, event: WorkerStart | PortionEnd | WorkerLoss) -> None:
+        if isinstance(event, WorkerLoss):
             self._replace(event.worker, event.reason)
-        elif isinstance(event, Ended) and self._busy[event.worker].unrecorded:
+        elif isinstance(event, PortionEnd) and self._busy[event.worker].unrecorded:
             self._replace(event.worker, "its journal could not be written, or read")
-        elif isinstance(event, Begun) and event.problems:
+        elif isinstance(event, WorkerStart) and event.problems:
             self._refuse(event.worker, event.problems)
         else:
             self._false_starts.pop(event.worker, None)
@@ -173,7 +173,7 @@ class Dispatch:
             self._idle.append(event.worker)
 
     def _refuse(self, worker: int, problems: Sequence[str]) -> None:
-        """Go on without a worker that cannot take part, as long as there are others."""
+        """Continue without a worker that cannot take part, if there are others."""
         self._refused[worker] = problems
         self.notes += [note for problem in problems if (note := f"a worker was left out: {problem}") not in self.notes]
         if len(self._refused) == len(self._shares):
@@ -181,7 +181,7 @@ class Dispatch:
             raise SettingsError(*(f"no worker can take part: {problem}" for problem in distinct))
 
     def _replace(self, worker: int, reason: str) -> None:
-        """Get another worker, and let what this one has left wait for whoever is idle."""
+        """Start another worker, and put back the rest of this one's portion."""
         portion = self._busy.pop(worker, None)
         self._in_flight.pop(worker, None)
         if portion is None:
@@ -210,7 +210,7 @@ def _loss(reason: str, keys: Sequence[str]) -> str:
 def waiting_cases(
     run: RunSession, cases: Sequence[EvalCase], repeat: int
 ) -> tuple[Sequence[EvalCase], Sequence[EvalCase]]:
-    """The cases without a result: those with an answer that an interrupted run was given, and those to be asked."""
+    """Return the cases without a result: those that an interrupted run has answers for, and those to ask."""
     unfinished = run.unfinished
     if unfinished is None:
         return (), cases
@@ -223,7 +223,7 @@ def waiting_cases(
 
 
 def crew_size(prepared: Prepared, cases: int, most: int) -> int:
-    """How many workers share the run: at most so many, each with a case, and a call of target and judge, in flight."""
+    """Return the number of workers: at most `most`, and few enough that each can have a case and a call in flight."""
     settings, judge = prepared.settings, prepared.judge
     limits = [most, cases, settings.concurrency]
     if judge is not None and not judge.heuristic:
@@ -232,10 +232,7 @@ def crew_size(prepared: Prepared, cases: int, most: int) -> int:
 
 
 class ClusterRun:
-    """Cases of one run, evaluated by a crew of so many workers.
-
-    `tally` says how far they are.
-    """
+    """The cases of one run, evaluated by a crew. `tally` holds the progress."""
 
     def __init__(self, run: RunSession, cases: Sequence[EvalCase], crew: Crew, workers: int) -> None:
         self._run, self._writer = run, run.writer
@@ -245,9 +242,9 @@ class ClusterRun:
         self.tally = Tally(self.dispatch)
 
     def blocks(self) -> Iterator[Block | None]:
-        """Each block once its records are on disk, in the order of their arrival; None now and then, while none comes.
+        """Yield each block after writing its records, in the order of arrival, and None now and then while none comes.
 
-        SettingsError where no worker can take part.
+        Raise SettingsError if no worker can take part.
         """
         try:
             for block in self.dispatch.blocks():
@@ -261,7 +258,7 @@ class ClusterRun:
             self._run.broken_off = f"{error}; mend that, and finish the run with --rageval-resume {run_id}"
 
     def _keep(self, block: Block) -> None:
-        # Answers first: a result without its answer cannot be scored again.
+        # Answers first: a result without its answer cannot be re-scored.
         for name, lines in ((OBSERVATIONS, block.observations), (RESULTS, block.results)):
             if lines:
                 self._writer.folder.append(name, lines.removesuffix("\n"))

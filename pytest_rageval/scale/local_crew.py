@@ -1,4 +1,4 @@
-"""Workers on this machine: a process each, which gets portions through its standard input and sends events back."""
+"""Workers on this machine: processes that get portions through standard input and send events back."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from typing import IO, Any
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.prepare import Prepared
 from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment
-from pytest_rageval.scale.dispatch import GOODBYE_S, Begun, Came, Ended, Event, Lost
+from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
 from pytest_rageval.scale.portion_worker import ProcessWorker
 
 WAIT_S = 0.5
 MOST_WAITING = 16
-"""Blocks that wait in the memory of the command: when there are more, the workers wait."""
+"""How many blocks may wait in the memory of the command before workers wait."""
 WORK = "import sys; sys.path[:] = {!r}; from pytest_rageval.scale.local_crew import work; work()"
 
 
 class LocalMachine:
-    """This machine, in the place of a cluster."""
+    """The local machine, with the interface of a cluster."""
 
     def crew(self, prepared: Prepared, config_hash: str) -> LocalCrew:
         """Return workers for one run."""
@@ -44,18 +44,20 @@ class LocalCrew:
         self._prepared, self._config_hash = prepared, config_hash
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._arrived: queue.Queue[tuple[int, Event | list[str]]] = queue.Queue(MOST_WAITING)
-        """What came, with the id of the process that sent it."""
+        """Events and notes, with the id of the process that sent them."""
         self._receivers: list[threading.Thread] = []
         self._idle: set[int] = set()
 
     def start(self, share: WorkerShare) -> None:
         self._end(share.number)
-        # In a session of its own, so that Ctrl-C reaches the command alone. The assignment goes through the pipe:
-        # it may hold credentials, which anybody could read on a command line.
+        # In a session of its own, so that Ctrl-C reaches only the command. The assignment goes through the pipe: it
+        # may hold credentials, which other users could read on a command line.
         process = subprocess.Popen(  # noqa: S603 because it is this interpreter
             [sys.executable, "-c", WORK.format(sys.path)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
         self._processes[share.number] = process
         receiver = threading.Thread(target=self._receive, args=(process, share.number), daemon=True)
         self._receivers.append(receiver)
@@ -70,13 +72,13 @@ class LocalCrew:
         with suppress(queue.Empty):
             process_id, event = self._arrived.get(timeout=WAIT_S)
             if not isinstance(event, list) and self._processes[event.worker].pid == process_id:
-                if isinstance(event, Begun | Ended):
+                if isinstance(event, WorkerStart | PortionEnd):
                     self._idle.add(event.worker)
                 return [event]
         return []
 
     def notes(self) -> list[str]:
-        """Return what targets, judges and caches have to say, once all cases are done; they are closed."""
+        """Close targets, judges and caches after the last case, and return their notes."""
         for worker in self._idle:
             self._send(worker, None)
         notes: dict[str, None] = {}
@@ -90,7 +92,7 @@ class LocalCrew:
         return list(notes)
 
     def close(self) -> None:
-        """End all workers, whatever they do."""
+        """End all workers at once."""
         for worker in list(self._processes):
             self._end(worker)
         while any(receiver.is_alive() for receiver in self._receivers):
@@ -100,17 +102,17 @@ class LocalCrew:
     def _send(self, worker: int, message: object) -> None:
         stdin = self._processes[worker].stdin
         assert stdin is not None
-        with suppress(BrokenPipeError):  # it is gone: what receives from it says so
+        with suppress(BrokenPipeError):  # the worker is gone; its receiver reports that
             pickle.dump(message, stdin)
             stdin.flush()
 
     def _receive(self, process: subprocess.Popen[bytes], worker: int) -> None:
-        """Pass on what a worker sends, until it is gone."""
+        """Forward the events of a worker until it ends."""
         assert process.stdout is not None
         with process.stdout, suppress(EOFError, pickle.UnpicklingError, OSError, ValueError):
             while True:
                 self._arrived.put((process.pid, pickle.load(process.stdout)))  # noqa: S301 because it is our own process
-        self._arrived.put((process.pid, Lost(worker, _ending(process.wait()))))
+        self._arrived.put((process.pid, WorkerLoss(worker, _ending(process.wait()))))
 
     def _end(self, worker: int) -> None:
         process = self._processes.pop(worker, None)
@@ -130,13 +132,13 @@ def _ending(code: int) -> str:
 
 
 def work() -> None:
-    """Work as the process at the other end of these pipes says, until it is gone."""
+    """Work for the process at the other end of these pipes until it is gone."""
     to_command = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what the project's code prints must not get among the events
+    os.dup2(2, 1)  # keep output of the project's code out of the events
     messages = _messages(sys.stdin.buffer)
     written: str = next(messages)
     number, worker = Assignment.from_json(written).share.number, ProcessWorker()
-    _tell(to_command, Begun(number, worker.begin(written)))
+    _tell(to_command, WorkerStart(number, worker.begin(written)))
     for message in messages:
         if message is None:
             _tell(to_command, worker.end())
@@ -148,14 +150,14 @@ def work() -> None:
 def _evaluated(worker: ProcessWorker, number: int, portion: str, config_hash: str) -> Iterator[Event]:
     try:
         for block in worker.blocks(portion, config_hash):
-            yield Came(number, block)
-        yield Ended(number)
+            yield BlockArrival(number, block)
+        yield PortionEnd(number)
     except Exception as error:  # noqa: BLE001 because the project's code may raise anything
-        yield Lost(number, described_exception(error))
+        yield WorkerLoss(number, described_exception(error))
 
 
 def _messages(stream: IO[bytes]) -> Iterator[Any]:
-    """Yield what the command sends. Once it is gone, nobody waits for anything here: the process ends at once."""
+    """Yield the messages of the command; end this process at once when the command is gone."""
     arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def receive() -> None:

@@ -1,4 +1,4 @@
-"""A worker of a run: evaluates portions of cases as `rageval run` does, and sends their records."""
+"""A worker of a run: it evaluates portions of cases like `rageval run`, and sends their records."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from pytest_rageval.session import RunSession
 from pytest_rageval.targets.target import Target
 
 EVERY_S = 0.25
-"""Seconds after which records are sent, however few: so much is lost with a worker, and asked again."""
+"""Seconds between two looks for records to send: so much work is lost with a worker, and done again."""
 JOURNAL = "portion"
 
 
 class PortionWorker:
-    """One worker, for as long as the run lasts: target, judge and the pace of its requests are made once.
+    """A worker for the whole run: target, judge and rate limits are made once.
 
-    Everything that goes in and out is text, or numbers.
+    All inputs and outputs are text or numbers.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class PortionWorker:
         self._first_calls = FIRST_CALLS
 
     def begin(self, written: str) -> list[str]:
-        """Make target and judge for an assignment, written as JSON; what keeps this worker from it, a line each."""
+        """Make target and judge for an assignment in JSON; return what keeps this worker from it, a line each."""
         try:
             self._begin(Assignment.from_json(written))
         except RagevalError as error:
@@ -53,15 +53,15 @@ class PortionWorker:
         self._prepared = prepare(project, workers=assigned.share.of, is_worker=True)
         _check_release(self._prepared, assigned)
         self._target = make_target(project)
-        # Without a folder: each portion has a journal of its own.
+        # Without a folder, since each portion has its own journal.
         self._run = RunSession.join(self._prepared, None, JOURNAL, "")
         self._opened.callback(self._run.close)
         self._judge = self._opened.enter_context(self._run.asking(self._target, self._prepared.judge))
 
     def blocks(self, written_portion: str, config_hash: str) -> Iterator[Block]:
-        """Evaluate the cases; their records in the cases' order, as they come.
+        """Evaluate the cases and yield their records in the cases' order.
 
-        Raises what a stream raises that cannot go on: then what is left is for another worker.
+        Exceptions pass through; another worker then gets the rest.
         """
         with TemporaryDirectory(prefix="rageval-portion-") as folder:
             run = RunSession.join(self._prepared, Path(folder), JOURNAL, config_hash, self._run.loop)
@@ -77,7 +77,7 @@ class PortionWorker:
         observations = Tail(_journal_file(folder, OBSERVATIONS))
         sent = Tally()
         while True:
-            # The last look is one after the thread has ended: nothing is written any more.
+            # Read once more after the thread has ended: then nothing is written any more.
             is_over = not asking.is_alive(EVERY_S)
             while (block := self._block(asking, results, observations, sent)) is not None:
                 yield block
@@ -87,7 +87,7 @@ class PortionWorker:
             raise asking.error
 
     def _block(self, asking: _Asking, results: Tail, observations: Tail, sent: Tally) -> Block | None:
-        """What there is to be sent. None where nothing is; the tally alone is nothing."""
+        """Return what is ready to send; None if there is nothing besides the tally."""
         failures, calls = asking.take_failures(), asking.take_calls(self._first_calls)
         self._first_calls -= len(calls)
         lines, cases = results.take()
@@ -100,26 +100,26 @@ class PortionWorker:
         return Block(cases, lines, observed, failures, calls, asked, judged, tally.in_flight, cost)
 
     def end(self) -> list[str]:
-        """Close what was made; what target, judge and cache have to say."""
+        """Close all resources; return the notes of target, judge and cache."""
         self._opened.close()
         return self._run.notes
 
 
 class ProcessWorker(PortionWorker):
-    """A worker in a process of its own: where the command was called, if that folder is there."""
+    """A worker in a process of its own, in the command's working directory if it exists here."""
 
     def _begin(self, assigned: Assignment) -> None:
         folder = next((place for place in (assigned.folder, assigned.root) if Path(place).is_dir()), None)
         if folder is not None:
             os.chdir(folder)
-        # What the project's code prints for a case is not shown: the command shows results in the order of arrival.
+        # Hide what the project's code prints for a case: the command shows results in the order of arrival.
         self._opened.enter_context(routed_streams())
         super()._begin(assigned)
 
 
 @dataclass
 class _Asking:
-    """A portion being evaluated on a thread of its own: its journal fills meanwhile."""
+    """A portion under evaluation on a thread of its own, which fills its journal."""
 
     run: RunSession
     cases: Sequence[EvalCase]
@@ -134,7 +134,7 @@ class _Asking:
         self._thread.start()
 
     def is_alive(self, seconds: float) -> bool:
-        """Does it go on, after so many seconds? Said at once where it does not."""
+        """Wait at most so many seconds for the end; return True if the thread still runs."""
         self._thread.join(seconds)
         return self._thread.is_alive()
 
@@ -165,7 +165,7 @@ class _Asking:
 
 
 def _check_release(prepared: Prepared, assigned: Assignment) -> None:
-    """SettingsError where the run would not be the same here."""
+    """Raise SettingsError if the run would differ on this machine."""
     configuration = own_configuration(prepared)
     here, there = release(prepared, configuration), assigned.release
     if here.rageval != there.rageval:

@@ -1,4 +1,4 @@
-"""Portions of cases that wait for a worker, those that lost theirs first, and the records that come back."""
+"""Portions of cases for workers, those of lost workers first, and the records that come back."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from pytest_rageval.prefetch import Call
 from pytest_rageval.runs.reader import recorded_case
 
 MOST_CASES, MOST_BYTES = 1000, 4 << 20
-"""Of one portion: it waits in the memory of the machine that gets it."""
+"""The limits of one portion, which waits in the memory of the worker's machine."""
 ROUNDS = 4
-"""So many portions for each worker, where there are few cases: who is done first takes what is left."""
+"""How many portions each worker gets if there are few cases: fast workers take more of them."""
 LOSSES = 2
-"""Times that a portion may lose its worker before it is divided."""
+"""How many workers a portion may lose before it is divided."""
 
 
 @dataclass(slots=True)
 class Portion:
     """Cases that go to one worker together.
 
-    lines     each case as it is sent
-    recorded  of how many the records came; they come in the cases' order
+    lines     the text of each case
+    recorded  how many cases have records; these come in the cases' order
     """
 
     cases: Sequence[EvalCase]
@@ -38,7 +38,7 @@ class Portion:
 
     @property
     def text(self) -> str:
-        """The cases as lines of JSON, to be read by `read_cases`."""
+        """Return the cases as lines of JSON for `read_cases`."""
         return "\n".join(self.lines)
 
     @property
@@ -47,7 +47,7 @@ class Portion:
 
 
 class Portions:
-    """All cases that wait, made into portions one after the other."""
+    """All waiting cases, divided into portions on demand."""
 
     def __init__(self, cases: Iterable[EvalCase], size: int) -> None:
         self._lost: deque[Portion] = deque()
@@ -58,7 +58,7 @@ class Portions:
         return bool(self._lost) or self._next is not None
 
     def take(self) -> Portion:
-        """The next portion; there must be one."""
+        """Return the next portion; there must be one."""
         if self._lost:
             return self._lost.popleft()
         portion = self._next
@@ -67,10 +67,9 @@ class Portions:
         return portion
 
     def put_back(self, portion: Portion) -> EvalCase | None:
-        """Let what a portion has left wait again, after its worker was lost.
+        """Put back the rest of a portion whose worker was lost.
 
-        After some losses it is divided, and so on: in the end a case is alone that kills whoever asks it. That one
-        comes back.
+        After some losses divide it, so that in the end a case that kills each worker is alone. Return that case.
         """
         losses, cases, lines = portion.losses + 1, portion.unrecorded, portion.lines[portion.recorded :]
         if losses < LOSSES:
@@ -84,7 +83,7 @@ class Portions:
 
 
 def portion_size(cases: int, workers: int, in_flight: int) -> int:
-    """Cases a portion: several portions a worker, each with more cases than the worker has in flight at once."""
+    """Return the cases per portion: several portions for each worker, each with more cases than it has in flight."""
     fair = math.ceil(cases / workers)
     return max(1, min(MOST_CASES, fair, max(math.ceil(fair / ROUNDS), 4 * in_flight)))
 
@@ -104,25 +103,25 @@ def _divided(cases: Iterable[EvalCase], size: int) -> Iterator[Portion]:
         yield Portion(part, lines)
 
 
-# ── on the way ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── serialisation ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def read_cases(text: str) -> list[EvalCase]:
-    """The cases of a portion's text."""
+    """Parse the text of a portion."""
     return [recorded_case({"case": json.loads(line)}) for line in text.split("\n")]
 
 
 def _line(case: EvalCase) -> str:
-    # Only ASCII: a lone surrogate of a case file has no other way over.
+    # ASCII only, since UTF-8 cannot encode a lone surrogate of a case file.
     return json.dumps(case_to_mapping(case) | {"source": list(case.source)}, separators=(",", ":"))
 
 
 MOST_OF_A_BLOCK = 1 << 20
-"""Of one block, unless a single case has more: blocks of all workers wait in memory together."""
+"""The size limit of a block, unless a single case exceeds it: blocks of all workers wait in memory."""
 
 
 class Failure(NamedTuple):
-    """A case that did not pass: its key, outcome, and the first line of the reason."""
+    """A case that did not pass: key, outcome, and the first line of the reason."""
 
     key: str
     outcome: str
@@ -130,10 +129,10 @@ class Failure(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Lines of results.jsonl and observations.jsonl, each with its end, and how the worker stands.
+    """Lines of results.jsonl and observations.jsonl with their line ends, and the progress of the worker.
 
-    cases     how many cases the results are of, all of their trials
-    calls     how the worker's first calls ended that no block before told
+    cases     how many cases the results cover, with all of their trials
+    calls     the ends of the worker's first calls, as far as no earlier block holds them
     asked, judged, cost_usd   since the last block
     """
 
@@ -149,15 +148,15 @@ class Block(NamedTuple):
 
 
 class Tail:
-    """What was appended to a file since it was looked at last, in whole lines."""
+    """The whole lines appended to a file since the last look."""
 
     def __init__(self, path: Path, lines_together: int = 1) -> None:
-        """`lines_together`: so many lines belong to one case, and are sent in one block."""
+        """Store the file and the number of lines of one case, which are sent in one block."""
         self._path, self._together = path, lines_together
         self._offset = 0
 
     def take(self) -> tuple[str, int]:
-        """The next lines, at most about MOST_OF_A_BLOCK of them, and how many cases they are of."""
+        """Return the next lines, up to about MOST_OF_A_BLOCK bytes, and the number of their cases."""
         lines: list[bytes] = []
         size = kept = kept_size = 0
         try:

@@ -1,4 +1,4 @@
-"""Workers on a Ray cluster: an actor each, whose records come as a stream of objects."""
+"""Workers on a Ray cluster: one actor each, whose records arrive as a stream of objects."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.prepare import Prepared
 from pytest_rageval.scale.assignment import WorkerShare, assignment
-from pytest_rageval.scale.dispatch import GOODBYE_S, Begun, Came, Ended, Event, Lost
+from pytest_rageval.scale.dispatch import GOODBYE_S, BlockArrival, Event, PortionEnd, WorkerLoss, WorkerStart
 from pytest_rageval.scale.portion_worker import ProcessWorker
 
 BEFORE_IMPORT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-"""Ray reports nothing to its makers, and leaves the variables alone that choose a GPU."""
+"""Turn off Ray's usage statistics, and keep it from changing the variables that select a GPU."""
 STORE_BYTES = 256 << 20
-"""Objects of a cluster that we start: blocks, of which few wait at a time."""
+"""The object store of a cluster that we start: it holds blocks, of which few wait at a time."""
 JOB = "rageval run --engine ray"
 WAIT_S = 0.5
 PATIENCE_S = 5.0
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-"""What a client of HTTP/2 says first, with settings that change nothing."""
+"""The connection preface of an HTTP/2 client, with empty settings."""
 SETTINGS_FRAME = 4
 
 
 class RayCluster:
-    """A connection to a cluster, or one of this machine alone, which ends with it."""
+    """A connection to a cluster, or a cluster on this machine that ends with it."""
 
     def __init__(self, address: str | None = None) -> None:
-        """`address`: HOST:PORT of its head; `auto`, one that runs here; `local` or None, one that is started.
+        """Connect. `address`: HOST:PORT of the head; `auto`: a cluster that runs here; `local` or None: start one.
 
-        SettingsError where Ray is not installed, or there is no such cluster.
+        Raise SettingsError if Ray is not installed or there is no such cluster.
         """
         address = address or os.environ.get("RAY_ADDRESS") or "local"
         check_address(address)
@@ -48,16 +48,16 @@ class RayCluster:
         except Exception as error:  # noqa: BLE001  Ray has no common one for other versions, no cluster, no token
             raise SettingsError(f"--engine ray: {address}: {_first_line(error)}") from None
         finally:
-            # Ray takes it over, and would leave without the run's files being finished.
+            # Ray replaces this handler by one that ends the process before the run's files are finished.
             signal.signal(signal.SIGTERM, terminate)
 
     @property
     def cpus(self) -> int:
-        """Of all its machines."""
+        """Return the number of CPUs of all machines."""
         return int(self._ray.cluster_resources().get("CPU", 0))
 
     def crew(self, prepared: Prepared, config_hash: str) -> RayCrew:
-        """Workers for one run."""
+        """Return workers for one run."""
         return RayCrew(self._ray, prepared, config_hash)
 
     def close(self) -> None:
@@ -66,19 +66,19 @@ class RayCluster:
 
 
 class RayCrew:
-    """Workers of one run; each takes one CPU of the cluster."""
+    """The workers of one run, each on one CPU of the cluster."""
 
     def __init__(self, ray: Any, prepared: Prepared, config_hash: str) -> None:
         self._ray, self._prepared, self._config_hash = ray, prepared, config_hash
         self._class = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(ProcessWorker)
         self._actors: dict[int, Any] = {}
         self._waits: dict[Any, int] = {}
-        """What is waited for, an answer or a stream of blocks, with the number of the worker that gives it."""
+        """The awaited answers and streams of blocks, with the number of the worker."""
 
     def start(self, share: WorkerShare) -> None:
         self._end(share.number)
         self._actors[share.number] = actor = self._class.remote()
-        # Not as it is made: what an actor is made with stays with the head of the cluster, and it may hold credentials.
+        # Not an argument of the actor: the cluster's head stores those, and the assignment may hold credentials.
         self._waits[actor.begin.remote(assignment(self._prepared, share).to_json())] = share.number
 
     def give(self, worker: int, portion: str) -> None:
@@ -95,16 +95,16 @@ class RayCrew:
         try:
             value = self._ray.get(next(awaited) if is_stream else awaited)
         except StopIteration:
-            return Ended(worker)
+            return PortionEnd(worker)
         except self._ray.exceptions.RayTaskError as error:
-            # Raised over there by our code or the user's.
-            return Lost(worker, _first_line(getattr(error, "cause", None) or error))
+            # Raised on the worker, by our code or the user's.
+            return WorkerLoss(worker, _first_line(getattr(error, "cause", None) or error))
         except self._ray.exceptions.RayError as error:
-            return Lost(worker, _reason(error))
+            return WorkerLoss(worker, _reason(error))
         if not is_stream:
-            return Begun(worker, value)
-        self._waits[awaited] = worker  # behind the others: each has its turn
-        return Came(worker, value)
+            return WorkerStart(worker, value)
+        self._waits[awaited] = worker  # at the end, so that each worker has its turn
+        return BlockArrival(worker, value)
 
     def _end(self, worker: int) -> None:
         actor = self._actors.pop(worker, None)
@@ -113,7 +113,7 @@ class RayCrew:
             self._ray.kill(actor, no_restart=True)
 
     def notes(self) -> list[str]:
-        """What targets, judges and caches have to say, once all cases are done; they are closed."""
+        """Close targets, judges and caches after the last case, and return their notes."""
         answers = [actor.end.remote() for number, actor in self._actors.items() if number not in self._pending]
         ready, _ = self._ray.wait(answers, num_returns=len(answers), timeout=GOODBYE_S) if answers else ([], [])
         notes: dict[str, None] = {}
@@ -121,16 +121,16 @@ class RayCrew:
             try:
                 notes |= dict.fromkeys(self._ray.get(answer))
             except self._ray.exceptions.RayError:
-                continue  # it died with nothing to do any more: all of its records are here
+                continue  # it died after its last case: all of its records have arrived
         return list(notes)
 
     @property
     def _pending(self) -> Collection[int]:
-        """Workers that have not begun, or are at work."""
+        """Return the workers that have not begun or are at work."""
         return set(self._waits.values())
 
     def close(self) -> None:
-        """End all workers, whatever they do."""
+        """End all workers at once."""
         for worker in list(self._actors):
             self._end(worker)
 
@@ -145,17 +145,17 @@ def _imported_ray() -> Any:
     except ImportError:
         raise SettingsError("--engine ray: Ray is not installed; pip install 'pytest-rageval[ray]'") from None
     logging.getLogger("ray").setLevel(logging.CRITICAL)
-    # What Ray tells of lost processes it prints to standard output whatever it is told; we say it in our words.
+    # Ray always prints messages about lost processes to standard output; we report them ourselves.
     if hasattr(worker, "print_to_stdstream"):
         worker.print_to_stdstream = lambda *_, **__: None
-    # It tells the cluster, and whoever looks at its jobs, the whole command line: a target's URL may hold a password.
+    # Ray shows the whole command line in the cluster's list of jobs, and a target's URL may hold a password.
     if hasattr(job, "get_entrypoint_name"):
         job.get_entrypoint_name = lambda: JOB
     return ray
 
 
 def _reason(error: Exception) -> str:
-    """Why a worker is gone, in a few words of Ray's."""
+    """Return why a worker is gone, in a few words of Ray's."""
     text = str(error)
     cause = re.search(r"(?:Worker exit detail: |The actor is dead because (?:its|the) )([^\n]*?)(?:\. |\n|$)", text)
     return cause[1].rstrip(".") if cause else _first_line(error)
@@ -167,7 +167,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def check_address(address: str) -> None:
-    """SettingsError unless something at this address speaks as the head of a cluster does."""
+    """Raise SettingsError unless the head of a cluster answers at this address."""
     if address in ("auto", "local"):
         return
     if "://" in address:

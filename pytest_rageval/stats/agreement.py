@@ -1,6 +1,6 @@
-"""Agreement of judge and people: the confusion matrix at the gate, kappa over the scale, AUROC and ranks.
+"""Agreement of judges and people: the confusion matrix at the gate, kappa over the scale, AUROC and ranks.
 
-Here *positive* means: fails the gate. People are taken to be right, the judge is what is examined.
+*Positive* means: fails the gate. People are taken as right; the judge is evaluated.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
 class LabelPair(NamedTuple):
-    """One answer: does it pass by what a person said, and what did the judge score?"""
+    """One answer: whether it passes by a person's label, and the judge's score."""
 
     passes: bool
     score: float
 
 
 class Estimate(NamedTuple):
-    """A value with its 95 % interval; None where the data give none."""
+    """A value with its 95 % interval; None if the data give no interval."""
 
     value: float
     interval: Interval | None
@@ -37,10 +37,10 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Answers by what the judge says and what people say of them; positive: fails the gate.
+    """Answers by the decisions of judge and people; positive: fails the gate.
 
-    tp  both fail it      fp  the judge alone fails it
-    fn  people alone do   tn  both pass it
+    tp  both fail it            fp  only the judge fails it
+    fn  only people fail it     tn  both pass it
     """
 
     tp: int
@@ -50,7 +50,7 @@ class Confusion:
 
     @classmethod
     def of(cls, decided: Iterable[tuple[bool, bool]]) -> Confusion:
-        """From pairs (passes by the judge, passes by people)."""
+        """Count pairs (passes by the judge, passes by people)."""
         count = Counter((bool(judge), bool(human)) for judge, human in decided)
         return cls(count[False, False], count[False, True], count[True, False], count[True, True])
 
@@ -60,7 +60,7 @@ class Confusion:
 
     @property
     def agreement(self) -> Estimate | None:
-        """Share of answers on the same side of the gate for both, with Wilson's interval; None without answers."""
+        """Return the share of answers decided alike by both, with Wilson's interval; None without answers."""
         if not self.n:
             return None
         share = (self.tp + self.tn) / self.n
@@ -68,32 +68,32 @@ class Confusion:
 
     @property
     def precision(self) -> float | None:
-        """Of the answers that the judge fails, the share that people fail."""
+        """Return the share that people fail, of the answers that the judge fails."""
         return _share(self.tp, self.tp + self.fp)
 
     @property
     def recall(self) -> float | None:
-        """Of the answers that people fail, the share that the judge fails."""
+        """Return the share that the judge fails, of the answers that people fail."""
         return _share(self.tp, self.tp + self.fn)
 
     @property
     def specificity(self) -> float | None:
-        """Of the answers that people pass, the share that the judge passes."""
+        """Return the share that the judge passes, of the answers that people pass."""
         return _share(self.tn, self.tn + self.fp)
 
     @property
     def youden(self) -> float | None:
-        """Recall + specificity - 1: 1 at best, 0 for guessing. Source: Youden 1950."""
+        """Return recall + specificity - 1: 1 at best, 0 for guessing. Source: Youden 1950."""
         if self.recall is None or self.specificity is None:
             return None
         return self.recall + self.specificity - 1
 
     @property
     def kappa(self) -> Estimate | None:
-        """Agreement beyond chance: 1 at best, 0 for chance. None where both say one and the same of all answers.
+        """Return agreement beyond chance: 1 at best, 0 for chance. None if both decide all answers in the same way.
 
-        Source: Cohen 1960. The interval is that of Fleiss, Cohen and Everitt 1969 with half an answer added to each
-        of the four cells, so that perfect agreement on a few answers is not taken for certainty.
+        Source: Cohen 1960. The interval is that of Fleiss, Cohen and Everitt 1969 with half an answer added to each of
+        the four cells, so that perfect agreement on a few answers does not appear certain.
         """
         value = _kappa([[self.tp, self.fp], [self.fn, self.tn]])
         if value is None:
@@ -121,7 +121,7 @@ def _kappa(cells: Sequence[Sequence[float]]) -> float | None:
 
 
 def kappa_error(cells: Sequence[Sequence[float]]) -> float:
-    """Standard error of kappa from counts by two raters (rows and columns), no margin of which is all there is.
+    """Return the standard error of kappa from counts by two raters (rows and columns), both with several values.
 
     Source: Fleiss, Cohen and Everitt 1969, for large samples.
     """
@@ -139,7 +139,7 @@ def kappa_error(cells: Sequence[Sequence[float]]) -> float:
 
 
 def in_words(kappa: float) -> str:
-    """What a kappa is called. Source: Landis and Koch 1977; the borders are their convention."""
+    """Return the name of a kappa's size. Source: Landis and Koch 1977; the borders are their convention."""
     rounded = round(kappa, 2)  # their classes are written with two digits: 0.61 to 0.80
     if rounded < 0:
         return "poor"
@@ -151,17 +151,17 @@ def in_words(kappa: float) -> str:
 
 
 def step_of(scale: tuple[float, float]) -> float:
-    """The steps to which scores are rounded for weighted kappa: 1, or a tenth of a scale shorter than 2."""
+    """Return the step to which scores are rounded for weighted kappa: 1, or a tenth of a scale shorter than 2."""
     return 1.0 if scale[1] - scale[0] >= 2 else (scale[1] - scale[0]) / 10
 
 
 def weighted_kappa(
     pairs: Sequence[tuple[float, float]], scale: tuple[float, float], *, squared: bool = False
 ) -> float | None:
-    """Agreement beyond chance over the steps of a scale, near misses counting less than far ones.
+    """Return agreement beyond chance over the steps of a scale, with near misses weighing less than far ones.
 
     Scores are rounded to `step_of(scale)`, halves upwards. The weight of a difference is its size, or its square. None
-    without pairs, and where both have one and the same value throughout. Source: Cohen 1968.
+    without pairs, or if both have one and the same value throughout. Source: Cohen 1968.
     """
     low, step, power = scale[0], step_of(scale), 2 if squared else 1
     steps = [tuple(math.floor((score - low) / step + 0.5 + 1e-9) for score in pair) for pair in pairs]
@@ -175,11 +175,11 @@ def weighted_kappa(
     return None if not by_chance else 1 - seen / by_chance
 
 
-# ── in their order ────────────────────────────────────────────────────────────────────────────────────────────
+# ── ranks ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Correlation of ranks, ties with their mean rank: -1 to 1; None where one side says the same of all answers."""
+    """Return the correlation of ranks (-1 to 1), ties with their mean rank; None if all values of a side are equal."""
     ours, theirs = [our_score for our_score, _ in pairs], [their_score for _, their_score in pairs]
     if len(set(ours)) < 2 or len(set(theirs)) < 2:
         return None
@@ -187,7 +187,7 @@ def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
-    """Pearson's, of values that are not all equal. That of `statistics` ends in another digit since Python 3.12."""
+    """Return Pearson's correlation of unequal values; `statistics` gives another last digit since Python 3.12."""
     x_mean, y_mean = math.fsum(xs) / len(xs), math.fsum(ys) / len(ys)
     products = math.fsum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True))
     x_squares, y_squares = math.fsum((x - x_mean) ** 2 for x in xs), math.fsum((y - y_mean) ** 2 for y in ys)
@@ -195,7 +195,7 @@ def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
-    """1-based ranks, equal values with the mean of theirs."""
+    """Return 1-based ranks; equal values get their mean rank."""
     ranks = [0.0] * len(values)
     before = 0
     for _, group in groupby(sorted(range(len(values)), key=values.__getitem__), key=values.__getitem__):
@@ -207,10 +207,10 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def auroc(pairs: Sequence[LabelPair]) -> Estimate | None:
-    """The chance that the judge scores an answer that passes higher than one that fails, ties counting half.
+    """Return the chance that the judge scores a passing answer higher than a failing one, with ties counting half.
 
     0 to 1, 0.5 for guessing; None without answers of both kinds. The interval is that of DeLong, DeLong and
-    Clarke-Pearson 1988 on the logit scale (Qin and Hotilovac 2008); where its variance is 0, as with kinds that do not
+    Clarke-Pearson 1988 on the logit scale (Qin and Hotilovac 2008); if its variance is 0, as for kinds that do not
     overlap, Newcombe's 2006 (method 5); None with fewer than two of a kind.
     """
     good = [pair.score for pair in pairs if pair.passes]
@@ -218,7 +218,7 @@ def auroc(pairs: Sequence[LabelPair]) -> Estimate | None:
     if not good or not bad:
         return None
     among_all = _ranks([*good, *bad])
-    # Of each answer the share of the other kind that lies on its right side.
+    # For each answer, the share of the other kind that it is ranked correctly against.
     beaten = [(total - own) / len(bad) for total, own in zip(among_all, _ranks(good), strict=False)]
     beaten_by = [1 - (total - own) / len(good) for total, own in zip(among_all[len(good) :], _ranks(bad), strict=True)]
     area = math.fsum(beaten) / len(beaten)
@@ -242,7 +242,7 @@ def _logistic(value: float) -> float:
 
 
 def _newcombe(area: float, n_good: int, n_bad: int) -> Interval:
-    """Where the area lies just Z standard errors, as that area would have them, from what was found."""
+    """Return the areas that lie Z of their own standard errors from the observed one."""
 
     def bound(outer: float) -> float:
         inner = area
@@ -260,7 +260,7 @@ def _newcombe(area: float, n_good: int, n_bad: int) -> Interval:
 
 
 def roc(pairs: Sequence[LabelPair]) -> list[tuple[float, float]]:
-    """The curve from (0, 0) to (1, 1): for ever higher limits, the share of passing and of failing answers below.
+    """Return the curve from (0, 0) to (1, 1): the shares of passing and of failing answers below rising limits.
 
     x is 1 - specificity and y recall of *fails*; empty without answers of both kinds.
     """
@@ -272,7 +272,7 @@ def roc(pairs: Sequence[LabelPair]) -> list[tuple[float, float]]:
         for pair in group:
             x, y = x + pair.passes, y + (not pair.passes)
         points.append((x / good, y / bad))
-    # A corner in the middle of a straight line says nothing.
+    # Leave out points in the middle of a straight line.
     inner = [
         here
         for (before, here), (_, after) in zip(pairwise(points), pairwise(points[1:]), strict=False)

@@ -19,9 +19,9 @@ class Moments(NamedTuple):
 
 
 def moments_of(values: Sequence[float]) -> Moments:
-    """The moments of at least one value."""
+    """Return the moments of at least one value."""
     mean = math.fsum(values) / len(values)
-    # Of the changes between two runs most are 0: their powers are computed once.
+    # Most changes between two runs are 0: compute their powers once.
     zeros = values.count(0)
     offsets = [value - mean for value in values if value]
     squares = [offset * offset for offset in offsets]
@@ -41,16 +41,16 @@ Interval = tuple[float, float]
 
 LEVEL = 0.95
 FEWEST = 5
-"""Of fewer cases no interval is shown: it would span most of the scale, and look like knowledge."""
+"""Fewer cases have no interval: it would span most of the scale, and suggest knowledge."""
 EXACT = 16
-"""Up to so many values the limits are exact; beyond, four moments give them to four thousandths of the scale."""
+"""Up to so many values the limits are exact; for more, four moments give them to four thousandths of the scale."""
 _TAIL = (1 - LEVEL) / 2
 _Z = 1.959963984540054  # of the normal distribution; a literal, since computed quantiles may differ in the last digit
 _HALVINGS = 26
 
 
 def wilson(share: float, n: int) -> Interval:
-    """The interval for a share (0 to 1) seen in n independent cases; never empty, never outside 0 to 1.
+    """Return the interval for a share (0 to 1) of n independent cases; never empty, never outside 0 to 1.
 
     Source: Wilson 1927, without continuity correction.
     """
@@ -62,28 +62,28 @@ def wilson(share: float, n: int) -> Interval:
 
 
 def share_interval(share: float, n: int) -> Interval | None:
-    """Wilson's interval as it is shown: None for fewer than five cases."""
+    """Return Wilson's interval for reports: None for fewer than five cases."""
     return None if n < FEWEST else wilson(share, n)
 
 
 def mean_interval(values: Sequence[float], scale: Sequence[float]) -> Interval | None:
     """Return the interval for the mean of values of independent cases on a scale; None for fewer than five.
 
-    For an end that is infinite stands the range of the values once more beyond them; where both are and all values are
-    equal, nothing can be said.
+    An infinite end is replaced by a value one range beyond the values; if both ends are infinite and all values equal,
+    there is no interval.
     """
     return gaffke(values, scale) if len(values) >= FEWEST else None
 
 
 def gaffke(values: Sequence[float], scale: Sequence[float]) -> Interval | None:
-    """Return the interval for the mean of at least one value on a scale; None where nothing can be said.
+    """Return the interval for the mean of at least one value on a scale; None if it cannot be computed.
 
-    Each limit assumes one more case, at the end of the scale: the interval holds in at least 95 % of samples whatever
-    the values are like, and is never empty, also where all values are equal. Shares drawn at random weigh the values
-    (Dirichlet, all ones); the limit is a quantile of the weighted mean. Nothing is resampled: the same values give the
-    same limits, in any order.
+    Each limit assumes one more case at the end of the scale: the interval covers the mean in at least 95 % of samples
+    of any distribution, and is never empty, even if all values are equal. Random shares (Dirichlet, all ones) weigh the
+    values; the limit is a quantile of the weighted mean. Nothing is resampled: the same values give the same limits, in
+    any order.
     Source: Gaffke 2005; Learned-Miller and Thomas 2020, "A new confidence interval for the mean of a bounded random
-    variable". With many values it becomes the bootstrap's interval, corrected for skewness.
+    variable". With many values it approaches the bootstrap's interval corrected for skewness.
     """
     low, high = _ends(values, scale)
     if low == high:
@@ -105,7 +105,7 @@ def _ends(values: Sequence[float], scale: Sequence[float]) -> Interval:
 
 
 def _exact_quantile(values: Sequence[float], share: float) -> float:
-    """The quantile of the mean of the values under random weights."""
+    """Return the quantile of the mean of the values under random weights."""
     values = sorted(values)
     low, high = values[0], values[-1]
     for _ in range(_HALVINGS if low < high else 0):
@@ -115,16 +115,16 @@ def _exact_quantile(values: Sequence[float], share: float) -> float:
 
 
 def _share_below(values: Sequence[float], limit: float) -> float:
-    """How likely the weighted mean lies below a limit: exact, by positive terms only.
+    """Return the chance that the weighted mean lies below a limit: exact, from positive terms only.
 
-    The weights are those of waiting times: do the values above the limit together pull less than those below? Of two
-    pulls, exponentially distributed, the one ends first in proportion to the other; what remains of the other is as it
-    was.
+    The weights are exponential waiting times: do the values above the limit pull less in total than those below? Of two
+    exponential pulls, the chance that one ends first is proportional to the other; the rest of the other has the same
+    distribution as before.
     """
     below = [limit - value for value in values if value < limit]
-    chances = [1.0] * len(below)  # that the pulls above end first, where none of them is left
+    chances = [1.0] * len(below)  # that the pulls above end first: certain if none of them is left
     for pull in (value - limit for value in values if value > limit):
-        chance = 0.0  # where none is left below
+        chance = 0.0  # if none is left below
         for at in range(len(below) - 1, -1, -1):
             chance = chances[at] = (below[at] * chances[at] + pull * chance) / (below[at] + pull)
     return chances[0] if chances else 0.0
@@ -134,7 +134,7 @@ def _share_below(values: Sequence[float], limit: float) -> float:
 
 
 def _with(moments: Moments, value: float) -> Moments:
-    """The moments with one more value."""
+    """Return the moments with one more value."""
     n, mean, second, third, fourth = moments
     shift = (value - mean) / (n + 1)
     own = (value - mean - shift) * (value - mean - shift)
@@ -149,9 +149,9 @@ def _with(moments: Moments, value: float) -> Moments:
 
 
 def _quantile(moments: Moments, end: float, z: float) -> float:
-    """The quantile of the weighted mean of the values and an end of the scale, at the normal quantile z.
+    """Return the quantile of the weighted mean of the values and an end of the scale, at the normal quantile z.
 
-    The moments of the weighted mean are known; from them by Cornish and Fisher 1938, up to the fourth.
+    It follows from the known moments of the weighted mean, up to the fourth, by Cornish and Fisher 1938.
     """
     n, mean, second, third, fourth = _with(moments, end)
     variance = second / (n * (n + 1))
@@ -171,12 +171,12 @@ Column = Sequence[float | None]
 def mean_of_means_interval(columns: Mapping[str, Column]) -> Interval | None:
     """Return the interval for the mean of the means of all names, from 0 to 1; None for fewer than five cases.
 
-    Each mean has its own interval, exact also where a name has few values. The distances of their limits from the means
-    add up as standard errors do. Names that rise and fall together in the same cases count as dependent, judged by what
-    was seen and one more case, in which all are at the end of the scale.
+    Each mean has its own interval, also exact for names with few values. The distances of their limits from the means
+    add up like standard errors. Names that rise and fall together in the same cases count as dependent, estimated from
+    the cases and one more in which all are at the end of the scale.
     Source: Zou and Donner 2008, "Construction of confidence limits about effect measures".
 
-    columns  by name the value of each case, in one order of cases; None of a case without one
+    columns  the values of each name, in one order of cases; None for a case without a value
     """
     values = {name: present for name, column in columns.items() if (present := [v for v in column if v is not None])}
     if sum(any(value is not None for value in case) for case in zip(*columns.values(), strict=True)) < FEWEST:
@@ -197,8 +197,8 @@ def mean_of_means_interval(columns: Mapping[str, Column]) -> Interval | None:
 
 
 def _moved(columns: Mapping[str, Column], means: Mapping[str, float], weights: Mapping[str, float]) -> Interval:
-    """Return how far the cases move the mean of means: squares of each case's sum, and of each of its values."""
-    # Column by column: case by case, the same takes three times as long.
+    """Return how far the cases move the mean of means: the sums of squares of the cases' sums, and of all values."""
+    # Column by column: case by case takes three times as long.
     moved = [
         [0.0 if value is None else (value - mean) * weights[name] for value in columns[name]]
         for name, mean in means.items()

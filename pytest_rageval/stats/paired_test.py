@@ -1,4 +1,4 @@
-"""The test of a mean change over paired cases, and its interval: both say the same at every level."""
+"""A test of the mean change over paired cases, and its interval, which agree at every level."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_rageval.stats.intervals import FEWEST, Interval, Moments, moments_of
 from pytest_rageval.stats.pass_rate import paired_difference
 
 _DIGITS = 12
-"""Computed quantiles may differ in the last digit between Pythons; rounded to so many they do not."""
+"""Rounding to so many digits makes quantiles equal in all versions of Python."""
 
 
 def normal_quantile(tail: float) -> float:
@@ -21,7 +21,7 @@ def normal_quantile(tail: float) -> float:
 
 
 def student_tail(t: float, freedom: int) -> float:
-    """Return how likely Student's t lies beyond t; off by 0.002 at most. Source: Wallace 1959."""
+    """Return the chance that Student's t lies beyond t; off by 0.002 at most. Source: Wallace 1959."""
     scaled = math.sqrt(freedom * math.log1p(t * t / freedom)) / _stretch(freedom)
     return math.erfc(math.copysign(scaled, t) / math.sqrt(2)) / 2
 
@@ -39,25 +39,25 @@ def _stretch(freedom: int) -> float:
 LEVEL = 0.05
 """A p of at most this is significant."""
 SHORTFALL = 8
-"""The skewness of a sample falls short of the truth: of n exponential values it is n / (n + 8) of it (measured with the
-usual correction: .45 at 6 values, .57 at 10, .72 at 20, .91 at 100); of less skewed ones it is nearer."""
+"""The skewness of a sample underestimates the true one: for n exponential values it is n / (n + 8) of it (measured with
+the usual correction: .45 at 6 values, .57 at 10, .72 at 20, .91 at 100), for less skewed ones more."""
 MOST_SKEWED = 0.3
-"""Skewness counts up to so many roots of n: intervals stay within 1.2 times the width of Student's t. Above, a single
-outlier decides how wide they are. Chosen and confirmed on different data: `benchmarks/paired_tests.py`."""
+"""Skewness is limited to this many roots of n: intervals stay within 1.2 times the width of Student's t. Without the
+limit, a single outlier decides their width. Chosen and confirmed on different data: `benchmarks/paired_tests.py`."""
 BINOMIAL = 10_000
-"""Changes of equal size, at most, that are counted (5 ms); beyond, the normal limit."""
+"""How many changes of equal size are counted exactly (5 ms); for more, the normal limit is used."""
 NOISE = 1e-9
-"""Share of the largest difference up to which sizes are equal: what binary fractions leave is no difference."""
+"""Sizes that differ by at most this share of the largest are equal: the rest is rounding of binary fractions."""
 
 Side = Literal[1, -1]
-"""Above 0 or below."""
+"""Above or below 0."""
 
 
 def paired_test(differences: Sequence[float], widest: float, moments: Moments | None = None) -> PairedTest:
-    """Return the test of whether the mean of these differences, at least one, is 0.
+    """Return the test of whether the mean of these differences (at least one) is 0.
 
     widest   the largest difference that the scale allows
-    moments  of the differences, where they are known already
+    moments  of the differences, if known
     """
     n = len(differences)
     sizes = set(map(abs, filter(None, differences)))
@@ -74,17 +74,17 @@ def paired_test(differences: Sequence[float], widest: float, moments: Moments | 
 
 @dataclass(frozen=True, slots=True)
 class PairedTest:
-    """A test with p values and limits for every level: a limit lies beyond 0 exactly if p is at most its level."""
+    """A test with p values and limits for every level: a limit excludes 0 exactly if p is at most its level."""
 
     n: int
     widest: float
 
     def p_towards(self, side: Side) -> float:
-        """Return how likely chance alone moves the mean so far to this side of 0."""
+        """Return the chance that the mean moves so far to this side of 0 without a true change."""
         raise NotImplementedError
 
     def limit(self, side: Side, level: float) -> float:
-        """Return how near to 0, or beyond, a true mean on this side may lie, at a one-sided level."""
+        """Return the limit nearest to 0, or beyond, of a true mean on this side, at a one-sided level."""
         raise NotImplementedError
 
     @property
@@ -93,23 +93,23 @@ class PairedTest:
         return min(1.0, 2 * min(self.p_towards(1), self.p_towards(-1)))
 
     def interval(self, level: float = LEVEL) -> Interval | None:
-        """Return the interval, without 0 exactly if the two-sided p is at most the level; None below five cases."""
+        """Return the interval; it excludes 0 exactly if the two-sided p is at most the level. None below five cases."""
         if self.n < FEWEST:
             return None
         return max(-self.widest, self.limit(1, level / 2)), min(self.widest, self.limit(-1, level / 2))
 
     def one_sided_interval(self, side: Side) -> Interval:
-        """Return all values up to the limit: without 0 exactly if the p towards this side is significant."""
+        """Return the interval with one limit; it excludes 0 exactly if the p towards this side is significant."""
         limit = max(-self.widest, min(self.widest, self.limit(side, LEVEL)))
         return (limit, self.widest) if side > 0 else (-self.widest, limit)
 
 
 @dataclass(frozen=True, slots=True)
 class FlipTest(PairedTest):
-    """The test of changes of one size, as metrics have that are 0 or 1: McNemar's, exact, with mid-p.
+    """The exact McNemar test with mid-p, for changes of one size, such as those of 0/1 metrics.
 
     Source of the p: Lancaster 1961; Fagerland, Lydersen and Laake 2013. Source of the limits: Bonett and Price 2012,
-    who count one more case of either change. Where limit and p disagree, its distance is scaled so that they agree.
+    who add one case of either change. If limit and p disagree, the limit's distance is scaled until they agree.
     """
 
     size: float
@@ -134,11 +134,11 @@ class FlipTest(PairedTest):
 
 @dataclass(frozen=True, slots=True)
 class GradedTest(PairedTest):
-    """The test of changes of many sizes: Student's t and Hall's, which corrects it for skewness; the less sure counts.
+    """The test of changes of many sizes: the larger p of Student's t and of Hall's, which corrects t for skewness.
 
-    Student's t calls a change too often where many cases lose a little and few gain much; Hall's where few cases change
-    much either way. Nor is p less than the share of all signs that the changed cases may have, so that fewer than five
-    of them show nothing. Source: Hall 1992, "On the removal of skewness by transformation".
+    Student's t is significant too often if many cases lose a little and few gain much; Hall's if few cases change much
+    either way. Also, p is at least the share of one sign pattern among all those of the changed cases, so that fewer
+    than five of them show nothing. Source: Hall 1992, "On the removal of skewness by transformation".
     """
 
     changed: int
@@ -163,7 +163,7 @@ class GradedTest(PairedTest):
         return 0.5 ** (self.changed + 1)
 
     def _unbent(self, ratio: float, skewness: float) -> float:
-        """Return the ratio of mean and deviation that Hall's transformation takes to this one."""
+        """Return the ratio of mean and deviation that Hall's transformation maps to this one."""
         if abs(skewness) < NOISE:
             return ratio
         cube = 1 + skewness * (ratio - skewness / (6 * self.n))
@@ -171,7 +171,7 @@ class GradedTest(PairedTest):
 
 
 def mid_p(n: int, k: int) -> float:
-    """Return how likely at most k of n fair coins show heads, exactly k counted half."""
+    """Return the chance that at most k of n fair coins show heads, with exactly k counted half."""
     term = comb = math.comb(n, k)
     twice = -comb
     while True:
@@ -186,7 +186,7 @@ def mid_p(n: int, k: int) -> float:
 
 
 def adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Return each p as the smallest share of false alarms at which it would be accepted with all smaller ones.
+    """Return each p as the smallest rate of false discoveries at which it is accepted along with all smaller ones.
 
     Source: Benjamini and Hochberg 1995.
     """
@@ -202,7 +202,7 @@ def adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
 def level_among(adjusted_p: Mapping[str, float]) -> float:
     """Return the level at which an interval excludes 0 exactly if its adjusted p is significant.
 
-    At this level 95 % of the intervals that exclude 0 hold the truth. Source: Benjamini and Yekutieli 2005.
+    At this level 95 % of the intervals that exclude 0 contain the true value. Source: Benjamini and Yekutieli 2005.
     """
     significant = sum(p <= LEVEL for p in adjusted_p.values())
     return LEVEL * max(1, significant) / max(1, len(adjusted_p))

@@ -11,7 +11,7 @@ from pytest_rageval.stats.intervals import Interval
 
 
 class Centred(NamedTuple):
-    """Centre and variance of an interval; both add up over independent parts."""
+    """The centre and variance of an interval; both add up over independent parts."""
 
     centre: float
     variance: float
@@ -20,41 +20,41 @@ class Centred(NamedTuple):
         return Centred(self.centre + other.centre, self.variance + other.variance)
 
     def interval(self) -> Interval:
-        """95 %."""
+        """Return the 95 % interval."""
         half = Z * math.sqrt(self.variance)
         return self.centre - half, self.centre + half
 
 
 def paired_difference(more: int, less: int, n: int) -> Centred:
-    """The interval's parts for (more - less) / n, where `more` and `less` of n cases changed for better and for worse.
+    """Return centre and variance for (more - less) / n: `more` and `less` of n cases got better and worse.
 
-    Source: Bonett and Price 2012, who count one more case of either change: no change among a few cases is no proof
-    that there is none.
+    Source: Bonett and Price 2012, who add one case of either change: no change among a few cases does not prove that
+    there is none.
     """
     up, down = (more + 1) / (n + 2), (less + 1) / (n + 2)
     return Centred(up - down, (up + down - (up - down) ** 2) / (n + 2))
 
 
 def share(values: Sequence[float]) -> Centred:
-    """The interval's parts for a mean of values from 0 to 1, at most as wide as if each were 0 or 1.
+    """Return centre and variance for a mean of values from 0 to 1, at most as wide as if each were 0 or 1.
 
-    Source: Agresti and Coull 1998, who count two more of either kind.
+    Source: Agresti and Coull 1998, who add two cases of either kind.
     """
     mean = (math.fsum(values) + 2) / (len(values) + 4)
     return Centred(mean, mean * (1 - mean) / (len(values) + 4))
 
 
 def corrected_pass_rate(labelled: Sequence[tuple[bool, bool]], unlabelled: Sequence[float]) -> Estimate | None:
-    """The share of answers that people would pass, where most were seen by the judge alone; None without either part.
+    """Return the share of answers that people would pass, though most have a judge's score only; None without a part.
 
-    labelled    of each answer that both saw: does it pass by the judge, does it pass by people?
-    unlabelled  of each answer that the judge alone saw: 1 if it passes, 0 if not, or the share of its trials that do
+    labelled    for each answer with both: whether it passes by the judge, and by people
+    unlabelled  for each answer with a judge's score only: 1 if it passes, 0 if not, or the share of its trials that do
 
-    It is the judge's share over the unlabelled answers plus the mean of (people - judge) over the labelled ones, and
-    holds however bad the judge is, provided that the labelled answers were drawn from the same answers as the others.
+    It is the judge's share over the unlabelled answers plus the mean of (people - judge) over the labelled ones. It is
+    right for any judge, provided that the labelled answers are a random sample of all.
     Source: prediction-powered inference for a mean (Angelopoulos et al. 2023). The variances of the two parts add up;
-    each part has the interval of its kind that holds for few cases too. There is no interval where it would lie wholly
-    outside 0 to 1: the labelled answers are no sample of the others then.
+    each part has an interval that is also valid for few cases. There is no interval if it would lie wholly outside
+    0 to 1: then the labelled answers are no sample of the others.
     """
     if not labelled or not unlabelled:
         return None

@@ -1,4 +1,4 @@
-"""The smallest change that the paired tests show with power 0.8, for a mean and for a share of cases."""
+"""The smallest change that the paired tests detect with power 0.8, for a mean and for a share of cases."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pytest_rageval.stats.paired_test import LEVEL, mid_p, student_quantile
 
 POWER = 0.8
 FEWEST = 5
-"""With fewer changed cases no test gets below the level: 2 / 2**5 is 0.06."""
+"""Fewer changed cases cannot be significant: 2 / 2**5 is 0.06."""
 COUNTED = 60
-"""Up to so many changed cases the power for shares is exact; beyond, its limit is off by a hundredth at most."""
+"""Up to so many changed cases the power for shares is exact; for more, the normal limit is off by 0.01 at most."""
 UNLIKELY = 1e-9
 _Z_LEVEL = NormalDist().inv_cdf(1 - LEVEL / 2)
 _Z_POWER = NormalDist().inv_cdf(POWER)
 
 
 def detectable_mean(differences: Sequence[float], widest: float, moments: Moments | None = None) -> float | None:
-    """The smallest change of a mean that cases differing like these would show with power 0.8 at level 0.05.
+    """Return the smallest change of a mean that cases differing like these show with power 0.8 at level 0.05.
 
-    From the standard deviation of the differences, with the quantiles of Student's t. None where nothing can be said:
-    fewer than five cases changed, all by the same, or none smaller than `widest`, the largest change there can be.
-    `moments`: of the differences, where they are known already.
+    It uses the standard deviation of the differences and the quantiles of Student's t. None if fewer than five cases
+    changed, all changed equally, or no change below `widest`, the largest possible one, is detectable.
+    `moments`: of the differences, if known.
     """
     n = len(differences)
     if n - differences.count(0) < FEWEST:
@@ -39,11 +39,11 @@ def detectable_mean(differences: Sequence[float], widest: float, moments: Moment
 
 @lru_cache(maxsize=256)
 def detectable_share(n: int, changed: int) -> float | None:
-    """The smallest drop of a share that n cases, of which `changed` differ between the runs, show at that power.
+    """Return the smallest drop of a share that n cases, of which `changed` differ between the runs, show at that power.
 
-    Beside the drop, as many cases are taken to change as did; where a drop needs more, they all change for the worse.
-    So even a run in which nothing changed says something. None for fewer than five cases. Source: the unconditional
-    power of McNemar's mid-p test; beyond `COUNTED` changes its normal limit (Connor 1987).
+    As many cases are assumed to change as did; if a drop needs more, all of them get worse. So even a run without
+    changes has an answer. None for fewer than five cases. Source: the unconditional power of McNemar's mid-p test;
+    beyond `COUNTED` changes its normal limit (Connor 1987).
     """
     if n < FEWEST:
         return None
@@ -56,13 +56,13 @@ def detectable_share(n: int, changed: int) -> float | None:
 
 
 def _normal_power(n: int, changing: float, drop: float) -> float:
-    """How likely the drop stands out, in the limit for many changed cases."""
+    """Return the power to detect the drop, in the limit for many changed cases."""
     needed = _Z_LEVEL * math.sqrt(n * changing)
     return NormalDist().cdf((n * drop - needed) / math.sqrt(n * (changing - drop * drop)))
 
 
 def _exact_power(n: int, changing: float, drop: float) -> float:
-    """How likely McNemar's mid-p test shows a drop: summed over how many cases get better all the same."""
+    """Return the power of McNemar's mid-p test to detect a drop, summed over how many cases get better."""
     better, worse = (changing - drop) / 2, (changing + drop) / 2
     total = 0.0
     for gained, likely in enumerate(_binomial(n, better)):
@@ -75,7 +75,7 @@ def _exact_power(n: int, changing: float, drop: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _needed(gained: int) -> int:
-    """How many cases must get worse to be significant beside so many that get better."""
+    """Return how many cases must get worse to be significant if so many get better."""
     lost = _needed(gained - 1) + 1 if gained else FEWEST
     while 2 * mid_p(lost + gained, gained) > LEVEL:
         lost += 1
@@ -83,7 +83,7 @@ def _needed(gained: int) -> int:
 
 
 def _binomial(n: int, share: float) -> Iterator[float]:
-    """How likely are 0, 1, … n of n? Where n times share is beyond a few hundred, floats would not do."""
+    """Yield the probabilities of 0, 1, … n of n; they underflow if n times share exceeds a few hundred."""
     if share > 1 - UNLIKELY:
         yield from (float(k == n) for k in range(n + 1))
         return

@@ -1,4 +1,4 @@
-"""The limit that serves best, chosen by cross-validation and compared with the present one on held-out answers."""
+"""The best limit for a gate, chosen by cross-validation and compared with the present one on held-out answers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pytest_rageval.stats.pass_rate import paired_difference
 
 Aim = Literal["youden", "agreement"]
 FEWEST = 20
-"""Answers of a kind (passing, failing) below which no limit is suggested: a single one would shift it too far."""
+"""The fewest passing and failing answers for a suggestion: with fewer, a single one shifts the limit too far."""
 FOLDS = 10
 STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A limit that scores must reach, chosen to serve one aim.
+    """A limit that scores must reach, chosen for one aim.
 
-    value     what it reaches on the answers that it was chosen on: too good by what it was fitted to them
-    held_out  what limits chosen on nine tenths of the answers reach on the tenth left out
-    present   what the present limit reaches
+    value     the aim on the answers that it was chosen on, and therefore optimistic
+    held_out  the aim of limits chosen on nine tenths of the answers, on the tenth left out
+    present   the aim of the present limit
     gain      held_out - present, and its 95 % interval
     chosen    the lowest and the highest of the limits chosen on nine tenths
     """
@@ -43,23 +43,23 @@ class Threshold:
 
     @property
     def is_clearly_better(self) -> bool:
-        """Is it better than the present limit even at the lower end of the interval?"""
+        """Return True if even the lower end of the interval is better than the present limit."""
         return self.gain_interval[0] > 0
 
 
 def best_threshold(
     pairs: Sequence[LabelPair], scale: Interval, holds: Callable[[float], bool], present: float, aim: Aim
 ) -> Threshold | str:
-    """The best limit for `score >= limit`, or one line that says why there is none.
+    """Return the best limit for `score >= limit`, or a line that says why there is none.
 
-    pairs    what people said and what the judge scored
-    scale    of the scores: limits are looked for in steps of a hundredth of it
-    holds    the present gate, `present` its limit; of limits that serve equally well the nearest is chosen
+    pairs    people's labels and the judge's scores
+    scale    of the scores: limits are tried in steps of a hundredth of it
+    holds    the present gate, `present` its limit; of equally good limits the nearest is chosen
     aim      'youden': recall + specificity - 1, which does not depend on how many answers fail (Youden 1950);
-             'agreement': the share of answers on the right side
+             'agreement': the share of answers decided correctly
 
-    Limits that fail or pass all answers are not looked at. Held-out figures come from ten-fold cross-validation with
-    folds drawn by a fixed seed, each with its share of passing and of failing answers; the gain's interval from
+    Limits that fail or pass all answers are skipped. Held-out figures come from ten-fold cross-validation with folds
+    drawn by a fixed seed, each with its share of passing and of failing answers. The gain's interval comes from
     paired differences (Bonett and Price 2012), as if folds were independent.
     """
     good, bad = sum(pair.passes for pair in pairs), sum(not pair.passes for pair in pairs)
@@ -104,9 +104,9 @@ class _Choice(NamedTuple):
 
 
 def _best(pairs: Sequence[LabelPair], scale: Interval, present: float, aim: Aim) -> _Choice | None:
-    """The limit that reaches most, of equals the one nearest to the present; None where no limit parts the answers.
+    """Return the best limit, the one nearest to the present among equals; None if no limit divides the answers.
 
-    Of limits that part the answers alike it is the present one, else the middle one: the furthest from either score.
+    Among limits with the same division it is the present one, else the middle one, the furthest from either score.
     """
     good = sorted(pair.score for pair in pairs if pair.passes)
     bad = sorted(pair.score for pair in pairs if not pair.passes)
@@ -130,7 +130,7 @@ def _limits(scale: Interval) -> Iterator[float]:
 
 
 def _folds(pairs: Sequence[LabelPair]) -> Iterator[tuple[list[LabelPair], list[LabelPair]]]:
-    """Ten times: nine tenths, and the tenth left out."""
+    """Yield ten times nine tenths of the pairs and the tenth left out."""
     generator = random.Random(FOLDS)  # noqa: S311 because the same folds are wanted again, not secret ones
     fold_of: dict[int, int] = {}
     for kind in (True, False):
@@ -145,7 +145,7 @@ def _folds(pairs: Sequence[LabelPair]) -> Iterator[tuple[list[LabelPair], list[L
 
 
 def _gain_interval(decided: Sequence[tuple[LabelPair, bool]], holds: Callable[[float], bool], aim: Aim) -> Interval:
-    """Over all answers, or, for Youden's J, over each kind by itself and then added up."""
+    """Return the interval over all answers; for Youden's J the sum of those over each kind."""
     kinds = [[answer for answer in decided if answer[0].passes is kind] for kind in (True, False)]
     groups = kinds if aim == "youden" else [list(decided)]
     parts = []

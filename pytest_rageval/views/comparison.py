@@ -157,7 +157,7 @@ class ComparisonView:
 
 
 def comparison_view(content: Content) -> ComparisonView:
-    """Return the view of the content of a `Paired`."""
+    """Return the view of the content of a `ComparisonReport`."""
     shown = content if content["compared"] else _NO_COMPARISON
     return ComparisonView(
         head=tuple(_head(content)),

@@ -176,7 +176,7 @@ def test_metrics_can_be_written_elsewhere_too(project: StoredProject):
 def test_a_run_that_is_being_written_is_left_alone(project: StoredProject):
     before = project.files()
     folder = RunFolder(project.folder())
-    folder.claim()
+    folder.lock()
     assert problems(command("score", RUN)) == [f"run {RUN} is being written by another process; wait for it to end"]
     folder.close()
     assert project.files() == before

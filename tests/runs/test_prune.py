@@ -11,11 +11,11 @@ import pytest
 from stored_runs import a_result, a_run, at
 
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.history import KeptRun, Pruned, kept_run, kept_runs, may_go, remove
+from pytest_rageval.runs.history import PruneResult, RunSummary, remove, run_summaries, run_summary, runs_to_prune
 from pytest_rageval.runs.reader import StoredRun
 
 
-def ids(runs: Iterable[KeptRun]) -> list[str]:
+def ids(runs: Iterable[RunSummary]) -> list[str]:
     return [run.run_id for run in runs]
 
 
@@ -24,9 +24,12 @@ def days_ago(days: float) -> str:
 
 
 def going(
-    runs: Sequence[KeptRun], keep: int | None = None, older_than_days: float | None = None, baseline: str | None = None
-) -> Pruned:
-    return may_go(runs, keep=keep, older_than_days=older_than_days, baseline=baseline)
+    runs: Sequence[RunSummary],
+    keep: int | None = None,
+    older_than_days: float | None = None,
+    baseline: str | None = None,
+) -> PruneResult:
+    return runs_to_prune(runs, keep=keep, older_than_days=older_than_days, baseline=baseline)
 
 
 # ── what is there ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -34,7 +37,7 @@ def going(
 
 def test_a_run_is_told_with_its_outcome_and_the_room_it_takes(tmp_path: Path):
     path = a_run(tmp_path, "a", a_result("q1"), a_result("q2", outcome="failed"), ended=at(5), description="try")
-    (run,) = kept_runs(tmp_path)
+    (run,) = run_summaries(tmp_path)
     assert (run.state, run.total, run.overall, run.description) == ("complete", 2, 0.5 + 0.25, "try")
     assert run.outcomes is not None
     assert (run.outcomes["passed"], run.outcomes["failed"]) == (1, 1)
@@ -46,7 +49,7 @@ def test_a_run_is_told_with_its_outcome_and_the_room_it_takes(tmp_path: Path):
 def test_a_run_that_was_cut_short_is_partial_and_one_that_died_interrupted(tmp_path: Path):
     a_run(tmp_path, "20260301_070000", missing=["x"], ended=at(8))
     a_run(tmp_path, "20260301_090000_2", is_finished=False)
-    partial, interrupted = kept_runs(tmp_path)
+    partial, interrupted = run_summaries(tmp_path)
     assert (partial.state, interrupted.state) == ("partial", "interrupted")
     assert (interrupted.total, interrupted.overall, interrupted.timestamp.isoformat()) == (None, None, at(9))
 
@@ -54,10 +57,10 @@ def test_a_run_that_was_cut_short_is_partial_and_one_that_died_interrupted(tmp_p
 def test_a_run_that_another_process_holds_is_being_written(tmp_path: Path):
     path = a_run(tmp_path, "a", is_finished=False)
     writer = RunFolder(path)
-    writer.claim()
-    assert kept_run(StoredRun(path)).state == "being written"
+    writer.lock()
+    assert run_summary(StoredRun(path)).state == "being written"
     writer.close()
-    assert kept_run(StoredRun(path)).state == "interrupted"
+    assert run_summary(StoredRun(path)).state == "interrupted"
 
 
 @pytest.mark.parametrize("name", ["config.json", "metrics.json"])
@@ -65,7 +68,7 @@ def test_a_run_that_another_process_holds_is_being_written(tmp_path: Path):
 def test_a_run_that_cannot_be_read_is_broken_and_listed_all_the_same(tmp_path: Path, name: str, content: bytes):
     path = a_run(tmp_path, "20260301_070000")
     (path / name).write_bytes(content)
-    run = kept_run(StoredRun(path))
+    run = run_summary(StoredRun(path))
     if name == "config.json" and content == b"{}":
         assert run.state == "complete"  # nothing of it is needed here
     else:
@@ -77,18 +80,18 @@ def test_folders_and_links_that_are_no_runs_are_not_listed(tmp_path: Path):
     elsewhere = a_run(tmp_path / "other", "a")
     (tmp_path / "runs" / "notes").mkdir(parents=True)
     (tmp_path / "runs" / "link").symlink_to(elsewhere)
-    assert kept_runs(tmp_path) == []
+    assert run_summaries(tmp_path) == []
 
 
 # ── what may go ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
-def five(tmp_path: Path) -> list[KeptRun]:
+def five(tmp_path: Path) -> list[RunSummary]:
     """Runs a to e, 50, 40, … 10 days old."""
     for number, name in enumerate("abcde"):
         a_run(tmp_path, name, ended=days_ago(50 - 10 * number))
-    return kept_runs(tmp_path)
+    return run_summaries(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -96,21 +99,21 @@ def five(tmp_path: Path) -> list[KeptRun]:
     [(2, None, "abc"), (0, None, "abcde"), (9, None, ""), (None, 25, "abc"), (None, 0, "abcde"), (4, 25, "a"),
      (1, 35, "ab")],
 )  # fmt: skip
-def test_those_go_for_which_all_that_is_told_holds(five: list[KeptRun], keep, older_than, gone: str):
+def test_those_go_for_which_all_that_is_told_holds(five: list[RunSummary], keep, older_than, gone: str):
     found = going(five, keep, older_than)
     assert ids(found.removed) == list(gone)
     assert found.kept == []
 
 
-def test_the_run_of_the_baseline_stays_and_that_is_said(five: list[KeptRun]):
+def test_the_run_of_the_baseline_stays_and_that_is_said(five: list[RunSummary]):
     found = going(five, keep=2, baseline="b")
     assert ids(found.removed) == ["a", "c"]
     assert [(run.run_id, reason) for run, reason in found.kept] == [("b", "the baseline came from it")]
 
 
-def test_a_run_that_is_being_written_stays_whatever_its_state_was(five: list[KeptRun]):
+def test_a_run_that_is_being_written_stays_whatever_its_state_was(five: list[RunSummary]):
     writer = RunFolder(five[0].path)
-    writer.claim()
+    writer.lock()
     found = going(five, keep=4)
     assert (found.removed, [reason for _, reason in found.kept]) == ([], ["it is being written"])
     done = remove(five[:2])
@@ -119,7 +122,7 @@ def test_a_run_that_is_being_written_stays_whatever_its_state_was(five: list[Kep
     assert five[0].path.exists()
 
 
-def test_removing_takes_the_folder_and_nothing_that_it_links_to(tmp_path: Path, five: list[KeptRun]):
+def test_removing_takes_the_folder_and_nothing_that_it_links_to(tmp_path: Path, five: list[RunSummary]):
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "thesis.txt").write_text("x")
@@ -129,7 +132,7 @@ def test_removing_takes_the_folder_and_nothing_that_it_links_to(tmp_path: Path, 
     assert sorted(os.listdir(tmp_path / "runs")) == ["b", "c", "d", "e"]
 
 
-def test_a_run_that_is_gone_already_is_said_and_the_others_go(five: list[KeptRun]):
+def test_a_run_that_is_gone_already_is_said_and_the_others_go(five: list[RunSummary]):
     assert ids(remove(five[:1]).removed) == ["a"]
     done = remove(five[:2])
     assert ids(done.removed) == ["b"]

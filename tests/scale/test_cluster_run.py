@@ -17,7 +17,15 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import Prepared, prepare, run_configuration
 from pytest_rageval.runs.results_file import put_in_order
 from pytest_rageval.scale.assignment import WorkerShare, assignment
-from pytest_rageval.scale.dispatch import Begun, Came, ClusterRun, Ended, Event, Lost, crew_size
+from pytest_rageval.scale.dispatch import (
+    BlockArrival,
+    ClusterRun,
+    Event,
+    PortionEnd,
+    WorkerLoss,
+    WorkerStart,
+    crew_size,
+)
 from pytest_rageval.scale.portion_worker import PortionWorker
 from pytest_rageval.scale.portions import Block
 from pytest_rageval.session import RunSession
@@ -35,7 +43,7 @@ class CrewOfOneProcess:
     def start(self, share: WorkerShare) -> None:
         self._workers[share.number] = worker = PortionWorker()
         self._streams.pop(share.number, None)
-        self._events.append(Begun(share.number, worker.begin(assignment(self._prepared, share).to_json())))
+        self._events.append(WorkerStart(share.number, worker.begin(assignment(self._prepared, share).to_json())))
 
     def give(self, worker: int, portion: str) -> None:
         self._streams[worker] = self._workers[worker].blocks(portion, self._config_hash)
@@ -48,13 +56,13 @@ class CrewOfOneProcess:
         if self._loses == 0:
             self._loses = None
             self._streams.pop(worker)
-            return Lost(worker, "the machine is off")
+            return WorkerLoss(worker, "the machine is off")
         block = next(self._streams[worker], None)
         if block is None:
             del self._streams[worker]
-            return Ended(worker)
+            return PortionEnd(worker)
         self._loses = self._loses and self._loses - 1
-        return Came(worker, block)
+        return BlockArrival(worker, block)
 
     def notes(self) -> list[str]:
         return []
@@ -125,11 +133,11 @@ class FailingCrew:
         self._events: list[Event] = []
 
     def start(self, share: WorkerShare) -> None:
-        self._events.append(Begun(share.number))
+        self._events.append(WorkerStart(share.number))
 
     def give(self, worker: int, portion: str) -> None:
         calls = (("http_4xx 401", "HTTP 401: who are you?"),) * (portion.count("\n") + 1)
-        self._events += [Came(worker, Block(len(calls), "", "", calls=calls)), Ended(worker)]
+        self._events += [BlockArrival(worker, Block(len(calls), "", "", calls=calls)), PortionEnd(worker)]
 
     def events(self) -> Collection[Event]:
         events, self._events = self._events, []

@@ -16,7 +16,15 @@ from pytest_rageval.model import EvalCase, Source
 from pytest_rageval.prepare import Prepared, prepare
 from pytest_rageval.scale import dispatch
 from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment, shares
-from pytest_rageval.scale.dispatch import Begun, Came, Dispatch, Ended, Event, Lost, LostCrewError
+from pytest_rageval.scale.dispatch import (
+    BlockArrival,
+    Dispatch,
+    Event,
+    LostCrewError,
+    PortionEnd,
+    WorkerLoss,
+    WorkerStart,
+)
 from pytest_rageval.scale.portion_worker import PortionWorker
 from pytest_rageval.scale.portions import Block, Portions, read_cases
 
@@ -36,7 +44,7 @@ class MadeUpCrew:
     def start(self, share: WorkerShare) -> None:
         self.started.append(share)
         self._streams.pop(share.number, None)
-        self._events.append(Begun(share.number, ["no such model"] if share.number in self._refuses else []))
+        self._events.append(WorkerStart(share.number, ["no such model"] if share.number in self._refuses else []))
 
     def give(self, worker: int, portion: str) -> None:
         self._streams[worker] = iter([case.id for case in read_cases(portion)])
@@ -49,11 +57,11 @@ class MadeUpCrew:
         id = next(self._streams[worker], None)
         if id is None:
             del self._streams[worker]
-            return Ended(worker)
+            return PortionEnd(worker)
         if self._dies(id):
             del self._streams[worker]
-            return Lost(worker, "killed")
-        return Came(worker, Block(1, f"{id}\n", "", cost_usd=0.25))
+            return WorkerLoss(worker, "killed")
+        return BlockArrival(worker, Block(1, f"{id}\n", "", cost_usd=0.25))
 
 
 def dispatched(

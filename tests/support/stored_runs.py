@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side, open_side, write_baseline
-from pytest_rageval.comparison.pairing import Paired, pair
+from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
 from pytest_rageval.comparison.verdicts import Comparison, compare_with_baseline
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression
@@ -28,7 +28,7 @@ from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.columns import CaseColumns, Scores, write_scores
 from pytest_rageval.runs.config import dataset_hash_of, run_config
 from pytest_rageval.runs.records import observation_record, result_record, to_line
-from pytest_rageval.runs.results_file import Keeper
+from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.row import SCHEMA, CaseScores, Row, cases_of
 
 REGISTRY = load_registry()
@@ -145,10 +145,10 @@ def accept(reports: Path, folder: Path, rows: Sequence[Row]) -> Path:
     return path
 
 
-def compared_runs(reports: Path, before: str, after: str, *, ignore: bool = False, **settings: Any) -> Paired:
+def compared_runs(reports: Path, before: str, after: str, *, ignore: bool = False, **settings: Any) -> ComparisonReport:
     """Two of them side by side."""
     sides = [open_side(reports, reports / "baseline.json", one) for one in (before, after)]
-    return pair(sides[0], sides[1], Settings(**settings), ignore_invariants=ignore)
+    return build_comparison(sides[0], sides[1], Settings(**settings), ignore_invariants=ignore)
 
 
 PAGE_PLAN = a_plan("recall_any", "mrr", "token_f1", "context_recall", "groundedness", "overall_score")
@@ -312,17 +312,17 @@ def a_run(
     plan = make_plan(told, REGISTRY)
     cases = {result.key: result.case for result in results}
     config = run_config(plan, cases.values(), (), reports, "bot:answer", {"model": "lexical/1", "heuristic": True})
-    keeper = Keeper.new(reports, plan, config | dict(changed or {}))
+    writer = RunWriter.new(reports, plan, config | dict(changed or {}))
     for result in results:
-        keeper.take(to_line(result_record(result, plan, config["config_hash"])))
+        writer.take(to_line(result_record(result, plan, config["config_hash"])))
         if result.observation is not None and not told.redact:
             line = observation_record(Trial(result.case, result.trial), result.observation, told)
-            keeper.folder.append("observations.jsonl", to_line(line))
+            writer.folder.append("observations.jsonl", to_line(line))
     if is_finished:
-        finish(keeper, plan, Extent({*cases, *missing}, {*cases}), None, reports / "baseline.json")
-        rewrite(keeper.folder.path / "metrics.json", lambda metrics: metrics["volatile"].update(timestamp=ended))
-    keeper.folder.close()
-    return keeper.folder.path
+        finish(writer, plan, Extent({*cases, *missing}, {*cases}), None, reports / "baseline.json")
+        rewrite(writer.folder.path / "metrics.json", lambda metrics: metrics["volatile"].update(timestamp=ended))
+    writer.folder.close()
+    return writer.folder.path
 
 
 def rewrite(path: Path, change: Any) -> None:

@@ -35,7 +35,7 @@ from pytest_rageval.views.comparison import fallen_lines, settings_table
 from pytest_rageval.views.parts import FigureTable
 
 if TYPE_CHECKING:
-    from pytest_rageval.comparison.pairing import Paired
+    from pytest_rageval.comparison.pairing import ComparisonReport
 from pytest_rageval.runs.history import past_run, with_changes
 from pytest_rageval.runs.run_ref import in_time
 
@@ -228,10 +228,11 @@ def read_page(
     if not facts.get("is_chosen"):
         settings = _recorded_settings(settings, side.metrics)
     if before is not None:
-        from pytest_rageval.comparison.pairing import pair  # here, because a run without a baseline pairs nothing
+        # Imported here, because a run without a baseline compares nothing.
+        from pytest_rageval.comparison.pairing import build_comparison
 
         ignores = settings.ignore_invariants
-        paired = pair(before, side, settings, ignore_invariants=ignores, is_detailed=False)
+        paired = build_comparison(before, side, settings, ignore_invariants=ignores, is_detailed=False)
     return page_of(side, before, paired, settings, full_texts, **facts)
 
 
@@ -245,7 +246,7 @@ def _recorded_settings(settings: Settings, metrics: Mapping[str, Any]) -> Settin
 def page_of(
     side: Side,
     before: Side | None,
-    paired: Paired | None,
+    paired: ComparisonReport | None,
     settings: Settings,
     full_texts: FullTexts | None = None,
     **facts: Any,
