@@ -1,4 +1,4 @@
-"""The two directions of every format: what was read from a file of another tool, and what is written for one."""
+"""Types shared by all formats: a test set read from another tool, and files written for one."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import NOWHERE, Answer, EvalCase, Json
 
 KEPT = "rageval"
-"""The key under which our parts of a case stand that a format has no place for."""
+"""The key of the parts of a case that a format has no place for."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherTestSet:
-    """What a file of another tool gave, ready to be written.
+    """A test set read from another tool's file.
 
-    answers   records of an answers file, for the cases for which the file holds what a system gave
-    labels    what people said of answers, as `rageval calibrate` reads it
-    repeated  rows that say what an earlier one said, left out
-    unused    how many checks of promptfoo have no counterpart here; they are kept in `metadata`
-    notes     what a person should know, a line each
+    answers   records of an answers file, for cases whose system output the file contains
+    labels    people's labels of answers, as `rageval calibrate` reads them
+    repeated  number of duplicate rows left out
+    unused    number of promptfoo's checks without a counterpart here, kept in `metadata`
+    notes     notes for the user, one line each
     """
 
     cases: list[dict[str, Json]] = field(default_factory=list)
@@ -36,20 +36,20 @@ class OtherTestSet:
 
 @dataclass(frozen=True, slots=True)
 class ToolFiles:
-    """Files of another tool by their names, lines without ends; and what the format had no place for, a line each."""
+    """Files for another tool: lines without ends, by file name; and one line for each loss in the format."""
 
     files: Mapping[str, Sequence[str]]
     notes: tuple[str, ...] = ()
 
 
 Answers = Mapping[str, Answer]
-"""What a system gave, by the ids of the cases."""
+"""What a system returned, by case id."""
 
 
 def kept_parts(case: EvalCase, native: Mapping[str, Json]) -> dict[str, Json]:
-    """The parts of a case that `native`, the record which the format's own fields are read back as, gives otherwise.
+    """Return the parts of a case that differ in `native`, the record that the format's own fields read back as.
 
-    None is a part that the record gives and the case lacks.
+    None stands for a part that the record has and the case lacks.
     """
     whole = _plain(case)
     try:
@@ -61,7 +61,7 @@ def kept_parts(case: EvalCase, native: Mapping[str, Json]) -> dict[str, Json]:
     if "gold" in parts:
         parts["gold"] = _differing(gold, read_gold)
         joined = with_kept_parts({"id": case.id, **native}, parts)
-        if _plain(case_from_record(joined, NOWHERE)[0]) != whole:  # a part that is taken back had given another one
+        if _plain(case_from_record(joined, NOWHERE)[0]) != whole:  # a restored part had implied another one
             parts["gold"] = {**dict.fromkeys(read_gold), **gold}
     return parts
 
@@ -72,7 +72,7 @@ def _differing(whole: Mapping[str, Json], read_back: Mapping[str, Json]) -> dict
 
 
 def with_kept_parts(record: Mapping[str, Json], kept: Json) -> dict[str, Json]:
-    """A record with the parts that were kept for it, in place of what the format says of them."""
+    """Return the record with its kept parts restored, in place of the format's own."""
     if not isinstance(kept, dict):
         return dict(record)
     kept_gold = kept.get("gold")
@@ -88,7 +88,7 @@ def with_kept_parts(record: Mapping[str, Json], kept: Json) -> dict[str, Json]:
 
 
 _SPELT = {"answer": ("reference", "expected_answers"), "key_facts": ("expected_key_facts",)}
-"""Parts of the gold that records of other tools have on the line itself, under these names."""
+"""Parts of the gold that other tools' records have at the top level, with their names there."""
 
 
 def _without_none(members: Mapping[str, Json]) -> dict[str, Json]:
@@ -96,7 +96,7 @@ def _without_none(members: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def unplaced(kind: str, what: str, ids: Sequence[str]) -> Iterator[str]:
-    """A line about what a format has no place for, with the first of the cases."""
+    """Yield a line about what a format has no place for, with the first cases, if any."""
     if ids:
         yield f"{kind} has no place for {what}: left out of {listed(ids, 3)}"
 

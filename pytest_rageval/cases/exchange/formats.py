@@ -1,4 +1,4 @@
-"""Formats of other tools by name: recognised, read, written."""
+"""Formats of other tools: detection, reading, writing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ READERS = ("beir", "deepeval", "promptfoo", "ragas", "ragtruth", "squad", "trec"
 
 
 class Parts(NamedTuple):
-    """What a test set in several files is read from: TREC's qrels and run, the split of BEIR and of RAGTruth."""
+    """The other files or the split of a test set: TREC's qrels and run, the split of BEIR and of RAGTruth."""
 
     qrels: Path | None = None
     run: Path | None = None
@@ -43,10 +43,10 @@ class Parts(NamedTuple):
 
 
 def read_other(path: Path, name: str, form: str | None = None, parts: Parts | None = None) -> OtherTestSet:
-    """Read a test set of another tool; CaseError with every problem, one line each.
+    """Read another tool's test set; raise CaseError with every problem, one line each.
 
-    `form` is one of READERS; None: a folder is RAGTruth's by its two files, else BEIR's, a file with `paragraphs`
-    SQuAD's, one with qrels or a run TREC's, any other is recognised by the names of its fields.
+    `form` is one of READERS. None detects it: a folder is RAGTruth's by its two files, else BEIR's; a file with
+    `paragraphs` is SQuAD's, one with qrels or a run TREC's, any other is recognised by its field names.
     """
     parts = parts or Parts()
     form = form or _form(path, parts)
@@ -83,7 +83,7 @@ def _form(path: Path, parts: Parts) -> str | None:
 
 
 def _document(path: Path) -> Json:
-    """The JSON of a document that may be SQuAD's; None where it is another's, whose reader says what is wrong."""
+    """Parse a document that may be SQuAD's; return None for others, whose reader reports the problem."""
     try:
         if path.suffix.lower() != ".json" or path.stat().st_size > 4 * LONGEST:
             return None

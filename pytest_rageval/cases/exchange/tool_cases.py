@@ -1,4 +1,4 @@
-"""Cases as files for DeepEval, Ragas, promptfoo, SQuAD's script and spreadsheets, with answers where there is room."""
+"""Cases as files for DeepEval, Ragas, promptfoo, SQuAD's script and spreadsheets, with answers if they fit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pytest_rageval.model import Answer, EvalCase, Json
 from pytest_rageval.text import counted
 
 FEWEST = 1e-6
-"""The threshold of a set of checks of which one is enough."""
+"""The threshold of a set of checks of which one must pass."""
 
 
 def write_deepeval(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
-    """goldens.json, for `EvaluationDataset.add_goldens_from_json_file`."""
+    """Write goldens.json, for `EvaluationDataset.add_goldens_from_json_file`."""
     rows = [_golden(case, answers.get(case.id)) for case in cases]
     return ToolFiles({"goldens.json": [json.dumps(rows, ensure_ascii=False, indent=1)]})
 
@@ -45,12 +45,12 @@ def _lost_parts(case: EvalCase, row: dict[str, Json]) -> dict[str, Json]:
 
 
 def _chunk_texts(answer: Answer | None) -> list[str] | None:
-    """The texts of what was retrieved; None where nothing is known of it."""
+    """Return the texts of the retrieved chunks; None if unknown."""
     return None if answer is None or answer.chunks is None else [chunk.text or "" for chunk in answer.chunks]
 
 
 def write_ragas(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
-    """ragas.jsonl, for `EvaluationDataset.from_jsonl`: the fields of its SingleTurnSample."""
+    """Write ragas.jsonl, for `EvaluationDataset.from_jsonl`, with the fields of SingleTurnSample."""
     rows = [_sample(case, answers.get(case.id)) for case in cases]
     return ToolFiles({"ragas.jsonl": [json.dumps(row, ensure_ascii=False) for row in rows]})
 
@@ -74,7 +74,7 @@ def _sample(case: EvalCase, answer: Answer | None) -> dict[str, Json]:
 
 
 def write_promptfoo(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
-    """tests.json, for `tests: file://tests.json`: the question as a variable, right answers and key facts as checks."""
+    """Write tests.json, for `tests: file://tests.json`: the question as a variable, answers and key facts as checks."""
     rows = [_test(case) for case in cases]
     notes = unplaced("promptfoo", "answers of a system", list(answers)) if answers else ()
     return ToolFiles({"tests.json": [json.dumps(rows, ensure_ascii=False, indent=1)]}, tuple(notes))
@@ -96,7 +96,7 @@ def _test(case: EvalCase) -> dict[str, Json]:
 
 
 def write_squad(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
-    """squad.json (v2.0) and, where answers are given, predictions.json as the official script takes them."""
+    """Write squad.json (v2.0) and, given answers, predictions.json for the official script."""
     articles: dict[str, dict[str, list[Json]]] = {}
     outside = []
     for case in cases:
@@ -140,9 +140,9 @@ COLUMNS = ("id", "question", "reference", "answerable", "category", "difficulty"
 
 
 def write_csv(cases: Sequence[EvalCase], answers: Answers, shown: Callable[[str], str] = str) -> ToolFiles:
-    """cases.csv and, where answers are given, cases.answers.csv; only columns that some case fills.
+    """Write cases.csv and, given answers, cases.answers.csv, with only the columns that some case fills.
 
-    shown  what stands in the table for a text of a case; by itself the text, so that it reads back as it was
+    shown  converts each text for display; by default unchanged, so that the file reads back equal
     """
     rows = [_csv_row(case) for case in cases]
     columns = [name for name in COLUMNS if name in ("id", "question") or any(name in row for row in rows)]
@@ -185,5 +185,5 @@ def _answer_cells(case_id: str, answers: Answers) -> list[str]:
 
 def _csv_line(cells: Sequence[str]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow(cells)  # what ends a line is quoted inside of cells
+    csv.writer(text, lineterminator="\r\n").writerow(cells)  # the csv module quotes cells with line ends
     return text.getvalue().removesuffix("\r\n")
