@@ -1,4 +1,4 @@
-"""What is wrong with something from outside, said as lines: place, name, value, remedy; all of a file at once."""
+"""Problems with outside data as lines of place, name, value and remedy; all problems of a file at once."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.text import printable
 
 Path = tuple[str | int, ...]
-"""The way from the top of a record to a value in it: keys and 0-based positions."""
+"""The path from the top of a record to a value: keys and 0-based positions."""
 
 MOST_OF_A_RECORD = 20
 MOST_OF_A_FILE = 1000
-"""More are counted, not kept: a file of another kind must not fill the memory, nor the screen."""
+"""Number of problems kept, the rest is counted: a file of another kind must not fill the memory or the screen."""
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong with a value. `at_key`: the key itself is meant, not its value."""
+    """One problem with a value. `at_key`: it concerns the key, not its value."""
 
     path: Path
     message: str
@@ -30,7 +30,7 @@ class Finding(NamedTuple):
 
 
 class Findings:
-    """Everything that is wrong with one value, paths relative to it.
+    """All problems of one value, with paths relative to it.
 
     The first `MOST_OF_A_RECORD` are kept, the others counted.
     """
@@ -45,19 +45,18 @@ class Findings:
         return bool(self.kept)
 
     def add(self, path: Path, message: str) -> None:
-        """Note that `message` holds for the value at `path`."""
+        """Add a problem of the value at `path`."""
         self.include((), Findings(Finding(path, message)))
 
     def include(self, path: Path, inner: Findings) -> None:
-        """Note what is wrong with the value at `path`."""
+        """Add the problems of the value at `path`."""
         room = MOST_OF_A_RECORD - len(self.kept)
         for finding in inner.kept[:room]:
             self.kept.append(finding._replace(path=(*path, *finding.path)))
         self.more += inner.more + max(0, len(inner.kept) - room)
 
     def unknown(self, path: Path, keys: Collection[str], otherwise: str = "", meaning: str = "") -> None:
-        """Note a key that nobody reads, with a remedy: its `meaning` if it has one, the known key that is close, or
-        `otherwise`."""
+        """Add an unknown key with a remedy: its `meaning` if known, a similar known key, or `otherwise`."""
         if len(self.kept) >= MOST_OF_A_RECORD:
             self.more += 1
             return
@@ -69,7 +68,7 @@ class Findings:
 
 
 class Unsound(Exception):
-    """A value cannot be read. It never leaves its reader: what is wrong becomes lines of a report."""
+    """A value cannot be read. Readers catch it and turn its findings into lines of a report."""
 
     def __init__(self, findings: Findings) -> None:
         super().__init__()
@@ -80,19 +79,19 @@ class Unsound(Exception):
 
 
 def wrong(value: Any, expected: str) -> Unsound:
-    """The value is not what belongs there."""
+    """Return the error for a value of another type."""
     return bad(f"is {found(value)}, expected {expected}")
 
 
 def bad(message: str) -> Unsound:
-    """The value is of the right kind, and wrong for another reason."""
+    """Return the error for a value of the right type that breaks a rule."""
     return Unsound(Findings(Finding((), message)))
 
 
 class Report:
-    """The problems of one file, as complete lines; the first `MOST_OF_A_FILE` are kept, the others counted.
+    """The problems of one file as complete lines; the first `MOST_OF_A_FILE` are kept, the others counted.
 
-    `unread` counts the lines that gave no record at all, so that nobody concludes that an id is missing.
+    `unread` counts lines that gave no record, so that an id is not reported as missing because of them.
     """
 
     def __init__(self, file: str) -> None:
@@ -106,13 +105,13 @@ class Report:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """One line each, in the order of the file."""
+        """Return one line per problem, in the order of the file."""
         if not self._more:
             return tuple(self._kept)
         return (*self._kept, f"{shown(self.file)}: {self._more:,} more problems, not listed; mend these first")
 
     def add(self, line: int, column: int, message: str, case: str | None = None) -> None:
-        """Note a problem at a 1-based line and column, of the case with this id if it has one."""
+        """Add a problem at a 1-based line and column, of the case with this id if it has one."""
         if len(self._kept) >= MOST_OF_A_FILE:
             self._more += 1
             return
@@ -120,22 +119,22 @@ class Report:
         self._kept.append(f"{shown(self.file)}:{line}:{column}: {whose}{message}")
 
     def add_unread(self, line: int, column: int, message: str) -> None:
-        """Note a problem that made a line give no record."""
+        """Add a problem because of which a line gave no record."""
         self.unread += 1
         self.add(line, column, message)
 
     def add_whole(self, message: str) -> None:
-        """Note a problem of the file as such."""
+        """Add a problem of the file as a whole."""
         self._kept.append(f"{shown(self.file)}: {message}")
 
     def include(self, other: Report) -> None:
-        """Note the problems of another file that belongs to this one."""
+        """Add the problems of another file that belongs to this one."""
         self._kept += other.problems
 
     def add_findings(
         self, line: int, findings: Findings, case: str | None, column_of: Callable[[Path, bool], int]
     ) -> None:
-        """Note all that is wrong with one record. `column_of` looks for a path, and is slow: bad records only."""
+        """Add all problems of one record. `column_of` finds a path's column; it is slow: bad records only."""
         for finding in findings.kept:
             column = column_of(finding.path, finding.at_key) if len(self._kept) < MOST_OF_A_FILE else 1
             self.add(line, column, str(finding), case)
@@ -144,10 +143,9 @@ class Report:
 
 
 def shown_value(value: object, most: int = 80, *, is_quoted: bool = True) -> str:
-    """Any value as messages and tables show it: on one line, escaped, cut after `most` characters however large it is.
+    """Format any value for messages and tables: on one line, escaped, cut after `most` characters.
 
-    Strings stand in quotes, unless they are cells of a table; else as JSON writes it, and as Python does what JSON
-    cannot hold.
+    Strings are quoted, except in cells of a table; other values are JSON, or Python's repr if JSON has no form.
     """
     if isinstance(value, str):
         text = repr(value[:most]) if is_quoted else " ".join(value[:most].split()) or "''"
@@ -160,7 +158,7 @@ def shown_value(value: object, most: int = 80, *, is_quoted: bool = True) -> str
 
 
 class _Short(reprlib.Repr):
-    """Values of bounded depth and breadth, in the words of JSON."""
+    """Values of bounded depth and breadth, in JSON syntax."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,7 +179,7 @@ _SHORT = _Short()
 
 
 def found(value: Any) -> str:
-    """A value as a message quotes it, with its kind; of a list or an object the kind alone."""
+    """Format a value with its kind for a message; for a list or an object the kind alone."""
     if isinstance(value, bool) or value is None:
         return shown_value(value)
     kind = kind_in_words(value)
@@ -189,7 +187,7 @@ def found(value: Any) -> str:
 
 
 def kind_in_words(value: Any) -> str:
-    """What kind of JSON a value is."""
+    """Return the kind of a JSON value in words."""
     if isinstance(value, bool) or value is None:
         return "null" if value is None else "true or false"
     if isinstance(value, (str, int, float)):
@@ -198,12 +196,12 @@ def kind_in_words(value: Any) -> str:
 
 
 def shown(text: str) -> str:
-    """Without quotes, but on one line and harmless to a terminal and to a CI service."""
+    """Escape a text for display on one line, harmless to terminals and CI services; no quotes."""
     return printable(text if text.isprintable() else repr(text)[1:-1])
 
 
 def spelled(path: Path) -> str:
-    """`gold_supports[0].rel_path`; a key that is not a plain word is quoted: `metadata['a b']`."""
+    """Format a path: `gold_supports[0].rel_path`; a key that is not a plain word is quoted: `metadata['a b']`."""
     text = ""
     for step in path:
         if isinstance(step, int):
