@@ -1,6 +1,6 @@
-"""Files of uploaded answers: CSV or JSONL, `id` or `question` and an answer record a line.
+"""Files of uploaded answers: CSV or JSONL, one answer record with `id` or `question` per line.
 
-All that is wrong with a file is said together, each problem with `file:line:column`.
+All problems of a file are reported at once, each with `file:line:column`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pytest_rageval.targets.target import Surroundings
 from pytest_rageval.words import fold
 
 LONGEST_LINE = 16 * 2**20
-"""Bytes: as much as one response over the network may hold."""
+"""Longest line in bytes: the limit of one response over the network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ ASKING = "\0"
 
 
 def asking(question: str) -> str:
-    """Return the name of an answer that has no id: its question, whatever its case and white space."""
+    """Return the name of an answer without an id: its question, ignoring case and white space."""
     return ASKING + fold(question)
 
 
 @dataclass(frozen=True, slots=True)
 class AnswersFile:
-    """The answers of one system by name, and what a person should know of the file."""
+    """The answers of one system by name, and notes for the user."""
 
     shown: str
     system: str | None
@@ -61,8 +61,8 @@ def load_answers(
 ) -> AnswersFile:  # fmt: skip
     """Read the answers of one system; a file with several needs `system`.
 
-    Raises CaseError with every problem of the file. `shown_as` is how messages name it, `max_bytes` the longest line,
-    `most_rows` how many answers are read at most.
+    Raises CaseError with every problem of the file. `shown_as` is its name in messages, `max_bytes` the longest line,
+    `most_rows` the largest number of answers.
     """
     name = shown_as or path.name
     if path.suffix not in (".csv", ".jsonl"):
@@ -86,7 +86,7 @@ def load_answers(
 
 
 def _while_few_broken(lines: Iterator[Line], report: Report, most_rows: int) -> Iterator[Line]:
-    """Rows that cannot be read count as well: of a large file of them each would become a message."""
+    """Yield rows until too many are unreadable, since each of them would become a message."""
     for line in lines:
         if report.unread >= most_rows:
             raise _too_many(report, most_rows)
@@ -99,7 +99,7 @@ def _too_many(report: Report, most_rows: int) -> CaseError:
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """What a line says beside the answer: whose it is."""
+    """The fields of a line besides the answer: its case, system and origin."""
 
     id: Name | None = None
     question: str | None = None
@@ -115,11 +115,11 @@ _OF_ABOUT = tuple(member.name for member in fields(_About))
 KNOWN = RECORD_FIELDS | {*_OF_ABOUT}
 """Keys of a line that are read."""
 _KEPT = ("model_name", "timestamp", "meta")
-"""What of it stands among the extra fields of the answer."""
+"""The ones kept in the answer's extra fields."""
 
 
 class _Reading:
-    """One pass over a file: records by system and id, and everything that is wrong."""
+    """One pass over a file: its records by system and id, and its problems."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -148,7 +148,7 @@ class _Reading:
                 self._unknown.setdefault(name, row.line)
 
     def finished(self, system: str | None) -> AnswersFile:
-        """The answers of the system that is meant; CaseError if there are problems, or no such system."""
+        """Return the answers of the chosen system; raise CaseError if there are problems or no such system."""
         report = self._report
         named = sorted(name for name in self._systems if name is not None)
         if named and None in self._systems:
@@ -169,14 +169,14 @@ class _Reading:
         return AnswersFile(report.file, chosen, self._systems[chosen], tuple(self._notes()))
 
     def _notes(self) -> Iterator[str]:
-        """Name the keys that are not read once, each with the known key that was probably meant."""
+        """Yield one note for each ignored key, with the known key that was probably meant."""
         named = [f"{name}{did_you_mean(name, KNOWN)} (line {line})" for name, line in sorted(self._unknown.items())]
         if named:
             yield f"{self._report.file}: kept as metadata and not read: {listed(named)}"
 
 
 def _record(row: JsonRow | CsvRow) -> tuple[str | None, AnswerRecord]:
-    """The system and the record of one line; what the fields of a record do not cover goes to `meta`."""
+    """Return the system and the record of one line; fields unknown to a record go to `meta`."""
     if isinstance(row, CsvRow):
         _complete(row)
     data = row.record
@@ -217,11 +217,11 @@ _CELLS: Mapping[str, Cell] = {
     "abstained": "flag",
 }
 _NEEDED = (("id", "question"), ("answer", "retrieved_chunks", "contexts"))
-"""Columns that there must be: one of each."""
+"""Required columns: one of each group."""
 
 
 def _complete(row: CsvRow) -> None:
-    """Read what a cell of a table cannot say as such: a blank answer, and a list of contexts in place of one text."""
+    """Restore what a table's cell cannot express: a blank answer, or a list of contexts instead of one text."""
     record = row.record
     if "answer" in row.columns and "answer" not in record:
         if not record.get("abstained"):
@@ -238,7 +238,7 @@ def _complete(row: CsvRow) -> None:
 
 
 def from_spec(spec: str, given: Surroundings) -> AnswersTarget | None:
-    """Make the target of `answers:FILE#SYSTEM`; a file whose name holds `#` is found, too."""
+    """Make the target of `answers:FILE#SYSTEM`; the file's own name may contain `#`."""
     rest = spec.partition(":")[2]
     name, hash_sign, system = (rest, "", "") if (given.root / rest).is_file() else rest.rpartition("#")
     path = given.root / (name if hash_sign else rest)
@@ -252,7 +252,7 @@ def from_spec(spec: str, given: Surroundings) -> AnswersTarget | None:
 
 
 class AnswersTarget:
-    """Looks the answer of a case up by its full key (`path::id`), its id, or its question."""
+    """Looks up the answer of a case by its full key (`path::id`), its id, or its question."""
 
     is_called = False
     """Nothing is asked, so there is nothing to time."""
@@ -265,7 +265,7 @@ class AnswersTarget:
         self._answers = answers
 
     async def ask(self, request: AskRequest) -> Answer:
-        """Return the answer to the case with this key; TargetError if the file has none, or one to another question."""
+        """Return the answer to the case with this key; TargetError if the file has none or its question differs."""
         name = self._name(request.case_key, request.question)
         if name is None:
             raise TargetError("missing", f"{self._answers.shown}: no answer for {request.case_key}")
@@ -279,13 +279,13 @@ class AnswersTarget:
         return record.answer
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the target holds no resources."""
 
     def check_coverage(self, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False) -> list[str]:
-        """Return everything that does not fit between the file and all cases, one line each.
+        """Return all mismatches between the file and the cases, one line each.
 
-        Cases without an answer (unless `is_partial_allowed`), ids and questions that no case has, those that several
-        cases have, and cases that are answered twice.
+        These are cases without an answer (unless `is_partial_allowed`), ids and questions that no case or several cases
+        have, and cases with two answers.
         """
         by_name: dict[str, list[str]] = {}
         for case in cases:
@@ -308,12 +308,12 @@ class AnswersTarget:
         return problems
 
     def of(self, case: EvalCase) -> Answer | None:
-        """Return the answer to a case, None if the file has none."""
+        """Return the answer to a case; None if the file has none."""
         name = self._name(case.key, case.question)
         return None if name is None else self._answers.records[name].answer
 
     def _name(self, case_key: str, question: str) -> str | None:
-        """Return what the answer to a case stands under."""
+        """Return the name of the answer to a case."""
         records = self._answers.records
         for name in (case_key, case_key.partition("::")[2]):
             if name in records:
@@ -323,7 +323,7 @@ class AnswersTarget:
 
 
 def _mismatch(name: str, keys: Sequence[str], names: Iterable[str]) -> str:
-    """Say why an answer of this name is not that of exactly one case; nothing if it is."""
+    """Describe why an answer of this name does not belong to exactly one case; empty if it does."""
     is_question = name.startswith(ASKING)
     shown = shown_value(name.removeprefix(ASKING))
     if not keys and is_question:
