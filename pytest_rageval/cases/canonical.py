@@ -48,7 +48,7 @@ def case_from_mapping(record: Mapping[str, Json]) -> EvalCase:
     try:
         return _RECORDED.read(_with_answers(record))
     except Unsound as unsound:
-        raise CaseError(*(f"recorded case: {_as_written(finding)}" for finding in unsound.findings.kept)) from None
+        raise CaseError(*(f"recorded case: {_as_written(finding)}" for finding in unsound.findings.first)) from None
 
 
 def content_hash(case: EvalCase) -> str:

@@ -78,8 +78,8 @@ def _id_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath, Jso
         values[ids] = list(marks.golds)
         grades = _inner(record, "gold").get("relevance")
         if isinstance(grades, dict) and any(gold in grades for gold in set(before.golds) - set(marks.golds)):
-            kept = {name: grade for name, grade in grades.items() if grade <= 0 or name in marks.golds}
-            values["gold", "relevance"] = kept
+            remaining = {name: grade for name, grade in grades.items() if grade <= 0 or name in marks.golds}
+            values["gold", "relevance"] = remaining
     if marks.irrelevant != before.irrelevant:
         values[irrelevant] = list(marks.irrelevant)
     return values
@@ -116,7 +116,7 @@ def _checked(record: Record, case: EvalCase, marks: Marks, values: dict[KeyPath,
     try:
         made, _ = case_from_record(deepcopy(with_values(record, values)), case.source)
     except Unsound as unsound:
-        raise CaseError(*(f"case {case.id!r}: {finding}" for finding in unsound.findings.kept)) from None
+        raise CaseError(*(f"case {case.id!r}: {finding}" for finding in unsound.findings.first)) from None
     if made.requires_kg != case.requires_kg:
         # A key of another format may change what an absent requires_kg means.
         values["requires_kg",] = case.requires_kg
@@ -141,7 +141,7 @@ class CaseText:
     """The text of a JSONL file, by the lines where its records begin."""
 
     between = "\n"
-    """What stands between two records."""
+    """The separator of records."""
 
     def __init__(self, content: bytes) -> None:
         self._bom = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pytest_rageval.cases.canonical import case_to_mapping, written_small
 from pytest_rageval.cases.keys import IN_GOLD, KEYS, LIFTED, Key, Line, spelling_of
-from pytest_rageval.io.messages import Findings, Path, Unsound, spelled
+from pytest_rageval.io.messages import Findings, Path, Unsound, format_path
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.model import EvalCase, Gold, Json, Source
 
@@ -27,21 +27,23 @@ def case_from_record(record: dict[str, Json], source: Source) -> Converted:
     except Unsound as unsound:
         findings = unsound.findings
         line, unread = _readable(record)
-    said = _Said(record, line)
+    values = _FieldValues(record, line)
     broken = {_OBJECTS[path[:-1]][str(path[-1])].part for path in unread}
     given = (*line, *(str(path[0]) for path in unread if path[0] != "answerable")) if unread else tuple(line)
     spelling = spelling_of(given, tuple(line.get("gold", ())))
-    for path in said.contested:
-        first = spelled(said.origin(_OBJECTS[path[:-1]][str(path[-1])].part))
+    for path in values.contested:
+        first = format_path(values.origin(_OBJECTS[path[:-1]][str(path[-1])].part))
         findings.add(path, f"differs from {first}, which says the same thing; keep one")
-    is_asked = (
-        "question" in said.case or "question" in broken or QUESTION in (OTHER_NAMES.get(key.lower()) for key in record)
+    has_question = (
+        "question" in values.case
+        or "question" in broken
+        or QUESTION in (OTHER_NAMES.get(key.lower()) for key in record)
     )
-    said.case.setdefault("question", "?")
-    case = _case(said, given, spelling, source)
+    values.case.setdefault("question", "?")
+    case = _case(values, given, spelling, source)
     for (part, *steps), message in contradictions(case, given, broken):
-        findings.add((*said.origin(str(part)), *steps), message)
-    if not is_asked:
+        findings.add((*values.origin(str(part)), *steps), message)
+    if not has_question:
         findings.add((), "question is missing")
     if findings:
         raise Unsound(findings)
@@ -71,7 +73,7 @@ def _readable(record: dict[str, Json]) -> tuple[dict[str, Any], set[Path]]:
         try:
             return LINES.read(known), unread
         except Unsound as unsound:
-            for path in {finding.path[: 1 + (finding.path[:1] in _OBJECTS)] for finding in unsound.findings.kept}:
+            for path in {finding.path[: 1 + (finding.path[:1] in _OBJECTS)] for finding in unsound.findings.first}:
                 unread.add(path)
                 _drop(known, path)
 
@@ -83,7 +85,7 @@ def _drop(record: dict[str, Json], path: Path) -> None:
     record[key] = rest
 
 
-class _Said:
+class _FieldValues:
     """The values that a record's keys give for the fields of EvalCase and Gold.
 
     contested  paths of keys that contradict an earlier key for the same part
@@ -146,14 +148,14 @@ def _agree(part: str, first: Any, second: Any) -> bool:
 _PREFIXES = frozenset({"relevant_ids", "irrelevant_ids"})
 
 
-def _case(said: _Said, given: Collection[str], spelling: Collection[str], source: Source) -> EvalCase:
+def _case(values: _FieldValues, given: Collection[str], spelling: Collection[str], source: Source) -> EvalCase:
     """Build the case from its parts, and derive what they and their keys imply.
 
     A graded chunk is a relevant chunk. Cases of the categories `general` and `negative` are unanswerable unless a key
     says otherwise or they name gold places or ids. An empty list of ids means that nothing may be retrieved in a
     negative case of the ids format; elsewhere it means nothing.
     """
-    case, gold = said.case, said.gold
+    case, gold = values.case, values.gold
     if "layers" in spelling and (gold.get("kg_entities") or gold.get("kg_edges")):
         case.setdefault("requires_kg", True)
     if not _PREFIXES.isdisjoint(given):

@@ -46,9 +46,14 @@ def own_names(header: Sequence[str]) -> list[str]:
 
 
 def csv_rows(
-    lines: Iterator[Line], report: Report, columns: Mapping[str, Cell], needed: Sequence[Sequence[str]], max_bytes: int,
-    naming: Naming = own_names, others: Cell | None = None,
-) -> Iterator[CsvRow]:  # fmt: skip
+    lines: Iterator[Line],
+    report: Report,
+    columns: Mapping[str, Cell],
+    needed: Sequence[Sequence[str]],
+    max_bytes: int,
+    naming: Naming = own_names,
+    others: Cell | None = None,
+) -> Iterator[CsvRow]:
     """Yield the records of a CSV file with a header. An open or misplaced quote ends the reading and is reported.
 
     columns  the type of each known column's cells
@@ -214,11 +219,11 @@ def _record(
         if written == "text":
             record[name] = cell
             continue
-        wrong, value = _flag(cell) if written == "flag" else _json(cell)
-        if wrong:
+        problem, value = _flag(cell) if written == "flag" else _json(cell)
+        if problem:
             column = cell_column(table.text, position)
             named = record.get("id")
-            table.report.add(table.start, column, f"{name} {wrong}", named if isinstance(named, str) else None)
+            table.report.add(table.start, column, f"{name} {problem}", named if isinstance(named, str) else None)
             table.report.unread += is_sound
             is_sound = False
         record[name] = value

@@ -31,7 +31,7 @@ def find_case_files(root: Path, globs: Sequence[str]) -> list[Path]:
     if any(path.is_symlink() for path in paths):
         ordered = sorted(paths, key=lambda path: (path.is_symlink(), path))
         paths = [*{os.path.realpath(path): path for path in reversed(ordered)}.values()]
-    return sorted(path for path in paths if not is_of_questions(path))
+    return sorted(path for path in paths if not is_reference_file(path))
 
 
 def case_files_of(root: Path, globs: Sequence[str], reports: Path) -> list[Path]:
@@ -48,17 +48,17 @@ def is_case_file(path: Path, root: Path, globs: Sequence[str]) -> bool:
     rule = _Rule.of(tuple(globs))
     folders, _, _ = relative.rpartition("/")
     is_pruned = any(map(rule.prunes, folders.split("/") if folders else ()))
-    return rule.takes_file(relative) and not is_pruned and not is_of_questions(path)
+    return rule.takes_file(relative) and not is_pruned and not is_reference_file(path)
 
 
-def is_of_questions(path: Path) -> bool:
+def is_reference_file(path: Path) -> bool:
     """Return True for a file of references or answers (CSV or JSONL) next to its `questions` file."""
     if path.stem not in REFERENCES or path.suffix not in SUFFIXES:
         return False
-    return any(path.with_name(f"questions{suffix}").is_file() for suffix in SUFFIXES) and holds_references(path)
+    return any(path.with_name(f"questions{suffix}").is_file() for suffix in SUFFIXES) and has_references(path)
 
 
-def holds_references(path: Path) -> bool:
+def has_references(path: Path) -> bool:
     """Return True if the first line of this file has a reference and no question."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as file:

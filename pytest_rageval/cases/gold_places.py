@@ -22,7 +22,7 @@ LIKE_HEADING = 0.75
 """Minimum similarity of a heading suggested for a missing one."""
 
 
-class LostPlace(NamedTuple):
+class MissingPlace(NamedTuple):
     """A gold place that the notes lack: its position in `gold_supports`, what is missing, and the remedy."""
 
     gold: int
@@ -31,9 +31,9 @@ class LostPlace(NamedTuple):
     remedy: str
 
 
-def lost_places(case: EvalCase, notes: NoteFolder) -> list[LostPlace]:
+def missing_places(case: EvalCase, notes: NoteFolder) -> list[MissingPlace]:
     """Return the golds of a case that no note contains."""
-    places = (_lost(gold, anchor, notes) for gold, anchor in enumerate(case.gold.supports or ()))
+    places = (_missing(gold, anchor, notes) for gold, anchor in enumerate(case.gold.supports or ()))
     return [place for place in places if place is not None]
 
 
@@ -54,7 +54,7 @@ def unwinnable(cases: Iterable[EvalCase], notes: NoteFolder) -> list[str]:
     return [
         case.key
         for case in cases
-        if cannot_be_won(case, {place.gold for place in lost_places(case, notes)}, len(case.gold.supports or ()))
+        if cannot_be_won(case, {place.gold for place in missing_places(case, notes)}, len(case.gold.supports or ()))
     ]
 
 
@@ -73,12 +73,12 @@ def unwinnable_line(config: Mapping[str, Any]) -> str | None:
     return f"{line}; rageval cases audit says which and why" if line else None
 
 
-def _lost(gold: int, anchor: Anchor, notes: NoteFolder) -> LostPlace | None:
+def _missing(gold: int, anchor: Anchor, notes: NoteFolder) -> MissingPlace | None:
     there = notes.meant(anchor.rel_path)
     path = shown_value(anchor.rel_path)
     if not there:
         message = f"rel_path {path} is no note below {notes.folder}"
-        return LostPlace(
+        return MissingPlace(
             gold, "file", message, _remedy(notes.nearest(anchor.rel_path), "name the note that holds it now")
         )
     outlines = [sections for rel_path in there if (sections := notes.sections(rel_path)) is not None]
@@ -90,10 +90,10 @@ def _lost(gold: int, anchor: Anchor, notes: NoteFolder) -> LostPlace | None:
         known = [section.heading_path for sections in outlines for section in sections if section.heading_path]
         close = suggestion(anchor.heading_path, known, cutoff=LIKE_HEADING)
         message = f"heading_path {shown_value(anchor.heading_path)} is no heading of {path}"
-        return LostPlace(gold, "heading", message, _remedy(close, "name a heading of that note"))
+        return MissingPlace(gold, "heading", message, _remedy(close, "name a heading of that note"))
     if anchor.snippets and not any(_quotes(sections, anchor.snippets) for sections in below):
         message = f"snippet {shown_value(anchor.snippets[0])} does not stand there in {path}"
-        return LostPlace(gold, "snippet", message, "choose one from its text")
+        return MissingPlace(gold, "snippet", message, "choose one from its text")
     return None
 
 

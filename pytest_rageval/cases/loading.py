@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_rageval.cases.conversion import Converted, case_from_record
-from pytest_rageval.cases.discovery import NO_CASES, REFERENCES, SUFFIXES, holds_references, is_of_questions
+from pytest_rageval.cases.discovery import NO_CASES, REFERENCES, SUFFIXES, has_references, is_reference_file
 from pytest_rageval.cases.keys import CELLS, Cell, Label
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.lines import JsonRow, json_rows, read_lines
-from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, bad
+from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, invalid
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.model import EvalCase, Json, Source
 
@@ -46,7 +46,7 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
     `source.file` is the path relative to `root`, with slashes; the given path if the file is elsewhere.
     """
     report = Report(shown_name(path, root))
-    if is_of_questions(path):
+    if is_reference_file(path):
         return CaseFile(path, (), ())  # read together with its questions, which report its problems
     with no_collection():
         partner = _find_partner(path, report, root, max_line_bytes)
@@ -101,24 +101,24 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
     """Yield the cases of the valid rows; report the others."""
     lines_by_id: dict[str, int] = {}
     for row in rows:
-        converted, wrong = None, []
+        converted, problems = None, []
         if partner is not None:
             try:
                 partner.join(row.record)
             except Unsound as unsound:
-                wrong.append(unsound.findings)
+                problems.append(unsound.findings)
         elif _lacks_reference(row):
-            wrong.append(Findings(Finding(("reference",), MISSING)))
+            problems.append(Findings(Finding(("reference",), MISSING)))
         try:
             converted = case_from_record(row.record, Source(report.file, row.line))
         except Unsound as unsound:
-            wrong.append(unsound.findings)
-        if converted is not None and not wrong:
+            problems.append(unsound.findings)
+        if converted is not None and not problems:
             case_id: str | None = converted[0].id
         else:
             written = row.record.get("id")
             case_id = written if isinstance(written, str) else None
-            for findings in wrong:
+            for findings in problems:
                 report.add_findings(row.line, findings, case_id, row.column_finder().column)
         if case_id is None:
             continue
@@ -126,7 +126,7 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
             report.add(row.line, 1, _used_at(lines_by_id[case_id], row.record), case_id)
         else:
             lines_by_id[case_id] = row.line
-            if converted is not None and not wrong:
+            if converted is not None and not problems:
                 yield converted
 
 
@@ -183,7 +183,7 @@ def _find_partner(questions: Path, report: Report, root: Path, max_bytes: int) -
     if not dot or not (start == "" or start.endswith(".")) or questions.suffix not in SUFFIXES:
         return None
     beside = [questions.with_name(f"{start}{name}{suffix}") for name in REFERENCES for suffix in SUFFIXES]
-    there = [path for path in beside if path.exists() and (_is_named_so(path) or holds_references(path))]
+    there = [path for path in beside if path.exists() and (_is_named_so(path) or has_references(path))]
     if not there and start:
         names = " or ".join(path.name for path in beside if _is_named_so(path))
         report.add_whole(f"needs its references beside it, in {names}; or give the file another name")
@@ -217,16 +217,16 @@ class Partner:
         """Add the reference to a question's record; raise Unsound if there is none or a conflict."""
         case_id = record.get("id")
         if case_id is None:
-            raise bad(f"id is missing; it joins the question with its reference in {self._report.file}")
+            raise invalid(f"id is missing; it joins the question with its reference in {self._report.file}")
         if not isinstance(case_id, str):
             return  # the question reports it
         self._asked.add(case_id)
         if record.get("reference") is not None:
-            raise bad(f"reference belongs into {self._report.file}; leave it out here")
+            raise invalid(f"reference belongs into {self._report.file}; leave it out here")
         if case_id in self._lines:
             record["reference"] = self._references[case_id]
         elif not self._report.unread:
-            raise bad(f"id has no reference in {self._report.file}")
+            raise invalid(f"id has no reference in {self._report.file}")
 
     def problems(self) -> tuple[str, ...]:
         """Return all problems of the references; call it after all questions are joined."""

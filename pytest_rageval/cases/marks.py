@@ -78,8 +78,8 @@ class Marks:
         gone = set(golds)
         position = {old: new for new, old in enumerate(at for at in range(len(self.golds)) if at not in gone)}
         groups = (tuple(position[at] for at in group if at in position) for group in self.groups)
-        kept = tuple(place for at, place in enumerate(self.golds) if at in position)
-        return replace(self, golds=kept, groups=tuple(group for group in groups if group))
+        remaining = tuple(place for at, place in enumerate(self.golds) if at in position)
+        return replace(self, golds=remaining, groups=tuple(group for group in groups if group))
 
     def with_irrelevant(self, place: Place) -> Marks:
         """Add an irrelevant place, which cannot stay a gold."""

@@ -41,7 +41,7 @@ _REGRESSION = 'a table such as { metric = "mrr", max_drop = 0.05 }'
 
 
 class Settings(Frozen):
-    """All settings of a run. Field names are the keys of `[tool.rageval]`; see docs/configuration.md."""
+    """Everything a run is told. Field names are the keys of `[tool.rageval]`; see docs/configuration.md."""
 
     target: Annotated[str, Expects('a target, as in "http://localhost:8080"')] | None = None
     mapping: TargetMapping | None = None
@@ -140,8 +140,7 @@ class Settings(Frozen):
     @property
     def ask_params(self) -> dict[str, Any]:
         """Return the parameters sent with every question, only those that are set."""
-        named = {name: getattr(self, name) for name in
-                 ("folder_mode", "rerank_vector_weight", "rerank_lexical_weight")}  # fmt: skip
+        named = {name: getattr(self, name) for name in ("folder_mode", "rerank_vector_weight", "rerank_lexical_weight")}
         return {name: value for name, value in named.items() if value is not None} | dict(self.params)
 
     def resolved_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -18,7 +18,7 @@ from pytest_rageval.config.tables import Regression, Versions
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.io.messages import found, kind_in_words, shown_value, spelled
+from pytest_rageval.io.messages import describe, format_path, kind_in_words, shown_value
 from pytest_rageval.io.records import Flaw, flaws_of
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.text import names_of
@@ -73,7 +73,9 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
             problems.append(f"{place}: {key} is not a known key{nearest_key(key, known)}")
         elif key == "metrics":
             if not isinstance(value, dict):
-                problems.append(f"{place}: metrics is {found(value)}, expected a table, as in [tool.rageval.metrics]")
+                problems.append(
+                    f"{place}: metrics is {describe(value)}, expected a table, as in [tool.rageval.metrics]"
+                )
                 continue
             enabled = value.get("enabled")
             fields["enabled"] = tuple(enabled) if isinstance(enabled, list) else enabled
@@ -97,7 +99,7 @@ def _target_table(place: str, table: Mapping[str, Any], problems: list[str]) -> 
     url = table.get("url")
     if url is not None and not (isinstance(url, str) and _is_url(url)):
         problems.append(
-            f"{place}: target.url is {found(public_setting(url))}, expected a URL, as in 'http://localhost:8080'"
+            f"{place}: target.url is {describe(public_setting(url))}, expected a URL, as in 'http://localhost:8080'"
         )
         return {}
     return {field: table[key] for key, field in fields.items() if key in table}
@@ -134,10 +136,10 @@ def _from_option(option: Option, value: Any, values: dict[str, Any], problems: l
 
 
 def _pairs(written: Sequence[str], problems: list[str]) -> Iterator[tuple[str, Any]]:
-    for pair in written:
-        name, equals, text = pair.partition("=")
+    for assignment in written:
+        name, equals, text = assignment.partition("=")
         if not equals or not re.fullmatch(r"[A-Za-z_][\w.-]*", name.strip()):
-            problems.append(f"--rageval-param: {pair!r} is not NAME=VALUE, as in min_score=0.3")
+            problems.append(f"--rageval-param: {assignment!r} is not NAME=VALUE, as in min_score=0.3")
             continue
         try:
             value = json.loads(text, parse_constant=lambda constant: constant)
@@ -148,12 +150,12 @@ def _pairs(written: Sequence[str], problems: list[str]) -> Iterator[tuple[str, A
 
 def _stated_versions(written: Sequence[str], problems: list[str]) -> Iterator[tuple[str, str]]:
     names = list(Versions.model_fields)
-    for pair in written:
-        name, equals, version = (part.strip() for part in pair.partition("="))
+    for assignment in written:
+        name, equals, version = (part.strip() for part in assignment.partition("="))
         if name not in names:
             problems.append(f"--rageval-version: {name!r} is not a known name{nearest_key(name, names)}")
         elif not equals or not version:
-            problems.append(f"--rageval-version: {pair!r} is not NAME=VALUE, as in llm=llama3.2")
+            problems.append(f"--rageval-version: {assignment!r} is not NAME=VALUE, as in llm=llama3.2")
         else:
             yield name, version
 
@@ -210,7 +212,7 @@ def problem_of_flaw(flaw: Flaw, place: str, by_field: Mapping[str, Option], opti
     """Format one problem of the settings in TOML's terms: place, name, value, remedy."""
     field = str(flaw.path[0])
     as_option = options.get(field) is not None
-    written = spelled((*_WRITTEN.get(field, (field,)), *flaw.path[1:]))
+    written = format_path((*_WRITTEN.get(field, (field,)), *flaw.path[1:]))
     name = f"--rageval-{by_field[field].name}" if as_option else f"{place}: {written}"
     if flaw.is_unknown:
         return f"{name} is not a known key{key_of_inner_table(field, str(flaw.path[-1]), flaw.known)}"
@@ -232,7 +234,7 @@ def shown_setting(path: tuple[str | int, ...], value: Any) -> str:
     """Format a value for a message; of a header only its kind, because it may be a key."""
     if path[0] == "headers" or "headers" in path:
         return kind_in_words(value)
-    return found(public_setting(value))
+    return describe(public_setting(value))
 
 
 def public_setting(value: Any) -> Any:

@@ -49,11 +49,11 @@ def at_once(
             while waiting:
                 yield runner.run(_result(waiting.popleft()))
         finally:
-            _settle(loop)
+            _run_once(loop)
             runner.run(_end(waiting, close))
 
 
-def _settle(loop: asyncio.AbstractEventLoop) -> None:
+def _run_once(loop: asyncio.AbstractEventLoop) -> None:
     """Run the loop once so that an interrupted wait stops it now and not during the next wait."""
     loop.call_soon(loop.stop)
     loop.run_forever()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from pytest_rageval.io.messages import MOST_OF_A_RECORD, Report, found
+from pytest_rageval.io.messages import MOST_OF_A_RECORD, Report, describe
 from pytest_rageval.io.strict_json import Positions, StrictJsonError, parse
 from pytest_rageval.model import Json
 
@@ -106,15 +106,15 @@ def parse_line(number: int, text: str, report: Report) -> dict[str, Json] | None
     if isinstance(record, dict):
         return record
     remedy = "; write one object a line (JSONL)" if isinstance(record, list) else ""
-    report.add_unread(number, 1, f"is {found(record)}, expected an object{remedy}")
+    report.add_unread(number, 1, f"is {describe(record)}, expected an object{remedy}")
     return None
 
 
 def _report_oddities(number: int, error: StrictJsonError, report: Report) -> None:
     report.unread += 1
-    wrong = "not valid JSON: " if error.kind == "syntax" else ""
+    prefix = "not valid JSON: " if error.kind == "syntax" else ""
     named = error.positions.case_id if error.kind == "strictness" else None
     for offset, message in error.oddities[:MOST_OF_A_RECORD]:
-        report.add(number, offset + 1, f"{wrong}{message}", named)
+        report.add(number, offset + 1, f"{prefix}{message}", named)
     if (more := len(error.oddities) - MOST_OF_A_RECORD) > 0:
         report.add(number, 1, f"{more:,} more problems of this kind in this line")

@@ -78,10 +78,10 @@ def public_url(url: str) -> str:
         query = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError:
         return re.sub(r"//[^/]*@", "//", url.partition("?")[0].partition("#")[0])
-    shown = parts.query
+    query_text = parts.query
     if any(is_secret_name(name) for name, _ in query):
-        shown = "&".join(f"{name}={MASK if is_secret_name(name) else value}" for name, value in query)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, shown, ""))
+        query_text = "&".join(f"{name}={MASK if is_secret_name(name) else value}" for name, value in query)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query_text, ""))
 
 
 def public_target(spec: str) -> str:
@@ -206,7 +206,7 @@ class Mask:
                 return text[:at] + MASK
         return text
 
-    def shown(self, text: str) -> str:
+    def output(self, text: str) -> str:
         """Mask a log, a traceback or captured output, and headers in it: a reply's secrets are unknown beforehand."""
         return _without_headers(_HEADER_LINE, _without_headers(_PRINTED_HEADER, self.text(text)))
 

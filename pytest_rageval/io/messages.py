@@ -26,7 +26,7 @@ class Finding(NamedTuple):
     at_key: bool = False
 
     def __str__(self) -> str:
-        return f"{spelled(self.path)} {self.message}" if self.path else self.message
+        return f"{format_path(self.path)} {self.message}" if self.path else self.message
 
 
 class Findings:
@@ -35,14 +35,14 @@ class Findings:
     The first `MOST_OF_A_RECORD` are kept, the others counted.
     """
 
-    __slots__ = ("kept", "more")
+    __slots__ = ("first", "more")
 
-    def __init__(self, *kept: Finding) -> None:
-        self.kept = list(kept)
+    def __init__(self, *first: Finding) -> None:
+        self.first = list(first)
         self.more = 0
 
     def __bool__(self) -> bool:
-        return bool(self.kept)
+        return bool(self.first)
 
     def add(self, path: Path, message: str) -> None:
         """Add a problem of the value at `path`."""
@@ -50,21 +50,21 @@ class Findings:
 
     def include(self, path: Path, inner: Findings) -> None:
         """Add the problems of the value at `path`."""
-        room = MOST_OF_A_RECORD - len(self.kept)
-        for finding in inner.kept[:room]:
-            self.kept.append(finding._replace(path=(*path, *finding.path)))
-        self.more += inner.more + max(0, len(inner.kept) - room)
+        room = MOST_OF_A_RECORD - len(self.first)
+        for finding in inner.first[:room]:
+            self.first.append(finding._replace(path=(*path, *finding.path)))
+        self.more += inner.more + max(0, len(inner.first) - room)
 
     def unknown(self, path: Path, keys: Collection[str], otherwise: str = "", meaning: str = "") -> None:
         """Add an unknown key with a remedy: its `meaning` if known, a similar known key, or `otherwise`."""
-        if len(self.kept) >= MOST_OF_A_RECORD:
+        if len(self.first) >= MOST_OF_A_RECORD:
             self.more += 1
             return
         close = None if meaning else suggestion(str(path[-1]), keys, cutoff=KEY_CUTOFF)
         remedy = (
             f"did you mean {close!r}?" if close else meaning or otherwise or f"known here: {', '.join(sorted(keys))}"
         )
-        self.kept.append(Finding(path, f"is not a known key; {remedy}", at_key=True))
+        self.first.append(Finding(path, f"is not a known key; {remedy}", at_key=True))
 
 
 class Unsound(Exception):
@@ -75,15 +75,15 @@ class Unsound(Exception):
         self.findings = findings
 
     def __str__(self) -> str:
-        return str(self.findings.kept[0])
+        return str(self.findings.first[0])
 
 
-def wrong(value: Any, expected: str) -> Unsound:
+def mistyped(value: Any, expected: str) -> Unsound:
     """Return the error for a value of another type."""
-    return bad(f"is {found(value)}, expected {expected}")
+    return invalid(f"is {describe(value)}, expected {expected}")
 
 
-def bad(message: str) -> Unsound:
+def invalid(message: str) -> Unsound:
     """Return the error for a value of the right type that breaks a rule."""
     return Unsound(Findings(Finding((), message)))
 
@@ -108,7 +108,7 @@ class Report:
         """Return one line per problem, in the order of the file."""
         if not self._more:
             return tuple(self._kept)
-        return (*self._kept, f"{shown(self.file)}: {self._more:,} more problems, not listed; mend these first")
+        return (*self._kept, f"{escape_text(self.file)}: {self._more:,} more problems, not listed; mend these first")
 
     def add(self, line: int, column: int, message: str, case: str | None = None) -> None:
         """Add a problem at a 1-based line and column, of the case with this id if it has one."""
@@ -116,7 +116,7 @@ class Report:
             self._more += 1
             return
         whose = f"case {shown_value(case)}: " if case is not None else ""
-        self._kept.append(f"{shown(self.file)}:{line}:{column}: {whose}{message}")
+        self._kept.append(f"{escape_text(self.file)}:{line}:{column}: {whose}{message}")
 
     def add_unread(self, line: int, column: int, message: str) -> None:
         """Add a problem because of which a line gave no record."""
@@ -125,7 +125,7 @@ class Report:
 
     def add_whole(self, message: str) -> None:
         """Add a problem of the file as a whole."""
-        self._kept.append(f"{shown(self.file)}: {message}")
+        self._kept.append(f"{escape_text(self.file)}: {message}")
 
     def include(self, other: Report) -> None:
         """Add the problems of another file that belongs to this one."""
@@ -135,7 +135,7 @@ class Report:
         self, line: int, findings: Findings, case: str | None, column_of: Callable[[Path, bool], int]
     ) -> None:
         """Add all problems of one record. `column_of` finds a path's column; it is slow: bad records only."""
-        for finding in findings.kept:
+        for finding in findings.first:
             column = column_of(finding.path, finding.at_key) if len(self._kept) < MOST_OF_A_FILE else 1
             self.add(line, column, str(finding), case)
         if findings.more:
@@ -178,7 +178,7 @@ class _Short(reprlib.Repr):
 _SHORT = _Short()
 
 
-def found(value: Any) -> str:
+def describe(value: Any) -> str:
     """Format a value with its kind for a message; for a list or an object the kind alone."""
     if isinstance(value, bool) or value is None:
         return shown_value(value)
@@ -195,12 +195,12 @@ def kind_in_words(value: Any) -> str:
     return "a list" if isinstance(value, (list, tuple)) else "an object"
 
 
-def shown(text: str) -> str:
+def escape_text(text: str) -> str:
     """Escape a text for display on one line, harmless to terminals and CI services; no quotes."""
     return printable(text if text.isprintable() else repr(text)[1:-1])
 
 
-def spelled(path: Path) -> str:
+def format_path(path: Path) -> str:
     """Format a path: `gold_supports[0].rel_path`; a key that is not a plain word is quoted: `metadata['a b']`."""
     text = ""
     for step in path:

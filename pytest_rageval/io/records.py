@@ -24,7 +24,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypeAliasType
 
 from pytest_rageval.io.expected import Expects, choices, expects, inner_type, known_keys, type_in_words
-from pytest_rageval.io.messages import MOST_OF_A_RECORD, Finding, Findings, Path, Unsound, found
+from pytest_rageval.io.messages import MOST_OF_A_RECORD, Finding, Findings, Path, Unsound, describe
 from pytest_rageval.io.strict_json import MAX_DEPTH, limits_broken
 from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import Json
@@ -73,7 +73,7 @@ class RecordReader(Generic[T]):
         try:  # as text: only from JSON does strict pydantic accept lists for tuples and objects for dataclasses
             return self._validate(to_json(value), context=context)
         except PydanticSerializationError:
-            if broken := _not_held(value):
+            if broken := _too_deep_members(value):
                 raise Unsound(Findings(*broken)) from None
             return self._read_surrogates(value, context)
         except ValidationError as error:
@@ -112,10 +112,10 @@ class RecordReader(Generic[T]):
                 self._validate(to_json(_Beginning().of(value)), context=context)
             except ValidationError as of_beginning:
                 findings = self._in_our_words(of_beginning, value)
-                findings.more = error.error_count() - len(findings.kept)
+                findings.more = error.error_count() - len(findings.first)
                 return findings
         elif error.errors(include_url=False)[0]["type"] == "json_invalid":
-            return Findings(*_not_held(value) or [Finding((), f"is nested deeper than {MAX_DEPTH} levels")])
+            return Findings(*_too_deep_members(value) or [Finding((), f"is nested deeper than {MAX_DEPTH} levels")])
         return self._in_our_words(error, value)
 
     def _in_our_words(self, error: ValidationError, value: Json) -> Findings:
@@ -152,16 +152,16 @@ class _Beginning:
             return {key: self.of(inner) for key, inner in value.items()}
         if not isinstance(value, list):
             return value
-        kept = []
+        items = []
         for item in value:
             self._room -= 1
-            kept.append(self.of(item))
+            items.append(self.of(item))
             if self._room <= 0:
                 break
-        return kept
+        return items
 
 
-def _not_held(record: Json) -> list[Finding]:
+def _too_deep_members(record: Json) -> list[Finding]:
     """Return the members of a record that are nested too deep to be read."""
     members = record.items() if isinstance(record, Mapping) else [("", record)]
     return [Finding((name,), problem) for name, value in members if (problem := limits_broken(value))]
@@ -184,13 +184,15 @@ class Flaw(NamedTuple):
     """The value is of the right kind."""
 
 
-Shown = Callable[[Path, Json], str]
+Show = Callable[[Path, Json], str]
 """Formats the value at a path for messages."""
 
 
-def flaws_of(error: ValidationError, record: Json, of: Any, shown: Shown = lambda _, value: found(value)) -> list[Flaw]:
+def flaws_of(
+    error: ValidationError, record: Json, of: Any, show: Show = lambda _, value: describe(value)
+) -> list[Flaw]:
     """Convert pydantic's errors about a record to flaws in our words, in the order of the record."""
-    flaws = [_flaw(details, record, of, shown) for details in error.errors(include_url=False, include_input=False)]
+    flaws = [_flaw(details, record, of, show) for details in error.errors(include_url=False, include_input=False)]
     flaws = sorted(_without_branches(flaws), key=_Order(record))
     mistyped = {
         (*flaw.path[:-1], suggestion(str(flaw.path[-1]), flaw.known, cutoff=KEY_CUTOFF))
@@ -225,7 +227,7 @@ _UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
 _MISSING = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
 
 
-def _flaw(details: Mapping[str, Any], record: Json, of: Any, shown: Shown) -> Flaw:
+def _flaw(details: Mapping[str, Any], record: Json, of: Any, show: Show) -> Flaw:
     kind, steps = details["type"], details["loc"]
     if kind in _UNKNOWN or kind in _MISSING:
         parent = _follow(steps[:-1], record, of)
@@ -235,7 +237,7 @@ def _flaw(details: Mapping[str, Any], record: Json, of: Any, shown: Shown) -> Fl
         return Flaw(path, is_missing=True, is_branch=parent.is_branch)
     place = _follow(steps, record, of)
     return Flaw(
-        place.path, _message(details, place, shown), is_branch=place.is_branch, breaks_rule=_is_of_kind(details["type"])
+        place.path, _message(details, place, show), is_branch=place.is_branch, breaks_rule=_is_of_kind(details["type"])
     )
 
 
@@ -261,13 +263,13 @@ def _follow(steps: Sequence[str | int], value: Json, of: Any) -> _Place:
     return _Place(tuple(path), value, of, is_branch)
 
 
-def _message(details: Mapping[str, Any], place: _Place, shown: Shown) -> str:
+def _message(details: Mapping[str, Any], place: _Place, show: Show) -> str:
     kind, of = details["type"], place.of
     if kind == "value_error":
         return str(details["ctx"]["error"])
     if _is_of_kind(kind) and expects(of).broken:
         return expects(of).broken
-    value = "an empty list" if kind == "too_short" and not place.value else shown(place.path, place.value)
+    value = "an empty list" if kind == "too_short" and not place.value else show(place.path, place.value)
     if kind == "finite_number" and not isinstance(place.value, int):
         return f"is {value}, expected a finite number"
     names = [choice for choice in choices(of) if isinstance(choice, str)]
@@ -285,10 +287,10 @@ def _without_branches(flaws: Collection[Flaw]) -> list[Flaw]:
 
     A rule broken as one of the types takes precedence over not being another type.
     """
-    kept: dict[tuple[Path, str], Flaw] = {(flaw.path, flaw.message): flaw for flaw in flaws}
+    distinct: dict[tuple[Path, str], Flaw] = {(flaw.path, flaw.message): flaw for flaw in flaws}
     around = {flaw.path[:length] for flaw in flaws for length in range(len(flaw.path)) if flaw.is_branch}
     around |= {flaw.path for flaw in flaws if flaw.breaks_rule}
-    return [flaw for flaw in kept.values() if flaw.breaks_rule or not (flaw.is_branch and flaw.path in around)]
+    return [flaw for flaw in distinct.values() if flaw.breaks_rule or not (flaw.is_branch and flaw.path in around)]
 
 
 class _Order:

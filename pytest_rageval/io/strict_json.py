@@ -21,7 +21,7 @@ from itertools import chain
 from json.decoder import scanstring  # type: ignore[attr-defined]  # because typeshed leaves it out
 from typing import Any, Literal, NamedTuple
 
-from pytest_rageval.io.messages import Path, spelled
+from pytest_rageval.io.messages import Path, format_path
 from pytest_rageval.model import Json
 
 MAX_DEPTH = 64
@@ -226,7 +226,7 @@ class Positions:
             inner = (*path, key)
             if key in seen:
                 self._odd(
-                    start, f"{spelled(inner)} stands twice in one object, first at column {seen[key] + 1}; keep one"
+                    start, f"{format_path(inner)} stands twice in one object, first at column {seen[key] + 1}; keep one"
                 )
             seen.setdefault(key, start)
             self._keys[inner] = start
@@ -270,7 +270,7 @@ class _TooDeepError(Exception):
 
 
 def _of(path: Path) -> str:
-    return f"{spelled(path)} " if path else "the line "
+    return f"{format_path(path)} " if path else "the line "
 
 
 def _is_finite(word: str) -> bool:

@@ -96,8 +96,8 @@ def _match(
     hits = None if chunks is None or (golds.count and not _names_places(chunks)) else golds.hits(chunks)
     cited = None
     if references is not None:
-        named = _Named(chunks or (), hits or ())
-        cited = tuple([_cited(reference, at, golds, named) for at, reference in enumerate(references, start=1)])
+        referenced = _ReferencedChunks(chunks or (), hits or ())
+        cited = tuple([_cited(reference, at, golds, referenced) for at, reference in enumerate(references, start=1)])
     flags = golds.flags()
     irrelevant = None
     if chunks is not None and (gold.irrelevant_supports or gold.irrelevant_ids):
@@ -277,7 +277,7 @@ _known_headings = lru_cache(maxsize=16_384)(_read_headings)
 # ── references ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Named:
+class _ReferencedChunks:
     """Finds the retrieved chunks that a reference names: by its chunk_id, else by its path and heading."""
 
     def __init__(self, chunks: Sequence[Chunk], hits: Sequence[frozenset[int]]) -> None:
@@ -304,8 +304,8 @@ class _Named:
         return by_place
 
 
-def _cited(reference: Reference, at: int, golds: _Golds, named: _Named) -> frozenset[int]:
+def _cited(reference: Reference, at: int, golds: _Golds, referenced: _ReferencedChunks) -> frozenset[int]:
     """Return the golds matched by the chunks that a reference names; if none, by its own fields."""
-    chunks = named.by(reference)
+    chunks = referenced.by(reference)
     matched = _NONE.union(*(hit for _, hit in chunks))
     return matched or golds.hit_by(reference, at, [chunk for chunk, _ in chunks])

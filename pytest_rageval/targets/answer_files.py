@@ -14,7 +14,7 @@ from pytest_rageval.cases.keys import Cell
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.lines import JsonRow, Line, json_rows, read_lines
-from pytest_rageval.io.messages import Report, Unsound, bad, found, shown_value
+from pytest_rageval.io.messages import Report, Unsound, describe, invalid, shown_value
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import did_you_mean, listed
@@ -49,16 +49,20 @@ def asking(question: str) -> str:
 class AnswersFile:
     """The answers of one system by name, and notes for the user."""
 
-    shown: str
+    file: str
     system: str | None
     records: Mapping[str, AnswerRecord]
     notes: tuple[str, ...] = ()
 
 
 def load_answers(
-    path: Path, system: str | None = None, *, shown_as: str | None = None, max_bytes: int = LONGEST_LINE,
+    path: Path,
+    system: str | None = None,
+    *,
+    shown_as: str | None = None,
+    max_bytes: int = LONGEST_LINE,
     most_rows: int | None = None,
-) -> AnswersFile:  # fmt: skip
+) -> AnswersFile:
     """Read the answers of one system; a file with several needs `system`.
 
     Raises CaseError with every problem of the file. `shown_as` is its name in messages, `max_bytes` the longest line,
@@ -98,7 +102,7 @@ def _too_many(report: Report, most_rows: int) -> CaseError:
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _LineFields:
     """The fields of a line besides the answer: its case, system and origin."""
 
     id: Name | None = None
@@ -110,11 +114,11 @@ class _About:
     meta: Mapping[str, Json] | None = None
 
 
-_ABOUT: RecordReader[_About] = RecordReader(_About)
-_OF_ABOUT = tuple(member.name for member in fields(_About))
-KNOWN = RECORD_FIELDS | {*_OF_ABOUT}
+_LINE_FIELDS: RecordReader[_LineFields] = RecordReader(_LineFields)
+_LINE_KEYS = tuple(member.name for member in fields(_LineFields))
+KNOWN = RECORD_FIELDS | {*_LINE_KEYS}
 """Keys of a line that are read."""
-_KEPT = ("model_name", "timestamp", "meta")
+_EXTRA_KEYS = ("model_name", "timestamp", "meta")
 """The ones kept in the answer's extra fields."""
 
 
@@ -180,31 +184,31 @@ def _record(row: JsonRow | CsvRow) -> tuple[str | None, AnswerRecord]:
     if isinstance(row, CsvRow):
         _complete(row)
     data = row.record
-    about = _ABOUT.read({name: data[name] for name in _OF_ABOUT if name in data})
+    line = _LINE_FIELDS.read({name: data[name] for name in _LINE_KEYS if name in data})
     debug = data.get("debug")
     if not {"answer", "retrieved_chunks", "contexts"} & {*data, *(debug if isinstance(debug, dict) else NOTHING)}:
-        raise bad("holds neither 'answer' nor 'retrieved_chunks'")
-    if about.id is None and not (about.question or "").strip():
-        raise bad("has no id, and no question to find its case by")
-    extra = {name: value for name in _KEPT if (value := getattr(about, name)) is not None}
-    members = {name: value for name, value in data.items() if name not in _OF_ABOUT and value is not None}
+        raise invalid("holds neither 'answer' nor 'retrieved_chunks'")
+    if line.id is None and not (line.question or "").strip():
+        raise invalid("has no id, and no question to find its case by")
+    extra = {name: value for name in _EXTRA_KEYS if (value := getattr(line, name)) is not None}
+    members = {name: value for name, value in data.items() if name not in _LINE_KEYS and value is not None}
     if others := {name: value for name, value in members.items() if name not in RECORD_FIELDS}:
-        extra["meta"] = {**(about.meta or NOTHING), **others}
+        extra["meta"] = {**(line.meta or NOTHING), **others}
     record = {name: value for name, value in data.items() if name in RECORD_FIELDS}
-    if about.contexts is not None:
-        record["retrieved_chunks"] = _chunks_of(about.contexts, record)
-    name = about.id if about.id is not None else asking(about.question or "")
-    return about.system, AnswerRecord(name, row.line, read_record(extra | record), about.question)
+    if line.contexts is not None:
+        record["retrieved_chunks"] = _chunks_of(line.contexts, record)
+    name = line.id if line.id is not None else asking(line.question or "")
+    return line.system, AnswerRecord(name, row.line, read_record(extra | record), line.question)
 
 
 def _chunks_of(contexts: Json, record: Mapping[str, Json]) -> list[Json]:
     """Return the texts that an answer rests on as retrieved chunks."""
     texts = [contexts] if isinstance(contexts, str) else contexts
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise bad(f"contexts is {found(contexts)}, expected a text or a list of texts")
+        raise invalid(f"contexts is {describe(contexts)}, expected a text or a list of texts")
     debug = record.get("debug")
     if "retrieved_chunks" in {*record, *(debug if isinstance(debug, dict) else NOTHING)}:
-        raise bad("holds both contexts and retrieved_chunks; keep one")
+        raise invalid("holds both contexts and retrieved_chunks; keep one")
     return [{"text": text} for text in texts]
 
 
@@ -212,7 +216,7 @@ def _chunks_of(contexts: Json, record: Mapping[str, Json]) -> list[Json]:
 
 _CELLS: Mapping[str, Cell] = {
     **dict.fromkeys(RECORD_FIELDS, "json"),
-    **dict.fromkeys(("answer", "abstain_reason", *_OF_ABOUT), "text"),
+    **dict.fromkeys(("answer", "abstain_reason", *_LINE_KEYS), "text"),
     "meta": "json",
     "abstained": "flag",
 }
@@ -225,13 +229,13 @@ def _complete(row: CsvRow) -> None:
     record = row.record
     if "answer" in row.columns and "answer" not in record:
         if not record.get("abstained"):
-            raise bad("answer is empty; where the system declined, say so with abstained = true")
+            raise invalid("answer is empty; where the system declined, say so with abstained = true")
         record["answer"] = ""
     if record.get("contexts", "").lstrip().startswith("["):
         try:
             record["contexts"] = parse(record["contexts"])
         except StrictJsonError as error:
-            raise bad(f"contexts: {error}") from None
+            raise invalid(f"contexts: {error}") from None
 
 
 # ── the target ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -246,8 +250,9 @@ def from_spec(spec: str, given: Surroundings) -> AnswersTarget | None:
         return None
     if not path.is_file():
         raise SettingsError(f"target answers:{rest}: there is no file {path}")
-    answers = load_answers(path, system or None, shown_as=name if hash_sign else rest,
-                           max_bytes=given.connection.max_bytes)  # fmt: skip
+    answers = load_answers(
+        path, system or None, shown_as=name if hash_sign else rest, max_bytes=given.connection.max_bytes
+    )
     return AnswersTarget(answers, spec)
 
 
@@ -260,7 +265,7 @@ class AnswersTarget:
 
     def __init__(self, answers: AnswersFile, name: str | None = None) -> None:
         of_system = f"#{answers.system}" if answers.system is not None else ""
-        self.name = name or f"answers:{answers.shown}{of_system}"
+        self.name = name or f"answers:{answers.file}{of_system}"
         self.notes = list(answers.notes)
         self._answers = answers
 
@@ -268,12 +273,12 @@ class AnswersTarget:
         """Return the answer to the case with this key; TargetError if the file has none or its question differs."""
         name = self._name(request.case_key, request.question)
         if name is None:
-            raise TargetError("missing", f"{self._answers.shown}: no answer for {request.case_key}")
+            raise TargetError("missing", f"{self._answers.file}: no answer for {request.case_key}")
         record = self._answers.records[name]
         if record.question is not None and fold(record.question) != fold(request.question):
             raise TargetError(
                 "invalid_response",
-                f"{self._answers.shown}:{record.line}: question is {shown_value(record.question)}, but the case asks "
+                f"{self._answers.file}:{record.line}: question is {shown_value(record.question)}, but the case asks "
                 f"{shown_value(request.question)}; answer that one, or leave question out",
             )
         return record.answer
@@ -299,12 +304,12 @@ class AnswersTarget:
             if not problem and keys[0] in answered:
                 problem = f"{keys[0]} already has an answer at line {answered[keys[0]]}"
             if problem:
-                problems.append(f"{self._answers.shown}:{line}: {problem}")
+                problems.append(f"{self._answers.file}:{line}: {problem}")
             else:
                 answered[keys[0]] = line
         if not is_partial_allowed:
             missing = (case.key.removeprefix("::") for case in cases if self.of(case) is None)
-            problems += [f"{self._answers.shown}: no answer for {name}" for name in missing]
+            problems += [f"{self._answers.file}: no answer for {name}" for name in missing]
         return problems
 
     def of(self, case: EvalCase) -> Answer | None:
@@ -325,14 +330,14 @@ class AnswersTarget:
 def _mismatch(name: str, keys: Sequence[str], names: Iterable[str]) -> str:
     """Describe why an answer of this name does not belong to exactly one case; empty if it does."""
     is_question = name.startswith(ASKING)
-    shown = shown_value(name.removeprefix(ASKING))
+    quoted = shown_value(name.removeprefix(ASKING))
     if not keys and is_question:
-        return f"no case asks the question {shown}"
+        return f"no case asks the question {quoted}"
     if not keys:
         known = (other for other in names if not other.startswith(ASKING))
-        return f"no case has the id {shown}{did_you_mean(name, known)}"
+        return f"no case has the id {quoted}{did_you_mean(name, known)}"
     if len({*keys}) > 1 and is_question:
-        return f"{len(keys)} cases ask the question {shown}; give it an id: {' or '.join(keys)}"
+        return f"{len(keys)} cases ask the question {quoted}; give it an id: {' or '.join(keys)}"
     if len({*keys}) > 1:
-        return f"id {shown} stands in {len(keys)} case files; write {' or '.join(keys)}"
+        return f"id {quoted} stands in {len(keys)} case files; write {' or '.join(keys)}"
     return ""

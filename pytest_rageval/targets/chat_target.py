@@ -79,8 +79,8 @@ class ChatTarget:
             raise TargetError("no_answer", f"{self._endpoint.where}: {missing}")
         try:
             return _answer(reply, self._wire.text_path)
-        except (ValueError, Unsound) as wrong:
-            raise TargetError("invalid_response", f"{self._endpoint.where}: {wrong}") from None
+        except (ValueError, Unsound) as error:
+            raise TargetError("invalid_response", f"{self._endpoint.where}: {error}") from None
 
     async def aclose(self) -> None:
         """Close the connections."""

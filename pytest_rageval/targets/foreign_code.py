@@ -39,7 +39,7 @@ async def call_foreign(
             raise
         if isinstance(error, TimeoutError) and limit.expired():
             raise TargetError("timeout", f"{where}: no answer within {seconds:.6g} s (timeout)") from None
-        raised = error.error if isinstance(error, _Raised) else error
+        raised = error.error if isinstance(error, _ThreadError) else error
         if isinstance(raised, TargetError) or ends_the_run(raised):
             raise raised from None
         kind = "connect" if _has_no_connection(raised) else kind_of(raised)
@@ -87,7 +87,7 @@ def must_pass(error: BaseException) -> bool:
     return ends_the_run(error) or isinstance(error, GeneratorExit)
 
 
-class _Raised(Exception):
+class _ThreadError(Exception):
     """Carries exceptions out of a thread that cannot be raised across it, such as StopIteration."""
 
     def __init__(self, error: BaseException) -> None:
@@ -106,7 +106,7 @@ def _in_thread(call: Callable[[], T]) -> Awaitable[T]:
         if raised is None:
             future.set_result(result)
         else:
-            future.set_exception(_Raised(raised))
+            future.set_exception(_ThreadError(raised))
 
     def run() -> None:
         result, raised = None, None

@@ -11,7 +11,7 @@ from pytest_rageval.http.address import endpoint
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
-from pytest_rageval.io.messages import found, shown_value
+from pytest_rageval.io.messages import describe, shown_value
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
 from pytest_rageval.targets.foreign_code import call_foreign, too_large
@@ -46,7 +46,7 @@ async def listed_chunks(page: Callable[[str | None], Awaitable[Json]], where: st
         data = await page(cursor)
         listed = data.get("chunks") if isinstance(data, dict) else None
         if not isinstance(listed, list):
-            raise TargetError("invalid_response", f"{where}: chunks is {found(listed)}, expected a list")
+            raise TargetError("invalid_response", f"{where}: chunks is {describe(listed)}, expected a list")
         answer = answer_from_response({"answer": "", "debug": {"retrieved_chunks": listed}}, where)
         chunks += answer.chunks or ()
         following = data.get("next")
@@ -54,7 +54,7 @@ async def listed_chunks(page: Callable[[str | None], Awaitable[Json]], where: st
             return chunks
         if not isinstance(following, str) or following == cursor:
             raise TargetError(
-                "invalid_response", f"{where}: next is {found(following)}, expected another cursor or null"
+                "invalid_response", f"{where}: next is {describe(following)}, expected another cursor or null"
             )
         cursor = following
     raise TargetError("too_large", f"{where}: more than {MOST_PAGES:,} pages")

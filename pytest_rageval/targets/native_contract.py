@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.expected import EXTRA
-from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, found, shown_value, wrong
+from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, describe, mistyped, shown_value
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import MAX_BITS, MAX_DEPTH, StrictJsonError, limits_broken, parse
 from pytest_rageval.io.suggestions import and_more
@@ -105,7 +105,7 @@ def _or_target_error(read: Callable[[], Answer], where: str) -> Answer:
         return read()
     except Unsound as unsound:
         kind = "no_answer" if isinstance(unsound, LacksAnswer) else "invalid_response"
-        first, *others = unsound.findings.kept
+        first, *others = unsound.findings.first
         subject = "" if first.path else "the response "
         more = f" ({and_more(len(others) + unsound.findings.more)})" if others else ""
         raise TargetError(kind, f"{where}: {subject}{first}{more}") from None
@@ -155,10 +155,10 @@ def _free_parts(answer: Answer, members: Mapping[str, Json], extra: Mapping[str,
 def _members(data: Json, top: Mapping[str, str]) -> tuple[dict[str, Json], dict[str, Json]]:
     """Return the answer's fields, from the top level and `debug`, by their names in the model; and all others."""
     if not isinstance(data, dict):
-        raise wrong(data, "an object")
+        raise mistyped(data, "an object")
     debug = data.get("debug")
     if not (debug is None or isinstance(debug, dict)):
-        raise Unsound(Findings(Finding(("debug",), f"is {found(debug)}, expected an object")))
+        raise Unsound(Findings(Finding(("debug",), f"is {describe(debug)}, expected an object")))
     members = {top[name]: value for name, value in data.items() if value is not None and name in top}
     extra = {name: value for name, value in data.items() if name not in top and name != "debug"}
     others = {}
@@ -166,7 +166,7 @@ def _members(data: Json, top: Mapping[str, str]) -> tuple[dict[str, Json], dict[
         if name not in _DEBUG:
             others[name] = value
         elif value is not None and _DEBUG[name] in members:
-            message = f"is {found(members[_DEBUG[name]])}, expected one of {name} and debug.{name}, not both"
+            message = f"is {describe(members[_DEBUG[name]])}, expected one of {name} and debug.{name}, not both"
             raise Unsound(Findings(Finding((name,), message)))
         elif value is not None:
             members[_DEBUG[name]] = value
@@ -224,10 +224,10 @@ def _as_written(
     """Move findings about members to their places in the response."""
     written = Findings()
     written.more = findings.more
-    for path, message, at_key in findings.kept:
+    for path, message, at_key in findings.first:
         if path[:2] == ("trace", "kg_edges") and len(path) == 3:
-            message = f"is {found(members['trace']['kg_edges'][path[2]])}, expected {_AN_EDGE}"
-        written.kept.append(Finding(_place(path, data, top), message, at_key))
+            message = f"is {describe(members['trace']['kg_edges'][path[2]])}, expected {_AN_EDGE}"
+        written.first.append(Finding(_place(path, data, top), message, at_key))
     return written
 
 
@@ -345,5 +345,5 @@ def _text(value: Json, path: Path) -> str:
 
 def not_fitting(path: Path, value: object, expected: str) -> Unsound:
     """Return the error for an unexpected value at a path."""
-    shown = "missing" if value is None else shown_value(value)
-    return Unsound(Findings(Finding(path, f"is {shown}, expected {expected}")))
+    quoted = "missing" if value is None else shown_value(value)
+    return Unsound(Findings(Finding(path, f"is {quoted}, expected {expected}")))

@@ -22,8 +22,8 @@ def from_spec(spec: str, given: Surroundings) -> RecordedTarget | None:
     if not run_id:
         return None
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run_id):
-        shown = shown_value(run_id)[1:-1]
-        raise SettingsError(f"target run:{shown}: that is not the id of a run, as in 20251218_063617")
+        quoted = shown_value(run_id)[1:-1]
+        raise SettingsError(f"target run:{quoted}: that is not the id of a run, as in 20251218_063617")
     if not (runs / run_id).is_dir():
         raise SettingsError(f"target run:{run_id}: there is no such run in {runs}")
     return RecordedTarget(runs / run_id, spec)

@@ -11,7 +11,7 @@ from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import NOWHERE, Answer, EvalCase, Json
 
-KEPT = "rageval"
+EXTRA_PARTS = "rageval"
 """The key of the parts of a case that a format has no place for."""
 
 
@@ -46,7 +46,7 @@ Answers = Mapping[str, Answer]
 """What a system returned, by case id."""
 
 
-def kept_parts(case: EvalCase, native: Mapping[str, Json]) -> dict[str, Json]:
+def extra_parts(case: EvalCase, native: Mapping[str, Json]) -> dict[str, Json]:
     """Return the parts of a case that differ in `native`, the record that the format's own fields read back as.
 
     None stands for a part that the record has and the case lacks.
@@ -60,7 +60,7 @@ def kept_parts(case: EvalCase, native: Mapping[str, Json]) -> dict[str, Json]:
     parts = _differing(whole, read_back)
     if "gold" in parts:
         parts["gold"] = _differing(gold, read_gold)
-        joined = with_kept_parts({"id": case.id, **native}, parts)
+        joined = with_extra_parts({"id": case.id, **native}, parts)
         if _plain(case_from_record(joined, NOWHERE)[0]) != whole:  # a restored part had implied another one
             parts["gold"] = {**dict.fromkeys(read_gold), **gold}
     return parts
@@ -71,17 +71,17 @@ def _differing(whole: Mapping[str, Json], read_back: Mapping[str, Json]) -> dict
     return {name: whole.get(name) for name in names if whole.get(name) != read_back.get(name)}
 
 
-def with_kept_parts(record: Mapping[str, Json], kept: Json) -> dict[str, Json]:
-    """Return the record with its kept parts restored, in place of the format's own."""
-    if not isinstance(kept, dict):
+def with_extra_parts(record: Mapping[str, Json], extra: Json) -> dict[str, Json]:
+    """Return the record with its extra parts restored, in place of the format's own."""
+    if not isinstance(extra, dict):
         return dict(record)
-    kept_gold = kept.get("gold")
-    gold = kept_gold if isinstance(kept_gold, dict) else {}
+    extra_gold = extra.get("gold")
+    gold = extra_gold if isinstance(extra_gold, dict) else {}
     replaced = {spelling for part in gold for spelling in _SPELT.get(part, ())}
     joined = {name: value for name, value in record.items() if name not in replaced}
-    joined |= {name: value for name, value in kept.items() if name != "gold"}
-    if isinstance(record.get("metadata"), dict) and isinstance(kept.get("metadata"), dict):
-        joined["metadata"] = {**record["metadata"], **kept["metadata"]}
+    joined |= {name: value for name, value in extra.items() if name != "gold"}
+    if isinstance(record.get("metadata"), dict) and isinstance(extra.get("metadata"), dict):
+        joined["metadata"] = {**record["metadata"], **extra["metadata"]}
     if parts := _without_none({**record.get("gold", {}), **gold}):
         joined["gold"] = parts
     return _without_none(joined)

@@ -45,7 +45,7 @@ def read_ragtruth(folder: Path, name: str, split: str | None = None) -> OtherTes
         is_wanted = split is None or response["split"] == split
         return (_answer(response), _label(response, sources)) if is_wanted else None
 
-    judged = [pair for _, pair in _read(folder / RESPONSES, own, "response", read) if pair]
+    judged = [row for _, row in _read(folder / RESPONSES, own, "response", read) if row]
     answers = {(answer["id"], answer["system"]): answer for answer, _ in judged}
     labels = {label["id"]: label for _, label in judged}
     report.include(own)
@@ -92,13 +92,13 @@ def _case(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _answer(response: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: response.get(name) for name in ("temperature", "split", "quality", "labels")}
+    origin = {name: response.get(name) for name in ("temperature", "split", "quality", "labels")}
     return {
         "id": str(response["source_id"]),
         "system": str(response["model"]),
         "answer": response["response"],
         "model_name": str(response["model"]),
-        "meta": {"response_id": str(response["id"]), **kept},
+        "meta": {"response_id": str(response["id"]), **origin},
     }
 
 

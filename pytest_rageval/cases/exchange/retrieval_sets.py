@@ -13,13 +13,13 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from pytest_rageval.cases.exchange.exchange import (
-    KEPT,
+    EXTRA_PARTS,
     Answers,
     OtherTestSet,
     ToolFiles,
-    kept_parts,
+    extra_parts,
     unplaced,
-    with_kept_parts,
+    with_extra_parts,
 )
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.lines import json_rows, read_lines
@@ -238,7 +238,7 @@ def read_beir(folder: Path, name: str, split: str | None = None) -> OtherTestSet
             report.add(row.line, 1, "has no '_id' or no 'text'; a query of BEIR is {\"_id\": …, \"text\": …}")
         elif query_id in seen:
             report.add(row.line, 1, f"_id {shown_value(query_id)} stands twice")
-        elif query_id in grades or KEPT in (row.record.get("metadata") or ()):
+        elif query_id in grades or EXTRA_PARTS in (row.record.get("metadata") or ()):
             # Queries without a judgement belong to another split, unless we wrote them: a case may have no ids.
             seen.add(query_id)
             cases.append(_beir_case(query_id, text, grades.get(query_id, {}), row.record.get("metadata")))
@@ -265,10 +265,10 @@ def _unknown(grades: Grades, seen: Iterable[str]) -> Iterator[str]:
 def _beir_case(query_id: str, text: str, judged: Mapping[str, float], metadata: Json) -> dict[str, Json]:
     record: dict[str, Json] = {"id": query_id, "question": text, **relevance_parts(judged)}
     metadata = dict(metadata) if isinstance(metadata, dict) else {}
-    kept = metadata.pop(KEPT, None)
+    extra = metadata.pop(EXTRA_PARTS, None)
     if metadata:
         record["metadata"] = metadata
-    return with_kept_parts(record, kept)
+    return with_extra_parts(record, extra)
 
 
 def write_beir(cases: Sequence[EvalCase], answers: Answers, split: str = "test") -> ToolFiles:
@@ -277,8 +277,8 @@ def write_beir(cases: Sequence[EvalCase], answers: Answers, split: str = "test")
     for case in cases:
         query_id = _one_line(case.id)
         judged = {_one_line(chunk_id): grade for chunk_id, grade in whole_grades(case).items()}
-        kept = kept_parts(case, _beir_case(query_id, case.question, judged, None))
-        metadata = {KEPT: kept} if kept or not judged else {}
+        extra = extra_parts(case, _beir_case(query_id, case.question, judged, None))
+        metadata = {EXTRA_PARTS: extra} if extra or not judged else {}
         queries.append(json.dumps({"_id": query_id, "text": case.question, "metadata": metadata}, ensure_ascii=False))
         qrels += [f"{query_id}\t{chunk_id}\t{grade}" for chunk_id, grade in judged.items()]
         if not judged:

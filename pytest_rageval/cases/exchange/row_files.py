@@ -15,7 +15,7 @@ from pytest_rageval.cases.conversion import ANSWER, CONTEXTS, OTHER_NAMES, QUEST
 from pytest_rageval.cases.csv_rows import cells_up_to
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.io.lines import Line, json_rows, read_lines
-from pytest_rageval.io.messages import Finding, Report, found
+from pytest_rageval.io.messages import Finding, Report, describe
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
 
@@ -72,12 +72,12 @@ def tool_file_rows(path: Path, report: RowReport) -> Iterator[PlacedRow]:
     if suffix in SEPARATORS:
         yield from _csv_rows("".join(text for _, text, _ in lines), SEPARATORS[suffix], report)
         return
-    kept = list(lines)
-    report.has_lines |= suffix == ".jsonl" or _is_line_by_line(kept)
+    read = list(lines)
+    report.has_lines |= suffix == ".jsonl" or _is_line_by_line(read)
     if report.has_lines:
-        yield from ((row.line, row.record) for row in json_rows(iter(kept), report))
+        yield from ((row.line, row.record) for row in json_rows(iter(read), report))
     else:
-        yield from _document_rows("".join(text for _, text, _ in kept), report)
+        yield from _document_rows("".join(text for _, text, _ in read), report)
 
 
 def _is_line_by_line(lines: Sequence[Line]) -> bool:
@@ -107,8 +107,8 @@ def _csv_rows(text: str, separators: str, report: RowReport) -> Iterator[PlacedR
             is_deepeval = {*_OF_DEEPEVAL} <= {*(reader.fieldnames or ())}
             for cells in reader:
                 if None in cells:
-                    wrong = "the row has more cells than the header; quote commas"
-                    report.add_row(reader.line_num, [Finding((), wrong)])
+                    problem = "the row has more cells than the header; quote commas"
+                    report.add_row(reader.line_num, [Finding((), problem)])
                     continue
                 named = {name.strip(): cell for name, cell in cells.items() if isinstance(name, str) and name.strip()}
                 row = {name: _cell(name, cell) for name, cell in named.items() if cell and cell.strip()}
@@ -159,7 +159,7 @@ def _document_rows(text: str, report: RowReport) -> Iterator[PlacedRow]:
         if isinstance(row, dict):
             yield number, row
         else:
-            report.add_row(number, [Finding((), f"is {found(row)}, expected an object")])
+            report.add_row(number, [Finding((), f"is {describe(row)}, expected an object")])
 
 
 def _transposed(columns: Mapping[str, Json]) -> list[Json]:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from pytest_rageval.cases.canonical import case_to_mapping
-from pytest_rageval.cases.exchange.exchange import KEPT, Answers, ToolFiles, kept_parts, unplaced
+from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, Answers, ToolFiles, extra_parts, unplaced
 from pytest_rageval.cases.exchange.tool_rows import RowReading, squad_row
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.model import Answer, EvalCase, Json
@@ -34,14 +34,14 @@ def _golden(case: EvalCase, answer: Answer | None) -> dict[str, Json]:
         "name": case.id,
         "comments": None,
         "source_file": case.source.file or None,
-        "additional_metadata": {KEPT: {}},
+        "additional_metadata": {EXTRA_PARTS: {}},
     }
-    row["additional_metadata"] = {KEPT: {"id": case.id, **_lost_parts(case, row)}}
+    row["additional_metadata"] = {EXTRA_PARTS: {"id": case.id, **_extra_parts(case, row)}}
     return row
 
 
-def _lost_parts(case: EvalCase, row: dict[str, Json]) -> dict[str, Json]:
-    return kept_parts(case, RowReading(row).case)
+def _extra_parts(case: EvalCase, row: dict[str, Json]) -> dict[str, Json]:
+    return extra_parts(case, RowReading(row).case)
 
 
 def _chunk_texts(answer: Answer | None) -> list[str] | None:
@@ -69,8 +69,8 @@ def _sample(case: EvalCase, answer: Answer | None) -> dict[str, Json]:
         "retrieved_context_ids": ids if ids and all(ids) else None,
     }
     row = {name: value for name, value in row.items() if value is not None}
-    kept = _lost_parts(case, row)
-    return {**row, KEPT: kept} if kept else row
+    extra = _extra_parts(case, row)
+    return {**row, EXTRA_PARTS: extra} if extra else row
 
 
 def write_promptfoo(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
@@ -88,10 +88,10 @@ def _test(case: EvalCase) -> dict[str, Json]:
     if len(checks) > 1:
         checks = [{"type": "assert-set", "threshold": FEWEST, "assert": checks}]
     checks += [{"type": "icontains", "value": fact} for fact in case.gold.key_facts or ()]
-    test: dict[str, Json] = {"description": case.id, "vars": variables, "metadata": {KEPT: {}}}
+    test: dict[str, Json] = {"description": case.id, "vars": variables, "metadata": {EXTRA_PARTS: {}}}
     if checks:
         test["assert"] = checks
-    test["metadata"] = {KEPT: {"id": case.id, **_lost_parts(case, test)}}
+    test["metadata"] = {EXTRA_PARTS: {"id": case.id, **_extra_parts(case, test)}}
     return test
 
 
@@ -128,8 +128,8 @@ def _entry(case: EvalCase, title: str, context: str) -> dict[str, Json]:
         "answers": [{"text": text, "answer_start": context.find(text)} for text in texts],
         "is_impossible": not case.answerable,
     }
-    kept = _lost_parts(case, squad_row(entry, title, context))
-    return {**entry, KEPT: kept} if kept else entry
+    extra = _extra_parts(case, squad_row(entry, title, context))
+    return {**entry, EXTRA_PARTS: extra} if extra else entry
 
 
 # ── CSV of our own names ────────────────────────────────────────────────────────────────────────────────────────
@@ -139,16 +139,16 @@ COLUMNS = ("id", "question", "reference", "answerable", "category", "difficulty"
            "requires_kg", "history", "contexts", "metadata", "gold")  # fmt: skip
 
 
-def write_csv(cases: Sequence[EvalCase], answers: Answers, shown: Callable[[str], str] = str) -> ToolFiles:
+def write_csv(cases: Sequence[EvalCase], answers: Answers, show: Callable[[str], str] = str) -> ToolFiles:
     """Write cases.csv and, given answers, cases.answers.csv, with only the columns that some case fills.
 
-    shown  converts each text for display; by default unchanged, so that the file reads back equal
+    show  converts each text for display; by default unchanged, so that the file reads back equal
     """
     rows = [_csv_row(case) for case in cases]
     columns = [name for name in COLUMNS if name in ("id", "question") or any(name in row for row in rows)]
     written: set[str] = set()
     files = {
-        "cases.csv": [_csv_line(columns), *(_csv_line([shown(row.get(name, "")) for name in columns]) for row in rows)]
+        "cases.csv": [_csv_line(columns), *(_csv_line([show(row.get(name, "")) for name in columns]) for row in rows)]
     }
     if answers:
         written = {case_id for case_id, answer in answers.items() if (answer.text or "").strip() or answer.abstained}

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases.conversion import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION, case_from_record
-from pytest_rageval.cases.exchange.exchange import KEPT, OtherTestSet, with_kept_parts
+from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, OtherTestSet, with_extra_parts
 from pytest_rageval.cases.exchange.row_files import PASSAGES, SEPARATORS, PlacedRow, RowReport, tool_file_rows
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.messages import Finding, Unsound, found
+from pytest_rageval.io.messages import Finding, Unsound, describe
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOWHERE, Json
 
@@ -37,7 +37,7 @@ def other_test_set(rows: Iterable[PlacedRow], report: RowReport) -> OtherTestSet
         try:
             case_id = case_from_record(reading.case, NOWHERE)[0].id
         except Unsound as unsound:
-            report.add_row(place, map(reading.as_written, unsound.findings.kept), reading.case.get("id"))
+            report.add_row(place, map(reading.as_written, unsound.findings.first), reading.case.get("id"))
             if len(report) >= MOST_PROBLEMS:  # checking a million broken rows takes minutes
                 report.add_whole(f"what stands behind row {place} was not read")
                 break
@@ -82,13 +82,13 @@ def _members(above: Mapping[str, Json], key: str, at: str, report: RowReport) ->
     """Yield the objects of a list with their paths; report other members."""
     place = f"{at}.{key}" if at else key
     if not isinstance(listed := above.get(key), list):
-        report.add_whole(f"{place} is {found(listed)}, expected a list")
+        report.add_whole(f"{place} is {describe(listed)}, expected a list")
         return
     for number, member in enumerate(listed):
         if isinstance(member, dict):
             yield f"{place}[{number}]", member
         else:
-            report.add_whole(f"{place}[{number}] is {found(member)}, expected an object")
+            report.add_whole(f"{place}[{number}] is {describe(member)}, expected an object")
 
 
 MOST_PROBLEMS = 1_000
@@ -118,25 +118,25 @@ class RowReading:
         self.answer: dict[str, Json] = {}
         self._metadata: dict[str, Json] = {}
         self._names: dict[str, str] = {}
-        """What the keys of the case are called in the row."""
+        """The row's names of the case's keys."""
         self._retrieved_ids: list[str] = []
         if _is_case(row):
             self.case, self.unused = dict(row), 0
             return
         row, checks = _flat(row)
-        kept = row.pop(KEPT, None)
+        extra = row.pop(EXTRA_PARTS, None)
         parts = {name: OTHER_NAMES.get(name.lower()) for name in row}
         self._has_reference = "reference" in row or ANSWER in parts.values() or bool(checks)
         for name, value in row.items():
             if value is not None and value != "" and value != []:
                 self._take(name, parts[name], value, has_answer="answer" in row)
         self.unused = _take_checks(checks, self.case, self._metadata)
-        if (kept := _as_object(self._metadata.pop(KEPT, kept))) is not None:
+        if (extra := _as_object(self._metadata.pop(EXTRA_PARTS, extra))) is not None:
             self._metadata = {name: value for name, value in self._metadata.items() if name not in _OURS}
         if self._metadata:
             self.case["metadata"] = self._metadata
         self._name_chunks()
-        self.case = with_kept_parts(self.case, kept)
+        self.case = with_extra_parts(self.case, extra)
 
     def _take(self, name: str, part: str | None, value: Json, *, has_answer: bool) -> None:
         if name == "answer":
@@ -198,12 +198,12 @@ class RowReading:
 
 
 def _is_case(row: Mapping[str, Json]) -> bool:
-    """Return True if the row is a line of our own case format without kept parts."""
+    """Return True if the row is a line of our own case format without extra parts."""
     try:
         case = case_from_record(dict(row), NOWHERE)[0]
     except Unsound:
         return False
-    return KEPT not in case.metadata
+    return EXTRA_PARTS not in case.metadata
 
 
 def _answer_texts(value: Json) -> list[str] | None:
@@ -219,12 +219,12 @@ def _answer_texts(value: Json) -> list[str] | None:
     return list(dict.fromkeys(texts))
 
 
-def _as_object(kept: Json) -> Json:
-    """Return the kept parts; a CSV cell contains them as JSON."""
-    if not isinstance(kept, str):
-        return kept
+def _as_object(extra: Json) -> Json:
+    """Return the extra parts; a CSV cell contains them as JSON."""
+    if not isinstance(extra, str):
+        return extra
     try:
-        return parse(kept)
+        return parse(extra)
     except StrictJsonError:
         return None
 
@@ -275,8 +275,8 @@ def _single_checks(checks: Json) -> Iterator[dict[str, Json]]:
 
 def _check(text: str) -> dict[str, Json]:
     """Parse promptfoo's CSV syntax for a check: `icontains: 30 days`; plain text means `equals`."""
-    spelled = _CHECK.fullmatch(text)
-    return {"type": spelled["type"], "value": spelled["value"]} if spelled else {"type": "equals", "value": text}
+    match = _CHECK.fullmatch(text)
+    return {"type": match["type"], "value": match["value"]} if match else {"type": "equals", "value": text}
 
 
 def _take_checks(checks: Sequence[Mapping[str, Any]], case: dict[str, Json], metadata: dict[str, Json]) -> int:
