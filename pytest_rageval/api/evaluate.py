@@ -135,7 +135,7 @@ def _ask(run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judg
     """
 
     def clean(text: str) -> str:
-        return printable(run.prepared.mask.shown(text))
+        return printable(run.prepared.mask.output(text))
 
     run.prefetcher.new_output = partial(Output, clean)
     with routed_streams(Routing(Output(clean))), run.asking(target, judge) as asked_judge:

@@ -1,1 +1,1 @@
-"""Files of evaluation cases: found, read, checked."""
+"""Case files: discovery, reading, checking."""

@@ -1,4 +1,4 @@
-"""A case as plain data, written and read back exactly: for records, hashes and conversion, not for files of cases."""
+"""A case as plain data that reads back equal: for records, hashes and conversion, not for case files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pytest_rageval.model import Anchor, EvalCase, Gold, Json
 
 
 def case_to_mapping(case: EvalCase) -> dict[str, Json]:
-    """The case in the canonical spelling, ready for `json`: absent parts are left out, empty ones stay.
+    """Convert the case to its canonical JSON object, without absent parts; empty parts stay.
 
-    `answerable`, `requires_kg` and `source` are always there; `metadata` is shared with the case, not copied.
+    `answerable`, `requires_kg` and `source` are always set; `metadata` is shared with the case, not copied.
     """
     mapping: dict[str, Json] = {"id": case.id, "question": case.question, "answerable": case.answerable}
     for name in ("category", "difficulty", "domain"):
@@ -41,24 +41,23 @@ def case_to_mapping(case: EvalCase) -> dict[str, Json]:
 
 
 def case_from_mapping(record: Mapping[str, Json]) -> EvalCase:
-    """The case that `case_to_mapping` wrote: `case_from_mapping(case_to_mapping(case)) == case`.
+    """Rebuild the case: `case_from_mapping(case_to_mapping(case)) == case`.
 
-    A CaseError says what in the record is not as it was written.
+    Raises CaseError naming each value that `case_to_mapping` would not write.
     """
     try:
         return _RECORDED.read(_with_answers(record))
     except Unsound as unsound:
-        raise CaseError(*(f"recorded case: {_as_written(finding)}" for finding in unsound.findings.kept)) from None
+        raise CaseError(*(f"recorded case: {_as_written(finding)}" for finding in unsound.findings.first)) from None
 
 
 def content_hash(case: EvalCase) -> str:
-    """SHA-256, in 64 hex digits, of everything but the source: equal for equal cases, wherever they are written."""
+    """Return the SHA-256 (64 hex digits) of everything but the source; equal cases have equal hashes."""
     return case_hashes(case).content
 
 
 def asked_hash(case: EvalCase) -> str:
-    """SHA-256, in 64 hex digits, of what is asked and what is right: question, history, scope, contexts, gold,
-    `answerable` and `requires_kg`. Labels leave it as it is."""
+    """Return the SHA-256 (64 hex digits) of question, history, scope, contexts, gold, `answerable`, `requires_kg`."""
     return case_hashes(case).asked
 
 
@@ -68,7 +67,7 @@ class CaseHashes(NamedTuple):
 
 
 def case_hashes(case: EvalCase) -> CaseHashes:
-    """Return what `content_hash` and `asked_hash` say of a case; each part of it is written once."""
+    """Return `content_hash` and `asked_hash` of a case, encoding each of its parts once."""
     parts = [
         (name, f'"{name}":{_written(part)}') for name, part in sorted(case_to_mapping(case).items()) if name != "source"
     ]
@@ -84,16 +83,16 @@ def _written(part: Json) -> str:
 
 
 _NOT_DECIDING = frozenset({"id", "category", "difficulty", "domain", "tags", "metadata", "source"})
-"""What of a case is neither sent, nor held against an answer, but through gates that are for some cases only."""
+"""Keys that are neither sent nor used for scoring, except by gates limited to some cases."""
 
 
 def written_small(mapping: Mapping[str, Json]) -> str:
-    """Canonical JSON: keys sorted, no white space, ASCII."""
+    """Encode as canonical JSON: sorted keys, no white space, ASCII."""
     return _CANONICAL.encode(mapping)
 
 
-# Not pydantic-core's writer, though it takes a quarter of the time: it writes 1e+16 as 1e16, and does not sort.
-# Baselines hold hashes of what is written here.
+# Not pydantic-core's writer, though it takes a quarter of the time: it writes 1e+16 as 1e16 and does not sort keys.
+# Baselines hold hashes of this output.
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
@@ -117,7 +116,7 @@ def _written_anchors(anchors: tuple[Anchor, ...]) -> list[Json]:
 
 
 def written_anchor(anchor: Anchor) -> dict[str, Json]:
-    """An anchor as plain data, without what it leaves open."""
+    """Convert an anchor to plain data, without unset fields."""
     mapping: dict[str, Json] = {"rel_path": anchor.rel_path, "heading_path": anchor.heading_path}
     if anchor.snippets:
         mapping["snippets"] = list(anchor.snippets)
@@ -149,7 +148,7 @@ _RECORDED = RecordReader[EvalCase](Annotated[EvalCase, Expects("{id, question, â
 
 
 def _with_answers(record: Json) -> Json:
-    """The record with its answers under the name that they have in Gold."""
+    """Rename `answer` in the record's gold to `answers`, its name in Gold."""
     gold = record.get("gold") if isinstance(record, Mapping) else None
     if not isinstance(gold, Mapping) or "answer" not in gold:
         return record

@@ -1,4 +1,4 @@
-"""The text of a case file, line by line or row by row: changed at the labelled cases, equal in every byte elsewhere."""
+"""The text of a case file by line or row: edited at the labelled cases, byte for byte equal elsewhere."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Record = Mapping[str, Json]
 
 
 def changed_values(record: Record, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[KeyPath, Json]:
-    """What to set in the record of a case so that it says `marks`; nothing where it says them already.
+    """Return the values to set in a case's record so that it has these marks; empty if it has them already.
 
-    hashes  of the notes that the golds stand in, by path
+    hashes  of the notes that contain the golds, by path
     """
     before = Marks.of(case)
     values: dict[KeyPath, Json] = {}
@@ -50,7 +50,7 @@ _ANCHOR_PARTS = (
     ("groups", "support_groups", "required_support_groups"),
     ("irrelevant", "irrelevant_supports", "irrelevant_supports"),
 )
-"""Fields of Marks with their keys in `gold` and on the line."""
+"""Fields of Marks with their keys in `gold` and at the top level of the line."""
 
 
 def _anchor_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath, Json]:
@@ -78,15 +78,15 @@ def _id_values(record: Record, before: Marks, marks: Marks) -> dict[KeyPath, Jso
         values[ids] = list(marks.golds)
         grades = _inner(record, "gold").get("relevance")
         if isinstance(grades, dict) and any(gold in grades for gold in set(before.golds) - set(marks.golds)):
-            kept = {name: grade for name, grade in grades.items() if grade <= 0 or name in marks.golds}
-            values["gold", "relevance"] = kept
+            remaining = {name: grade for name, grade in grades.items() if grade <= 0 or name in marks.golds}
+            values["gold", "relevance"] = remaining
     if marks.irrelevant != before.irrelevant:
         values[irrelevant] = list(marks.irrelevant)
     return values
 
 
 def _path(record: Record, in_gold: str, on_line: str) -> KeyPath:
-    """Where a part is written: where it is, or else where the line has its other parts."""
+    """Return the path of a part: its present one, or one that matches the line's other parts."""
     gold = _inner(record, "gold")
     if record.get(on_line) is not None:
         return (on_line,)
@@ -106,19 +106,19 @@ def _at(record: Record, path: KeyPath) -> Json:
 
 
 def _written(places: Sequence[Place], before: Sequence[Place], written: Json) -> list[Json]:
-    """The places as plain data; one that stood there before as it was written."""
+    """Convert places to plain data; a place that was there before keeps its written form."""
     as_it_was = dict(zip(before, written, strict=False)) if isinstance(written, list) else {}
     return [as_it_was.get(place, written_anchor(place) if isinstance(place, Anchor) else place) for place in places]
 
 
 def _checked(record: Record, case: EvalCase, marks: Marks, values: dict[KeyPath, Json]) -> dict[KeyPath, Json]:
-    """The values, if the record that they make is read as this case with these marks; else a CaseError."""
+    """Return the values if the changed record reads back as this case with these marks; else raise CaseError."""
     try:
         made, _ = case_from_record(deepcopy(with_values(record, values)), case.source)
     except Unsound as unsound:
-        raise CaseError(*(f"case {case.id!r}: {finding}" for finding in unsound.findings.kept)) from None
+        raise CaseError(*(f"case {case.id!r}: {finding}" for finding in unsound.findings.first)) from None
     if made.requires_kg != case.requires_kg:
-        # A key of another spelling may change what an absent requires_kg means.
+        # A key of another format may change what an absent requires_kg means.
         values["requires_kg",] = case.requires_kg
         made = replace(made, requires_kg=case.requires_kg)
     if Marks.of(made) != Marks.of(case_with_marks(case, marks)):
@@ -127,7 +127,7 @@ def _checked(record: Record, case: EvalCase, marks: Marks, values: dict[KeyPath,
 
 
 def with_values(record: Record, values: Mapping[KeyPath, Json]) -> dict[str, Json]:
-    """The record with the values set; the one given stays as it is."""
+    """Return a copy of the record with these values set."""
     made = dict(record)
     for path, value in values.items():
         if len(path) == 1:
@@ -141,15 +141,15 @@ class CaseText:
     """The text of a JSONL file, by the lines where its records begin."""
 
     between = "\n"
-    """What stands between two records."""
+    """The separator of records."""
 
     def __init__(self, content: bytes) -> None:
         self._bom = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
         self._texts = dict(self.cut(content[len(self._bom) :].decode("utf-8")))
 
     def cut(self, text: str) -> Iterable[tuple[int, str]]:
-        """Cut the text into its records, each with the line where it begins."""
-        # Lines end with LF alone: U+2028 and the like may stand inside a text.
+        """Split the text into records, each with the line that it begins at."""
+        # Lines end with LF alone: a text may contain U+2028 and other line separators.
         return enumerate(text.split("\n"), start=1)
 
     def record(self, case: EvalCase) -> dict[str, Json]:
@@ -162,16 +162,16 @@ class CaseText:
         return edited_json(self.text_of(case.source.line), values)
 
     def values(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[KeyPath, Json]:
-        """Return what to set so that the record says `marks`."""
+        """Return the values to set so that the record has these marks."""
         return changed_values(self.record(case), case, marks, hashes)
 
     def line_with(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> str:
-        """Return the record's text with the marks in it; a CaseError where there is no room for them."""
+        """Return the record's text with these marks; raise CaseError if its format cannot hold them."""
         values = self.values(case, marks, hashes)
         return self.edited(case, values) if values else self.text_of(case.source.line)
 
     def record_with(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[str, Json]:
-        """Return the record as a JSON object with the marks in it; a CaseError where there is no room for them."""
+        """Return the record as a JSON object with these marks; raise CaseError if its format cannot hold them."""
         return with_values(self.record(case), self.values(case, marks, hashes))
 
     def text_of(self, line: int) -> str:
@@ -179,11 +179,11 @@ class CaseText:
         return self._texts[line]
 
     def replace(self, line: int, text: str) -> None:
-        """Take another text for the record at this line."""
+        """Replace the text of the record at this line."""
         self._texts[line] = text
 
     def composed(self, changed: Mapping[int, str]) -> bytes:
-        """Return the whole file with these records' texts in place of what stood there; an empty one goes."""
+        """Return the whole file with these records replaced; a record with an empty text is removed."""
         texts = [changed.get(line, text) for line, text in self._texts.items() if changed.get(line) != ""]
         return self._bom + self.between.join(texts).encode("utf-8")
 
@@ -209,7 +209,7 @@ class CsvRows(CaseText):
 
     def values(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> dict[KeyPath, Json]:
         values = super().values(case, marks, hashes if "metadata" in self._header else {})
-        # A cell that is empty says already what an empty list or null would.
+        # An empty cell already means the same as an empty list or null.
         record = self.record(case)
         return {path: value for path, value in values.items() if value or value is False or path[0] in record}
 
@@ -237,7 +237,7 @@ def _cell(value: Json) -> str:
 
 
 def case_text(content: bytes, file: str) -> CaseText:
-    """The text of a case file that was read without problems; CSV by its name."""
+    """Return the text of a valid case file; the file's suffix selects CSV or JSONL."""
     return CsvRows(content, file) if file.lower().endswith(".csv") else CaseText(content)
 
 
@@ -245,8 +245,7 @@ _CELL = re.compile(r'"(?:[^"]|"")*"|[^,\r\n]*')
 
 
 def row_texts(text: str) -> Iterator[tuple[int, str]]:
-    """Each row of a CSV text with its line ends, and the 1-based line that it begins at; lines inside quotes belong
-    to the row that opened them."""
+    """Yield each row of a CSV text with its 1-based first line; a quoted line end does not end a row."""
     rows: list[str] = []
     first, is_open = 1, False
     for number, line in enumerate(re.split(r"(?<=\n)", text), start=1):
@@ -262,7 +261,7 @@ def row_texts(text: str) -> Iterator[tuple[int, str]]:
 
 
 def edited_row(text: str, header: Sequence[str], cells: Mapping[str, str]) -> str:
-    """The text of a row with these cells set, by the header's names; a cell that was quoted stays so."""
+    """Return the row's text with these cells set, by header name; a quoted cell stays quoted."""
     for name, value in cells.items():
         start, end = _cell_span(text, header.index(name))
         must_quote = text[start : start + 1] == '"' or any(mark in value for mark in ',"\r\n')
@@ -287,7 +286,7 @@ def _end_of_cell(text: str, start: int) -> int:
 
 
 KeyPath = tuple[str, ...]
-"""The way to a value from the top of a record: ('gold_supports',) or ('gold', 'supports')."""
+"""The path of a value in a record: ('gold_supports',) or ('gold', 'supports')."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
@@ -304,7 +303,7 @@ class _Member(NamedTuple):
 
 
 class _Style(NamedTuple):
-    """How a text is written: what stands after a comma and a colon, and whether other scripts are escaped."""
+    """The format of a JSON text: the separators after commas and colons, and whether non-ASCII text is escaped."""
 
     comma: str
     colon: str
@@ -315,9 +314,9 @@ class _Style(NamedTuple):
 
 
 def edited_json(text: str, values: Mapping[KeyPath, Json]) -> str:
-    """The text of a JSON object with these values set; new keys come last in their object.
+    """Return the text of a JSON object with these values set; new keys come last in their object.
 
-    `text` has been read without problems before, so that no key stands twice.
+    `text` is valid strict JSON without duplicate keys.
     """
     style = _style_of(text)
     for path, value in values.items():
@@ -326,7 +325,7 @@ def edited_json(text: str, values: Mapping[KeyPath, Json]) -> str:
 
 
 def _with_value(text: str, start: int, path: KeyPath, value: Json, style: _Style) -> str:
-    """The text with the value set in the object that begins at `start`."""
+    """Return the text with the value set in the object that begins at `start`."""
     members = _members(text, start)
     member = next((member for member in members if member.key == path[0]), None)
     if member and len(path) > 1 and text[member.value_start] == "{":

@@ -1,5 +1,4 @@
-"""A case file written again and again while somebody may have it open elsewhere: locked, checked, backed up, in one
-step."""
+"""Repeated writing of a case file that others may have open: locked, checked, backed up, atomic."""
 
 from __future__ import annotations
 
@@ -17,16 +16,16 @@ LOCK_PATIENCE_S = 2.0
 
 
 class ChangedMeanwhile(CaseError):
-    """The file is not as we read or wrote it last; nothing was written."""
+    """The file has changed since our last read or write; nothing was written."""
 
 
 class CaseWriter:
-    """Replaces the content of one file, as long as nobody else does. The first write keeps the old one in `X.bak`."""
+    """Rewrites one file as long as no other program does. The first write keeps the old content in `X.bak`."""
 
     def __init__(self, path: Path, *, may_be_new: bool = False) -> None:
-        """CaseError where the file cannot be read, or not be written: better now than after an hour's work.
+        """Raise CaseError at once if the file cannot be read or written.
 
-        may_be_new  a file that is not there is an empty one, made by the first write
+        may_be_new  treat a missing file as empty; the first write creates it
         """
         self.path = path
         self._file = path.resolve()  # a link is followed, not replaced
@@ -43,7 +42,7 @@ class CaseWriter:
         return self._file.with_name(f"{self._file.name}.bak")
 
     def write(self, content: bytes) -> None:
-        """Replace the file; ChangedMeanwhile where somebody else did, CaseError where it cannot be."""
+        """Replace the file; raise ChangedMeanwhile if another program changed it, CaseError if it cannot be written."""
         with self._locked():
             now = self._read()
             if _hash(now) != self._hash:
@@ -70,7 +69,7 @@ class CaseWriter:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """The lock is the folder's: the file is another one after each write."""
+        """Lock the folder, because each write replaces the file itself."""
         until = time.monotonic() + LOCK_PATIENCE_S
         while True:
             try:

@@ -1,4 +1,4 @@
-"""One record of a case file becomes one case: pydantic reads its keys, and what they say is brought to their parts."""
+"""Conversion of one record of a case file into a case: pydantic reads the keys, then each fills its part."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Final
 
 from pytest_rageval.cases.canonical import case_to_mapping, written_small
 from pytest_rageval.cases.keys import IN_GOLD, KEYS, LIFTED, Key, Line, spelling_of
-from pytest_rageval.io.messages import Findings, Path, Unsound, spelled
+from pytest_rageval.io.messages import Findings, Path, Unsound, format_path
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.model import EvalCase, Gold, Json, Source
 
 Converted = tuple[EvalCase, tuple[str, ...]]
-"""A case, and the spellings that its line combines."""
+"""A case with the formats that its line combines."""
 UNANSWERABLE_CATEGORIES = frozenset({"general", "negative"})
-"""Cases of these ask for what the corpus does not hold, where they do not say otherwise."""
+"""Categories whose cases the corpus cannot answer unless they say otherwise."""
 
 
 def case_from_record(record: dict[str, Json], source: Source) -> Converted:
-    """Read one record of a case file; Unsound says all that is wrong with it."""
+    """Read one record of a case file; raise Unsound with all of its problems."""
     findings = Findings()
     unread: Collection[Path] = ()
     try:
@@ -27,21 +27,23 @@ def case_from_record(record: dict[str, Json], source: Source) -> Converted:
     except Unsound as unsound:
         findings = unsound.findings
         line, unread = _readable(record)
-    said = _Said(record, line)
+    values = _FieldValues(record, line)
     broken = {_OBJECTS[path[:-1]][str(path[-1])].part for path in unread}
     given = (*line, *(str(path[0]) for path in unread if path[0] != "answerable")) if unread else tuple(line)
     spelling = spelling_of(given, tuple(line.get("gold", ())))
-    for path in said.contested:
-        first = spelled(said.origin(_OBJECTS[path[:-1]][str(path[-1])].part))
+    for path in values.contested:
+        first = format_path(values.origin(_OBJECTS[path[:-1]][str(path[-1])].part))
         findings.add(path, f"differs from {first}, which says the same thing; keep one")
-    is_asked = (
-        "question" in said.case or "question" in broken or QUESTION in (OTHER_NAMES.get(key.lower()) for key in record)
+    has_question = (
+        "question" in values.case
+        or "question" in broken
+        or QUESTION in (OTHER_NAMES.get(key.lower()) for key in record)
     )
-    said.case.setdefault("question", "?")
-    case = _case(said, given, spelling, source)
+    values.case.setdefault("question", "?")
+    case = _case(values, given, spelling, source)
     for (part, *steps), message in contradictions(case, given, broken):
-        findings.add((*said.origin(str(part)), *steps), message)
-    if not is_asked:
+        findings.add((*values.origin(str(part)), *steps), message)
+    if not has_question:
         findings.add((), "question is missing")
     if findings:
         raise Unsound(findings)
@@ -58,11 +60,11 @@ LINES: RecordReader[dict[str, Any]] = RecordReader(
 
 
 _OBJECTS: Mapping[Path, Mapping[str, Key]] = {(): KEYS, ("gold",): IN_GOLD, ("metadata",): LIFTED}
-"""The objects of a record whose keys give parts, by their places."""
+"""The objects of a record whose keys give parts, by path."""
 
 
 def _readable(record: dict[str, Json]) -> tuple[dict[str, Any], set[Path]]:
-    """What of an unsound record can be read, and the places of the keys that cannot."""
+    """Return the readable keys of an invalid record, and the paths of the others."""
     unread: set[Path] = set()
     known = {key: value for key, value in record.items() if key in KEYS}
     if isinstance(gold := known.get("gold"), dict):
@@ -71,22 +73,22 @@ def _readable(record: dict[str, Json]) -> tuple[dict[str, Any], set[Path]]:
         try:
             return LINES.read(known), unread
         except Unsound as unsound:
-            for path in {finding.path[: 1 + (finding.path[:1] in _OBJECTS)] for finding in unsound.findings.kept}:
+            for path in {finding.path[: 1 + (finding.path[:1] in _OBJECTS)] for finding in unsound.findings.first}:
                 unread.add(path)
                 _drop(known, path)
 
 
 def _drop(record: dict[str, Json], path: Path) -> None:
-    """Take a key out of a record whose inner objects are not ours."""
+    """Remove a key from a record without changing the caller's inner objects."""
     key, *inner = map(str, path)
     rest = {name: value for name, value in record[key].items() if [name] != inner} if inner else None
     record[key] = rest
 
 
-class _Said:
-    """What the keys of a record say of each field of EvalCase and of Gold.
+class _FieldValues:
+    """The values that a record's keys give for the fields of EvalCase and Gold.
 
-    contested  the places of keys that say something else of a part than a key before them
+    contested  paths of keys that contradict an earlier key for the same part
     """
 
     def __init__(self, record: Mapping[str, Json], line: Mapping[str, Any]) -> None:
@@ -110,7 +112,7 @@ class _Said:
             case["tags"] = tags if tag in tags else (*tags, tag)
 
     def _take(self, above: Path, written: Mapping[str, Json], members: Mapping[str, Any]) -> None:
-        """Bring the members of an object that stands at `above` to their parts, in the order of the record."""
+        """Assign an object's members to their parts, in the order of the record; `above` is the object's path."""
         case, gold, keys = self.case, self.gold, _OBJECTS[above]
         for name in written:
             value = members.get(name)
@@ -126,7 +128,7 @@ class _Said:
                 into[part] = value
 
     def origin(self, part: str) -> Path:
-        """Where a part stands in the record: at the first key that gives it."""
+        """Return the path of the first key that gives this part."""
         return next(
             (*above, name)
             for above, written, members in self._objects
@@ -136,7 +138,7 @@ class _Said:
 
 
 def _agree(part: str, first: Any, second: Any) -> bool:
-    """Do two keys say the same of a part? Also where one repeats one answer of the other's list."""
+    """Return True if two keys give a part the same value, or one repeats a single answer of the other's list."""
     if first == second:
         return True
     fewer, more = sorted((first, second), key=len) if part == "answers" else ([], [])
@@ -146,14 +148,14 @@ def _agree(part: str, first: Any, second: Any) -> bool:
 _PREFIXES = frozenset({"relevant_ids", "irrelevant_ids"})
 
 
-def _case(said: _Said, given: Collection[str], spelling: Collection[str], source: Source) -> EvalCase:
-    """The case of these parts, with all that they, and the keys that gave them, imply.
+def _case(values: _FieldValues, given: Collection[str], spelling: Collection[str], source: Source) -> EvalCase:
+    """Build the case from its parts, and derive what they and their keys imply.
 
-    A graded chunk is a relevant chunk. Where no key says whether a case is answerable, one of the categories `general`
-    and `negative` is not, unless it names places or ids that hold its answer. In a negative ids case an empty list of
-    ids says that nothing may be retrieved; in any other it says nothing.
+    A graded chunk is a relevant chunk. Cases of the categories `general` and `negative` are unanswerable unless a key
+    says otherwise or they name gold places or ids. An empty list of ids means that nothing may be retrieved in a
+    negative case of the ids format; elsewhere it means nothing.
     """
-    case, gold = said.case, said.gold
+    case, gold = values.case, values.gold
     if "layers" in spelling and (gold.get("kg_entities") or gold.get("kg_edges")):
         case.setdefault("requires_kg", True)
     if not _PREFIXES.isdisjoint(given):
@@ -169,14 +171,14 @@ def _case(said: _Said, given: Collection[str], spelling: Collection[str], source
             case["answerable"] = False
     if gold:
         case["gold"] = Gold(**gold)
-    if "id" not in case:  # a hash of the content alone: the same however the row is spelled, and wherever it stands
+    if "id" not in case:  # a hash of the content alone: independent of the row's format and place
         content = written_small(case_to_mapping(EvalCase(id="", **case)))
         case["id"] = hashlib.sha256(content.encode()).hexdigest()[:12]
     return EvalCase(source=source, **case)
 
 
 def contradictions(case: EvalCase, given: Collection[str], broken: Collection[str] = ()) -> Iterator[tuple[Path, str]]:
-    """The parts that contradict others, with what is wrong; of what hangs on `broken` parts there is nothing to say."""
+    """Yield the path and message of each contradiction between parts, ignoring `broken` parts."""
     gold = case.gold
     if "chunk_ids" not in broken:
         if gold.relevance:
@@ -194,7 +196,7 @@ def contradictions(case: EvalCase, given: Collection[str], broken: Collection[st
             remedy = "but a negative case without relevant ids has no answer; leave"
             if "answerable" in given:
                 yield ("answerable",), f"is true, {remedy} it out, or name the ids"
-            else:  # its supports alone make it so
+            else:  # only its supports make it answerable
                 yield ("supports",), f"say where the answer stands, {remedy} them out, or name the ids"
     if "supports" not in broken and (gold.supports or gold.support_groups or gold.recency_conflict_rule):
         yield from _of_supports(case)
@@ -233,7 +235,7 @@ QUESTION: Final = "question"
 ANSWER: Final = "gold.answer"
 CONTEXTS: Final = "contexts"
 OF_SYSTEM: Final = "of the system"
-"""What a system gave: no part of a case, but of a file of answers."""
+"""What a system returned: belongs in an answers file, not in a case."""
 
 OTHER_NAMES: Mapping[str, str] = {
     **dict.fromkeys(("input", "user_input", "prompt", "user_query", "user_question", "instruction"), QUESTION),
@@ -250,19 +252,19 @@ OTHER_NAMES: Mapping[str, str] = {
         OF_SYSTEM,
     ),
 }  # fmt: skip
-"""What each name is here."""
+"""The meaning of each name in our format."""
 
 CONVERT = "`rageval cases convert` reads such files"
 
 
 def key_hint(name: str) -> str:
-    """What another tool's key of a JSON line is here, as a remedy; empty where the name is nobody's."""
+    """Return how to convert another tool's JSON key, as a remedy; empty if the name is unknown."""
     part = OTHER_NAMES.get(name.strip().lower())
     return _hint(part) if part else ""
 
 
 def column_hint(name: str) -> str:
-    """What another tool's column is in a CSV file of cases, as a remedy; empty where the name is nobody's."""
+    """Return how to convert another tool's CSV column, as a remedy; empty if the name is unknown."""
     part = OTHER_NAMES.get(name.strip().lower())
     if name.strip().lower() == "answer":
         return _hint("reference")

@@ -1,4 +1,4 @@
-"""Records of a CSV file: the header names the keys; a cell is text, a flag, or JSON, as its key wants it, or absent."""
+"""Records of a CSV file. The header gives the keys; a cell is text, a flag or JSON by its key, or absent if empty."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_rageval.model import Json
 
 
 class CsvRow(NamedTuple):
-    """One record, the line that it starts in, and what was written."""
+    """One record with its first line and its text."""
 
     line: int
     record: dict[str, Json]
@@ -26,35 +26,40 @@ class CsvRow(NamedTuple):
     text: str
 
     def column_finder(self) -> CsvRow:
-        """Where its cells stand."""
+        """Return the object that finds cells: the row itself."""
         return self
 
-    def column(self, path: Path, at_key: bool) -> int:  # noqa: ARG002 because it is asked of both kinds of rows
-        """1-based column, in characters, of the cell that a path begins with; 1 where it is on a later line."""
+    def column(self, path: Path, at_key: bool) -> int:  # noqa: ARG002 because both kinds of rows share the signature
+        """Return the 1-based column, in characters, of the cell of this path; 1 if it is on a later line."""
         if not path or path[0] not in self.columns:
             return 1
         return cell_column(self.text, self.columns.index(str(path[0])))
 
 
 Naming = Callable[[Sequence[str]], list[str]]
-"""From the cells of a header to the names that its columns are read by."""
+"""Maps the cells of a header to the names that select the columns' types."""
 
 
 def own_names(header: Sequence[str]) -> list[str]:
-    """The names as they are written."""
+    """Return the names without surrounding white space."""
     return [name.strip() for name in header]
 
 
 def csv_rows(
-    lines: Iterator[Line], report: Report, columns: Mapping[str, Cell], needed: Sequence[Sequence[str]], max_bytes: int,
-    naming: Naming = own_names, others: Cell | None = None,
-) -> Iterator[CsvRow]:  # fmt: skip
-    """The records of a CSV file with a header.
+    lines: Iterator[Line],
+    report: Report,
+    columns: Mapping[str, Cell],
+    needed: Sequence[Sequence[str]],
+    max_bytes: int,
+    naming: Naming = own_names,
+    others: Cell | None = None,
+) -> Iterator[CsvRow]:
+    """Yield the records of a CSV file with a header. An open or misplaced quote ends the reading and is reported.
 
-    `columns` says how the cells of each known column are read; each member of `needed` lists names one of which must be
-    a column; `naming` what each column is called; `others` how cells of other columns are read, None where there may be
-    none. A structure that cannot be read on from (an open quote, a quote in
-    the wrong place) ends the file, and the problem says so.
+    columns  the type of each known column's cells
+    needed   groups of names; the header must have one of each group
+    naming   maps the header to column names
+    others   the type of other columns' cells; None if there may be none
     """
     with cells_up_to(max_bytes):
         table = _Table(lines, report, max_bytes)
@@ -66,7 +71,7 @@ def csv_rows(
             return
         while (cells := table.next_row()) is not None:
             if not table.is_sound or not any(cell and not cell.isspace() for cell in cells):
-                continue  # reported already; or a blank line, as spreadsheets leave them
+                continue  # reported already, or a blank line, as spreadsheets write them
             if len(cells) != len(names):
                 many = f"{len(cells)} cell{'s' * (len(cells) != 1)}, expected {len(names)} ({', '.join(names)[:200]})"
                 report.add_unread(table.start, 1, f"the row has {many}; quote cells that hold commas or line breaks")
@@ -77,7 +82,7 @@ def csv_rows(
 
 
 class _Table:
-    """The rows of a CSV text, with the line each one starts in and its text."""
+    """The rows of a CSV text, each with its first line and its text."""
 
     def __init__(self, lines: Iterator[Line], report: Report, max_bytes: int) -> None:
         self.report = report
@@ -91,11 +96,11 @@ class _Table:
 
     @property
     def text(self) -> str:
-        """What the row was written as."""
+        """Return the text of the current row."""
         return "".join(self._buffer)
 
     def next_row(self) -> list[str] | None:
-        """The next row that is not an empty line; None at the end, or where nothing can be read any more."""
+        """Return the next row that is not empty; None at the end or if the rest is unreadable."""
         while True:
             self._buffer.clear()
             self._size, self.is_sound, self.start = 0, True, self._last + 1
@@ -136,7 +141,7 @@ class _TooLongError(Exception):
 
 @contextmanager
 def cells_up_to(size: int) -> Iterator[None]:
-    """Allow cells of this size. The limit of the csv module is one for the process: never below what others set."""
+    """Allow cells of this size. The csv module's limit is global to the process: never lower another's value."""
     before = csv.field_size_limit()
     csv.field_size_limit(max(before, size))
     try:
@@ -160,7 +165,7 @@ def _reworded(error: csv.Error) -> str:
 
 
 def _is_separated(header: Sequence[str], table: _Table) -> bool:
-    """True unless the first row, as one cell, holds another separator than commas, which is reported."""
+    """Return True unless the header is separated by semicolons or tabs, which is reported."""
     for mark, word in ((";", "semicolons"), ("\t", "tabs")):
         if len(header) == 1 and mark in header[0]:
             table.report.add_unread(table.start, 1, f"the header is separated by {word}; separate cells by commas")
@@ -176,7 +181,7 @@ def _is_header(
     *,
     may_have_others: bool,
 ) -> bool:
-    """True if rows can be read by this first row; else every reason is reported."""
+    """Return True if the header names usable columns; report every reason if not."""
     report, line = table.report, table.start
     before = len(report)
     for position, name in enumerate(names[:200]):
@@ -190,7 +195,7 @@ def _is_header(
         elif name in names[:position]:
             report.add_unread(line, 1, f"column {shown_value(name)} stands twice in the header")
     meant: set[str | None] = {*names}
-    if not may_have_others:  # else nothing says what these may have meant
+    if not may_have_others:  # others may have meant anything
         meant |= {suggestion(name, columns, cutoff=KEY_CUTOFF) for name in names[:200]}
         meant |= {OTHER_NAMES.get(name.lower()) for name in names}
     for choices in needed:
@@ -205,7 +210,7 @@ def _is_header(
 def _record(
     names: Sequence[str], cells: Sequence[str], table: _Table, kinds: Sequence[Cell | None]
 ) -> dict[str, Json] | None:
-    """The cells by column, empty ones left out; None if one of them cannot be read."""
+    """Return the non-empty cells by column; None if one of them cannot be read."""
     record: dict[str, Json] = {}
     is_sound = True
     for position, (name, cell, written) in enumerate(zip(names, cells, kinds, strict=True)):
@@ -214,11 +219,11 @@ def _record(
         if written == "text":
             record[name] = cell
             continue
-        wrong, value = _flag(cell) if written == "flag" else _json(cell)
-        if wrong:
+        problem, value = _flag(cell) if written == "flag" else _json(cell)
+        if problem:
             column = cell_column(table.text, position)
             named = record.get("id")
-            table.report.add(table.start, column, f"{name} {wrong}", named if isinstance(named, str) else None)
+            table.report.add(table.start, column, f"{name} {problem}", named if isinstance(named, str) else None)
             table.report.unread += is_sound
             is_sound = False
         record[name] = value
@@ -231,7 +236,7 @@ def _flag(cell: str) -> tuple[str, Json]:
 
 
 def _json(cell: str) -> tuple[str, Json]:
-    """What is wrong with a cell of JSON, and its value."""
+    """Return the error message for a cell of JSON, or an empty one, and its value."""
     try:
         return "", parse(cell)
     except StrictJsonError as error:
@@ -246,7 +251,7 @@ def _json(cell: str) -> tuple[str, Json]:
 
 
 def cell_column(text: str, position: int) -> int:
-    """1-based column of a row's cell, by 0-based position; 1 where it does not begin in the row's first line."""
+    """Return the 1-based column of a row's cell, by 0-based position; 1 if it begins on a later line."""
     is_quoted = False
     commas = 0
     for at, character in enumerate(text):

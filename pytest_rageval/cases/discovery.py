@@ -1,4 +1,4 @@
-"""Find the case files below a folder. Done in every test suite: nothing heavy is imported here."""
+"""Discovery of the case files below a folder. Runs in every test suite, so it imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from functools import lru_cache
 from pathlib import Path
 
 PRUNED = frozenset({"node_modules", "venv", ".venv", "__pycache__", "build", "dist"})
-"""Folders never searched, besides hidden ones and `*.egg-info`, unless a glob names them literally."""
+"""Folders never searched, like hidden ones and `*.egg-info`, unless a glob names them literally."""
 
 NO_CASES = (".references.", ".answers.", ".drafts.", ".labels.", ".labels-")
-"""Parts of the names of files beside case files: what belongs to cases, drafts, and labels that are not theirs yet."""
+"""Parts of the names of other files next to case files: references, drafts, labels not yet adopted."""
 REFERENCES = ("references", "answers")
-"""What files of references are called, beside one of questions."""
+"""Names of files of references next to a file of questions."""
 SUFFIXES = (".csv", ".jsonl")
 _LONGEST_HEADER = 65_536
 
 
 def find_case_files(root: Path, globs: Sequence[str]) -> list[Path]:
-    """All case files below `root`, sorted.
+    """Return all case files below `root`, sorted.
 
-    A glob is relative to `root`; one without a slash matches base names anywhere below it; `**` stands for any number
-    of folders. Hidden files match only where the glob's last part begins with a dot. Symbolic links are followed, each
-    folder is searched once, by its own name where it has one, and so is each file.
+    A glob is relative to `root`; one without a slash matches base names at any depth; `**` matches any number of
+    folders. Hidden files match only if the glob's last part begins with a dot. Symbolic links are followed; each folder
+    and each file counts once, under its own name if it has one.
     """
     rule = _Rule.of(tuple(globs))
     paths = [root / relative for relative in _files(root, rule) if rule.takes_file(relative)]
     if any(path.is_symlink() for path in paths):
         ordered = sorted(paths, key=lambda path: (path.is_symlink(), path))
         paths = [*{os.path.realpath(path): path for path in reversed(ordered)}.values()]
-    return sorted(path for path in paths if not is_of_questions(path))
+    return sorted(path for path in paths if not is_reference_file(path))
 
 
 def case_files_of(root: Path, globs: Sequence[str], reports: Path) -> list[Path]:
-    """The case files of a project: none of those below its reports, where runs keep copies."""
+    """Return the case files of a project, without those below its reports, which are copies."""
     return [path for path in find_case_files(root, globs) if not path.is_relative_to(reports)]
 
 
 def is_case_file(path: Path, root: Path, globs: Sequence[str]) -> bool:
-    """True if `find_case_files` would take this path, existing or not; a path outside `root` is none."""
+    """Return True if `find_case_files` would find this path, whether or not it exists; False outside `root`."""
     try:
         relative = path.relative_to(root).as_posix()
     except ValueError:
@@ -48,18 +48,18 @@ def is_case_file(path: Path, root: Path, globs: Sequence[str]) -> bool:
     rule = _Rule.of(tuple(globs))
     folders, _, _ = relative.rpartition("/")
     is_pruned = any(map(rule.prunes, folders.split("/") if folders else ()))
-    return rule.takes_file(relative) and not is_pruned and not is_of_questions(path)
+    return rule.takes_file(relative) and not is_pruned and not is_reference_file(path)
 
 
-def is_of_questions(path: Path) -> bool:
-    """True for `references.csv` or `answers.csv` (or `.jsonl`) with references of the `questions.csv` beside it."""
+def is_reference_file(path: Path) -> bool:
+    """Return True for a file of references or answers (CSV or JSONL) next to its `questions` file."""
     if path.stem not in REFERENCES or path.suffix not in SUFFIXES:
         return False
-    return any(path.with_name(f"questions{suffix}").is_file() for suffix in SUFFIXES) and holds_references(path)
+    return any(path.with_name(f"questions{suffix}").is_file() for suffix in SUFFIXES) and has_references(path)
 
 
-def holds_references(path: Path) -> bool:
-    """Has the first line of this file a reference, and no question of its own?"""
+def has_references(path: Path) -> bool:
+    """Return True if the first line of this file has a reference and no question."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as file:
             line = file.readline(_LONGEST_HEADER)
@@ -100,7 +100,7 @@ def _compiled(glob: str) -> re.Pattern[str]:
 
 
 def _translated(glob: str) -> str:
-    """A regular expression for paths relative to the root, with `/` between the parts."""
+    """Translate a glob into a regular expression for paths relative to the root, separated by `/`."""
     parts = [part for part in glob.split("/") if part not in ("", ".")]
     if not parts:
         return _NOTHING
@@ -128,23 +128,23 @@ def _translated_set(piece: str) -> str:
         return re.escape(piece)
     negated = piece[1] == "!"
     members = piece[2 if negated else 1 : -1].replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
-    # A set may begin with ^ or hold && and the like, which mean something to `re` and nothing to a shell.
+    # A set may begin with ^ or contain && and the like: special to `re`, literal to a shell.
     members = re.sub(r"([&~|^])", r"\\\1", members)
     return f"(?!/)[{'^' if negated else ''}{members}]"
 
 
 def _files(root: Path, rule: _Rule) -> Iterator[str]:
-    """Paths, relative to the root, of all regular files in folders that are not pruned."""
+    """Yield the paths, relative to the root, of all regular files in folders that are not pruned."""
     seen: set[tuple[int, int]] = set()
     waiting, linked = [""], list[str]()
     while waiting or linked:
-        # Linked folders come last: a folder reached both ways keeps its own name.
+        # Linked folders come last: a folder that is found both ways keeps its own name.
         folder = waiting.pop() if waiting else linked.pop()
         try:
             here = os.stat(root / folder)
             entries = sorted(os.scandir(root / folder), key=lambda entry: entry.name, reverse=True)
         except OSError:
-            continue  # unreadable, or gone meanwhile: the same as not there
+            continue  # unreadable or deleted meanwhile: treated as absent
         if (here.st_dev, here.st_ino) in seen:
             continue
         seen.add((here.st_dev, here.st_ino))
@@ -160,5 +160,5 @@ def _files(root: Path, rule: _Rule) -> Iterator[str]:
 def _is(look: Callable[[], bool]) -> bool:
     try:
         return look()
-    except OSError:  # a link that leads to itself
+    except OSError:  # a link to itself
         return False

@@ -1,4 +1,4 @@
-"""Files of drafts, `X.drafts.jsonl`: cases that nobody has looked at yet, and that no run asks."""
+"""Files of drafts, `X.drafts.jsonl`: cases that were not reviewed yet; no run evaluates them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ ENDING = ".drafts.jsonl"
 
 
 def check_is_drafts(path: Path) -> None:
-    """SettingsError where a name is not one of a file of drafts."""
+    """Raise SettingsError if a name is not one of a file of drafts."""
     if not path.name.endswith(ENDING) or path.name == ENDING:
         raise SettingsError(f"{path}: drafts stand in a file whose name ends with {ENDING}, which no run asks")
 
 
 def draft_id(question: str) -> str:
-    """The id of the draft that asks this: the same whoever drafts it, and however it is spaced."""
+    """Return the id of the draft with this question; white space and case do not change it."""
     return f"draft-{hashlib.sha256(fold(question).encode()).hexdigest()[:12]}"
 
 
 def drafts_in(path: Path) -> Sequence[EvalCase]:
-    """The drafts of a file, none where there is no file; CaseError where some cannot be read, so that none is lost."""
+    """Read the drafts of a file, if it exists; raise CaseError if some cannot be read, so that none is lost."""
     if not path.exists():
         return ()
     loaded = load_file(path, path.parent)
@@ -40,8 +40,7 @@ def drafts_in(path: Path) -> Sequence[EvalCase]:
 
 
 def add_drafts(path: Path, drafts: Iterable[Mapping[str, Json]]) -> int:
-    """Add drafts to a file of them, whose lines stay as they are; how many were new. One that asks what another one
-    asks already, or has its id, is left out."""
+    """Append drafts to a file, without those whose question or id it already has; return the number of new ones."""
     there = drafts_in(path)
     questions, ids = {fold(case.question) for case in there}, {case.id for case in there}
     lines = []

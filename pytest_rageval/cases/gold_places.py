@@ -1,4 +1,4 @@
-"""Golds looked for in the notes: which of a case's places are gone, and whether it can still be won without them."""
+"""Golds checked against the notes: places that no longer exist, and whether the case can still pass."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pytest_rageval.text import counted
 from pytest_rageval.words import fold
 
 ALL_NEEDED = frozenset({"multi_hop", "synthesis"})
-"""Categories whose cases need all of their golds, where they do not group them."""
+"""Categories whose cases need all golds unless they group them."""
 
 
 LIKE_HEADING = 0.75
-"""How alike a heading must be to be suggested for one that is gone."""
+"""Minimum similarity of a heading suggested for a missing one."""
 
 
-class LostPlace(NamedTuple):
-    """A gold place that is not in the notes: the position in `gold_supports`, what is gone, and what to do."""
+class MissingPlace(NamedTuple):
+    """A gold place that the notes lack: its position in `gold_supports`, what is missing, and the remedy."""
 
     gold: int
     kind: Literal["file", "heading", "snippet"]
@@ -31,16 +31,16 @@ class LostPlace(NamedTuple):
     remedy: str
 
 
-def lost_places(case: EvalCase, notes: NoteFolder) -> list[LostPlace]:
-    """The golds of a case that no note holds any more."""
-    places = (_lost(gold, anchor, notes) for gold, anchor in enumerate(case.gold.supports or ()))
+def missing_places(case: EvalCase, notes: NoteFolder) -> list[MissingPlace]:
+    """Return the golds of a case that no note contains."""
+    places = (_missing(gold, anchor, notes) for gold, anchor in enumerate(case.gold.supports or ()))
     return [place for place in places if place is not None]
 
 
 def cannot_be_won(case: EvalCase, lost: Collection[int], golds: int) -> bool:
-    """Is what is left of the golds too little, whatever a system retrieves?
+    """Return True if too few golds are left for the case to pass.
 
-    Of groups one must be whole; without groups a case of `multi_hop` or `synthesis` needs all, any other one of them.
+    One group must be complete; without groups, cases of `multi_hop` or `synthesis` need all golds, others need one.
     """
     if not lost or not golds:
         return False
@@ -50,16 +50,16 @@ def cannot_be_won(case: EvalCase, lost: Collection[int], golds: int) -> bool:
 
 
 def unwinnable(cases: Iterable[EvalCase], notes: NoteFolder) -> list[str]:
-    """Keys of the cases that the notes do not let anybody win."""
+    """Return the keys of the cases that cannot pass because the notes lack their golds."""
     return [
         case.key
         for case in cases
-        if cannot_be_won(case, {place.gold for place in lost_places(case, notes)}, len(case.gold.supports or ()))
+        if cannot_be_won(case, {place.gold for place in missing_places(case, notes)}, len(case.gold.supports or ()))
     ]
 
 
 def cannot_be_won_line(config: Mapping[str, Any]) -> str | None:
-    """What config.json says of such cases, in one line; None where there are none, or no notes are configured."""
+    """Return one line about such cases from config.json; None if there are none or no notes are configured."""
     labels = config.get("labels")
     if not labels or not labels["cannot_be_won"]:
         return None
@@ -68,17 +68,17 @@ def cannot_be_won_line(config: Mapping[str, Any]) -> str | None:
 
 
 def unwinnable_line(config: Mapping[str, Any]) -> str | None:
-    """The same with the command that tells more."""
+    """Return the same line with the command that shows details."""
     line = cannot_be_won_line(config)
     return f"{line}; rageval cases audit says which and why" if line else None
 
 
-def _lost(gold: int, anchor: Anchor, notes: NoteFolder) -> LostPlace | None:
+def _missing(gold: int, anchor: Anchor, notes: NoteFolder) -> MissingPlace | None:
     there = notes.meant(anchor.rel_path)
     path = shown_value(anchor.rel_path)
     if not there:
         message = f"rel_path {path} is no note below {notes.folder}"
-        return LostPlace(
+        return MissingPlace(
             gold, "file", message, _remedy(notes.nearest(anchor.rel_path), "name the note that holds it now")
         )
     outlines = [sections for rel_path in there if (sections := notes.sections(rel_path)) is not None]
@@ -90,10 +90,10 @@ def _lost(gold: int, anchor: Anchor, notes: NoteFolder) -> LostPlace | None:
         known = [section.heading_path for sections in outlines for section in sections if section.heading_path]
         close = suggestion(anchor.heading_path, known, cutoff=LIKE_HEADING)
         message = f"heading_path {shown_value(anchor.heading_path)} is no heading of {path}"
-        return LostPlace(gold, "heading", message, _remedy(close, "name a heading of that note"))
+        return MissingPlace(gold, "heading", message, _remedy(close, "name a heading of that note"))
     if anchor.snippets and not any(_quotes(sections, anchor.snippets) for sections in below):
         message = f"snippet {shown_value(anchor.snippets[0])} does not stand there in {path}"
-        return LostPlace(gold, "snippet", message, "choose one from its text")
+        return MissingPlace(gold, "snippet", message, "choose one from its text")
     return None
 
 
@@ -106,7 +106,7 @@ def _is_below(section: NoteSection, wanted: tuple[str, ...]) -> bool:
 
 
 def _quotes(sections: Sequence[NoteSection], snippets: Sequence[str]) -> bool:
-    """Does one of the snippets stand in the text, with its marks or without them?"""
+    """Return True if the text contains one of the snippets, with or without Markdown marks."""
     text = "\n".join(section.text for section in sections)
     forms = (fold(text), fold(_MARKS.sub("", text)))
     wanted = {form for snippet in snippets for form in (fold(snippet), fold(_MARKS.sub("", snippet))) if form}
@@ -114,4 +114,4 @@ def _quotes(sections: Sequence[NoteSection], snippets: Sequence[str]) -> bool:
 
 
 _MARKS = re.compile(r"[*_`~]+|^[ \t]*(?:>|[-+]|\d+[.)])[ \t]+", re.MULTILINE)
-"""Emphasis, code, and the marks of quotations and lists, which a chunk's text may lack."""
+"""Marks of emphasis, code, quotations and lists, which a chunk's text may lack."""

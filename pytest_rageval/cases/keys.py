@@ -1,7 +1,7 @@
-"""All keys of a case file: what each one may hold, which part of a case it gives, in which of the four spellings.
+"""All keys of a case file: the values, the part of a case and the format of each.
 
-Reading, its messages and the JSON Schema follow from here. Where an empty list says nothing (*unlabelled*, not *nothing
-is expected*), it becomes None.
+Reading, messages and the JSON Schema derive from these tables. Where an empty list means *unlabelled*, not *nothing
+expected*, it becomes None.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _ISO_DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01])([T ]\d\d:
 
 
 def _iso_date(text: str) -> str:
-    """Dates are compared as written, so they must be ISO 8601: a year, a month, a day, or an instant."""
+    """Check that a date is ISO 8601, because dates are compared as text: a year, a month, a day, or an instant."""
     if _ISO_DATE.fullmatch(text):
         return text
     raise PydanticCustomError("date_type", "Input should be an ISO date")
 
 
 def _not_too_deep(value: dict[str, Json]) -> dict[str, Json]:
-    # A number of any length is kept as it is written: whoever shows the data later must not run out of stack.
+    # A number of any length keeps its written form, so that code that later shows the data does not exhaust the stack.
     is_deep = any(type(inner) in (dict, list) for inner in value.values())
     if is_deep and (problem := limits_broken(value, max_bits=math.inf)):
         raise ValueError(problem)
@@ -68,11 +68,11 @@ def _not_too_deep(value: dict[str, Json]) -> dict[str, Json]:
 
 
 Label = Annotated[str, AfterValidator(_unless_blank)]
-"""A blank one says nothing, like an empty cell."""
+"""A text that is absent if blank, like an empty cell."""
 Names = tuple[Name, ...]
 SomeNames = Annotated[Names, AfterValidator(_or_none)]
 Ids = Annotated[Names, AfterValidator(_once_each)]
-"""A set that keeps its order: an id named twice is one gold."""
+"""A set in order: an id named twice is one gold."""
 SomeIds = Annotated[Ids, AfterValidator(_or_none)]
 FILLED = {"type": "string", "pattern": r"\S"}
 Answer = Annotated[Name, AfterValidator(_alone)]
@@ -138,7 +138,7 @@ def _edge(written: str | EdgeShape) -> Edge:
     if isinstance(written, EdgeShape):
         return Edge(written.subject.strip(), written.predicate.strip(), written.object.strip())
     if plain := _PLAIN_EDGE.fullmatch(written):
-        return Edge(*plain.groups())  # what `Edge.parse` makes of it, in a third of the time
+        return Edge(*plain.groups())  # equal to `Edge.parse`, in a third of the time
     try:
         return Edge.parse(written)
     except ValueError:
@@ -172,11 +172,11 @@ Rule = Literal["cite_newer", "acknowledge_both", "cite_both"]
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 Cell = Literal["text", "flag", "json"]
-"""How a value is written in a CSV cell."""
+"""The type of a CSV cell."""
 
 
 class Key(NamedTuple):
-    """One key of a case file: the field of EvalCase that it gives, or of Gold where `is_gold`, and what it may hold."""
+    """One key of a case file: the field of EvalCase (of Gold if `is_gold`) that it fills, and its type."""
 
     part: str
     of: Any
@@ -186,9 +186,9 @@ class Key(NamedTuple):
 
 
 def _object(name: str, keys: Mapping[str, Key]) -> Any:
-    """The type of an object that may have these keys."""
+    """Return the type of an object that may have these keys."""
     fields = {name: Annotated[key.of, Field(description=key.about)] for name, key in keys.items()}
-    return TypedDict(name, fields, total=False)  # type: ignore[operator]  # because its keys stand in a table
+    return TypedDict(name, fields, total=False)  # type: ignore[operator]  # the keys come from a table
 
 
 def _gold(part: str, of: Any, about: str, cell: Cell = "json") -> Key:
@@ -205,7 +205,7 @@ LIFTED: Mapping[str, Key] = {
     "domain": Key("domain", Label, "What the question is about, e.g. market, brand, product, metric, general.", "text"),
     "difficulty": Key("difficulty", Label, "easy, medium, hard, or any text.", "text"),
 }
-"""What the layers spelling writes into `metadata`, though the case has a field for it."""
+"""Keys that the layers format has in `metadata`, though the case has a field for them."""
 
 ANCHORS: Mapping[str, Key] = {
     "expected_key_facts": _gold("key_facts", SomeNames, "Facts that a right answer states."),
@@ -221,13 +221,13 @@ ANCHORS: Mapping[str, Key] = {
         "recency_conflict_rule", Rule, "What a right answer does where the supports disagree.", "text"
     ),
 }
-"""The anchors spelling: gold is places in documents, which survive re-chunking."""
+"""The anchors format: gold is places in documents, which survive re-chunking."""
 
 REFERENCE: Mapping[str, Key] = {
     "reference": _gold("answers", Answer, "The right answer.", "text"),
     "tag": Key("tag", Label, "One free label, added to the tags.", "text"),
 }
-"""The reference spelling: a question and the answer to compare with, one row each."""
+"""The reference format: a question and its reference answer, one row each."""
 
 IDS: Mapping[str, Key] = {
     "query": Key("question", Name, "What the system is asked: another word for `question`.", "text"),
@@ -239,7 +239,7 @@ IDS: Mapping[str, Key] = {
     "irrelevant_ids": _gold("irrelevant_ids", SomeIds, "Ids that look alike and must not come."),
     "reference_answer": _gold("answers", Answer, "The right answer.", "text"),
 }
-"""The ids spelling: gold is ids of documents or chunks, matched as prefixes."""
+"""The ids format: gold is ids of documents or chunks, matched as prefixes."""
 
 LAYERED: Mapping[str, Key] = {
     "doc_chunk_ids": _gold("chunk_ids", Ids, "The chunks that hold the answer."),
@@ -249,7 +249,7 @@ LAYERED: Mapping[str, Key] = {
     "concepts": _gold("concepts", Names, "Concepts in the question; empty: none."),
     "constraints": _gold("constraints", Names, "Constraints in the question; empty: none."),
 }
-"""Keys of `gold` that tell the layers spelling."""
+"""Keys of `gold` that identify the layers format."""
 
 CANONICAL: Mapping[str, Key] = {
     "key_facts": ANCHORS["expected_key_facts"],
@@ -263,14 +263,14 @@ CANONICAL: Mapping[str, Key] = {
         "ids_are_prefixes", bool, "Do the ids match chunk ids that go on with # or -? Default: false.", "flag"
     ),
 }
-"""Keys of `gold` that tell a canonical case."""
+"""Keys of `gold` that identify a canonical case."""
 
 IN_GOLD: Mapping[str, Key] = {
     "answer": _gold("answers", Answers, "The right answer, or a list any of which is right."),
     **LAYERED,
     **CANONICAL,
 }
-"""Every key that its `gold` may have."""
+"""All keys of `gold` in the layers and canonical formats."""
 
 Metadata: Any = Annotated[
     with_config(ConfigDict(strict=True, extra="allow"))(_object("Metadata", LIFTED)),
@@ -311,10 +311,10 @@ COMMON: Mapping[str, Key] = {
     ),
     "gold": Key("in_gold", _object("InGold", IN_GOLD), "All that is known to be right."),
 }
-"""Keys that every spelling shares."""
+"""Keys shared by all formats."""
 
 KEYS: Mapping[str, Key] = {**COMMON, **ANCHORS, **REFERENCE, **IDS}
-"""Every key that a line may have."""
+"""All keys of a line."""
 CELLS: Mapping[str, Cell] = {name: key.cell for name, key in KEYS.items()}
 Line = _object("Line", KEYS)
 """The type of a line."""
@@ -322,11 +322,10 @@ Line = _object("Line", KEYS)
 
 @lru_cache(maxsize=512)
 def spelling_of(line_keys: tuple[str, ...], in_gold: tuple[str, ...]) -> tuple[str, ...]:
-    """The spellings that a line combines, by the keys of the line and of its `gold` that are there and not null: none,
-    one or several of anchors, reference, ids, layers, canonical.
+    """Return the formats that a line combines, from the non-null keys of the line and of its `gold`.
 
-    A `gold` object is of the layers spelling if it has a key that tells that spelling, or if nothing else on the line
-    tells another one; with a key that only canonical cases have, it is canonical.
+    The result has any of anchors, reference, ids, layers, canonical. A `gold` object is canonical if it has a canonical
+    key; else it is of the layers format if it has a layers key, or if the line has no key of another format.
     """
     by_line = {"anchors": ANCHORS, "reference": REFERENCE, "ids": IDS}
     spellings = [name for name, keys in by_line.items() if not keys.keys().isdisjoint(line_keys)]

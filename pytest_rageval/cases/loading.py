@@ -1,4 +1,4 @@
-"""Files of cases, read as streams and strictly; everything that is wrong with one is reported at once."""
+"""Case files, read strictly as streams; all problems of a file are reported at once."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_rageval.cases.conversion import Converted, case_from_record
-from pytest_rageval.cases.discovery import NO_CASES, REFERENCES, SUFFIXES, holds_references, is_of_questions
+from pytest_rageval.cases.discovery import NO_CASES, REFERENCES, SUFFIXES, has_references, is_reference_file
 from pytest_rageval.cases.keys import CELLS, Cell, Label
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.lines import JsonRow, json_rows, read_lines
-from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, bad
+from pytest_rageval.io.messages import Finding, Findings, Report, Unsound, invalid
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.model import EvalCase, Json, Source
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from pytest_rageval.cases.csv_rows import CsvRow
 
 MAX_LINE_BYTES = 4 * 2**20
-"""The longest line, or CSV row, that is read unless the caller allows more."""
+"""The longest line or CSV row in bytes, unless the caller sets another limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:
-    """What a file gave. `problems` are complete lines (`file:line:column: …`); a record with a problem gives no case.
+    """The content of a file. `problems` are whole lines (`file:line:column: …`); a record with a problem gives no case.
 
-    path       as it was given
-    spellings  how many cases combine which spellings, e.g. ('anchors', 'layers'); () for a bare question
+    path       as given
+    spellings  number of cases by combination of formats, e.g. ('anchors', 'layers'); () for a bare question
     """
 
     path: Path
@@ -40,14 +40,14 @@ class CaseFile:
 
 
 def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> CaseFile:
-    """Read a case file: CSV if its name ends so, else JSONL. Never raises for what is in it, or for its absence.
+    """Read a case file, as CSV if its suffix says so, else as JSONL. Report bad content or a missing file; never raise.
 
-    A file `X.questions.csv` or `X.questions.jsonl` is joined with `X.references.csv` or `X.references.jsonl` beside it.
-    `source.file` is the path relative to `root`, with slashes; the path as given where it lies elsewhere.
+    A file `X.questions.csv` or `.jsonl` is joined with `X.references.csv` or `.jsonl` in its folder.
+    `source.file` is the path relative to `root`, with slashes; the given path if the file is elsewhere.
     """
     report = Report(shown_name(path, root))
-    if is_of_questions(path):
-        return CaseFile(path, (), ())  # read with its questions, which say what is wrong with it
+    if is_reference_file(path):
+        return CaseFile(path, (), ())  # read together with its questions, which report its problems
     with no_collection():
         partner = _find_partner(path, report, root, max_line_bytes)
     return cases_of_rows(path, rows_of(path, report, max_line_bytes), report, partner)
@@ -56,7 +56,7 @@ def load_file(path: Path, root: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -
 def cases_of_rows(
     path: Path, rows: Iterable[JsonRow | CsvRow], report: Report, partner: Partner | None = None
 ) -> CaseFile:
-    """The cases of a file's rows, joined with their references where they have a partner, and all that is wrong."""
+    """Return the cases of a file's rows, joined with references if there is a partner, and all problems."""
     with no_collection():
         converted = list(_converted_rows(rows, report, partner))
     of_references = partner.problems() if partner else ()
@@ -67,7 +67,7 @@ def cases_of_rows(
 
 
 def looks_like_cases(path: Path) -> bool:
-    """True if the first record of a .jsonl or .csv file is a case without any problem. Reads no further than that."""
+    """Return True if the first record of a .jsonl or .csv file is a valid case. Reads no further."""
     if path.suffix.lower() not in (".jsonl", ".csv") or any(mark in path.name for mark in NO_CASES):
         return False
     report = Report(path.name)
@@ -88,7 +88,7 @@ def rows_of(
     columns: Mapping[str, Cell] = CELLS,
     needed: Sequence[Sequence[str]] = (("question", "query"),),
 ) -> Iterator[JsonRow] | Iterator[CsvRow]:
-    """The rows of a file as they are read, of CSV if its name ends so; what is no row goes into the report."""
+    """Return the rows of a file, as CSV if its suffix says so; report the others."""
     lines = read_lines(path, report, max_bytes)
     if path.suffix.lower() == ".csv":
         from pytest_rageval.cases.csv_rows import csv_rows  # here, because most cases are lines of JSON
@@ -98,27 +98,27 @@ def rows_of(
 
 
 def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: Partner | None) -> Iterator[Converted]:
-    """The cases of the rows that are cases; everything else goes into the report."""
+    """Yield the cases of the valid rows; report the others."""
     lines_by_id: dict[str, int] = {}
     for row in rows:
-        converted, wrong = None, []
+        converted, problems = None, []
         if partner is not None:
             try:
                 partner.join(row.record)
             except Unsound as unsound:
-                wrong.append(unsound.findings)
+                problems.append(unsound.findings)
         elif _lacks_reference(row):
-            wrong.append(Findings(Finding(("reference",), MISSING)))
+            problems.append(Findings(Finding(("reference",), MISSING)))
         try:
             converted = case_from_record(row.record, Source(report.file, row.line))
         except Unsound as unsound:
-            wrong.append(unsound.findings)
-        if converted is not None and not wrong:
+            problems.append(unsound.findings)
+        if converted is not None and not problems:
             case_id: str | None = converted[0].id
         else:
             written = row.record.get("id")
             case_id = written if isinstance(written, str) else None
-            for findings in wrong:
+            for findings in problems:
                 report.add_findings(row.line, findings, case_id, row.column_finder().column)
         if case_id is None:
             continue
@@ -126,7 +126,7 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
             report.add(row.line, 1, _used_at(lines_by_id[case_id], row.record), case_id)
         else:
             lines_by_id[case_id] = row.line
-            if converted is not None and not wrong:
+            if converted is not None and not problems:
                 yield converted
 
 
@@ -137,7 +137,7 @@ MISSING = "is missing; write it, or say that the case has no answer with answera
 
 
 def _lacks_reference(row: JsonRow | CsvRow) -> bool:
-    """Is this a row of a file with a column for references, without one, and without any other label?"""
+    """Return True for a row with an empty reference and no other label, in a file with a column of references."""
     is_of_references = not isinstance(row, JsonRow) and "reference" in row.columns and "reference" not in row.record
     return is_of_references and row.record.keys() <= _OF_A_REFERENCE_ROW
 
@@ -149,7 +149,7 @@ def _used_at(line: int, record: Mapping[str, Json]) -> str:
 
 
 def shown_name(path: Path, root: Path) -> str:
-    """How messages, keys and node ids name the file; bytes of the name that are not UTF-8 are escaped."""
+    """Return the file's name in messages, keys and node ids; bytes that are not UTF-8 are escaped."""
     name = path.as_posix()
     for absolute in (os.path.abspath, os.path.realpath):
         inner, outer = Path(absolute(path)), Path(absolute(root))
@@ -175,16 +175,15 @@ _CELLS: Mapping[str, Cell] = {"id": "text", "reference": "text"}
 
 
 def _find_partner(questions: Path, report: Report, root: Path, max_bytes: int) -> Partner | None:
-    """The references that belong to a file `X.questions.csv` or `X.questions.jsonl`, read; None for other names.
+    """Read the references of a file `X.questions.csv` or `X.questions.jsonl`; return None for other names.
 
-    None too, and a problem, if there is no such file, or more than one. A file called `questions.csv` alone may do
-    without.
+    Also return None, and report it, if there is no such file or more than one; `questions.csv` itself needs none.
     """
     start, dot, _ = questions.name.rpartition("questions.")
     if not dot or not (start == "" or start.endswith(".")) or questions.suffix not in SUFFIXES:
         return None
     beside = [questions.with_name(f"{start}{name}{suffix}") for name in REFERENCES for suffix in SUFFIXES]
-    there = [path for path in beside if path.exists() and (_is_named_so(path) or holds_references(path))]
+    there = [path for path in beside if path.exists() and (_is_named_so(path) or has_references(path))]
     if not there and start:
         names = " or ".join(path.name for path in beside if _is_named_so(path))
         report.add_whole(f"needs its references beside it, in {names}; or give the file another name")
@@ -198,7 +197,7 @@ def _find_partner(questions: Path, report: Report, root: Path, max_bytes: int) -
 
 
 def _is_named_so(path: Path) -> bool:
-    """Is this `X.references.csv` or `.jsonl`, which holds nothing else? Answers may be those of a system."""
+    """Return True for `X.references.csv` or `.jsonl`; a file of answers may be a system's output."""
     return path.name.endswith(tuple(f".references{suffix}" for suffix in SUFFIXES))
 
 
@@ -215,22 +214,22 @@ class Partner:
             self._take(row)
 
     def join(self, record: dict[str, Json]) -> None:
-        """Put its reference into a question's record; Unsound says why that cannot be."""
+        """Add the reference to a question's record; raise Unsound if there is none or a conflict."""
         case_id = record.get("id")
         if case_id is None:
-            raise bad(f"id is missing; it joins the question with its reference in {self._report.file}")
+            raise invalid(f"id is missing; it joins the question with its reference in {self._report.file}")
         if not isinstance(case_id, str):
-            return  # the question's own problem
+            return  # the question reports it
         self._asked.add(case_id)
         if record.get("reference") is not None:
-            raise bad(f"reference belongs into {self._report.file}; leave it out here")
+            raise invalid(f"reference belongs into {self._report.file}; leave it out here")
         if case_id in self._lines:
             record["reference"] = self._references[case_id]
         elif not self._report.unread:
-            raise bad(f"id has no reference in {self._report.file}")
+            raise invalid(f"id has no reference in {self._report.file}")
 
     def problems(self) -> tuple[str, ...]:
-        """All that is wrong with the references; to be asked when all questions have been joined."""
+        """Return all problems of the references; call it after all questions are joined."""
         if not self._of_questions.unread:
             for case_id, line in self._lines.items():
                 if case_id not in self._asked:

@@ -1,4 +1,4 @@
-"""What a person marks on one case: golds in groups, irrelevant places, answerable or not."""
+"""A person's marks on one case: golds in groups, irrelevant places, answerable or not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Kind = Literal["anchors", "ids"]
 class Marks:
     """Golds and irrelevant places, all of one kind.
 
-    groups  positions in `golds`: an OR of ANDs; none: all golds are needed together, which is group 1
+    groups  positions in `golds` as an OR of ANDs; empty if all golds are needed together, as group 1
     """
 
     kind: Kind = "anchors"
@@ -28,7 +28,7 @@ class Marks:
 
     @classmethod
     def of(cls, case: EvalCase) -> Marks:
-        """What the case says; places where it names any, else ids."""
+        """Return the marks of a case: places if it names any, else ids."""
         gold = case.gold
         has_ids = bool(gold.chunk_ids or gold.irrelevant_ids) or gold.ids_are_prefixes
         if has_ids and not gold.supports and not gold.irrelevant_supports:
@@ -38,11 +38,11 @@ class Marks:
 
     @property
     def is_label(self) -> bool:
-        """Do they say what is right: a gold, or that there is none?"""
+        """Return True if the case has a gold or is marked unanswerable."""
         return bool(self.golds) or not self.answerable
 
     def group_of(self, gold: int) -> int | None:
-        """The 1-based group of a gold; None where it is in no group."""
+        """Return the 1-based group of a gold; None if it has none."""
         if not self.groups:
             return 1
         return next((number for number, group in enumerate(self.groups, start=1) if gold in group), None)
@@ -50,7 +50,7 @@ class Marks:
     # ── changed ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def with_gold(self, place: Place, group: int = 1) -> Marks:
-        """With one more gold, in a group; what was unanswerable or irrelevant is so no more."""
+        """Add a gold to a group; the case becomes answerable, and the place is no longer irrelevant."""
         marks = replace(self, irrelevant=tuple(other for other in self.irrelevant if other != place), answerable=True)
         if place not in marks.golds:
             marks = replace(marks, golds=(*marks.golds, place))
@@ -61,7 +61,7 @@ class Marks:
         return marks.in_group(marks.golds.index(place), group)
 
     def in_group(self, gold: int, group: int) -> Marks:
-        """With a gold moved into a 1-based group, which is then written down; groups left empty go."""
+        """Move a gold into a 1-based group and write all groups down; empty groups are removed."""
         if self.groups and self.group_of(gold) == group:
             return self
         members = [list(inner) for inner in self.groups] or [list(range(len(self.golds)))]
@@ -74,25 +74,25 @@ class Marks:
         return replace(self, groups=tuple(tuple(inner) for inner in members if inner))
 
     def without_golds(self, golds: Iterable[int]) -> Marks:
-        """Without these golds, by position; the groups follow."""
+        """Remove golds by position, also from their groups."""
         gone = set(golds)
         position = {old: new for new, old in enumerate(at for at in range(len(self.golds)) if at not in gone)}
         groups = (tuple(position[at] for at in group if at in position) for group in self.groups)
-        kept = tuple(place for at, place in enumerate(self.golds) if at in position)
-        return replace(self, golds=kept, groups=tuple(group for group in groups if group))
+        remaining = tuple(place for at, place in enumerate(self.golds) if at in position)
+        return replace(self, golds=remaining, groups=tuple(group for group in groups if group))
 
     def with_irrelevant(self, place: Place) -> Marks:
-        """With one more place that must not come; it is no gold."""
+        """Add an irrelevant place, which cannot stay a gold."""
         marks = self.without_golds([at for at, gold in enumerate(self.golds) if gold == place])
         return marks if place in marks.irrelevant else replace(marks, irrelevant=(*marks.irrelevant, place))
 
     def without_irrelevant(self, places: Iterable[int]) -> Marks:
-        """Without these irrelevant places, by position."""
+        """Remove irrelevant places by position."""
         gone = set(places)
         return replace(self, irrelevant=tuple(place for at, place in enumerate(self.irrelevant) if at not in gone))
 
     def with_snippet(self, gold: int, snippet: str) -> Marks:
-        """With one more passage, one of which a chunk must quote; ids have none and stay as they are."""
+        """Add a passage to a gold; a chunk must quote one of its passages. Ids have none and stay unchanged."""
         place = self.golds[gold]
         if not isinstance(place, Anchor) or snippet in place.snippets:
             return self
@@ -100,19 +100,19 @@ class Marks:
         return replace(self, golds=(*self.golds[:gold], quoted, *self.golds[gold + 1 :]))
 
     def unanswerable(self) -> Marks:
-        """Without golds: the corpus holds no answer."""
+        """Remove all golds and mark the case as unanswerable from the corpus."""
         return replace(self, golds=(), groups=(), answerable=False)
 
 
 def label_place(chunk: Chunk, kind: Kind) -> Place | None:
-    """How a chunk is named in labels of this kind; None where it has no such name."""
+    """Return a chunk's name in labels of this kind; None if it has no such name."""
     if kind == "ids":
         return chunk.chunk_id or chunk.doc_id
     return Anchor(chunk.rel_path, chunk.heading_path or "") if chunk.rel_path else None
 
 
 def case_with_marks(case: EvalCase, marks: Marks) -> EvalCase:
-    """The case as it is once these marks are written."""
+    """Return the case with these marks."""
     if marks.kind == "ids":
         ids = tuple(str(place) for place in marks.golds)
         irrelevant = tuple(str(place) for place in marks.irrelevant)
@@ -132,5 +132,5 @@ def _anchors(places: tuple[Place, ...]) -> tuple[Anchor, ...]:
 
 
 def gold_of(marks: Marks, case: EvalCase) -> Gold:
-    """The marks alone as gold, for matching chunks with them."""
+    """Return the marks alone as gold, for matching chunks."""
     return case_with_marks(replace(case, gold=Gold(ids_are_prefixes=case.gold.ids_are_prefixes)), marks).gold

@@ -1,4 +1,4 @@
-"""A folder of notes: which file a path of a case means, and the sections of a Markdown file."""
+"""A folder of notes: lookup by a case's path, and the sections of Markdown files."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 WITH_SECTIONS = frozenset({".md", ".markdown", ".txt"})
-"""Files whose sections are known; of others there is nothing but that they are there."""
+"""Suffixes of files whose sections are read."""
 LIKE_PATH = 0.85
-"""How alike a path must be to be suggested for one that is gone: most paths of a folder are somewhat alike."""
+"""Minimum similarity of a path suggested for a missing one; most paths of a folder are somewhat similar."""
 MOST_NOTE_BYTES = 4 * 2**20
-"""Longer files are no notes, and their sections are not looked at."""
+"""Longest note in bytes; sections of longer files are not read."""
 
 
 class NoteSection(NamedTuple):
-    """A heading with all headings above it (`# Title > ## Section`; blank before the first), the text below it up to
-    the next heading, without blank lines around, and the 1-based line of the file that the text begins at."""
+    """A section of a note: the path of its heading, its text without surrounding blank lines, its 1-based first line.
+
+    The path includes all headings above (`# Title > ## Section`); it is empty before the first heading.
+    """
 
     heading_path: str
     text: str
@@ -35,7 +37,7 @@ class NoteSection(NamedTuple):
 
 
 class NoteFolder:
-    """The files below a folder by the ends of their paths: cases name notes from the vault on, or from the root."""
+    """The files below a folder by the end of their path: cases name notes relative to the vault or to the root."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -50,7 +52,7 @@ class NoteFolder:
         return sorted(rel_path for listed in self._by_name.values() for rel_path in listed)
 
     def meant(self, rel_path: str) -> list[str]:
-        """The notes that a path of a case may mean: it is the end of theirs, or names folders above the notes too."""
+        """Return the notes that a case's path can mean: it ends theirs, or has folders above the notes too."""
         wanted = path_form(rel_path).removeprefix("./").strip("/")
         listed = self._by_name.get(wanted.rpartition("/")[2], ())
         return [there for there in listed if self._fits(path_form(there), wanted)]
@@ -59,12 +61,12 @@ class NoteFolder:
         return f"/{there}".endswith(f"/{wanted}") or f"{self._root}/{there}".endswith(f"/{wanted}")
 
     def nearest(self, rel_path: str) -> str | None:
-        """The note that a path which means none may have meant: one of that name elsewhere, else one spelled alike."""
+        """Return the likely note for a path without a match: of the same name elsewhere, else of a similar path."""
         moved = self._by_name.get(path_form(rel_path).rpartition("/")[2])
         return moved[0] if moved else suggestion(rel_path, self.rel_paths, cutoff=LIKE_PATH)
 
     def sections(self, rel_path: str) -> tuple[NoteSection, ...] | None:
-        """The sections of a note; None where it is of a kind that we do not read, too long, or cannot be read."""
+        """Return the sections of a note; None if it is of another kind, too long or unreadable."""
         if rel_path not in self._sections:
             self._sections[rel_path] = _sections(self.folder / rel_path)
         return self._sections[rel_path]
@@ -89,14 +91,14 @@ def _sections(note: Path) -> tuple[NoteSection, ...] | None:
 
 
 def note_sections(text: str) -> Iterator[NoteSection]:
-    """The sections of a Markdown text in their order, those without text among them; front matter is none of them."""
+    """Yield the sections of a Markdown text in order, including empty ones, without front matter."""
     for heading_path, line, lines in section_lines(text):
         blank = next((number for number, written in enumerate(lines) if written.strip()), len(lines))
         yield NoteSection(heading_path, "\n".join(lines[blank:]).rstrip(), line + blank)
 
 
 def section_lines(text: str) -> Iterator[tuple[str, int, list[str]]]:
-    """Of each section the path of its heading, the 1-based line that it begins at, and its lines as they stand."""
+    """Yield each section's heading path, its 1-based first line, and its lines unchanged."""
     lines = text.split("\n")
     first = _front_matter(lines)
     lines = lines[first:]
@@ -107,7 +109,7 @@ def section_lines(text: str) -> Iterator[tuple[str, int, list[str]]]:
 
 
 def _front_matter(lines: list[str]) -> int:
-    """How many lines at the top are front matter."""
+    """Return the number of lines of front matter."""
     if lines and lines[0].strip() == "---":
         for number, line in enumerate(lines[1:], start=1):
             if line.strip() in ("---", "..."):
@@ -120,12 +122,12 @@ def _markdown() -> MarkdownIt:
     from markdown_it import MarkdownIt  # here, because most runs read no notes, and it is 60 modules
 
     markdown = MarkdownIt("commonmark").enable("table")
-    markdown.core.ruler.enableOnly(["normalize", "block"])  # what stands inside a line is not looked at
+    markdown.core.ruler.enableOnly(["normalize", "block"])  # inline syntax is not needed
     return markdown
 
 
 def _headings(text: str) -> Iterator[tuple[str, int, int]]:
-    """The path of each heading, with the 0-based lines that it begins and ends at."""
+    """Yield the path of each heading with its 0-based first line and the line after it."""
     tokens = _markdown().parse(text)
     trail: list[tuple[int, str]] = []
     for position, token in enumerate(tokens):
@@ -145,7 +147,7 @@ HASH_DIGITS = 16
 
 
 def note_hash(note: Path) -> str | None:
-    """Sixteen hex digits of the SHA-256 of a note's bytes; None where there is no such file."""
+    """Return 16 hex digits of the SHA-256 of a note's bytes; None if the file does not exist."""
     try:
         return hashlib.sha256(note.read_bytes()).hexdigest()[:HASH_DIGITS]
     except OSError:
@@ -153,7 +155,7 @@ def note_hash(note: Path) -> str | None:
 
 
 def note_hashes(notes: Path, rel_paths: Iterable[str]) -> dict[str, str]:
-    """The hash of each of these notes that is there, by path; a path may begin with the folder's own name."""
+    """Return the hashes of the notes that exist, by path; a path may begin with the folder's own name."""
     hashes: dict[str, str] = {}
     for rel_path in dict.fromkeys(rel_paths):
         note = note_at(notes, rel_path)
@@ -163,7 +165,7 @@ def note_hashes(notes: Path, rel_paths: Iterable[str]) -> dict[str, str]:
 
 
 def note_at(notes: Path, rel_path: str) -> Path | None:
-    """The file that a path of a case means in a folder of notes, with or without the folder's own name before it."""
+    """Return the file that a case's path means in a folder of notes, with or without the folder's own name."""
     folder = notes.resolve()
     steps = Path(rel_path.replace("\\", "/")).parts
     for skipped in range(min(len(steps), len(folder.parts) + 1)):
@@ -176,7 +178,7 @@ def note_at(notes: Path, rel_path: str) -> Path | None:
 
 
 def changed_notes(case: EvalCase, notes: Path) -> Iterator[str]:
-    """Paths of golds whose note is another one now than when the case was labelled, or is gone."""
+    """Yield the paths of golds whose note was changed or deleted since the case was labelled."""
     hashes = case.metadata.get(NOTE_HASHES)
     golds = {anchor.rel_path for anchor in (*(case.gold.supports or ()), *(case.gold.irrelevant_supports or ()))}
     for rel_path, digits in hashes.items() if isinstance(hashes, Mapping) else ():

@@ -1,4 +1,4 @@
-"""JSON Schema of one line of a JSONL case file, so that editors complete and check it; from what reads the line."""
+"""JSON Schema of one line of a JSONL case file, for editors; derived from the types that read the line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_rageval.model import Json
 
 
 def case_schema() -> dict[str, Json]:
-    """JSON Schema (draft 2020-12) of one line. What ties lines or fields together is checked by loading alone."""
+    """Return the JSON Schema (draft 2020-12) of one line. Rules across lines or fields are checked only by loading."""
     line = TypeAdapter(Line).json_schema()
     definitions = {_short(name): _tidy(schema) for name, schema in line.pop("$defs").items()}
     definitions["anchor"]["description"] = AnchorShape.__doc__
@@ -30,7 +30,7 @@ def case_schema() -> dict[str, Json]:
 
 
 def _tidy(schema: Any) -> Any:
-    """Without generated titles and defaults; what need not be there may be null, and no other key may stand there."""
+    """Remove generated titles and defaults, allow null for optional keys, and forbid other keys."""
     if isinstance(schema, list):
         return [_tidy(each) for each in schema]
     if not isinstance(schema, dict):
@@ -49,7 +49,7 @@ def _tidy(schema: Any) -> Any:
 
 
 def _short(name: str) -> str:
-    """`#/$defs/AnchorShape` → `#/$defs/anchor`."""
+    """Shorten `#/$defs/AnchorShape` to `#/$defs/anchor`."""
     above, slash, last = name.rpartition("/")
     return f"{above}{slash}{last.removesuffix('Shape').lower()}"
 

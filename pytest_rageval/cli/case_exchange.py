@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from pytest_rageval.cases.drafts import ENDING, add_drafts, check_is_drafts
-from pytest_rageval.cases.exchange.formats import READERS, WRITERS, Parts, read_other
+from pytest_rageval.cases.exchange.formats import READERS, WRITERS, ReadOptions, read_other
 from pytest_rageval.cli.case_files import PATHS, case_files, sound_cases
 from pytest_rageval.cli.options import EXISTING_FILE, FORCE, exit_codes, output_option
 from pytest_rageval.config.project import find_project
@@ -219,7 +219,7 @@ def convert(
     """
     for target in filter(None, (output, answers, labels)):
         _check_can_be_written(target, force=force)
-    result = read_other(path, path.as_posix(), form, Parts(qrels, run, split))
+    result = read_other(path, path.as_posix(), form, ReadOptions(qrels, run, split))
     if output is None:
         click.echo("".join(f"{_line(record)}\n" for record in result.cases), nl=False)
     else:

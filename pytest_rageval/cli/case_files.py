@@ -12,7 +12,7 @@ from pytest_rageval.cases.loading import CaseFile, load_file
 from pytest_rageval.config.files import case_globs
 from pytest_rageval.config.project import Project, find_root
 from pytest_rageval.errors import CaseError, SettingsError
-from pytest_rageval.io.messages import shown
+from pytest_rageval.io.messages import escape_text
 from pytest_rageval.model import EvalCase
 from pytest_rageval.text import counted
 
@@ -38,7 +38,7 @@ def _files_at(path: Path) -> Iterable[Path]:
     if path.is_dir():
         return find_case_files(path, GLOBS)
     if ".answers." in path.name:
-        click.echo(f"{shown(path_text(path))}: holds answers, not cases; passed over", err=True)
+        click.echo(f"{escape_text(path_text(path))}: holds answers, not cases; passed over", err=True)
         return ()
     stem, dot, _ = path.name.rpartition(".references.")
     questions = [path.with_name(f"{stem}.questions{suffix}") for suffix in (".csv", ".jsonl")] if dot else []

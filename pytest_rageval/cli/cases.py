@@ -22,7 +22,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.io.messages import shown
+from pytest_rageval.io.messages import escape_text
 from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model import Chunk, EvalCase, Gold
 from pytest_rageval.prepare import make_target
@@ -243,4 +243,4 @@ def _echo_counts(title: str, by_name: Mapping[str, int]) -> None:
     click.echo(f"\nby {title}")
     width = max(len(f"{number:,}") for number in by_name.values())
     for name, number in by_name.items():
-        click.echo(f"  {number:>{width},}  {shown(name)}")
+        click.echo(f"  {number:>{width},}  {escape_text(name)}")

@@ -28,7 +28,7 @@ class Screen:
         """What went wrong, by step: each is said at once, and the others go on."""
 
     def clean(self, text: str) -> str:
-        return printable(self.mask.shown(text))
+        return printable(self.mask.output(text))
 
     def line(self, text: str, *, colour: str | None = None) -> None:
         click.secho(self.clean(text), fg=colour)

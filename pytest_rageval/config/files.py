@@ -1,4 +1,4 @@
-"""Where a project's configuration is written, and what it says of case files. Standard library only."""
+"""Locations of a project's configuration, and its globs of case files. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 from pytest_rageval.errors import SettingsError
 
 OWN_FILE, SHARED_FILE = "rageval.toml", "pyproject.toml"
-"""Where the table may stand: as a file of its own, or below `[tool.rageval]`."""
+"""The configuration's possible files: its own file, or `[tool.rageval]` in pyproject.toml."""
 AGENT = "agent"
-"""The table in which an agent version of the web app says what it is; a run reads none of it."""
+"""The table in which an agent version of the web app describes itself; runs ignore it."""
 DEFAULT_CASES = ("evalcases/**/*.jsonl", "evalcases/**/*.csv", "*.eval.jsonl")
 
 
 def case_globs(root: Path) -> tuple[str, ...]:
-    """The globs that say which files hold cases; the defaults where the table is silent or broken (said later)."""
+    """Return the globs of case files; the defaults if the table has none or is invalid (reported later)."""
     globs = _written(root, "cases")
     is_list = isinstance(globs, list | tuple) and all(isinstance(glob, str) for glob in globs)
     return tuple(globs) if is_list else DEFAULT_CASES
 
 
 def reports_of(root: Path) -> str:
-    """The reports folder by environment, table or default; the default where what is written is broken (said later)."""
+    """Return the reports folder: from environment, table or default, which replaces invalid ones (reported later)."""
     if written := os.environ.get("RAGEVAL_REPORTS"):
         return written
     reports = _written(root, "reports")
@@ -32,7 +32,7 @@ def reports_of(root: Path) -> str:
 
 
 def _written(root: Path, key: str) -> Any:
-    """Return what the table says; None if it is silent or broken."""
+    """Return the value in the table; None if it is missing or the table invalid."""
     try:
         return read_table(root)[1].get(key) if has_table(root) else None
     except SettingsError:
@@ -40,7 +40,7 @@ def _written(root: Path, key: str) -> Any:
 
 
 def has_table(root: Path) -> bool:
-    """Does this project configure us at all? Cheap: no TOML is parsed where the words do not occur."""
+    """Return True if this project configures the plugin. Cheap: parses TOML only if the words occur."""
     if (root / OWN_FILE).is_file():
         return True
     try:
@@ -50,7 +50,7 @@ def has_table(root: Path) -> bool:
 
 
 def may_have_cases(root: Path, arguments: Sequence[str]) -> bool:
-    """Does a project, or a command line, look as if there were cases? Said before anything is searched."""
+    """Return True if a project or a command line suggests cases; decided before any search."""
     words = (argument.partition("::")[0] for argument in arguments)
     if has_table(root) or any("rageval-" in word or word.endswith((".jsonl", ".csv")) for word in words):
         return True
@@ -58,7 +58,7 @@ def may_have_cases(root: Path, arguments: Sequence[str]) -> bool:
 
 
 def read_table(root: Path) -> tuple[str, dict[str, Any]]:
-    """The place and content of the configuration table; both files holding one is a SettingsError."""
+    """Return the place and content of the configuration table; raise SettingsError if both files have one."""
     import tomllib  # here, because every test suite loads this module and few have a table
 
     own, shared = root / OWN_FILE, root / "pyproject.toml"

@@ -1,6 +1,6 @@
-"""The options that change from run to run, declared once: pytest offers them with a prefix, the command without.
+"""Options that change from run to run, declared once: pytest adds a prefix, the command does not.
 
-And the kinds of targets: how each is spelt, and what is known of every target of the kind before it is made.
+Also the kinds of targets, with their syntax and static properties.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Kind = Literal["text", "number", "whole", "flag", "many"]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option. `setting` is the field of Settings that it sets; `many` may be given more than once."""
+    """One option. `setting` is the field of Settings that it sets; `many` can be given more than once."""
 
     name: str
     help: str
@@ -31,7 +31,7 @@ class Option:
         return self.setting or self.name.replace("-", "_")
 
     def argparse(self) -> dict[str, Any]:
-        """Keyword arguments of `add_argument`; the default is None everywhere, so that *not given* is visible."""
+        """Return keyword arguments of `add_argument`; the default is always None, so that *not given* is visible."""
         arguments: dict[str, Any] = {"dest": self.dest, "default": None, "help": self.help}
         if self.kind == "flag":
             return arguments | {"action": "store_true"}
@@ -45,14 +45,14 @@ class Option:
 class TargetKind(NamedTuple):
     """One kind of target.
 
-    names          what stands before the colon
-    syntax, short  how messages spell it, and how the help does
-    module         of `pytest_rageval.targets`: its `from_spec` makes one
-    form           the choice on the browser's form under which it stands
-    source         where its answers come from
-    is_over_http   it is asked at a host, to which a connection can be tried
+    names          prefixes before the colon
+    syntax, short  its syntax in messages and in the help
+    module         in `pytest_rageval.targets`; its `from_spec` makes the target
+    form           its choice on the browser's form
+    source         origin of its answers
+    is_over_http   it has a host, to which a connection can be tried
     is_open        it runs no code and reads no file of this machine: the browser may name it
-    is_checkable   it can be checked without asking anything, also in a dry run
+    is_checkable   it can be checked without a question, also in a dry run
     """
 
     names: tuple[str, ...]
@@ -70,7 +70,7 @@ HTTP = TargetKind(
     ("http", "https"), "http(s)://HOST[:PORT]", "http://HOST", "http_target", form="http", is_over_http=True
 )
 PYTHON = TargetKind((), "package.module:callable", "module:callable", is_open=False)
-"""Of any other name: an object of the project, or the target of a plug-in."""
+"""The kind for any other name: an object of the project, or a plug-in's target."""
 KINDS_OF_TARGETS = (
     TargetKind(("demo",), "demo", "demo", "asgi_target", form="demo"),
     HTTP,
@@ -89,7 +89,7 @@ _BY_NAME = {name: kind for kind in KINDS_OF_TARGETS for name in kind.names}
 
 
 def kind_of(spec: str) -> TargetKind:
-    """The kind of the target that a spelling names."""
+    """Return the kind of the target of a specification."""
     return _BY_NAME.get(spec.partition(":")[0], PYTHON)
 
 

@@ -1,4 +1,4 @@
-"""A project: its root directory, its settings, and where it keeps runs, baseline and judgements."""
+"""A project: its root directory, its settings, and the places of runs, baseline and judgements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_rageval.errors import SettingsError
 
 
 class Project(NamedTuple):
-    """Where things are, and what the settings say."""
+    """The root, the settings, and the paths derived from them."""
 
     root: Path
     settings: Settings
@@ -24,7 +24,7 @@ class Project(NamedTuple):
 
     @property
     def notes(self) -> Path | None:
-        """The folder of notes; SettingsError where what is configured is none."""
+        """Return the folder of notes; raise SettingsError if the configured one does not exist."""
         if self.settings.notes is None:
             return None
         folder = self.root / self.settings.notes
@@ -34,7 +34,7 @@ class Project(NamedTuple):
 
     @property
     def baseline_file(self) -> Path:
-        """As configured, else among the reports."""
+        """Return the configured path, or the default among the reports."""
         written = self.settings.baseline
         return self.root / written if written is not None else self.reports / "baseline.json"
 
@@ -44,12 +44,12 @@ class Project(NamedTuple):
 
     @property
     def judge_checks_file(self) -> Path:
-        """What came of `rageval judge-check`, by judge."""
+        """Return the file of results of `rageval judge-check`, by judge."""
         return self.judge_cache_file.with_name("judge_checks.json")
 
 
 def find_project(options: Mapping[str, Any] | None = None) -> Project:
-    """The project of the current folder; `options` are settings by name, None where not given.
+    """Return the project of the current folder; `options` are settings by name, None if not given.
 
     Raises SettingsError with every problem of the settings, one line each.
     """
@@ -58,5 +58,5 @@ def find_project(options: Mapping[str, Any] | None = None) -> Project:
 
 
 def find_root(folder: Path) -> Path:
-    """The nearest folder from here upwards that holds a configuration table, as pytest finds it; else this one."""
+    """Return the nearest folder with a configuration table, upwards from here as in pytest; else this one."""
     return next((place for place in (folder, *folder.parents) if has_table(place)), folder)

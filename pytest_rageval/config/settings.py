@@ -1,4 +1,4 @@
-"""What a run is told: options over environment over `[tool.rageval]` over defaults, as one frozen value."""
+"""The settings of a run: options over environment over `[tool.rageval]` over defaults, as one frozen value."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ RESERVED_PARAMS = {"question": "it is the case's", "history": "it is the case's"
                    "rerank_vector_weight": "set rerank_vector_weight",
                    "rerank_lexical_weight": "set rerank_lexical_weight"}  # fmt: skip
 ENVIRONMENT = {"RAGEVAL_TARGET": "target", "RAGEVAL_JUDGE": "judge", "RAGEVAL_REPORTS": "reports"}
-"""Variables by the setting that each of them stands for."""
+"""Settings by environment variable."""
 T = TypeVar("T")
 _CANNOT_CHANGE_RESULTS = object()
 Operational = Annotated[T, _CANNOT_CHANGE_RESULTS]
-"""A setting of how a run goes about it, which cannot change its results."""
+"""A setting that affects how a run proceeds, never its results."""
 _REGRESSION = 'a table such as { metric = "mrr", max_drop = 0.05 }'
 
 
@@ -131,7 +131,7 @@ class Settings(Frozen):
     dry_run: Operational[bool] = False
 
     def deciding(self) -> dict[str, Any]:
-        """The settings that can change results, as JSON."""
+        """Return the settings that can change results, as JSON."""
         fields = type(self).model_fields.items()
         return self.model_dump(
             mode="json", exclude={name for name, field in fields if _CANNOT_CHANGE_RESULTS in field.metadata}
@@ -139,26 +139,25 @@ class Settings(Frozen):
 
     @property
     def ask_params(self) -> dict[str, Any]:
-        """What goes out with every question beside the question: only what was set."""
-        named = {name: getattr(self, name) for name in
-                 ("folder_mode", "rerank_vector_weight", "rerank_lexical_weight")}  # fmt: skip
+        """Return the parameters sent with every question, only those that are set."""
+        named = {name: getattr(self, name) for name in ("folder_mode", "rerank_vector_weight", "rerank_lexical_weight")}
         return {name: value for name, value in named.items() if value is not None} | dict(self.params)
 
     def resolved_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Headers with `env:NAME` replaced by what the environment holds; a SettingsError where it does not."""
+        """Return the headers with `env:NAME` replaced from the environment; SettingsError if a variable is not set."""
         return _resolved("headers", self.headers, os.environ if environment is None else environment)
 
     def resolved_judge_headers(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The headers of `judge_options`, in the same way; none where the cache alone answers."""
+        """Return the headers of `judge_options`, resolved likewise; empty if only the cache answers."""
         if self.judge_cache == "replay":
             return {}
         environment = os.environ if environment is None else environment
         return _resolved("judge_options.headers", self.judge_options.headers, environment)
 
     def secrets(self, environment: Mapping[str, str] | None = None) -> Iterator[str]:
-        """All credentials that this run sends or may hear of: of headers, URLs, parameters and the environment.
+        """Yield all credentials of headers, URLs, parameters and the environment that this run can send or receive.
 
-        A part of the specification of target, judge or metrics is never one, whatever else has that value.
+        A value within the specification of target, judge or metrics is never a credential.
         """
         written = (self.target or "", self.judge, *(self.enabled or ()))
         specifications = " ".join(public_target(each).partition("://")[0] for each in written)
@@ -180,17 +179,17 @@ class Settings(Frozen):
 
     @property
     def longest_call(self) -> float:
-        """Seconds that a case may take to be asked, whatever asks: all attempts, and some to wait between them."""
+        """Return the longest time of a case's query in seconds: all attempts, with some waiting between them."""
         return self.timeout * (self.retries + 1) + 10
 
     @property
     def longest_call_in_words(self) -> str:
-        """How messages name the longest time of a call: by the settings behind it."""
+        """Return the longest time of a call with the settings behind it, for messages."""
         return f"{self.longest_call:.6g} s (timeout × (retries + 1) + 10 s)"
 
     @property
     def window(self) -> int:
-        """How many cases may be asked before they are needed; four times what is in flight unless set."""
+        """Return how many cases may be prefetched; by default four times the concurrency."""
         return self.look_ahead or 4 * self.concurrency
 
 

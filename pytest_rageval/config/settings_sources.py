@@ -18,13 +18,13 @@ from pytest_rageval.config.tables import Regression, Versions
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.io.messages import found, kind_in_words, shown_value, spelled
+from pytest_rageval.io.messages import describe, format_path, kind_in_words, shown_value
 from pytest_rageval.io.records import Flaw, flaws_of
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.text import names_of
 
 REFERENCES = ("latest", "baseline")
-"""Names that mean a run wherever one is named, and so cannot be a run's own."""
+"""Reserved names that refer to runs, so no run can have them."""
 
 
 def load_settings(
@@ -32,7 +32,7 @@ def load_settings(
     options: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Settings of the project at `root`; `options` by name of Settings field, absent or None where not given.
+    """Load the settings of the project at `root`; `options` by field of Settings, absent or None if not given.
 
     Raises SettingsError with every problem found, one line each.
     """
@@ -55,7 +55,7 @@ def load_settings(
     problems += list(meaningless_variables(settings, os.environ if environment is None else environment))
     if problems:
         raise SettingsError(*problems)
-    # Another target may be tried from the command line while the table describes an API.
+    # The command line may name another target while the table describes an API.
     return settings if _is_url(settings.target) else settings.model_copy(update={"mapping": None})
 
 
@@ -64,7 +64,7 @@ TABLE_ONLY_AS_OPTION = {"update_baseline", "force", "run_id", "dry_run", "gate",
 
 
 def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The table as fields of Settings, and what is wrong with its keys."""
+    """Return the table as fields of Settings, and the problems of its keys."""
     fields: dict[str, Any] = {}
     problems: list[str] = []
     known = [name for name in Settings.model_fields if name not in TABLE_ONLY_AS_OPTION] + ["metrics"]
@@ -73,7 +73,9 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
             problems.append(f"{place}: {key} is not a known key{nearest_key(key, known)}")
         elif key == "metrics":
             if not isinstance(value, dict):
-                problems.append(f"{place}: metrics is {found(value)}, expected a table, as in [tool.rageval.metrics]")
+                problems.append(
+                    f"{place}: metrics is {describe(value)}, expected a table, as in [tool.rageval.metrics]"
+                )
                 continue
             enabled = value.get("enabled")
             fields["enabled"] = tuple(enabled) if isinstance(enabled, list) else enabled
@@ -87,7 +89,7 @@ def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], l
 
 
 def _target_table(place: str, table: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
-    """The target as a table of `url` and `mapping`, as fields of Settings; the URL may come from elsewhere."""
+    """Return the target's table of `url` and `mapping` as fields of Settings; the URL may have another source."""
     fields = {"url": "target", "mapping": "mapping"}
     problems += [
         f"{place}: target.{key} is not a known key{key_of_inner_table('target', key, list(fields))}"
@@ -97,7 +99,7 @@ def _target_table(place: str, table: Mapping[str, Any], problems: list[str]) -> 
     url = table.get("url")
     if url is not None and not (isinstance(url, str) and _is_url(url)):
         problems.append(
-            f"{place}: target.url is {found(public_setting(url))}, expected a URL, as in 'http://localhost:8080'"
+            f"{place}: target.url is {describe(public_setting(url))}, expected a URL, as in 'http://localhost:8080'"
         )
         return {}
     return {field: table[key] for key, field in fields.items() if key in table}
@@ -108,14 +110,14 @@ def _is_url(target: str | None) -> bool:
 
 
 def tuples_of(value: Any) -> Any:
-    """TOML arrays as tuples where Settings holds tuples; tables below are handled by their own models."""
+    """Convert TOML arrays to tuples where Settings has tuples; models handle their own tables."""
     if isinstance(value, list):
         return tuple(tuples_of(item) for item in value)
     return value
 
 
 def _from_option(option: Option, value: Any, values: dict[str, Any], problems: list[str]) -> Any:
-    """An option's text as the setting it stands for."""
+    """Convert an option's text to its setting."""
     if option.name == "param":
         return dict(values.get("params", {})) | dict(_pairs(value, problems))
     if option.name == "version":
@@ -134,10 +136,10 @@ def _from_option(option: Option, value: Any, values: dict[str, Any], problems: l
 
 
 def _pairs(written: Sequence[str], problems: list[str]) -> Iterator[tuple[str, Any]]:
-    for pair in written:
-        name, equals, text = pair.partition("=")
+    for assignment in written:
+        name, equals, text = assignment.partition("=")
         if not equals or not re.fullmatch(r"[A-Za-z_][\w.-]*", name.strip()):
-            problems.append(f"--rageval-param: {pair!r} is not NAME=VALUE, as in min_score=0.3")
+            problems.append(f"--rageval-param: {assignment!r} is not NAME=VALUE, as in min_score=0.3")
             continue
         try:
             value = json.loads(text, parse_constant=lambda constant: constant)
@@ -148,18 +150,18 @@ def _pairs(written: Sequence[str], problems: list[str]) -> Iterator[tuple[str, A
 
 def _stated_versions(written: Sequence[str], problems: list[str]) -> Iterator[tuple[str, str]]:
     names = list(Versions.model_fields)
-    for pair in written:
-        name, equals, version = (part.strip() for part in pair.partition("="))
+    for assignment in written:
+        name, equals, version = (part.strip() for part in assignment.partition("="))
         if name not in names:
             problems.append(f"--rageval-version: {name!r} is not a known name{nearest_key(name, names)}")
         elif not equals or not version:
-            problems.append(f"--rageval-version: {pair!r} is not NAME=VALUE, as in llm=llama3.2")
+            problems.append(f"--rageval-version: {assignment!r} is not NAME=VALUE, as in llm=llama3.2")
         else:
             yield name, version
 
 
 def setting_contradictions(settings: Settings, place: str) -> Iterator[str]:
-    """What cannot be together, or at all, though each value is of its kind; `place` is where the table stands."""
+    """Yield combinations and values that are invalid though of the right type; `place` is the table's location."""
     for name in settings.params:
         if name in RESERVED_PARAMS:
             yield f"{place}: params.{name} cannot be set: {RESERVED_PARAMS[name]}"
@@ -190,7 +192,7 @@ def setting_contradictions(settings: Settings, place: str) -> Iterator[str]:
 
 
 def meaningless_variables(settings: Settings, environment: Mapping[str, str]) -> Iterator[str]:
-    """Variables that look like ours and are nobody's: a misspelt one would leave another system to be asked."""
+    """Yield unknown variables with our prefix: with a misspelt one the run would use another system."""
     headers = (*settings.headers.values(), *settings.judge_options.headers.values())
     used = {value.removeprefix("env:") for value in headers if value.startswith("env:")}
     keys = (name for name in SENT_FROM_ENVIRONMENT if name.startswith("RAGEVAL_"))
@@ -207,10 +209,10 @@ def _is_shard(written: str) -> bool:
 
 
 def problem_of_flaw(flaw: Flaw, place: str, by_field: Mapping[str, Option], options: Mapping[str, Any]) -> str:
-    """One problem of the settings, in words of TOML: place, name, value, remedy."""
+    """Format one problem of the settings in TOML's terms: place, name, value, remedy."""
     field = str(flaw.path[0])
     as_option = options.get(field) is not None
-    written = spelled((*_WRITTEN.get(field, (field,)), *flaw.path[1:]))
+    written = format_path((*_WRITTEN.get(field, (field,)), *flaw.path[1:]))
     name = f"--rageval-{by_field[field].name}" if as_option else f"{place}: {written}"
     if flaw.is_unknown:
         return f"{name} is not a known key{key_of_inner_table(field, str(flaw.path[-1]), flaw.known)}"
@@ -218,30 +220,30 @@ def problem_of_flaw(flaw: Flaw, place: str, by_field: Mapping[str, Option], opti
 
 
 _WRITTEN = {"mapping": ("target", "mapping"), "enabled": ("metrics", "enabled"), "metric_options": ("metrics",)}
-"""Fields of Settings that stand elsewhere in the table."""
+"""Paths in the table of fields of Settings that are elsewhere."""
 
 
 def _in_toml(message: str) -> str:
-    """A message in which objects are tables. What was written stands before `expected`, and stays as it is."""
+    """Replace objects by tables in a message. The value, before `expected`, stays unchanged."""
     before, expected, after = message.rpartition(", expected ")
     after = re.sub(r"^\{(.*)\}$", r"a table with \1", after).replace("an object", "a table")
     return f"{before.replace('is an object', 'is a table')}{expected}{after}"
 
 
 def shown_setting(path: tuple[str | int, ...], value: Any) -> str:
-    """A value as a message shows it; of headers only its kind: it may be a key."""
+    """Format a value for a message; of a header only its kind, because it may be a key."""
     if path[0] == "headers" or "headers" in path:
         return kind_in_words(value)
-    return found(public_setting(value))
+    return describe(public_setting(value))
 
 
 def public_setting(value: Any) -> Any:
-    """The value, a URL in it without its password."""
+    """Return the value; a URL in it loses its password."""
     return public_target(value) if isinstance(value, str) else value
 
 
 def key_of_inner_table(table: str, key: str, names: Sequence[str]) -> str:
-    """The remedy for an unknown key of a table of ours: TOML gives it whatever is written below its name."""
+    """Return the remedy for an unknown key of one of our tables; TOML adds all that follows a table's name to it."""
     if key not in Settings.model_fields or key in names:
         return nearest_key(key, names)
     return did_you_mean(key, names, f"; it stands beside {table!r}, not in it: write it above the first [table]")

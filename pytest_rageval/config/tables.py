@@ -1,4 +1,4 @@
-"""Tables of the configuration: the models of what stands below `[tool.rageval]` as a table of its own."""
+"""The models of the tables below `[tool.rageval]`."""
 
 from __future__ import annotations
 

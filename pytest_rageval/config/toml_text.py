@@ -1,4 +1,4 @@
-"""TOML text of plain values: a document of tables, and single values for lines that a person pastes."""
+"""TOML text of plain values: a document of tables, and single values for lines to paste."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_document(table: Mapping[str, Any]) -> str:
-    """The TOML that reads back as this table: values first, then tables, each under its header.
+    """Return TOML that reads back as this table: values first, then tables, each under its header.
 
-    Strings of several lines are written over several lines. ValueError for what TOML cannot hold, such as null.
+    Strings with line ends become multi-line strings. Raises ValueError for values that TOML cannot hold, such as null.
     """
     return "\n".join(_lines(table, ())) + "\n"
 
 
 def toml_value(value: Any) -> str:
-    """A value on one line: JSON is TOML for text, numbers and lists of them; a table is written inline."""
+    """Return a value on one line: JSON is valid TOML for text, numbers and lists; tables are inline."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{toml_key(name)} = {toml_value(item)}" for name, item in value.items()) + " }"
     if isinstance(value, list | tuple):
@@ -31,12 +31,12 @@ def toml_value(value: Any) -> str:
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)  # inf, -inf or nan, as TOML spells them
+        return repr(value)  # inf, -inf or nan, as in TOML
     return _escaped(json.dumps(value, ensure_ascii=False))
 
 
 def toml_key(name: str) -> str:
-    """A key, quoted where it has to be."""
+    """Return a key, quoted if necessary."""
     return name if _BARE_KEY.fullmatch(name) else toml_value(name)
 
 
@@ -57,7 +57,7 @@ def _has_lines(value: Any) -> bool:
 
 
 def _over_lines(text: str) -> str:
-    """A multi-line basic string: the first line end after the quotes is not part of it."""
+    """Return a multi-line basic string; TOML drops the line end after the opening quotes."""
     body = "\n".join(_escaped(json.dumps(line, ensure_ascii=False))[1:-1] for line in text.split("\n"))
     if '"""' not in text and not text.endswith('"'):
         body = body.replace('\\"', '"')
@@ -65,5 +65,5 @@ def _over_lines(text: str) -> str:
 
 
 def _escaped(written: str) -> str:
-    """JSON leaves DEL as it is, which TOML does not allow."""
+    """Escape DEL, which JSON leaves as it is and TOML forbids."""
     return written.replace("\x7f", "\\u007f")

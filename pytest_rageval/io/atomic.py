@@ -1,4 +1,4 @@
-"""JSON and text files replaced in one step, and JSON files of ours read back."""
+"""Atomic replacement of JSON and text files, and reading of our own JSON files."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 
 LARGEST = 1 << 28
-"""Bytes of a JSON file that is read."""
+"""Largest JSON file in bytes that is read."""
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Replace a JSON file in one step: sorted keys, so that equal values are equal bytes."""
+    """Replace a JSON file atomically; sorted keys make equal values equal bytes."""
     write_text(path, json_text(value, sort_keys=True) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file in one step: a reader sees the old or the new one, never half of either."""
+    """Replace a file atomically: readers see the old or the new content, never a mix."""
     _replace(path, lambda file: file.write(text.encode("utf-8")))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Replace a file in one step by these lines, which need not be in memory together."""
+    """Replace a file atomically by these lines, which need not fit into memory together."""
     _replace(path, lambda file: file.writelines(f"{line}\n".encode() for line in lines))
 
 
 def write_bytes(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Replace a file in one step by these bytes, with these permissions."""
+    """Replace a file atomically by these bytes, with these permissions."""
     _replace(path, lambda file: file.write(content), mode)
 
 
 def write_new(path: Path, content: bytes, mode: int = 0o444) -> None:
-    """Write a file for good: whole or not at all, and never over another one; FileExistsError where there is one."""
+    """Create a file, whole or not at all; raise FileExistsError instead of replacing another one."""
     with _written(path, lambda file: file.write(content), mode) as temporary:
         try:
             os.link(temporary, path)
@@ -52,7 +52,7 @@ def write_new(path: Path, content: bytes, mode: int = 0o444) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The name of a new file outlives a power cut, where the system can promise that."""
+    """Flush the folder so that a new file's name survives a power cut, if the system supports it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -65,13 +65,13 @@ def _replace(path: Path, write: Callable[[IO[bytes]], object], mode: int = 0o644
     try:
         with _written(path, write, mode) as temporary:
             os.replace(temporary, path)
-    except OSError as error:  # of a file beside it, or of none: a person needs the name of this one
+    except OSError as error:  # it names the temporary file or none; the user needs this one's name
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 @contextlib.contextmanager
 def _written(path: Path, write: Callable[[IO[bytes]], object], mode: int) -> Iterator[str]:
-    """Write a file beside `path`, on disk when this is entered; nothing half-written stays, not after Ctrl-C either."""
+    """Write a temporary file in the folder of `path`, flushed before the body runs; remove it on any exception."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -90,7 +90,7 @@ def _fill(file: IO[bytes], write: Callable[[IO[bytes]], object]) -> None:
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
-    """A JSON file of ours, read strictly; SettingsError where it is missing, cannot be read or is something else."""
+    """Read one of our JSON files; raise SettingsError if it is missing, unreadable or not an object."""
     try:
         if path.stat().st_size > LARGEST:
             raise SettingsError(f"{what}: {path} is larger than {LARGEST:,} bytes; it is no file of ours")
@@ -110,26 +110,26 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
 
 
 class LockHeld(BlockingIOError):
-    """Another process holds the lock."""
+    """Another process has the lock."""
 
 
 def take_lock(path: Path, *, is_shared: bool = False) -> int:
-    """Lock what is there; the lock is given back by closing the descriptor, or with the process.
+    """Lock an existing file or folder; closing the descriptor or ending the process releases the lock.
 
-    LockHeld where another process has it; OSError where there is nothing to lock; SettingsError on a system without
-    such locks. On a file system without them nothing is locked, and nobody can tell.
+    Raises LockHeld if another process has it, OSError if the path does not exist, SettingsError on a system
+    without such locks. On a file system without locks nothing is locked, which cannot be detected.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
         _flock(descriptor, is_shared=is_shared)
-    except BaseException:  # Ctrl-C too: nobody else knows the descriptor
+    except BaseException:  # Ctrl-C too: nothing else could close the descriptor
         os.close(descriptor)
         raise
     return descriptor
 
 
 def is_locked(path: Path) -> bool:
-    """True if another process holds the lock; False where that cannot be told."""
+    """Return True if another process holds the lock; False if unknown."""
     try:
         os.close(take_lock(path, is_shared=True))
     except LockHeld:

@@ -1,4 +1,4 @@
-"""Many waits at a time, their results in order: an event loop behind a plain iterator."""
+"""Concurrent work with ordered results: an event loop behind a plain iterator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 STARTED = 4
-"""How many times what may run at once is started: so that one that takes long does not hold up the others."""
+"""Multiple of the limit that is started ahead, so that one slow item does not hold up the others."""
 
 
 def at_once(
@@ -22,10 +22,10 @@ def at_once(
     close: Callable[[], Coroutine[Any, Any, None]],
     watch: Callable[[int], None],
 ) -> Iterator[T]:
-    """`work` of each item, in the order of the items, at most `limit` of them under way.
+    """Yield the result of `work` for each item, in the order of the items, with at most `limit` running.
 
-    The loop runs only while a result is waited for. `watch` is told how many are done, in whatever order. When the
-    iterator ends, however that comes (Ctrl-C, an error of one item), what is left is cancelled and `close` awaited.
+    The loop runs only while the caller waits for a result. `watch` receives the number of finished items, in any order.
+    When the iterator ends, even by Ctrl-C or an item's error, the rest is cancelled and `close` awaited.
     """
     done = 0
 
@@ -33,7 +33,7 @@ def at_once(
         nonlocal done
         await slots.acquire()
         result = await work(item)
-        slots.release()  # not after an error: the item that would begin then is cancelled at once, and paid for
+        slots.release()  # not after an error: the next item would start, be paid for, and be cancelled at once
         done += 1
         watch(done)
         return result
@@ -49,12 +49,12 @@ def at_once(
             while waiting:
                 yield runner.run(_result(waiting.popleft()))
         finally:
-            _settle(loop)
+            _run_once(loop)
             runner.run(_end(waiting, close))
 
 
-def _settle(loop: asyncio.AbstractEventLoop) -> None:
-    """Take the turn in which an interrupted wait still stops the loop; else it would stop the next wait."""
+def _run_once(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop once so that an interrupted wait stops it now and not during the next wait."""
     loop.call_soon(loop.stop)
     loop.run_forever()
 

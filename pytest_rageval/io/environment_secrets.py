@@ -1,4 +1,4 @@
-"""Credentials that stand in environment variables, by the variables' names and by the forms of their values."""
+"""Credentials in environment variables, detected by the variables' names and the forms of their values."""
 
 from __future__ import annotations
 
@@ -10,26 +10,32 @@ from pytest_rageval.io.masking import SHORTEST_SECRET, is_secret_name, secrets_o
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 
 SENT_FROM_ENVIRONMENT = (
-    "RAGEVAL_TARGET_TOKEN", "RAGEVAL_JUDGE_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY"
-)  # fmt: skip
+    "RAGEVAL_TARGET_TOKEN",
+    "RAGEVAL_JUDGE_TOKEN",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "AZURE_OPENAI_API_KEY",
+)
 WEB_TOKEN = "RAGEVAL_WEB_TOKEN"  # noqa: S105 because it is the name of a variable
-"""Holds the word that a browser gives to `rageval web`; it is sent to nobody."""
+"""The variable with the token that a browser sends to `rageval web`; it is sent nowhere else."""
 SHORTEST_UNSENT = 16
-"""Of what only the environment holds: a shorter value there may be a word, such as a password `postgres`."""
+"""Minimum length of a secret that only the environment contains; shorter ones may be words, such as `postgres`."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
 _USER_AT_HOST = re.compile(r"[^\s/@:]+:[^\s/@]+@[^\s/@]+")
-"""As proxies are written without a scheme."""
+"""Proxies without a scheme."""
 _FIELD = re.compile(r"(?:^|[\s;])([\w-]{2,40})\s*=\s*([^\s;]+)")
-"""Of a connection string: `Server=x;Pwd=…;`, `AccountName=x;AccountKey=…`."""
+"""Fields of connection strings: `Server=x;Pwd=…;`, `AccountName=x;AccountKey=…`."""
 _AWS_KEY_ID = re.compile(r"(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}")
 _PEM = re.compile(r"-----BEGIN (?P<kind>[A-Z0-9 ]*)-----(?P<body>.*?)(?:-----END|\Z)", re.DOTALL)
 _PEM_BREAK = re.compile(r"(?:\\r|\\n|\s)+")
 
 
 def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
-    """What is sent from there unasked, and whatever else stands there that a system of the user's own may have, and say
-    in an error: values of variables named as keys, passwords in URLs, private keys."""
+    """Yield values of variables with names of secrets, passwords in URLs, and private keys.
+
+    Libraries send some unasked; a user's own system may repeat others in an error.
+    """
     for name, value in environment.items():
         is_named = is_secret_name(name)
         if name in SENT_FROM_ENVIRONMENT:
@@ -40,7 +46,7 @@ def secrets_of_environment(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _secrets_of_named(value: str) -> Iterator[str]:
-    """The whole, as it is and on one line, and of several (lines, or a list with commas) each that is long enough."""
+    """Yield the whole value, the value on one line, and each long enough part (lines, or a list with commas)."""
     yield value
     yield " ".join(value.split())
     yield from (word for word in re.split(r"[\s,;]+", value) if SHORTEST_UNSENT <= len(word) < len(value))
@@ -60,7 +66,7 @@ def _looks_random(text: str) -> bool:
 
 
 def _secrets_by_form(value: str, *, is_named: bool) -> Iterator[str]:
-    """The credentials in a value that holds more than one, or that no name gives away."""
+    """Yield the credentials within a value, and those that no variable name reveals."""
     if _AWS_KEY_ID.fullmatch(value):
         yield value
     for url in _URL.findall(value):
@@ -82,7 +88,7 @@ def _secrets_by_form(value: str, *, is_named: bool) -> Iterator[str]:
 
 
 def _secrets_of_userinfo(url: str) -> Iterator[str]:
-    """The password of a URL and what is sent of it; a user alone (`git@`) only where it is long."""
+    """Yield the password of a URL and its encoded forms; a user alone (`git@`) only if it is long."""
     userinfo = re.sub(r"^[^/]*//", "", url).partition("/")[0].rpartition("@")[0]
     _, colon, password = userinfo.partition(":")
     if (colon and not _is_word(password)) or (not colon and len(userinfo) >= SHORTEST_UNSENT):
@@ -90,14 +96,14 @@ def _secrets_of_userinfo(url: str) -> Iterator[str]:
 
 
 def _is_word(password: str) -> bool:
-    """May it be a word of ordinary text, such as `postgres`, or a number?"""
+    """Return True if a password may be a word of ordinary text, such as `postgres`, or a number."""
     return len(password) < SHORTEST_SECRET or (
         len(password) < SHORTEST_UNSENT and re.fullmatch(r"[a-z]+|[A-Z]?[a-z]+|[0-9]+", password) is not None
     )
 
 
 def _secrets_of_pem(value: str, *, is_named: bool) -> Iterator[str]:
-    """Private keys line by line: whoever shows one may indent or join its lines."""
+    """Yield private keys line by line, because logs may indent or join the lines."""
     for block in _PEM.finditer(value):
         if is_named or "PRIVATE KEY" in block["kind"]:
             lines = [line for line in _PEM_BREAK.split(block["body"]) if len(line) >= SHORTEST_SECRET]

@@ -1,4 +1,4 @@
-"""Types in words, for the end of "is 3 (a number), expected …": by what an annotation says itself, else by its kind."""
+"""Descriptions of types for the end of "is 3 (a number), expected …": from annotations, else from the type."""
 
 from __future__ import annotations
 
@@ -19,29 +19,28 @@ from typing import (
 )
 
 _MOST_KEYS = 6
-"""An object of more keys is called an object."""
+"""Objects with more keys are described as "an object"."""
 EXTRA = "extra"
-"""The field that keeps the members of an object that its type does not know; such an object may have any keys."""
+"""The field for members of an object that its type does not declare; such an object may have any keys."""
 
 
 FLAG = "true or false (or yes, no, 1, 0)"
 _YES = "true yes t y 1 1.0 on wahr ja vrai oui verdadero sí vero verdadeiro waar 예 참"
 _NO = "false no f n 0 0.0 off falsch nein faux non falso onwaar 아니오 아니요 거짓"
-"""What people type into a table, and what spreadsheets make of it: they write their own words for true and false in
-the languages in which formulas have such words."""
+"""What people type into tables, and what spreadsheets write in languages with their own words for true and false."""
 _FLAG_WORDS: Mapping[str, bool] = {**dict.fromkeys(_YES.split(), True), **dict.fromkeys(_NO.split(), False)}
 
 
 def flag_of(cell: str) -> bool | None:
-    """What a cell of a table says, in any case of letters; None where it is neither."""
+    """Parse a flag in a table's cell, ignoring case; None if it is neither true nor false."""
     return _FLAG_WORDS.get(cell.strip().casefold())
 
 
 class Expects(NamedTuple):
-    """Stands in `Annotated`: what messages say of the type.
+    """A mark in `Annotated`: how messages describe the type.
 
-    what    the end of "is 3 (a number), expected …"; left empty, it follows from the type
-    broken  the whole message for a value of the right kind that breaks a rule: "is blank"
+    what    the end of "is 3 (a number), expected …"; if empty, derived from the type
+    broken  the whole message for a value of the right type that breaks a rule: "is blank"
     """
 
     what: str = ""
@@ -49,7 +48,7 @@ class Expects(NamedTuple):
 
 
 def expects(of: Any) -> Expects:
-    """What a type says of itself, the outermost first."""
+    """Return the outermost description of a type."""
     while get_origin(of) in (Annotated, Required, NotRequired):
         marks = [each for mark in getattr(of, "__metadata__", ()) for each in (mark, *getattr(mark, "metadata", ()))]
         mark = next((each for each in reversed(marks) if isinstance(each, Expects)), None)
@@ -61,7 +60,7 @@ def expects(of: Any) -> Expects:
 
 
 def type_in_words(of: Any) -> str:
-    """`a string`, `a list of strings`, `{role, text}`, `one of a, b`."""
+    """Describe a type: `a string`, `a list of strings`, `{role, text}`, `one of a, b`."""
     if what := expects(of).what:
         return what
     alternatives = _alternatives(of)
@@ -83,7 +82,7 @@ def type_in_words(of: Any) -> str:
 
 
 def inner_type(of: Any, step: str | int) -> Any:
-    """The type of what stands at a key or a position in a value of this type; Any where that is open."""
+    """Return the type of the value at a key or position in a value of this type; Any if it is not declared."""
     for alternative in map(_bare, _alternatives(of)):
         if isinstance(step, int):
             if items := _items(alternative):
@@ -96,17 +95,17 @@ def inner_type(of: Any, step: str | int) -> Any:
 
 
 def known_keys(of: Any) -> tuple[str, ...]:
-    """The keys that an object of this type may have; none where any may stand there."""
+    """Return the keys that an object of this type may have; empty if it may have any."""
     return next((tuple(fields) for each in _alternatives(of) if (fields := _fields(_bare(each)))), ())
 
 
 def is_object(of: Any) -> bool:
-    """Is this the type of objects, with fields of their own or of any?"""
+    """Return True for types of objects, with declared or arbitrary keys."""
     return bool(known_keys(of)) or any(get_origin(_bare(each)) in (dict, Mapping) for each in _alternatives(of))
 
 
 def choices(of: Any) -> tuple[Any, ...]:
-    """The values of a Literal, whatever is wrapped around it; none of any other type."""
+    """Return the values of a Literal, even if wrapped or optional; empty for any other type."""
     return next((get_args(each) for each in map(_bare, _alternatives(of)) if get_origin(each) is Literal), ())
 
 
@@ -114,7 +113,7 @@ def choices(of: Any) -> tuple[Any, ...]:
 
 
 def _limits_in_words(*types: Any) -> str:
-    """Limits that annotations set: `from 0 to 4`, `of 1 or more`, `above 0`, `of 1 to 200 characters`."""
+    """Describe limits set by annotations: `from 0 to 4`, `of 1 or more`, `above 0`, `of 1 to 200 characters`."""
     limits = {name: value for of in types for name, value in _limits(of)}
     if (shortest := limits.get("min_length")) is not None:
         longest = limits.get("max_length")
@@ -130,7 +129,7 @@ def _limits_in_words(*types: Any) -> str:
 
 
 def _length(*types: Any) -> str:
-    """Limits of the length of a list: `, 1 to 8 of them`."""
+    """Describe the limits of a list's length: `, 1 to 8 of them`."""
     limits = {name: value for of in types for name, value in _limits(of)}
     shortest, longest = limits.get("min_length"), limits.get("max_length")
     if shortest is None:
@@ -142,7 +141,7 @@ _LIMITS = ("ge", "gt", "le", "min_length", "max_length")
 
 
 def _limits(of: Any) -> Iterator[tuple[str, Any]]:
-    """Limits that stand in `Annotated`, as pydantic's Field or as marks of their own."""
+    """Return the limits in `Annotated`, from pydantic's Field or separate marks."""
     while get_origin(of) in (Annotated, Required, NotRequired):
         for mark in of.__metadata__ if get_origin(of) is Annotated else ():
             for limit in getattr(mark, "metadata", None) or (mark,):
@@ -171,7 +170,7 @@ def _bare(of: Any) -> Any:
 
 
 def _alternatives(of: Any) -> list[Any]:
-    """The members of a union but None, which equals absent; the type itself where it is no union."""
+    """Return the members of a union without None, which equals absent; for other types the type itself."""
     bare = _bare(of)
     if get_origin(bare) in (Union, types.UnionType):
         return [inner for each in get_args(bare) if each is not type(None) for inner in _alternatives(each)]
@@ -179,7 +178,7 @@ def _alternatives(of: Any) -> list[Any]:
 
 
 def _items(of: Any) -> Any:
-    """The type of the items of a list or of a tuple of any length; None of any other type."""
+    """Return the type of the items of a list or a tuple of any length; None for other types."""
     is_list = get_origin(of) in (list, tuple, Sequence)
     return get_args(of)[0] if is_list else Any if of in (list, tuple) else None
 
@@ -197,4 +196,4 @@ def _fields(of: Any) -> Mapping[str, Any]:
 
 
 _MARKS_OF_OBJECTS = ("__dataclass_fields__", "_fields", "__total__")
-"""Of dataclasses, named tuples and typed dictionaries."""
+"""Types by field, of dataclasses, named tuples and typed dictionaries."""

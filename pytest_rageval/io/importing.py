@@ -1,4 +1,4 @@
-"""Code of the user's: its objects by name, as in `package.module:object`, and its exceptions in one line."""
+"""User code: importing objects by name (`package.module:object`), and exceptions described in one line."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NOT_THEIRS = tuple(
 
 
 def import_object(what: str, module: str, attributes: str, root: Path | None = None) -> Any:
-    """The object at `attributes` of a module, with `root` on `sys.path`.
+    """Import the object at `attributes` of a module, with `root` on `sys.path`.
 
-    SettingsError in one line, beginning with `what`, if the module cannot be imported or has no such object;
-    ModuleNotFoundError if its top-level package is not there at all, which the caller may know a remedy for.
+    Raises SettingsError in one line, beginning with `what`, if the module cannot be imported or has no such object;
+    ModuleNotFoundError if its top-level package is not installed, for which the caller may know a remedy.
     """
     if root is not None and str(root) not in sys.path:
         # Left there: the module may import more of the project later.
@@ -34,7 +34,7 @@ def import_object(what: str, module: str, attributes: str, root: Path | None = N
         value: Any = importlib.import_module(module)
     except KeyboardInterrupt:
         raise
-    # Importing runs code of the user's, which may raise anything, SystemExit included.
+    # Importing runs user code, which may raise anything, SystemExit included.
     except BaseException as error:
         if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
             raise
@@ -49,27 +49,27 @@ def import_object(what: str, module: str, attributes: str, root: Path | None = N
 
 
 def plugged_in(group: str) -> EntryPoints:
-    """Entry points of installed packages in a group."""
+    """Return the entry points of installed packages in a group."""
     return _installed(group, tuple(sys.path))
 
 
 @functools.cache
 def _installed(group: str, _path: tuple[str, ...]) -> EntryPoints:
-    # Looking reads a file of each installed package: 5 ms for 150 of them, and a run asks five times for three groups.
+    # This reads a file of each installed package: 5 ms for 150 of them, and a run asks five times for three groups.
     return entry_points(group=group)
 
 
 def described_exception(error: BaseException) -> str:
-    """Type and message of an exception and where in the user's own code it came from, in one line."""
+    """Describe an exception in one line: its type, its message, and its place in the user's code."""
     message = excerpt(str(error), _LONGEST_MESSAGE)
     name, place = type(error).__name__, _place(error)
     return name + (f": {message}" if message else "") + (f" (at {place})" if place else "")
 
 
 def _place(error: BaseException) -> str:
-    """`file:line` of the last frame that lies neither in a library nor here."""
+    """Return `file:line` of the last frame outside libraries and this package."""
     if isinstance(error, SyntaxError) and error.filename:
-        return ""  # its own message says where
+        return ""  # its own message names the place
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if not frame.filename.startswith((*_NOT_THEIRS, "<"))]
     if not theirs:

@@ -1,6 +1,6 @@
-r"""JSON that people read: on a screen, in a report, in a difference of two versions.
+r"""JSON that people read: on a screen, in a report, in a diff.
 
-The same values as any JSON of them; what could steer a terminal, a log of a CI service or the eye stands as `\u009b`.
+Values are unchanged; characters that can affect a terminal, a CI log or the text direction are escaped (`\u009b`).
 """
 
 from __future__ import annotations
@@ -9,19 +9,18 @@ import json
 import re
 from typing import Any
 
-# JSON itself escapes control characters below the space, and none of DEL, C1, the separators of lines and paragraphs,
-# marks of direction and lone surrogates. `##[` and `##vso[` are commands of Azure and GitHub anywhere in a line.
+# JSON escapes control characters below the space, but not DEL, C1, line and paragraph separators, direction marks
+# and lone surrogates. `##[` and `##vso[` are commands of Azure and GitHub anywhere in a line.
 _HARMFUL = re.compile(
     r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|#(?=#(?:vso)?\[)", re.IGNORECASE
 )
 _COMMAND = re.compile(r"##[\[vV]")
-"""Is in every text in which `_HARMFUL` is and all of whose characters are harmless. A sixth of the time of a look for
-each of the three: a record is full of headings."""
+"""In every text with a CI command. A sixth of the time of exact searches: records are full of headings."""
 _ON_ONE_LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def json_text(value: Any, indent: int | None = 1, *, sort_keys: bool = False, default: Any = None) -> str:
-    """A value as strict JSON for people; NaN and the like are a ValueError. `default` as for `json.dumps`."""
+    """Encode a value as strict JSON for people; ValueError for NaN and the like. `default` as for `json.dumps`."""
     if indent is None and not sort_keys and default is None:
         text = _ON_ONE_LINE.encode(value)
     else:
@@ -32,19 +31,19 @@ def json_text(value: Any, indent: int | None = 1, *, sort_keys: bool = False, de
 
 
 def spaced(compact: str) -> str:
-    """What `json_text` makes, on one line, of the value that is written here without white space."""
+    """Convert compact JSON to the text that `json_text` writes on one line for the same value."""
     has_escapes = "\\" in compact
-    if has_escapes:  # none of these controls stands in JSON as it is
+    if has_escapes:  # JSON text contains neither of these control characters
         compact = compact.replace("\\\\", "\0").replace('\\"', "\1")
     parts = compact.split('"')
-    # Of an uneven number of parts every other one is a string.
+    # The number of parts is odd, and every other part is a string.
     parts[::2] = '"'.join(parts[::2]).replace(",", ", ").replace(":", ": ").split('"')
     text = '"'.join(parts)
     return _shown(text.replace("\1", '\\"').replace("\0", "\\\\") if has_escapes else text)
 
 
 def _shown(text: str) -> str:
-    # Of ASCII only DEL is harmful that JSON does not escape itself; of others this is half of the time of the pattern.
+    # The only harmful ASCII character that JSON leaves as it is is DEL; for other texts this halves the pattern's time.
     # Texts that were cut end with an ellipsis.
     is_harmless = "\x7f" not in text if text.replace("…", "").isascii() else text.isprintable()
     if is_harmless and _COMMAND.search(text) is None:

@@ -1,4 +1,4 @@
-"""Lines of a text file, read in pieces of bounded size, with every byte that is not UTF-8 accounted for."""
+"""Lines of a text file, read in pieces of bounded size; bytes that are not UTF-8 are reported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from pytest_rageval.io.messages import MOST_OF_A_RECORD, Report, found
+from pytest_rageval.io.messages import MOST_OF_A_RECORD, Report, describe
 from pytest_rageval.io.strict_json import Positions, StrictJsonError, parse
 from pytest_rageval.model import Json
 
@@ -15,14 +15,13 @@ _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # a UTF-32 mark begins with 
 
 
 Line = tuple[int, str, bool]
-"""One physical line: its number, its text with the end that it has, and whether it is sound. It is not where its bytes
-were not UTF-8 (the text then holds U+FFFD), or where it was too long (the text is then empty); that is reported."""
+"""One physical line: its number, its text with its line end, and whether it is valid UTF-8 within the size limit."""
 
 
 def read_lines(path: Path, report: Report, max_bytes: int) -> Iterator[Line]:
-    """The lines of a UTF-8 file, numbered from 1, a byte order mark removed. Lines end with LF or CRLF, nothing else.
+    """Yield the lines of a UTF-8 file from number 1, without byte order mark. Lines end with LF or CRLF only.
 
-    Never raises for what the file holds; a file that cannot be opened or read is reported as one problem.
+    Problems, including a file that cannot be opened or read, are reported and never raised.
     """
     try:
         if not path.is_file():
@@ -70,19 +69,19 @@ def _skip_rest(file: BinaryIO, raw: bytes, step: int) -> int:
 
 
 class JsonRow(NamedTuple):
-    """One record and the line it was written in."""
+    """One record, its line, and its text."""
 
     line: int
     record: dict[str, Json]
     text: str
 
     def column_finder(self) -> Positions:
-        """Where its keys and values stand; slow."""
+        """Return the object that finds columns of keys and values; slow."""
         return Positions(self.text)
 
 
 def json_rows(lines: Iterator[Line], report: Report) -> Iterator[JsonRow]:
-    """The objects of a JSONL file; what is not one is reported and passed over."""
+    """Yield the objects of a JSONL file; report and skip other lines."""
     is_first = True
     for number, line, is_sound in lines:
         text = line.rstrip()  # a column past the end of the line would be counted on the next one
@@ -98,7 +97,7 @@ def json_rows(lines: Iterator[Line], report: Report) -> Iterator[JsonRow]:
 
 
 def parse_line(number: int, text: str, report: Report) -> dict[str, Json] | None:
-    """The object that a line holds, or None and a problem."""
+    """Parse a line into an object; return None and report the problem if it is not one."""
     try:
         record = parse(text)
     except StrictJsonError as error:
@@ -107,15 +106,15 @@ def parse_line(number: int, text: str, report: Report) -> dict[str, Json] | None
     if isinstance(record, dict):
         return record
     remedy = "; write one object a line (JSONL)" if isinstance(record, list) else ""
-    report.add_unread(number, 1, f"is {found(record)}, expected an object{remedy}")
+    report.add_unread(number, 1, f"is {describe(record)}, expected an object{remedy}")
     return None
 
 
 def _report_oddities(number: int, error: StrictJsonError, report: Report) -> None:
     report.unread += 1
-    wrong = "not valid JSON: " if error.kind == "syntax" else ""
+    prefix = "not valid JSON: " if error.kind == "syntax" else ""
     named = error.positions.case_id if error.kind == "strictness" else None
     for offset, message in error.oddities[:MOST_OF_A_RECORD]:
-        report.add(number, offset + 1, f"{wrong}{message}", named)
+        report.add(number, offset + 1, f"{prefix}{message}", named)
     if (more := len(error.oddities) - MOST_OF_A_RECORD) > 0:
         report.add(number, 1, f"{more:,} more problems of this kind in this line")

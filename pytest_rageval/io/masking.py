@@ -15,19 +15,19 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 T = TypeVar("T")
 
 MASK = "***"
-# Shorter ones cannot be told from words: masking "test" wherever it stands would change what a system answered.
+# Shorter ones look like words: masking "test" everywhere would change a system's answers.
 SHORTEST_SECRET = 8
 SHORTEST_PIECE = 4
-"""Of a secret that was cut: what is left of it beside a mark such as `…`."""
+"""Shortest piece of a cut secret that is masked before or after a mark such as `…`."""
 _CUT_BEHIND = re.compile(r"['\"]?(?:…|\.\.\.)")
 _MARKS_BEFORE = tuple(mark + quotation for mark in ("…", "...") for quotation in ("", "'", '"'))
 _URL = re.compile("[A-Za-z][A-Za-z0-9+-]*://")
 _MISSPELT_USERINFO = re.compile(
     r"(?:h?t+ps?(?:/+|:/*)|/+)(?P<user>[^\s/:@]*):(?P<password>\S+)@(?!\S*://)", re.IGNORECASE
 )
-"""Of what was meant as a URL and is none, such as `htp:/user:password@host`. `deepeval:faithfulness@judge` is none."""
+"""Misspelt URLs with credentials, such as `htp:/user:password@host`, but not `deepeval:faithfulness@judge`."""
 _FILLED_IN = re.compile(r"\{[A-Za-z_][\w.-]*\}")
-"""What a mapping fills in, such as `{question}`."""
+"""Placeholders of a mapping, such as `{question}`."""
 
 
 # ── names ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -41,14 +41,14 @@ _GLUED = re.compile(
     r"(password|passwd|passphrase|secret|token|credential|cookie|sessid|sessionid|authorization"
     r"|(?<!public)(?<!foreign)(?<!primary)(?<!sort)(api|access|secret|private|account|auth|license)key)s?$"
 )
-"""The end of a word without borders inside: `PGPASSWORD`, `secretkey`."""
+"""The end of a name without word borders: `PGPASSWORD`, `secretkey`."""
 _BEHIND = re.compile(r"access key id$|(secret|key) base$|webhooks? (url|uri)$|session id$")
 _PUBLIC = re.compile(
     r"\b(public|primary|foreign|sort|partition|cache|case|idempotency|websocket) key$"
     r"|\b(max|min|num|n|prompt|completion|input|output|total|reasoning|stop|eos|bos|pad|unk|special) tokens?$"
     r"|\b(desktop|xdg|gdm) session( id)?$|^(old)?pwd$"
 )
-"""What ends so and is none: names of columns, counts of tokens, folders, sessions of a desktop."""
+"""Endings that look secret and are not: names of columns, counts of tokens, folders, desktop sessions."""
 _BORDERS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
 
 
@@ -72,20 +72,20 @@ def is_secret_name(name: str) -> bool:
 
 
 def public_url(url: str) -> str:
-    """The URL as it may be shown: without user, password and fragment, with credentials in its query masked."""
+    """Return the URL for display: without user, password and fragment, with credentials in its query masked."""
     try:
         parts = urlsplit(url)
         query = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError:
         return re.sub(r"//[^/]*@", "//", url.partition("?")[0].partition("#")[0])
-    shown = parts.query
+    query_text = parts.query
     if any(is_secret_name(name) for name, _ in query):
-        shown = "&".join(f"{name}={MASK if is_secret_name(name) else value}" for name, value in query)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, shown, ""))
+        query_text = "&".join(f"{name}={MASK if is_secret_name(name) else value}" for name, value in query)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query_text, ""))
 
 
 def public_target(spec: str) -> str:
-    """The spelling of a target as it may be shown: the URL in it, if there is one, as `public_url` shows it."""
+    """Return a target's specification for display, with any URL in it as `public_url` shows it."""
     url = _URL.search(spec)
     if url is not None:
         return spec[: url.start()] + public_url(spec[url.start() :])
@@ -94,12 +94,12 @@ def public_target(spec: str) -> str:
 
 
 def public_unknown(spec: str) -> str:
-    """What is no known specification as it may be shown: it may be a URL without its scheme."""
+    """Return an unknown specification for display; it may be a URL without its scheme."""
     return re.sub(r":[^\s/]*@", f":{MASK}@", public_target(spec))
 
 
 def secrets_of_url(url: str) -> list[str]:
-    """The password (a user without one is taken for a token), also as it is sent, and the credentials in the query."""
+    """Return a URL's password (a user alone counts as a token), its encoded forms, and the query's credentials."""
     try:
         parts = urlsplit(url)
         secrets = [value for name, value in parse_qsl(parts.query) if is_secret_name(name)]
@@ -113,7 +113,7 @@ def secrets_of_url(url: str) -> list[str]:
 
 
 def secrets_of_target(spec: str) -> list[str]:
-    """The credentials in the URL that is or stands in the spelling of a target or a judge, misspelt ones included."""
+    """Return the credentials in the URL of a target's or judge's specification, even if the URL is misspelt."""
     url = _URL.search(spec)
     misspelt = _MISSPELT_USERINFO.match(spec) if url is None else None
     if misspelt is not None:
@@ -122,8 +122,7 @@ def secrets_of_target(spec: str) -> list[str]:
 
 
 def secrets_of_headers(headers: Mapping[str, str]) -> list[str]:
-    """The values of headers that by their name hold credentials, and what of them a server may repeat alone: the token
-    of `Bearer TOKEN`, the password of `Basic …`, the value of each cookie."""
+    """Return values of secret headers, and their parts: `Bearer` token, `Basic` password, value of each cookie."""
     secrets = []
     for name, value in headers.items():
         if is_secret_name(name):
@@ -137,7 +136,7 @@ def secrets_of_headers(headers: Mapping[str, str]) -> list[str]:
 
 
 def _basic_parts(token: str) -> list[str]:
-    """`user:password` and the password, where the token is what it should be."""
+    """Return `user:password` and the password of a valid Basic token."""
     try:
         userinfo = b64decode(token, validate=True).decode()
     except ValueError:
@@ -146,7 +145,7 @@ def _basic_parts(token: str) -> list[str]:
 
 
 def secrets_of_params(params: Mapping[str, Any]) -> Iterator[str]:
-    """The strings that stand, at any depth, under a name of a credential."""
+    """Yield the strings under secret names, at any depth."""
     for name, value in params.items():
         for part in value if isinstance(value, list | tuple) else [value]:
             if isinstance(part, Mapping):
@@ -156,7 +155,7 @@ def secrets_of_params(params: Mapping[str, Any]) -> Iterator[str]:
 
 
 def public_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Without credentials at any depth. Only strings are: `max_tokens` is a number, and can change results."""
+    """Mask credentials at any depth. Only strings are masked: `max_tokens` is a number and can change results."""
     return {name: _public_value(name, value) for name, value in params.items()}
 
 
@@ -175,10 +174,10 @@ def _holds_secret(name: str, value: str) -> bool:
 
 
 class Mask:
-    """Replaces known credentials wherever somebody repeats them, as they are or as JSON and URLs spell them.
+    """Masks known credentials in any text, also in JSON, HTML and URL encoding.
 
-    Where a text was cut, at `…` or `...`, what is left of one there goes as well: pytest and other libraries cut texts
-    before anybody can mask them.
+    Pieces of a secret before or after a cut (`…`, `...`) are masked too: pytest and other libraries cut texts before
+    they can be masked.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -188,7 +187,7 @@ class Mask:
 
     @property
     def is_empty(self) -> bool:
-        """Is there nothing to hide?"""
+        """Return True if there are no secrets."""
         return not self._secrets
 
     def text(self, text: str) -> str:
@@ -199,7 +198,7 @@ class Mask:
         return text
 
     def message(self, text: str) -> str:
-        """A text that may have been cut at its end without a mark: what is left of a secret there goes, too."""
+        """Mask a text that may have been cut at its end without a mark, including the rest of a secret there."""
         text = self.text(text)
         for secret in self._secrets:
             at = text.rfind(secret[:SHORTEST_SECRET])
@@ -207,13 +206,12 @@ class Mask:
                 return text[:at] + MASK
         return text
 
-    def shown(self, text: str) -> str:
-        """A log, a traceback or captured output, also without the credentials in headers that somebody printed there:
-        those of a reply are nobody's secret before it comes."""
+    def output(self, text: str) -> str:
+        """Mask a log, a traceback or captured output, and headers in it: a reply's secrets are unknown beforehand."""
         return _without_headers(_HEADER_LINE, _without_headers(_PRINTED_HEADER, self.text(text)))
 
     def _pieces(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the beginning of a secret stands before a mark of cutting, or the end of one behind it."""
+        """Yield the span of each beginning of a secret before a cut mark, or end of one after it."""
         for secret in self._secrets:
             for start in _places(secret[:SHORTEST_PIECE], text):
                 end = start + _common(secret, text[start : start + len(secret)])
@@ -231,14 +229,14 @@ class Mask:
         return body
 
     def value(self, value: T) -> T:
-        """The value with every text in it masked: in mappings, sequences and dataclasses, at any depth.
+        """Return the value with every text masked, in mappings, sequences and dataclasses at any depth.
 
-        What holds no secret comes back as it is, the same object.
+        A value without secrets is returned as the same object.
         """
         return self._masked(value) if self._secrets else value
 
     def _masked(self, value: Any) -> Any:
-        if value is None or isinstance(value, int | float):  # most fields of an answer: they cost the least
+        if value is None or isinstance(value, int | float):  # most fields of an answer, and the cheapest check
             return value
         if isinstance(value, str):
             return self.text(value)
@@ -266,13 +264,13 @@ def _places(part: str, text: str) -> Iterator[int]:
 
 
 def _common(text: str, other: str) -> int:
-    """How many first characters are the same."""
+    """Return the length of the common prefix."""
     pairs = enumerate(zip(text, other, strict=False))
     return next((at for at, (left, right) in pairs if left != right), min(len(text), len(other)))
 
 
 def _replaced(text: str, pieces: Iterable[tuple[int, int]]) -> str:
-    """The text with each of these pieces masked; they come in order, and may overlap."""
+    """Return the text with these spans masked; they are sorted and may overlap."""
     parts, done = [], 0
     for start, end in pieces:
         if end > done:
@@ -283,7 +281,7 @@ def _replaced(text: str, pieces: Iterable[tuple[int, int]]) -> str:
 
 @lru_cache(maxsize=64)
 def _field_names(kind: Any) -> tuple[str, ...]:
-    """What a value of a dataclass is made of; nothing for other classes."""
+    """Return the fields of a dataclass; empty for other classes."""
     return tuple(field.name for field in fields(kind) if field.init) if is_dataclass(kind) else ()
 
 
@@ -296,13 +294,13 @@ _HEADER_LINE = re.compile(
     r"""\b(?P<name>\w{1,40}-[\w-]{1,40}|n?(?:authorization|cookie2?)):[ ]{0,9}(?P<value>[^\s\\'"][^\r\n\\'"]{7,})""",
     re.IGNORECASE,
 )
-"""`Set-Cookie: …`, also behind a line's end as Python prints it."""
+"""`Set-Cookie: …`, also after a line end in Python's repr."""
 _NO_HEADERS = frozenset({"key", "keys", "session", "pass"})
-"""Words of ordinary text: beside one of them may stand anything."""
+"""Words of ordinary text, which any value may follow."""
 
 
 def _without_headers(header: re.Pattern[str], text: str) -> str:
-    """The text without the values of headers that by their names hold a secret."""
+    """Return the text without the values of headers with secret names."""
     parts, done = [], 0
     while match := header.search(text, done):
         is_secret = is_secret_name(match["name"]) and match["name"].lower() not in _NO_HEADERS
@@ -316,7 +314,7 @@ _WRITTEN_AS_NUMBERS = re.compile(r"""[+&<>='"]""")
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """As it is; percent-encoded; as HTML; and as JSON writers spell it that escape more than they need."""
+    """Yield a secret as it is, percent-encoded, as HTML, and as JSON with necessary and unnecessary escapes."""
     yield secret
     yield quote(secret, safe="")
     yield escape(secret)

@@ -1,4 +1,4 @@
-"""What is wrong with something from outside, said as lines: place, name, value, remedy; all of a file at once."""
+"""Problems with outside data as lines of place, name, value and remedy; all problems of a file at once."""
 
 from __future__ import annotations
 
@@ -11,88 +11,87 @@ from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.text import printable
 
 Path = tuple[str | int, ...]
-"""The way from the top of a record to a value in it: keys and 0-based positions."""
+"""The path from the top of a record to a value: keys and 0-based positions."""
 
 MOST_OF_A_RECORD = 20
 MOST_OF_A_FILE = 1000
-"""More are counted, not kept: a file of another kind must not fill the memory, nor the screen."""
+"""Number of problems kept, the rest is counted: a file of another kind must not fill the memory or the screen."""
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong with a value. `at_key`: the key itself is meant, not its value."""
+    """One problem with a value. `at_key`: it concerns the key, not its value."""
 
     path: Path
     message: str
     at_key: bool = False
 
     def __str__(self) -> str:
-        return f"{spelled(self.path)} {self.message}" if self.path else self.message
+        return f"{format_path(self.path)} {self.message}" if self.path else self.message
 
 
 class Findings:
-    """Everything that is wrong with one value, paths relative to it.
+    """All problems of one value, with paths relative to it.
 
     The first `MOST_OF_A_RECORD` are kept, the others counted.
     """
 
-    __slots__ = ("kept", "more")
+    __slots__ = ("first", "more")
 
-    def __init__(self, *kept: Finding) -> None:
-        self.kept = list(kept)
+    def __init__(self, *first: Finding) -> None:
+        self.first = list(first)
         self.more = 0
 
     def __bool__(self) -> bool:
-        return bool(self.kept)
+        return bool(self.first)
 
     def add(self, path: Path, message: str) -> None:
-        """Note that `message` holds for the value at `path`."""
+        """Add a problem of the value at `path`."""
         self.include((), Findings(Finding(path, message)))
 
     def include(self, path: Path, inner: Findings) -> None:
-        """Note what is wrong with the value at `path`."""
-        room = MOST_OF_A_RECORD - len(self.kept)
-        for finding in inner.kept[:room]:
-            self.kept.append(finding._replace(path=(*path, *finding.path)))
-        self.more += inner.more + max(0, len(inner.kept) - room)
+        """Add the problems of the value at `path`."""
+        room = MOST_OF_A_RECORD - len(self.first)
+        for finding in inner.first[:room]:
+            self.first.append(finding._replace(path=(*path, *finding.path)))
+        self.more += inner.more + max(0, len(inner.first) - room)
 
     def unknown(self, path: Path, keys: Collection[str], otherwise: str = "", meaning: str = "") -> None:
-        """Note a key that nobody reads, with a remedy: its `meaning` if it has one, the known key that is close, or
-        `otherwise`."""
-        if len(self.kept) >= MOST_OF_A_RECORD:
+        """Add an unknown key with a remedy: its `meaning` if known, a similar known key, or `otherwise`."""
+        if len(self.first) >= MOST_OF_A_RECORD:
             self.more += 1
             return
         close = None if meaning else suggestion(str(path[-1]), keys, cutoff=KEY_CUTOFF)
         remedy = (
             f"did you mean {close!r}?" if close else meaning or otherwise or f"known here: {', '.join(sorted(keys))}"
         )
-        self.kept.append(Finding(path, f"is not a known key; {remedy}", at_key=True))
+        self.first.append(Finding(path, f"is not a known key; {remedy}", at_key=True))
 
 
 class Unsound(Exception):
-    """A value cannot be read. It never leaves its reader: what is wrong becomes lines of a report."""
+    """A value cannot be read. Readers catch it and turn its findings into lines of a report."""
 
     def __init__(self, findings: Findings) -> None:
         super().__init__()
         self.findings = findings
 
     def __str__(self) -> str:
-        return str(self.findings.kept[0])
+        return str(self.findings.first[0])
 
 
-def wrong(value: Any, expected: str) -> Unsound:
-    """The value is not what belongs there."""
-    return bad(f"is {found(value)}, expected {expected}")
+def mistyped(value: Any, expected: str) -> Unsound:
+    """Return the error for a value of another type."""
+    return invalid(f"is {describe(value)}, expected {expected}")
 
 
-def bad(message: str) -> Unsound:
-    """The value is of the right kind, and wrong for another reason."""
+def invalid(message: str) -> Unsound:
+    """Return the error for a value of the right type that breaks a rule."""
     return Unsound(Findings(Finding((), message)))
 
 
 class Report:
-    """The problems of one file, as complete lines; the first `MOST_OF_A_FILE` are kept, the others counted.
+    """The problems of one file as complete lines; the first `MOST_OF_A_FILE` are kept, the others counted.
 
-    `unread` counts the lines that gave no record at all, so that nobody concludes that an id is missing.
+    `unread` counts lines that gave no record, so that an id is not reported as missing because of them.
     """
 
     def __init__(self, file: str) -> None:
@@ -106,37 +105,37 @@ class Report:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """One line each, in the order of the file."""
+        """Return one line per problem, in the order of the file."""
         if not self._more:
             return tuple(self._kept)
-        return (*self._kept, f"{shown(self.file)}: {self._more:,} more problems, not listed; mend these first")
+        return (*self._kept, f"{escape_text(self.file)}: {self._more:,} more problems, not listed; mend these first")
 
     def add(self, line: int, column: int, message: str, case: str | None = None) -> None:
-        """Note a problem at a 1-based line and column, of the case with this id if it has one."""
+        """Add a problem at a 1-based line and column, of the case with this id if it has one."""
         if len(self._kept) >= MOST_OF_A_FILE:
             self._more += 1
             return
         whose = f"case {shown_value(case)}: " if case is not None else ""
-        self._kept.append(f"{shown(self.file)}:{line}:{column}: {whose}{message}")
+        self._kept.append(f"{escape_text(self.file)}:{line}:{column}: {whose}{message}")
 
     def add_unread(self, line: int, column: int, message: str) -> None:
-        """Note a problem that made a line give no record."""
+        """Add a problem because of which a line gave no record."""
         self.unread += 1
         self.add(line, column, message)
 
     def add_whole(self, message: str) -> None:
-        """Note a problem of the file as such."""
-        self._kept.append(f"{shown(self.file)}: {message}")
+        """Add a problem of the file as a whole."""
+        self._kept.append(f"{escape_text(self.file)}: {message}")
 
     def include(self, other: Report) -> None:
-        """Note the problems of another file that belongs to this one."""
+        """Add the problems of another file that belongs to this one."""
         self._kept += other.problems
 
     def add_findings(
         self, line: int, findings: Findings, case: str | None, column_of: Callable[[Path, bool], int]
     ) -> None:
-        """Note all that is wrong with one record. `column_of` looks for a path, and is slow: bad records only."""
-        for finding in findings.kept:
+        """Add all problems of one record. `column_of` finds a path's column; it is slow: bad records only."""
+        for finding in findings.first:
             column = column_of(finding.path, finding.at_key) if len(self._kept) < MOST_OF_A_FILE else 1
             self.add(line, column, str(finding), case)
         if findings.more:
@@ -144,10 +143,9 @@ class Report:
 
 
 def shown_value(value: object, most: int = 80, *, is_quoted: bool = True) -> str:
-    """Any value as messages and tables show it: on one line, escaped, cut after `most` characters however large it is.
+    """Format any value for messages and tables: on one line, escaped, cut after `most` characters.
 
-    Strings stand in quotes, unless they are cells of a table; else as JSON writes it, and as Python does what JSON
-    cannot hold.
+    Strings are quoted, except in cells of a table; other values are JSON, or Python's repr if JSON has no form.
     """
     if isinstance(value, str):
         text = repr(value[:most]) if is_quoted else " ".join(value[:most].split()) or "''"
@@ -160,7 +158,7 @@ def shown_value(value: object, most: int = 80, *, is_quoted: bool = True) -> str
 
 
 class _Short(reprlib.Repr):
-    """Values of bounded depth and breadth, in the words of JSON."""
+    """Values of bounded depth and breadth, in JSON syntax."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -180,8 +178,8 @@ class _Short(reprlib.Repr):
 _SHORT = _Short()
 
 
-def found(value: Any) -> str:
-    """A value as a message quotes it, with its kind; of a list or an object the kind alone."""
+def describe(value: Any) -> str:
+    """Format a value with its kind for a message; for a list or an object the kind alone."""
     if isinstance(value, bool) or value is None:
         return shown_value(value)
     kind = kind_in_words(value)
@@ -189,7 +187,7 @@ def found(value: Any) -> str:
 
 
 def kind_in_words(value: Any) -> str:
-    """What kind of JSON a value is."""
+    """Return the kind of a JSON value in words."""
     if isinstance(value, bool) or value is None:
         return "null" if value is None else "true or false"
     if isinstance(value, (str, int, float)):
@@ -197,13 +195,13 @@ def kind_in_words(value: Any) -> str:
     return "a list" if isinstance(value, (list, tuple)) else "an object"
 
 
-def shown(text: str) -> str:
-    """Without quotes, but on one line and harmless to a terminal and to a CI service."""
+def escape_text(text: str) -> str:
+    """Escape a text for display on one line, harmless to terminals and CI services; no quotes."""
     return printable(text if text.isprintable() else repr(text)[1:-1])
 
 
-def spelled(path: Path) -> str:
-    """`gold_supports[0].rel_path`; a key that is not a plain word is quoted: `metadata['a b']`."""
+def format_path(path: Path) -> str:
+    """Format a path: `gold_supports[0].rel_path`; a key that is not a plain word is quoted: `metadata['a b']`."""
     text = ""
     for step in path:
         if isinstance(step, int):

@@ -1,7 +1,7 @@
-"""Records from outside, read by pydantic into our values; what is wrong with one is said as findings, all at once.
+"""Records from outside, read by pydantic into our types; all problems of a record are reported at once.
 
-A type is declared once, of dataclasses and the parts below. It is read strictly: a key that it does not have is wrong,
-a number is no string, true is no 1, and null equals absent.
+A type is declared once, from dataclasses and the parts below. Reading is strict: unknown keys are errors, numbers are
+not strings, true is not 1, and null equals absent.
 
     @dataclass(frozen=True, slots=True)
     class Label:
@@ -24,7 +24,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypeAliasType
 
 from pytest_rageval.io.expected import Expects, choices, expects, inner_type, known_keys, type_in_words
-from pytest_rageval.io.messages import MOST_OF_A_RECORD, Finding, Findings, Path, Unsound, found
+from pytest_rageval.io.messages import MOST_OF_A_RECORD, Finding, Findings, Path, Unsound, describe
 from pytest_rageval.io.strict_json import MAX_DEPTH, limits_broken
 from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import Json
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 Name = Annotated[
     str,
-    # Unicode, to pydantic's engine, has four separators less than Python; editors need not see them.
+    # pydantic's engine knows four fewer Unicode separators than Python.
     Field(pattern=r"[^\s\x1c-\x1f]", json_schema_extra={"pattern": r"\S"}),
     Expects("a string", broken="is blank"),
 ]
@@ -44,10 +44,10 @@ Name = Annotated[
 class RecordReader(Generic[T]):
     """Reads JSON values as one type.
 
-    remedy             what to do with a key of the record itself that nobody knows and that is close to none
-    meaning            says of such a key what it is elsewhere, if anything: that goes first
-    elsewhere          names worth suggesting for one beside the record's own
-    takes_whole_floats 3.0 is a whole number
+    remedy             for an unknown key of the record itself without a similar known one
+    meaning            returns what such a key means elsewhere, if anything; it takes precedence
+    elsewhere          more names to suggest besides the record's own
+    takes_whole_floats read 3.0 as an integer
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class RecordReader(Generic[T]):
         self._takes_whole_floats = takes_whole_floats
 
     def read(self, value: Json, context: Any = None) -> T:
-        """The value that a record becomes; Unsound says all that is wrong with it, in the order of the record.
+        """Read a record; raise Unsound with all of its problems, in the order of the record.
 
         Validators that take pydantic's ValidationInfo find `context` in it.
         """
-        try:  # as text: of JSON alone pydantic takes lists for tuples, and objects for dataclasses, and is strict
+        try:  # as text: only from JSON does strict pydantic accept lists for tuples and objects for dataclasses
             return self._validate(to_json(value), context=context)
         except PydanticSerializationError:
-            if broken := _not_held(value):
+            if broken := _too_deep_members(value):
                 raise Unsound(Findings(*broken)) from None
             return self._read_surrogates(value, context)
         except ValidationError as error:
@@ -85,14 +85,14 @@ class RecordReader(Generic[T]):
             raise Unsound(self._findings(error, sound, context)) from None
 
     def _read_surrogates(self, value: Json, context: Any) -> T:
-        """Read a value with half of a surrogate pair, which no JSON holds: only callers in Python can give one."""
+        """Read a value with lone surrogates, which JSON cannot contain; only Python callers can pass one."""
         try:
             return self._adapter.validate_python(value, strict=False, context=context)
         except ValidationError as error:
             raise Unsound(self._in_our_words(error, value)) from None
 
     def get_ready(self) -> None:
-        """Build what reads, where that was not done yet."""
+        """Build the validator, if not done yet."""
         _ = self._adapter
 
     @property
@@ -101,21 +101,21 @@ class RecordReader(Generic[T]):
 
     @cached_property
     def _adapter(self) -> TypeAdapter[T]:
-        # Named anew, since pydantic takes a configuration for no dataclass that it did not make.
+        # A copy under the same name, since pydantic takes a configuration for no dataclass that it did not make.
         of: Any = TypeAliasType("of", self._of)
         return TypeAdapter(of, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
 
     def _findings(self, error: ValidationError, value: Json, context: Any) -> Findings:
-        """What pydantic says of a record, in our words."""
+        """Convert pydantic's errors to findings in our words."""
         if error.error_count() > _MOST_ERRORS:
             try:
                 self._validate(to_json(_Beginning().of(value)), context=context)
             except ValidationError as of_beginning:
                 findings = self._in_our_words(of_beginning, value)
-                findings.more = error.error_count() - len(findings.kept)
+                findings.more = error.error_count() - len(findings.first)
                 return findings
         elif error.errors(include_url=False)[0]["type"] == "json_invalid":
-            return Findings(*_not_held(value) or [Finding((), f"is nested deeper than {MAX_DEPTH} levels")])
+            return Findings(*_too_deep_members(value) or [Finding((), f"is nested deeper than {MAX_DEPTH} levels")])
         return self._in_our_words(error, value)
 
     def _in_our_words(self, error: ValidationError, value: Json) -> Findings:
@@ -137,32 +137,32 @@ class RecordReader(Generic[T]):
 
 
 _MOST_ERRORS = 1000
-"""Beyond so many only the beginning of a record is shown: each takes a kilobyte, 2 GB for a line of 4 MiB."""
+"""Number of errors above which only the beginning of a record is validated: each takes a kilobyte, 2 GB for 4 MiB."""
 
 
 class _Beginning:
-    """Cuts the lists of a record, the first ones least: no key goes missing."""
+    """Cuts the lists of a record, the first ones least; no key is removed."""
 
     def __init__(self) -> None:
         self._room = _MOST_ERRORS
 
     def of(self, value: Json) -> Json:
-        """The value with as many items as there is room for; each list keeps one."""
+        """Return the value with its lists cut to the remaining room; each list keeps at least one item."""
         if isinstance(value, Mapping):
             return {key: self.of(inner) for key, inner in value.items()}
         if not isinstance(value, list):
             return value
-        kept = []
+        items = []
         for item in value:
             self._room -= 1
-            kept.append(self.of(item))
+            items.append(self.of(item))
             if self._room <= 0:
                 break
-        return kept
+        return items
 
 
-def _not_held(record: Json) -> list[Finding]:
-    """Return the members of a record that nest too deep even to be looked at."""
+def _too_deep_members(record: Json) -> list[Finding]:
+    """Return the members of a record that are nested too deep to be read."""
     members = record.items() if isinstance(record, Mapping) else [("", record)]
     return [Finding((name,), problem) for name, value in members if (problem := limits_broken(value))]
 
@@ -171,7 +171,7 @@ def _not_held(record: Json) -> list[Finding]:
 
 
 class Flaw(NamedTuple):
-    """One thing that is wrong with a record, where it stands, and what may stand there."""
+    """One problem of a record, with its path and the values allowed there."""
 
     path: Path
     message: str = ""
@@ -184,13 +184,15 @@ class Flaw(NamedTuple):
     """The value is of the right kind."""
 
 
-Shown = Callable[[Path, Json], str]
-"""How messages show the value at a path."""
+Show = Callable[[Path, Json], str]
+"""Formats the value at a path for messages."""
 
 
-def flaws_of(error: ValidationError, record: Json, of: Any, shown: Shown = lambda _, value: found(value)) -> list[Flaw]:
-    """What pydantic says of a record that is no `of`, in our words and in the order of the record."""
-    flaws = [_flaw(details, record, of, shown) for details in error.errors(include_url=False, include_input=False)]
+def flaws_of(
+    error: ValidationError, record: Json, of: Any, show: Show = lambda _, value: describe(value)
+) -> list[Flaw]:
+    """Convert pydantic's errors about a record to flaws in our words, in the order of the record."""
+    flaws = [_flaw(details, record, of, show) for details in error.errors(include_url=False, include_input=False)]
     flaws = sorted(_without_branches(flaws), key=_Order(record))
     mistyped = {
         (*flaw.path[:-1], suggestion(str(flaw.path[-1]), flaw.known, cutoff=KEY_CUTOFF))
@@ -200,7 +202,7 @@ def flaws_of(error: ValidationError, record: Json, of: Any, shown: Shown = lambd
 
 
 def mended(error: ValidationError, record: Json, of: Any, *, takes_whole_floats: bool) -> Json:
-    """The refused record without the nulls that stand where a key may be absent, and with 3.0 as 3 if that is asked."""
+    """Return the refused record without nulls of optional keys and, with `takes_whole_floats`, with 3.0 as 3."""
     for details in error.errors(include_url=False, include_context=False, include_input=False):
         place = _follow(details["loc"], record, of)
         above = _follow(place.path[:-1], record, of)
@@ -213,7 +215,7 @@ def mended(error: ValidationError, record: Json, of: Any, *, takes_whole_floats:
 
 
 def _replaced(record: Any, path: Path, value: Any) -> Json:
-    """The record with another value at a path; without that key where the value is `...`."""
+    """Return the record with another value at a path; `...` removes the key."""
     key, *inner = path
     value = _replaced(record[key], tuple(inner), value) if inner else value
     if isinstance(record, Mapping):
@@ -225,7 +227,7 @@ _UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
 _MISSING = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
 
 
-def _flaw(details: Mapping[str, Any], record: Json, of: Any, shown: Shown) -> Flaw:
+def _flaw(details: Mapping[str, Any], record: Json, of: Any, show: Show) -> Flaw:
     kind, steps = details["type"], details["loc"]
     if kind in _UNKNOWN or kind in _MISSING:
         parent = _follow(steps[:-1], record, of)
@@ -235,7 +237,7 @@ def _flaw(details: Mapping[str, Any], record: Json, of: Any, shown: Shown) -> Fl
         return Flaw(path, is_missing=True, is_branch=parent.is_branch)
     place = _follow(steps, record, of)
     return Flaw(
-        place.path, _message(details, place, shown), is_branch=place.is_branch, breaks_rule=_is_of_kind(details["type"])
+        place.path, _message(details, place, show), is_branch=place.is_branch, breaks_rule=_is_of_kind(details["type"])
     )
 
 
@@ -247,7 +249,7 @@ class _Place(NamedTuple):
 
 
 def _follow(steps: Sequence[str | int], value: Json, of: Any) -> _Place:
-    """The place that pydantic's steps lead to; those that name a type of several lead nowhere in the record."""
+    """Follow pydantic's steps to a place; steps that name a member of a union are not part of the record."""
     path: list[str | int] = []
     is_branch = False
     for step in steps:
@@ -261,13 +263,13 @@ def _follow(steps: Sequence[str | int], value: Json, of: Any) -> _Place:
     return _Place(tuple(path), value, of, is_branch)
 
 
-def _message(details: Mapping[str, Any], place: _Place, shown: Shown) -> str:
+def _message(details: Mapping[str, Any], place: _Place, show: Show) -> str:
     kind, of = details["type"], place.of
     if kind == "value_error":
         return str(details["ctx"]["error"])
     if _is_of_kind(kind) and expects(of).broken:
         return expects(of).broken
-    value = "an empty list" if kind == "too_short" and not place.value else shown(place.path, place.value)
+    value = "an empty list" if kind == "too_short" and not place.value else show(place.path, place.value)
     if kind == "finite_number" and not isinstance(place.value, int):
         return f"is {value}, expected a finite number"
     names = [choice for choice in choices(of) if isinstance(choice, str)]
@@ -281,18 +283,18 @@ def _is_of_kind(problem: str) -> bool:
 
 
 def _without_branches(flaws: Collection[Flaw]) -> list[Flaw]:
-    """Of a value that might have had several types, what is wrong with it inside one of them, else with it as such.
+    """Keep, for a value of a union type, the problems inside one member type, else the problem of the whole value.
 
-    A rule that it breaks as one of them goes before its not being another.
+    A rule broken as one of the types takes precedence over not being another type.
     """
-    kept: dict[tuple[Path, str], Flaw] = {(flaw.path, flaw.message): flaw for flaw in flaws}
+    distinct: dict[tuple[Path, str], Flaw] = {(flaw.path, flaw.message): flaw for flaw in flaws}
     around = {flaw.path[:length] for flaw in flaws for length in range(len(flaw.path)) if flaw.is_branch}
     around |= {flaw.path for flaw in flaws if flaw.breaks_rule}
-    return [flaw for flaw in kept.values() if flaw.breaks_rule or not (flaw.is_branch and flaw.path in around)]
+    return [flaw for flaw in distinct.values() if flaw.breaks_rule or not (flaw.is_branch and flaw.path in around)]
 
 
 class _Order:
-    """Where paths stand in one record; what is missing stands at the end of its object."""
+    """Sorts paths by their position in a record; missing keys come at the end of their object."""
 
     def __init__(self, record: Json) -> None:
         self._record = record

@@ -1,10 +1,10 @@
-"""Lines of our own files, sealed: each is a JSON object whose last key is a checksum of the bytes before that key.
+"""Sealed lines of our own files: each is a JSON object whose last key is a checksum of the bytes before that key.
 
     line = sealed('{"schema":2,"case_key":"q1"}')   # {"schema":2,"case_key":"q1","checksum":"5d2983b0"}
     unsealed(line.encode())                         # {"schema": 2, "case_key": "q1"}
 
-The checksum is the CRC-32 (ISO-HDLC, that of zip and gzip) as eight hexadecimal digits. It finds what disks, copies and
-editors do to a line; it is no protection against somebody who means harm.
+The checksum is the CRC-32 (ISO-HDLC, that of zip and gzip) as eight hexadecimal digits. It detects damage by disks,
+copies and editors; it does not protect against tampering.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 from pytest_rageval.errors import SettingsError
 
 LONGEST = 1 << 28
-"""Bytes of a line: a longer one is not ours, and is not taken into memory."""
+"""Longest line in bytes: a longer one is not ours, and is not read into memory."""
 _KEY = b',"checksum":"'
 _END = b'"}'
 _DIGITS = 8
@@ -31,20 +31,19 @@ _SEAL = len(_KEY) + _DIGITS + len(_END)
 
 
 class DamagedLineError(ValueError):
-    """A line that is not as it was written; the message is the end of a sentence."""
+    """A damaged line; the message is the end of a sentence."""
 
 
 def sealed(text: str) -> str:
-    """The line of a JSON object with members, as compact text without an end of line."""
+    """Seal a non-empty JSON object in compact text, without a line end."""
     body = text[:-1]
     return f'{body},"checksum":"{crc32(body.encode()):08x}"}}'
 
 
 def sealed_line(record: Mapping[str, Any]) -> bytes:
-    """The line of a record with members, without an end of line; what has no form as strict JSON is a ValueError or
-    TypeError.
+    """Encode and seal a non-empty record, without a line end; ValueError or TypeError if strict JSON cannot hold it.
 
-    Encoded once here, on the side that made it: what gets out of this function can neither break the channel between
+    Encoding happens once, in the process that made the record, so that the result can break neither the channel between
     processes nor a file.
     """
     body = compact_json(record)[:-1]
@@ -66,15 +65,15 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 def unsealed(line: bytes) -> dict[str, Any]:
-    """Return the object of a line without its checksum; DamagedLineError if the line is not as it was written.
+    """Return the object of a line without its checksum; DamagedLineError if the checksum is wrong.
 
-    A line whose checksum is right is parsed without a search for keys that stand twice: it is what we wrote.
+    A line with a right checksum is parsed without a search for duplicate keys, because we wrote it.
     """
     if len(line) > LONGEST:
         raise DamagedLineError(f"is longer than {LONGEST:,} bytes")
     check_seal(line)
     try:
-        # Two thirds of the time of `json.loads`: what the checksum costs is saved here.
+        # Two thirds of the time of `json.loads`, which makes up for the checksum.
         record: dict[str, Any] = from_json(line, allow_inf_nan=False)
         del record["checksum"]
     except (ValueError, TypeError, KeyError) as error:
@@ -83,7 +82,7 @@ def unsealed(line: bytes) -> dict[str, Any]:
 
 
 def check_seal(line: bytes) -> None:
-    """Raise DamagedLineError unless the line ends with a checksum, and with the right one."""
+    """Raise DamagedLineError unless the line ends with the right checksum."""
     end = len(line) - line.endswith(b"\n")
     start = end - _SEAL
     if start <= 0 or line[start : start + len(_KEY)] != _KEY or line[end - len(_END) : end] != _END:
@@ -93,7 +92,7 @@ def check_seal(line: bytes) -> None:
 
 
 def unsealed_text(line: bytes) -> str | None:
-    """Return the JSON object of a line without its checksum, as it is written; None where that is missing or wrong."""
+    """Return the JSON object of a line as text without its checksum; None if that is missing or wrong."""
     try:
         check_seal(line)
         return line[: len(line) - line.endswith(b"\n") - _SEAL].decode() + "}"
@@ -109,11 +108,11 @@ BUFFER = 1 << 20
 Key = tuple[str, int]
 """Case key and trial."""
 Check = Callable[[dict[str, Any]], object]
-"""Sees each record; one with which something is wrong is a DamagedLineError."""
+"""Checks a record; raises DamagedLineError if it is invalid."""
 
 
 class Place(NamedTuple):
-    """Where a line stands: offset and length in bytes, and its number."""
+    """The place of a line: file, offset and length in bytes, and number."""
 
     path: Path
     offset: int
@@ -124,7 +123,7 @@ class Place(NamedTuple):
         return f"{self.path}:{self.number}"
 
     def text(self) -> str:
-        """The line that stands there, without its end."""
+        """Read the line at this place, without its end."""
         return _bytes_at(self).decode("utf-8").rstrip("\n")
 
 
@@ -134,10 +133,10 @@ def index(
     check: Check | None = None,
     keeps: Callable[[Key], bool] | None = None,
 ) -> dict[Key, Place]:
-    """Where the last line of each case and trial stands; a last line that was cut off is left out.
+    """Return the place of the last line of each case and trial, without a truncated last line.
 
-    With `notes` damaged lines are left out too, and said there; without, the first is a SettingsError. `keeps`: which
-    places are wanted.
+    With `notes`, damaged lines are left out and noted there; without, the first raises SettingsError. `keeps` selects
+    the places.
     """
     places: dict[Key, Place] = {}
     for place, record in whole_records(paths, notes, check):
@@ -155,14 +154,14 @@ def whole_records(
     is_growing: bool = False,
     members: Members | None = None,
 ) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Yield each record with its place; lines that are none as in `index`.
+    """Yield each record with its place; damaged lines as in `index`.
 
     is_growing  another process may be writing: a last line without an end is not reported
-    members     all that is wanted of a record; one that has them is not checked further
+    members     the members needed; a record that has them is not checked further
     """
     for path in paths:
         for place, line in lines_of(path):
-            if not line.endswith(b"\n"):  # the last one, of a process that died while it wrote
+            if not line.endswith(b"\n"):  # the last one, of a process that died while writing
                 if notes is not None and not is_growing:
                     notes.append(f"{path.name}:{place.number}: was cut off while it was written, and is left out")
                 continue
@@ -177,7 +176,7 @@ def whole_records(
 
 
 def lines_of(path: Path) -> Iterator[tuple[Place, bytes]]:
-    """Each line with its place; none where there is no file. Of a line beyond all measure only its beginning."""
+    """Yield each line with its place, nothing if the file does not exist; an oversized line is cut."""
     try:
         with path.open("rb", buffering=BUFFER) as file:
             yield from _placed_lines(file, path)
@@ -200,7 +199,7 @@ def _placed_lines(file: BinaryIO, path: Path) -> Iterator[tuple[Place, bytes]]:
 
 
 def _skip_rest(file: BinaryIO, line: bytes) -> int:
-    """Read on to the end of a line of which this is the beginning; how many bytes that took."""
+    """Read to the end of a line that begins with this; return the number of bytes read."""
     skipped = 0
     while line and not line.endswith(b"\n"):
         line = file.readline(LONGEST)
@@ -209,12 +208,12 @@ def _skip_rest(file: BinaryIO, line: bytes) -> int:
 
 
 def record_at(place: Place) -> dict[str, Any]:
-    """The record that stands there; SettingsError, naming file and line, where it is damaged."""
+    """Read the record at this place; raise SettingsError with file and line if it is damaged."""
     return record_in(_bytes_at(place), place)
 
 
 def _bytes_at(place: Place) -> bytes:
-    # Half of the time of a file object, which for one line is the most.
+    # Half of the time of a file object, which dominates for one line.
     descriptor = os.open(place.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.pread(descriptor, place.length, place.offset)
@@ -223,7 +222,7 @@ def _bytes_at(place: Place) -> bytes:
 
 
 def record_in(line: bytes, place: object, check: Check | None = None) -> dict[str, Any]:
-    """The record of a line; SettingsError, naming its place, where it is damaged."""
+    """Parse the record of a line; raise SettingsError with its place if it is damaged."""
     try:
         return record_of(line, check)
     except DamagedLineError as damage:
@@ -231,7 +230,7 @@ def record_in(line: bytes, place: object, check: Check | None = None) -> dict[st
 
 
 class Members:
-    """Some members of a record, read without making the others into objects: 13 µs a line of 3 kB instead of 21."""
+    """Some members of a record, read without building the others: 13 µs for a line of 3 kB instead of 21."""
 
     def __init__(self, schema: int, *needed: str, where_written: Iterable[str] = ()) -> None:
         fields: dict[str, Any] = dict.fromkeys(needed, Any) | dict.fromkeys(where_written, NotRequired[Any])
@@ -239,7 +238,7 @@ class Members:
         self._reader: TypeAdapter[Any] = TypeAdapter(TypedDict("Members", fields))  # type: ignore[operator]
 
     def of(self, line: bytes) -> dict[str, Any] | None:
-        """Return them; None if the line is not as a run writes it."""
+        """Return the members; None if the line is not as a run writes it."""
         try:
             check_seal(line)
             record: dict[str, Any] = self._reader.validate_json(line)
@@ -249,7 +248,7 @@ class Members:
 
 
 def record_of(line: bytes, check: Check | None = None, members: Members | None = None) -> dict[str, Any]:
-    """Return the record of a line; DamagedLineError if it is none."""
+    """Return the record of a line; DamagedLineError if it is not one."""
     if members is not None and (some := members.of(line)) is not None:
         return some
     record = unsealed(line)
@@ -265,7 +264,7 @@ def _damaged(place: object, damage: DamagedLineError) -> SettingsError:
 
 
 def ends_well(path: Path) -> bool:
-    """True if the last line ends; what is appended would stand behind it otherwise."""
+    """Return True if the last line ends properly; otherwise an appended line would continue it."""
     if not path.exists() or not path.stat().st_size:
         return True
     with path.open("rb") as file:

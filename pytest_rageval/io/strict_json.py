@@ -1,12 +1,12 @@
-"""The strict JSON reader: no key twice, no NaN, no half of a surrogate pair, no endless nesting; parsed at full speed.
+"""Strict JSON at full speed: no duplicate keys, no NaN, no lone surrogates, no deep nesting.
 
     try:
         record = parse('{"id": "a", "id": "b"}')
     except StrictJsonError as error:
         print(error)             # id stands twice in one object, first at character 2; …
-        error.oddities           # all that is wrong with the text, each with its offset: looked for only when asked
+        error.oddities           # all problems of the text, each with its offset: computed on access
 
-Where keys and values stand in a sound text (a record may be wrong all the same) `Positions` finds, slowly.
+`Positions` finds the places of keys and values in a valid text, for errors in its content; it is slow.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from itertools import chain
 from json.decoder import scanstring  # type: ignore[attr-defined]  # because typeshed leaves it out
 from typing import Any, Literal, NamedTuple
 
-from pytest_rageval.io.messages import Path, spelled
+from pytest_rageval.io.messages import Path, format_path
 from pytest_rageval.model import Json
 
 MAX_DEPTH = 64
-"""How deep free-form values may nest."""
+"""Deepest nesting of free-form values."""
 MAX_BITS = 1024
-"""Of a whole number: no larger one has a float."""
+"""Largest size of an integer: larger ones overflow a float."""
 
 
 def parse(text: str | bytes) -> Json:
-    """The value of a JSON text; of bytes in UTF-8, a byte order mark allowed. StrictJsonError where it is none."""
+    """Parse JSON text, or UTF-8 bytes with or without byte order mark; raise StrictJsonError if it is invalid."""
     if isinstance(text, bytes):
         text = _decoded(text)
     try:
-        if text.startswith("{"):  # as nearly all do: `decode` looks for white space around, one part in fifteen more
+        if text.startswith("{"):  # as nearly all do: `decode` skips white space, which takes a fifteenth more
             value, end = _DECODER.raw_decode(text)
             if end < len(text):
                 value = _DECODER.decode(text)
@@ -53,7 +53,7 @@ def parse(text: str | bytes) -> Json:
 
 
 class Oddity(NamedTuple):
-    """What strict JSON does not allow, as the end of a sentence, and its 0-based offset in characters."""
+    """A violation of strict JSON as the end of a sentence, and its 0-based offset in characters."""
 
     offset: int
     message: str
@@ -62,8 +62,8 @@ class Oddity(NamedTuple):
 class StrictJsonError(ValueError):
     """A text that is not strict JSON.
 
-    kind  "syntax": no JSON at all; "size": nested too deep, or a number too long; "strictness": JSON for others;
-          "encoding": no UTF-8
+    kind  "syntax": not JSON at all; "size": nested too deep, or a number too long; "strictness": JSON, but not strict;
+          "encoding": not UTF-8
     """
 
     def __init__(self, kind: Literal["syntax", "size", "strictness", "encoding"], text: str, *oddities: Oddity) -> None:
@@ -80,21 +80,21 @@ class StrictJsonError(ValueError):
         return f"not valid JSON: {message} at {f'line {line}, ' if line > 1 else ''}column {column}"
 
     def place(self, offset: int) -> tuple[int, int]:
-        """1-based line and column of an offset."""
+        """Return the 1-based line and column of an offset."""
         return self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)
 
     @cached_property
     def positions(self) -> Positions:
-        """Where keys and values stand, as far as the text is well-formed."""
+        """Return the places of keys and values, as far as the text is well-formed."""
         return Positions(self.text)
 
     @cached_property
     def oddities(self) -> list[Oddity]:
-        """All that is wrong, never empty; one thing where the syntax is wrong, since nobody can read on."""
+        """Return all problems, never empty; only the first for a syntax error, after which reading stops."""
         oddities = self.positions.oddities
         try:
             json.loads(self.text)
-        except json.JSONDecodeError as error:  # what came before it hid it
+        except json.JSONDecodeError as error:  # an earlier problem had hidden it
             offset, message = _syntax_error(error)
             oddities.append(Oddity(offset, f"not valid JSON: {message}"))
         except (RecursionError, ValueError) as error:
@@ -116,14 +116,14 @@ def _oddity(error: Exception) -> Oddity:
         return _syntax_error(error)
     if isinstance(error, RecursionError):
         return Oddity(0, "is nested too deep")
-    return Oddity(0, "holds a number of thousands of digits; write it as a string")  # which int() refuses
+    return Oddity(0, "holds a number of thousands of digits; write it as a string")  # int() refuses it
 
 
 def _syntax_error(error: json.JSONDecodeError) -> Oddity:
-    """Word an error of the standard library's reader alike on every version of Python."""
+    """Word a syntax error alike on every version of Python."""
     before = error.doc[: error.pos].rstrip(" \t\n\r")
     closing = "}" if error.msg.startswith("Expecting property") else "]"
-    if before.endswith(",") and error.doc.startswith(closing, error.pos):  # until 3.12 the place is behind the comma
+    if before.endswith(",") and error.doc.startswith(closing, error.pos):  # until 3.12 the position is after the comma
         return Oddity(len(before) - 1, _TRAILING_COMMA)
     if error.msg.startswith("Illegal trailing comma"):
         return Oddity(error.pos, _TRAILING_COMMA)
@@ -136,7 +136,7 @@ _MAY_BE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class _RefusedError(Exception):
-    """Valid for `json`, not for us; a second pass says what and where."""
+    """Raised for text that `json` accepts and we refuse; a second pass finds the problems."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -165,7 +165,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, pars
 _SPACE = re.compile(r"[ \t\n\r]*")
 _WORD = re.compile(r"[^\s,\]}]+")
 _DEEPEST = 100
-"""Beyond this the pass stops: what lies deeper is named by its path alone."""
+"""Depth at which the pass stops; deeper values are named by their path alone."""
 
 
 class Positions:
@@ -180,25 +180,25 @@ class Positions:
         self._text = text
         self._keys: dict[Path, int] = {}
         self._values: dict[Path, int] = {}
-        # At a syntax error, which the parser has reported, what was seen so far is still right.
+        # Up to the syntax error, which the parser has reported, the places are right.
         with suppress(IndexError, ValueError, _TooDeepError):
             self._value(0, ())
 
     @property
     def oddities(self) -> list[Oddity]:
-        """What was refused; never empty, to be asked about refused texts only."""
+        """Return the problems of a refused text, never empty."""
         deeper = "holds a key twice, NaN, or half of a surrogate pair, too deep inside to be shown"
         return self._oddities or [Oddity(0, deeper)]
 
     def column(self, path: Path, at_key: bool) -> int:
-        """1-based column of a key or value; of the nearest thing around it where there is none."""
+        """Return the 1-based column of a key or value; if it is absent, of the closest thing around it."""
         for places in (self._keys, self._values) if at_key else (self._values,):
             if path in places:
                 return places[path] + 1
         return self.column(path[:-1], False) if path else 1
 
     def _value(self, at: int, path: Path) -> int:
-        """Note the value at `at`, and all in it; the position after it."""
+        """Record the value at `at` and all values in it; return the position after it."""
         text = self._text
         self._values[path] = at = self._after_space(at)
         if text[at] in "{[":
@@ -226,7 +226,7 @@ class Positions:
             inner = (*path, key)
             if key in seen:
                 self._odd(
-                    start, f"{spelled(inner)} stands twice in one object, first at column {seen[key] + 1}; keep one"
+                    start, f"{format_path(inner)} stands twice in one object, first at column {seen[key] + 1}; keep one"
                 )
             seen.setdefault(key, start)
             self._keys[inner] = start
@@ -270,7 +270,7 @@ class _TooDeepError(Exception):
 
 
 def _of(path: Path) -> str:
-    return f"{spelled(path)} " if path else "the line "
+    return f"{format_path(path)} " if path else "the line "
 
 
 def _is_finite(word: str) -> bool:
@@ -279,7 +279,7 @@ def _is_finite(word: str) -> bool:
 
 
 def limits_broken(value: Json, max_depth: int = MAX_DEPTH, max_bits: float = MAX_BITS) -> str:
-    """What of a strict JSON value no record can hold, as the end of a sentence; nothing where all can be held."""
+    """Describe how a strict JSON value exceeds the limits of records, as the end of a sentence; empty if it fits."""
     level: list[Any] = [[value]]
     for _ in range(max_depth + 1):
         deeper: list[Any] = []

@@ -1,4 +1,4 @@
-"""The name that was probably meant, and lists cut to what a reader takes in."""
+"""Suggestions for misspelt names, and shortened lists."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from difflib import get_close_matches
 from itertools import islice
 
 LONGEST_NAME = 80
-"""Characters; difflib needs quadratic time, and nobody mistypes that much."""
+"""Longest name in characters that is compared: difflib takes quadratic time."""
 KEY_CUTOFF = 0.7
-"""For keys and columns, which are words: at 0.6 `session` would mean `question`, and `notes` would mean `contexts`."""
+"""Minimum similarity of keys and columns: at 0.6 `session` would mean `question`, and `notes` would mean `contexts`."""
 MOST_KNOWN = 2000
-"""Names that are compared: with many thousands, for each of as many wrong ones, it would take minutes."""
+"""Number of names compared: with many thousands, for each of as many wrong ones, it would take minutes."""
 MOST_NAMES = 5
-"""Names of a list that a message holds."""
+"""Number of names in a message."""
 
 
 def suggestion(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The known name closest to this one, whatever its case; None where none is close.
+    """Return the known name most similar to this one, ignoring case; None if none is close.
 
-    Of names in parts the last part is enough: `rel_path` means `gold_supports.rel_path`.
+    The last part of a dotted name is enough: `rel_path` means `gold_supports.rel_path`.
     """
     if len(name) > LONGEST_NAME:
         return None
@@ -28,25 +28,25 @@ def suggestion(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str |
     for candidate in names:
         by_folded.setdefault(_folded(candidate), []).append(candidate)
     close = _nearest(_folded(name), by_folded, cutoff)
-    # Names that differ in their case alone: the one written more alike.
+    # Of names that differ only in case, the one with the closest case.
     return None if close is None else get_close_matches(name, by_folded[close], n=1, cutoff=0)[0]
 
 
 def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
-    """`; did you mean 'mrr'?`, to be put behind a message; `otherwise` where no known name is close."""
+    """Return `; did you mean 'mrr'?` for the end of a message, or `otherwise` if no known name is close."""
     close = suggestion(name, names)
     return f"; did you mean {close!r}?" if close is not None else otherwise
 
 
 def listed(names: Collection[str], most: int = MOST_NAMES) -> str:
-    """`a, b and 3 more`: the first names, and how many there are beside."""
+    """Format `a, b and 3 more`: the first names and the number of the others."""
     shown = ", ".join(islice(names, most))
     hidden = len(names) - most
     return shown if hidden <= 0 else f"{shown} {and_more(hidden)}".lstrip()
 
 
 def and_more(hidden: int, what: str = "") -> str:
-    """`and 1,200 more cases`: the end of a list of which so many are not shown."""
+    """Format `and 1,200 more cases`, the end of a shortened list."""
     return f"and {hidden:,} more {what}".rstrip()
 
 

@@ -107,7 +107,7 @@ class DraftStore:
         except StrictJsonError as error:
             raise CaseError(f"not taken: {error.oddities[0][1]}; press e again") from None
         except Unsound as unsound:
-            raise CaseError(f"not taken: {unsound.findings.kept[0]}; press e again") from None
+            raise CaseError(f"not taken: {unsound.findings.first[0]}; press e again") from None
         self._text.replace(case.source.line, text)
         self._changed[case.source.line] = text
         self._write_drafts()

@@ -1,4 +1,4 @@
-"""Passages that an answer was written from or cites, as a judge is shown them, and their documents."""
+"""Passages that an answer uses or cites, as shown to a judge, and their documents."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pytest_rageval.model import Answer, Chunk, EvalCase, Reference
 
 
 class Passage(NamedTuple):
-    """A text with the id that the system gives it, if any."""
+    """A text with its id in the system, if any."""
 
     chunk_id: str | None
     text: str
 
 
 class Citation(NamedTuple):
-    """One reference of an answer: its 1-based position, and what it points to as far as the system says."""
+    """One reference of an answer: its 1-based position, and its chunk, source and text as far as known."""
 
     number: int
     chunk_id: str | None
@@ -25,9 +25,9 @@ class Citation(NamedTuple):
 
 
 def contexts(case: EvalCase, answer: Answer, k: int) -> list[Passage]:
-    """The texts of the top k chunks; if there are none, of the references; else those given with the case.
+    """Return the texts of the top k chunks; if there are none, of the references; else the case's contexts.
 
-    Texts that are absent or blank are not among them.
+    Absent and blank texts are left out.
     """
     for sources in (in_rank_order(answer.chunks or ())[:k], answer.references or ()):
         cited = [(source.chunk_id, source.text) for source in sources]
@@ -38,7 +38,7 @@ def contexts(case: EvalCase, answer: Answer, k: int) -> list[Passage]:
 
 
 def citations(answer: Answer) -> list[Citation]:
-    """The references of an answer in their order; one without a text of its own has that of the chunk with its id."""
+    """Return the references of an answer in order; one without text gets the text of the chunk with its id."""
     texts: dict[str | None, str | None] = {
         chunk.chunk_id: chunk.text for chunk in answer.chunks or () if chunk.chunk_id
     }
@@ -54,10 +54,10 @@ def citations(answer: Answer) -> list[Citation]:
 
 
 def documents(case: EvalCase, answer: Answer, k: int) -> frozenset[str]:
-    """The distinct documents that the answer cites; if it cites none, those of its context.
+    """Return the distinct documents that the answer cites; if it cites none, those of its context.
 
-    A document is known by its path, else its id, else the part of a chunk's id before `#`; a context given with the
-    case is one of its own.
+    A document is identified by its path, else its id, else the part of a chunk's id before `#`; each context given with
+    the case is a document.
     """
     paths = {chunk.chunk_id: chunk.rel_path or chunk.doc_id for chunk in answer.chunks or ()}
     cited_documents = [
@@ -81,5 +81,5 @@ def _stem(passage: Chunk | Reference) -> str | None:
 
 
 def _place(reference: Reference) -> str | None:
-    """`path > heading`, as far as known."""
+    """Return `path > heading`, as far as known."""
     return " > ".join(filter(None, (_document(reference), reference.heading_path))) or None

@@ -1,7 +1,7 @@
-"""Hits of an answer: which retrieved chunks and references match which golds. Retrieval is computed from these.
+"""Matches between golds and an answer's retrieved chunks and references; retrieval metrics use them.
 
 An anchor matches a chunk of the same path whose heading path starts with the anchor's, heading by heading, and that
-quotes one of its snippets. An id matches an equal `chunk_id` or `doc_id`, or begins it where ids are prefixes.
+quotes one of its snippets. An id matches an equal `chunk_id` or `doc_id`, or a prefix of one if ids are prefixes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pytest_rageval.words import fold
 GoldBy = Literal["anchors", "ids"]
 _NO_TIMINGS = Timings()
 MOST_PLACES = 10
-"""Chunks and references that a doubt names."""
+"""Number of chunks and references named in a flag."""
 
 
 def observe(
@@ -49,7 +49,7 @@ def observe(
     params: Mapping[str, Json] = NOTHING,
     refusals: tuple[str, ...] = (),
 ) -> Observation:
-    """Put case and answer together: chunks in the order of their ranks, matched against the gold."""
+    """Combine case and answer: chunks in rank order, matched against the gold."""
     if answer.chunks is not None:
         chunks = in_rank_order(answer.chunks)
         if chunks is not answer.chunks:
@@ -59,7 +59,7 @@ def observe(
 
 
 def in_rank_order(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
-    """Sorted by `rank` where every chunk has one (equal ranks keep their order), else as listed."""
+    """Sort chunks by `rank` if all have one (equal ranks keep their order), else keep the listed order."""
     ranks = [chunk.rank for chunk in chunks if chunk.rank is not None]
     if len(ranks) < len(chunks) or ranks == sorted(ranks):
         return chunks
@@ -67,18 +67,18 @@ def in_rank_order(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
 
 
 def match(case: EvalCase, answer: Answer, gold_by: GoldBy = "anchors") -> Matching:
-    """Which golds each retrieved chunk and each reference matches; `hits` are in rank order.
+    """Match golds with each retrieved chunk and each reference; `hits` are in rank order.
 
-    Golds are never mixed: anchors if the case has any, else ids; `gold_by="ids"` the other way round. Where a snippet
-    cannot be looked for (no text was reported, or it was cut), path and heading decide in the system's favour: a gold
-    counts as hit, an irrelevant one as avoided, and `flags` says so.
+    Golds are never mixed: anchors if the case has any, else ids; `gold_by="ids"` the other way round. If a snippet
+    cannot be checked (the text is missing or cut), path and heading decide in the system's favour: a gold counts as
+    hit, an irrelevant one as avoided, and `flags` notes it.
     """
     chunks = None if answer.chunks is None else in_rank_order(answer.chunks)
     return _match(case.gold, chunks, answer.references, gold_by)
 
 
 def gold_kind(gold: Gold, gold_by: GoldBy = "anchors") -> GoldKind:
-    """What retrieval of this gold is measured against."""
+    """Return the kind of gold that retrieval is measured against."""
     if _relevant_ids(gold) and (gold_by == "ids" or not gold.supports):
         return "ids"
     return "anchors" if gold.supports else "none"
@@ -96,8 +96,8 @@ def _match(
     hits = None if chunks is None or (golds.count and not _names_places(chunks)) else golds.hits(chunks)
     cited = None
     if references is not None:
-        named = _Named(chunks or (), hits or ())
-        cited = tuple([_cited(reference, at, golds, named) for at, reference in enumerate(references, start=1)])
+        referenced = _ReferencedChunks(chunks or (), hits or ())
+        cited = tuple([_cited(reference, at, golds, referenced) for at, reference in enumerate(references, start=1)])
     flags = golds.flags()
     irrelevant = None
     if chunks is not None and (gold.irrelevant_supports or gold.irrelevant_ids):
@@ -107,14 +107,14 @@ def _match(
 
 
 def _names_places(chunks: tuple[Chunk, ...]) -> bool:
-    """Check whether any chunk says where it comes from; texts alone cannot be matched to gold."""
+    """Check whether any chunk names its place; texts alone cannot be matched to gold."""
     return not chunks or any(
         chunk.rel_path is not None or chunk.chunk_id is not None or chunk.doc_id is not None for chunk in chunks
     )
 
 
 def _relevant_ids(gold: Gold) -> tuple[str, ...]:
-    """Each id once, those graded above 0 included."""
+    """Return each relevant id once, including those graded above 0."""
     ids = gold.chunk_ids or ()
     if gold.relevance:
         ids = (*ids, *(chunk_id for chunk_id, grade in gold.relevance.items() if grade > 0))
@@ -122,7 +122,7 @@ def _relevant_ids(gold: Gold) -> tuple[str, ...]:
 
 
 def _irrelevant(gold: Gold, chunks: tuple[Chunk, ...]) -> tuple[tuple[bool, ...], tuple[str, ...]]:
-    """For each chunk, whether it should not have come; and what could not be decided."""
+    """Return whether each chunk is irrelevant, and flags for undecided ones."""
     places = _AnchorGolds(gold.irrelevant_supports or (), unsure=False)
     ids = _IdGolds(gold.irrelevant_ids or (), are_prefixes=gold.ids_are_prefixes)
     unwanted = [bool(by_id or by_place) for by_id, by_place in zip(ids.hits(chunks), places.hits(chunks), strict=True)]
@@ -136,17 +136,17 @@ class _Golds(Protocol):
     count: int
 
     def hits(self, chunks: tuple[Chunk, ...], /) -> tuple[frozenset[int], ...]:
-        """For each chunk, the golds that it matches."""
+        """Return the golds that each chunk matches."""
 
     def hit_by(self, reference: Reference, at: int, named: Sequence[Chunk], /) -> frozenset[int]:
-        """The golds that a reference at a 1-based position matches, with the chunks that it names."""
+        """Return the golds matched by a reference at a 1-based position and the chunks that it names."""
 
     def flags(self) -> tuple[str, ...]:
-        """What could not be decided, with the positions."""
+        """Return flags for undecided matches, with their positions."""
 
 
 class _IdGolds:
-    """Golds by id: the passage's `chunk_id`, then its `doc_id`, is equal to one or begins with one."""
+    """Golds by id: equal to a passage's `chunk_id` or `doc_id`, or a prefix of one."""
 
     def __init__(self, ids: Sequence[str], *, are_prefixes: bool) -> None:
         self.count = len(ids)
@@ -174,7 +174,7 @@ class _IdGolds:
         for name in filter(None, names):
             golds |= self._index.get(name, _NONE)
             for length in self._prefix_lengths:
-                # A prefix ends where the id goes on with # or -: t01 matches t01#2 and t01-a, not t010.
+                # A prefix ends where the id continues with # or -: t01 matches t01#2 and t01-a, not t010.
                 if name[length : length + 1] in ("#", "-"):
                     golds |= self._index.get(name[:length], _NONE)
         return golds
@@ -190,7 +190,7 @@ class _Place(NamedTuple):
 
 
 class _AnchorGolds:
-    """Golds by place. `unsure` says what counts where a snippet cannot be looked for."""
+    """Golds by place. `unsure` is the result if a snippet cannot be checked."""
 
     def __init__(self, anchors: Sequence[Anchor], *, unsure: bool) -> None:
         self.count = len(anchors)
@@ -253,12 +253,12 @@ _NO_GOLDS = _IdGolds((), are_prefixes=False)
 
 
 def headings(heading_path: str) -> tuple[str, ...]:
-    """`# Tips > ## Sorting` → ('Tips', 'Sorting'): markers stripped, white space collapsed, empty parts dropped."""
+    """Split `# Tips > ## Sorting` into ('Tips', 'Sorting'), without markers, extra white space and empty parts."""
     return (_known_headings if len(heading_path) <= _WORTH_KEEPING else _read_headings)(heading_path)
 
 
 def path_form(path: str) -> str:
-    """The form in which paths are compared: Unicode NFC, `/` between folders."""
+    """Normalise a path for comparison: Unicode NFC, `/` between folders."""
     if path.isascii():
         return path.replace("\\", "/") if "\\" in path else path
     return unicodedata.normalize("NFC", path).replace("\\", "/")
@@ -270,14 +270,14 @@ def _read_headings(heading_path: str) -> tuple[str, ...]:
 
 
 _WORTH_KEEPING = 500
-"""The same few headings come again and again; longer ones are no headings, and would fill the memory."""
+"""Longest cached heading path: few headings repeat often; longer texts are no headings and would fill the memory."""
 _known_headings = lru_cache(maxsize=16_384)(_read_headings)
 
 
 # ── references ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Named:
+class _ReferencedChunks:
     """Finds the retrieved chunks that a reference names: by its chunk_id, else by its path and heading."""
 
     def __init__(self, chunks: Sequence[Chunk], hits: Sequence[frozenset[int]]) -> None:
@@ -304,8 +304,8 @@ class _Named:
         return by_place
 
 
-def _cited(reference: Reference, at: int, golds: _Golds, named: _Named) -> frozenset[int]:
-    """A reference matches what the chunks that it names match; if that is nothing, its own fields decide."""
-    chunks = named.by(reference)
+def _cited(reference: Reference, at: int, golds: _Golds, referenced: _ReferencedChunks) -> frozenset[int]:
+    """Return the golds matched by the chunks that a reference names; if none, by its own fields."""
+    chunks = referenced.by(reference)
     matched = _NONE.union(*(hit for _, hit in chunks))
     return matched or golds.hit_by(reference, at, [chunk for chunk, _ in chunks])

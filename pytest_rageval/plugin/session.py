@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_rageval.cases.discovery import NO_CASES, SUFFIXES, case_files_of, is_case_file, is_of_questions
+from pytest_rageval.cases.discovery import NO_CASES, SUFFIXES, case_files_of, is_case_file, is_reference_file
 from pytest_rageval.config.files import case_globs, has_table, reports_of
 from pytest_rageval.config.options import OPTIONS
 
@@ -94,7 +94,7 @@ class EvalSession:
         is_named = path in self.named_files
         if is_case_file(path, self.root, self.globs):
             return is_named or path in self.found_files or os.path.realpath(path) not in self._real_files
-        if not is_named or is_of_questions(path):
+        if not is_named or is_reference_file(path):
             return is_named
         from pytest_rageval.cases.loading import looks_like_cases  # here, because most suites have no such files
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import is_locked, read_json
-from pytest_rageval.io.messages import shown_value, spelled
+from pytest_rageval.io.messages import format_path, shown_value
 from pytest_rageval.io.records import flaws_of
 from pytest_rageval.io.sealed_lines import Key, Place, index, record_at, whole_records
 from pytest_rageval.io.suggestions import did_you_mean
@@ -293,5 +293,5 @@ def _checked(content: Mapping[str, Any], path: Path, form: type[_Lenient]) -> Ma
     except ValidationError as invalid:
         flaw = flaws_of(invalid, content, form)[0]
         problem = "is missing" if flaw.is_missing else flaw.message
-        raise SettingsError(f"{path} is not what a run writes: {spelled(flaw.path)} {problem}") from None
+        raise SettingsError(f"{path} is not what a run writes: {format_path(flaw.path)} {problem}") from None
     return content

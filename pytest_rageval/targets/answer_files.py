@@ -1,6 +1,6 @@
-"""Files of uploaded answers: CSV or JSONL, `id` or `question` and an answer record a line.
+"""Files of uploaded answers: CSV or JSONL, one answer record with `id` or `question` per line.
 
-All that is wrong with a file is said together, each problem with `file:line:column`.
+All problems of a file are reported at once, each with `file:line:column`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pytest_rageval.cases.keys import Cell
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.lines import JsonRow, Line, json_rows, read_lines
-from pytest_rageval.io.messages import Report, Unsound, bad, found, shown_value
+from pytest_rageval.io.messages import Report, Unsound, describe, invalid, shown_value
 from pytest_rageval.io.records import Name, RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import did_you_mean, listed
@@ -24,7 +24,7 @@ from pytest_rageval.targets.target import Surroundings
 from pytest_rageval.words import fold
 
 LONGEST_LINE = 16 * 2**20
-"""Bytes: as much as one response over the network may hold."""
+"""Longest line in bytes: the limit of one response over the network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +41,32 @@ ASKING = "\0"
 
 
 def asking(question: str) -> str:
-    """Return the name of an answer that has no id: its question, whatever its case and white space."""
+    """Return the name of an answer without an id: its question, ignoring case and white space."""
     return ASKING + fold(question)
 
 
 @dataclass(frozen=True, slots=True)
 class AnswersFile:
-    """The answers of one system by name, and what a person should know of the file."""
+    """The answers of one system by name, and notes for the user."""
 
-    shown: str
+    file: str
     system: str | None
     records: Mapping[str, AnswerRecord]
     notes: tuple[str, ...] = ()
 
 
 def load_answers(
-    path: Path, system: str | None = None, *, shown_as: str | None = None, max_bytes: int = LONGEST_LINE,
+    path: Path,
+    system: str | None = None,
+    *,
+    shown_as: str | None = None,
+    max_bytes: int = LONGEST_LINE,
     most_rows: int | None = None,
-) -> AnswersFile:  # fmt: skip
+) -> AnswersFile:
     """Read the answers of one system; a file with several needs `system`.
 
-    Raises CaseError with every problem of the file. `shown_as` is how messages name it, `max_bytes` the longest line,
-    `most_rows` how many answers are read at most.
+    Raises CaseError with every problem of the file. `shown_as` is its name in messages, `max_bytes` the longest line,
+    `most_rows` the largest number of answers.
     """
     name = shown_as or path.name
     if path.suffix not in (".csv", ".jsonl"):
@@ -86,7 +90,7 @@ def load_answers(
 
 
 def _while_few_broken(lines: Iterator[Line], report: Report, most_rows: int) -> Iterator[Line]:
-    """Rows that cannot be read count as well: of a large file of them each would become a message."""
+    """Yield rows until too many are unreadable, since each of them would become a message."""
     for line in lines:
         if report.unread >= most_rows:
             raise _too_many(report, most_rows)
@@ -98,8 +102,8 @@ def _too_many(report: Report, most_rows: int) -> CaseError:
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
-    """What a line says beside the answer: whose it is."""
+class _LineFields:
+    """The fields of a line besides the answer: its case, system and origin."""
 
     id: Name | None = None
     question: str | None = None
@@ -110,16 +114,16 @@ class _About:
     meta: Mapping[str, Json] | None = None
 
 
-_ABOUT: RecordReader[_About] = RecordReader(_About)
-_OF_ABOUT = tuple(member.name for member in fields(_About))
-KNOWN = RECORD_FIELDS | {*_OF_ABOUT}
+_LINE_FIELDS: RecordReader[_LineFields] = RecordReader(_LineFields)
+_LINE_KEYS = tuple(member.name for member in fields(_LineFields))
+KNOWN = RECORD_FIELDS | {*_LINE_KEYS}
 """Keys of a line that are read."""
-_KEPT = ("model_name", "timestamp", "meta")
-"""What of it stands among the extra fields of the answer."""
+_EXTRA_KEYS = ("model_name", "timestamp", "meta")
+"""The ones kept in the answer's extra fields."""
 
 
 class _Reading:
-    """One pass over a file: records by system and id, and everything that is wrong."""
+    """One pass over a file: its records by system and id, and its problems."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -148,7 +152,7 @@ class _Reading:
                 self._unknown.setdefault(name, row.line)
 
     def finished(self, system: str | None) -> AnswersFile:
-        """The answers of the system that is meant; CaseError if there are problems, or no such system."""
+        """Return the answers of the chosen system; raise CaseError if there are problems or no such system."""
         report = self._report
         named = sorted(name for name in self._systems if name is not None)
         if named and None in self._systems:
@@ -169,42 +173,42 @@ class _Reading:
         return AnswersFile(report.file, chosen, self._systems[chosen], tuple(self._notes()))
 
     def _notes(self) -> Iterator[str]:
-        """Name the keys that are not read once, each with the known key that was probably meant."""
+        """Yield one note for each ignored key, with the known key that was probably meant."""
         named = [f"{name}{did_you_mean(name, KNOWN)} (line {line})" for name, line in sorted(self._unknown.items())]
         if named:
             yield f"{self._report.file}: kept as metadata and not read: {listed(named)}"
 
 
 def _record(row: JsonRow | CsvRow) -> tuple[str | None, AnswerRecord]:
-    """The system and the record of one line; what the fields of a record do not cover goes to `meta`."""
+    """Return the system and the record of one line; fields unknown to a record go to `meta`."""
     if isinstance(row, CsvRow):
         _complete(row)
     data = row.record
-    about = _ABOUT.read({name: data[name] for name in _OF_ABOUT if name in data})
+    line = _LINE_FIELDS.read({name: data[name] for name in _LINE_KEYS if name in data})
     debug = data.get("debug")
     if not {"answer", "retrieved_chunks", "contexts"} & {*data, *(debug if isinstance(debug, dict) else NOTHING)}:
-        raise bad("holds neither 'answer' nor 'retrieved_chunks'")
-    if about.id is None and not (about.question or "").strip():
-        raise bad("has no id, and no question to find its case by")
-    extra = {name: value for name in _KEPT if (value := getattr(about, name)) is not None}
-    members = {name: value for name, value in data.items() if name not in _OF_ABOUT and value is not None}
+        raise invalid("holds neither 'answer' nor 'retrieved_chunks'")
+    if line.id is None and not (line.question or "").strip():
+        raise invalid("has no id, and no question to find its case by")
+    extra = {name: value for name in _EXTRA_KEYS if (value := getattr(line, name)) is not None}
+    members = {name: value for name, value in data.items() if name not in _LINE_KEYS and value is not None}
     if others := {name: value for name, value in members.items() if name not in RECORD_FIELDS}:
-        extra["meta"] = {**(about.meta or NOTHING), **others}
+        extra["meta"] = {**(line.meta or NOTHING), **others}
     record = {name: value for name, value in data.items() if name in RECORD_FIELDS}
-    if about.contexts is not None:
-        record["retrieved_chunks"] = _chunks_of(about.contexts, record)
-    name = about.id if about.id is not None else asking(about.question or "")
-    return about.system, AnswerRecord(name, row.line, read_record(extra | record), about.question)
+    if line.contexts is not None:
+        record["retrieved_chunks"] = _chunks_of(line.contexts, record)
+    name = line.id if line.id is not None else asking(line.question or "")
+    return line.system, AnswerRecord(name, row.line, read_record(extra | record), line.question)
 
 
 def _chunks_of(contexts: Json, record: Mapping[str, Json]) -> list[Json]:
     """Return the texts that an answer rests on as retrieved chunks."""
     texts = [contexts] if isinstance(contexts, str) else contexts
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise bad(f"contexts is {found(contexts)}, expected a text or a list of texts")
+        raise invalid(f"contexts is {describe(contexts)}, expected a text or a list of texts")
     debug = record.get("debug")
     if "retrieved_chunks" in {*record, *(debug if isinstance(debug, dict) else NOTHING)}:
-        raise bad("holds both contexts and retrieved_chunks; keep one")
+        raise invalid("holds both contexts and retrieved_chunks; keep one")
     return [{"text": text} for text in texts]
 
 
@@ -212,33 +216,33 @@ def _chunks_of(contexts: Json, record: Mapping[str, Json]) -> list[Json]:
 
 _CELLS: Mapping[str, Cell] = {
     **dict.fromkeys(RECORD_FIELDS, "json"),
-    **dict.fromkeys(("answer", "abstain_reason", *_OF_ABOUT), "text"),
+    **dict.fromkeys(("answer", "abstain_reason", *_LINE_KEYS), "text"),
     "meta": "json",
     "abstained": "flag",
 }
 _NEEDED = (("id", "question"), ("answer", "retrieved_chunks", "contexts"))
-"""Columns that there must be: one of each."""
+"""Required columns: one of each group."""
 
 
 def _complete(row: CsvRow) -> None:
-    """Read what a cell of a table cannot say as such: a blank answer, and a list of contexts in place of one text."""
+    """Restore what a table's cell cannot express: a blank answer, or a list of contexts instead of one text."""
     record = row.record
     if "answer" in row.columns and "answer" not in record:
         if not record.get("abstained"):
-            raise bad("answer is empty; where the system declined, say so with abstained = true")
+            raise invalid("answer is empty; where the system declined, say so with abstained = true")
         record["answer"] = ""
     if record.get("contexts", "").lstrip().startswith("["):
         try:
             record["contexts"] = parse(record["contexts"])
         except StrictJsonError as error:
-            raise bad(f"contexts: {error}") from None
+            raise invalid(f"contexts: {error}") from None
 
 
 # ── the target ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def from_spec(spec: str, given: Surroundings) -> AnswersTarget | None:
-    """Make the target of `answers:FILE#SYSTEM`; a file whose name holds `#` is found, too."""
+    """Make the target of `answers:FILE#SYSTEM`; the file's own name may contain `#`."""
     rest = spec.partition(":")[2]
     name, hash_sign, system = (rest, "", "") if (given.root / rest).is_file() else rest.rpartition("#")
     path = given.root / (name if hash_sign else rest)
@@ -246,13 +250,14 @@ def from_spec(spec: str, given: Surroundings) -> AnswersTarget | None:
         return None
     if not path.is_file():
         raise SettingsError(f"target answers:{rest}: there is no file {path}")
-    answers = load_answers(path, system or None, shown_as=name if hash_sign else rest,
-                           max_bytes=given.connection.max_bytes)  # fmt: skip
+    answers = load_answers(
+        path, system or None, shown_as=name if hash_sign else rest, max_bytes=given.connection.max_bytes
+    )
     return AnswersTarget(answers, spec)
 
 
 class AnswersTarget:
-    """Looks the answer of a case up by its full key (`path::id`), its id, or its question."""
+    """Looks up the answer of a case by its full key (`path::id`), its id, or its question."""
 
     is_called = False
     """Nothing is asked, so there is nothing to time."""
@@ -260,32 +265,32 @@ class AnswersTarget:
 
     def __init__(self, answers: AnswersFile, name: str | None = None) -> None:
         of_system = f"#{answers.system}" if answers.system is not None else ""
-        self.name = name or f"answers:{answers.shown}{of_system}"
+        self.name = name or f"answers:{answers.file}{of_system}"
         self.notes = list(answers.notes)
         self._answers = answers
 
     async def ask(self, request: AskRequest) -> Answer:
-        """Return the answer to the case with this key; TargetError if the file has none, or one to another question."""
+        """Return the answer to the case with this key; TargetError if the file has none or its question differs."""
         name = self._name(request.case_key, request.question)
         if name is None:
-            raise TargetError("missing", f"{self._answers.shown}: no answer for {request.case_key}")
+            raise TargetError("missing", f"{self._answers.file}: no answer for {request.case_key}")
         record = self._answers.records[name]
         if record.question is not None and fold(record.question) != fold(request.question):
             raise TargetError(
                 "invalid_response",
-                f"{self._answers.shown}:{record.line}: question is {shown_value(record.question)}, but the case asks "
+                f"{self._answers.file}:{record.line}: question is {shown_value(record.question)}, but the case asks "
                 f"{shown_value(request.question)}; answer that one, or leave question out",
             )
         return record.answer
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the target holds no resources."""
 
     def check_coverage(self, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False) -> list[str]:
-        """Return everything that does not fit between the file and all cases, one line each.
+        """Return all mismatches between the file and the cases, one line each.
 
-        Cases without an answer (unless `is_partial_allowed`), ids and questions that no case has, those that several
-        cases have, and cases that are answered twice.
+        These are cases without an answer (unless `is_partial_allowed`), ids and questions that no case or several cases
+        have, and cases with two answers.
         """
         by_name: dict[str, list[str]] = {}
         for case in cases:
@@ -299,21 +304,21 @@ class AnswersTarget:
             if not problem and keys[0] in answered:
                 problem = f"{keys[0]} already has an answer at line {answered[keys[0]]}"
             if problem:
-                problems.append(f"{self._answers.shown}:{line}: {problem}")
+                problems.append(f"{self._answers.file}:{line}: {problem}")
             else:
                 answered[keys[0]] = line
         if not is_partial_allowed:
             missing = (case.key.removeprefix("::") for case in cases if self.of(case) is None)
-            problems += [f"{self._answers.shown}: no answer for {name}" for name in missing]
+            problems += [f"{self._answers.file}: no answer for {name}" for name in missing]
         return problems
 
     def of(self, case: EvalCase) -> Answer | None:
-        """Return the answer to a case, None if the file has none."""
+        """Return the answer to a case; None if the file has none."""
         name = self._name(case.key, case.question)
         return None if name is None else self._answers.records[name].answer
 
     def _name(self, case_key: str, question: str) -> str | None:
-        """Return what the answer to a case stands under."""
+        """Return the name of the answer to a case."""
         records = self._answers.records
         for name in (case_key, case_key.partition("::")[2]):
             if name in records:
@@ -323,16 +328,16 @@ class AnswersTarget:
 
 
 def _mismatch(name: str, keys: Sequence[str], names: Iterable[str]) -> str:
-    """Say why an answer of this name is not that of exactly one case; nothing if it is."""
+    """Describe why an answer of this name does not belong to exactly one case; empty if it does."""
     is_question = name.startswith(ASKING)
-    shown = shown_value(name.removeprefix(ASKING))
+    quoted = shown_value(name.removeprefix(ASKING))
     if not keys and is_question:
-        return f"no case asks the question {shown}"
+        return f"no case asks the question {quoted}"
     if not keys:
         known = (other for other in names if not other.startswith(ASKING))
-        return f"no case has the id {shown}{did_you_mean(name, known)}"
+        return f"no case has the id {quoted}{did_you_mean(name, known)}"
     if len({*keys}) > 1 and is_question:
-        return f"{len(keys)} cases ask the question {shown}; give it an id: {' or '.join(keys)}"
+        return f"{len(keys)} cases ask the question {quoted}; give it an id: {' or '.join(keys)}"
     if len({*keys}) > 1:
-        return f"id {shown} stands in {len(keys)} case files; write {' or '.join(keys)}"
+        return f"id {quoted} stands in {len(keys)} case files; write {' or '.join(keys)}"
     return ""

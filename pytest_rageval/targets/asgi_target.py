@@ -1,4 +1,4 @@
-"""A RAG system that is an ASGI application, asked in this process by the native contract."""
+"""A RAG system that is an ASGI application, called in this process by the native contract."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def from_spec(spec: str, given: Surroundings) -> AsgiTarget | None:
 
 
 class AsgiTarget:
-    """Asks an application through httpx's ASGI transport. Its lifespan starts before the first question.
+    """Queries an application through httpx's ASGI transport. Its lifespan starts before the first question.
 
-    It stands in for the `app` of the connection. What the application raises is the error of that case, of kind
-    `exception`; if it does not start up, every case has the same error.
+    It replaces the `app` of the connection. An exception of the application is the error of that case, of kind
+    `exception`; if startup fails, every case has the same error.
     """
 
     def __init__(self, app: App, name: str | None = None, connection: Connection = USUAL) -> None:
@@ -52,21 +52,21 @@ class AsgiTarget:
         self._http = HttpTarget("http://localhost", replace(connection, app=self._guarded), name=self.name)
 
     async def ask(self, request: AskRequest) -> Answer:
-        """One question; raises TargetError where no usable answer comes."""
+        """Answer one question; raise TargetError if no usable answer arrives."""
         await self._started()
         try:
             return await self._http.ask(request)
-        except AssertionError:  # of the transport; those of the application come as TargetError
+        except AssertionError:  # of the transport; the application's arrive as TargetError
             message = f"{self.name}: the application ended without one complete response"
             raise TargetError("invalid_response", message) from None
 
     async def index_stats(self) -> dict[str, Json] | None:
-        """What the application says of its index; None where it does not offer that."""
+        """Return the application's statistics of its index; None if it does not offer them."""
         await self._started()
         return await self._http.index_stats()
 
     async def index_chunks(self) -> list[Chunk] | None:
-        """All chunks of the application's index; None where it does not list them."""
+        """Return all chunks of the application's index; None if it does not list them."""
         await self._started()
         return await self._http.index_chunks()
 
@@ -88,7 +88,7 @@ class AsgiTarget:
         size = 0
 
         async def send_bounded(message: Message) -> None:
-            # The transport keeps all that comes before anybody else can count it.
+            # The transport keeps the whole reply before any other code can measure it.
             nonlocal size
             size += len(message.get("body", b""))
             if size > self._max_bytes:
@@ -97,7 +97,7 @@ class AsgiTarget:
 
         try:
             await self._app(scope, receive, send_bounded)
-        # Said here already: further out an httpx error of the application's would look like one of ours.
+        # Converted here already: further out the application's httpx errors would look like ours.
         except BaseException as error:
             if must_pass(error) or isinstance(error, TargetError):
                 raise
@@ -105,7 +105,7 @@ class AsgiTarget:
 
 
 class _Lifespan:
-    """Startup and shutdown by the lifespan protocol, for applications that have it."""
+    """Startup and shutdown by the lifespan protocol, for applications that support it."""
 
     def __init__(self, app: App, name: str) -> None:
         self.state: dict[str, Any] = {}
@@ -116,7 +116,7 @@ class _Lifespan:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, seconds: float) -> None:
-        """Raises TargetError if the application says that it cannot start, or does not say anything in time."""
+        """Start the application; raise TargetError if it reports a failure or does not respond in time."""
         self._task = asyncio.create_task(self._run())
         await self._to_app.put({"type": "lifespan.startup"})
         try:
@@ -129,7 +129,7 @@ class _Lifespan:
             raise TargetError("exception", f"{self._name}: startup failed: {_last_line(message.get('message', ''))}")
 
     async def stop(self) -> None:
-        """Ask the application to shut down and wait for it, though not for ever."""
+        """Ask the application to shut down and wait for it, up to a limit."""
         if self._task is None:
             return
         await self._to_app.put({"type": "lifespan.shutdown"})
@@ -138,19 +138,19 @@ class _Lifespan:
 
     async def _run(self) -> None:
         scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}
-        # An application without lifespan raises whatever it likes at this scope; servers take that for a no.
+        # An application without lifespan may raise any exception for this scope; servers take that as unsupported.
         with contextlib.suppress(Exception, SystemExit):
             await self._app(scope, self._to_app.get, self._from_app.put)
         await self._from_app.put({"type": "ended"})
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
-    """Cancel a task and let it end, which its loop may not live to see otherwise."""
+    """Cancel a task and wait for its end, which its loop might otherwise not run."""
     task.cancel()
     await asyncio.wait([task], timeout=1)
 
 
 def _last_line(message: str) -> str:
-    """Frameworks send a whole traceback; its last line says what it was."""
+    """Return the last line of a traceback, which frameworks send whole; it names the exception."""
     lines = message.strip().splitlines() or ["the application does not say why"]
     return lines[-1]

@@ -1,4 +1,4 @@
-"""A RAG system that is a Python function, sync or async: from a question to a str, a dict or an Answer."""
+"""A RAG system that is a Python function, sync or async: takes a question, returns a str, a dict or an Answer."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class CallableTarget:
     """Calls a function with the question.
 
     A parameter named `request` that is not the first one receives the whole `AskRequest`. A function that is not
-    async runs in a daemon thread. What it raises is the error of that case, of kind `exception`; what takes longer
-    than `timeout` seconds is a `timeout` (a thread that hangs is left behind). A dict is an answer record. What would
-    take more than `max_bytes` as JSON is `too_large`.
+    async runs in a daemon thread. Its exception is the error of that case, of kind `exception`; a call longer than
+    `timeout` seconds is a `timeout` (a hanging thread is left behind). A dict is an answer record. A result of more
+    than `max_bytes` as JSON is `too_large`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class CallableTarget:
         self._takes_request = _takes_request(function, self.name)
 
     async def ask(self, request: AskRequest) -> Answer:
-        """One call; raises TargetError where it fails or returns something else."""
+        """Call the function once; raise TargetError if it fails or returns another type."""
 
         def call() -> Any:
             named = {"request": request} if self._takes_request else {}
@@ -57,11 +57,11 @@ class CallableTarget:
         return answer_of(result, self.name)
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the target holds no resources."""
 
 
 def answer_of(result: Any, where: str) -> Answer:
-    """What a function returned as an Answer, checked as strictly as a response over the network."""
+    """Convert a function's result to an Answer, checked as strictly as a response over the network."""
     if isinstance(result, str):
         return answer_from_response({"answer": result}, where)
     if isinstance(result, dict):
@@ -78,7 +78,7 @@ def answer_of(result: Any, where: str) -> Answer:
 
 
 def _size(result: Any) -> int:
-    """Bytes of what a function returned, as JSON; 0 of what is none: who reads it says why."""
+    """Return the size of a function's result in bytes of JSON; 0 if it is not JSON, which reading it will report."""
     try:
         data = answer_to_response(result) if isinstance(result, Answer) else result
         return len(json.dumps(data, ensure_ascii=False).encode("utf-8", "surrogatepass"))

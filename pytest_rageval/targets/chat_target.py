@@ -1,6 +1,6 @@
-"""A language model behind a chat endpoint, of OpenAI's kind or Ollama's: the case's contexts go into the prompt.
+"""A language model behind an OpenAI or Ollama chat endpoint; the case's contexts go into the prompt.
 
-It retrieves nothing: `k`, scope and rerank weights are not sent, and metrics of retrieval are not applicable.
+It retrieves nothing: `k`, scope and rerank weights are not sent, and retrieval metrics are not applicable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pytest_rageval.targets.target import USUAL, Connection, Surroundings
 Api = Literal["openai", "ollama"]
 
 PROMPT_VERSION = "contexts-1"
-"""Recorded as `versions.prompt`; a change of `prompt_of` needs another one."""
+"""Recorded as `versions.prompt`; change it whenever `prompt_of` changes."""
 
 _WIRES: Mapping[Api, type[OpenAiWire] | type[OllamaWire]] = {"openai": OpenAiWire, "ollama": OllamaWire}
 _HOMES: Mapping[Api, str] = {"openai": OPENAI_URL, "ollama": OLLAMA_URL}
@@ -44,10 +44,10 @@ def from_spec(spec: str, given: Surroundings) -> ChatTarget:
 
 
 class ChatTarget:
-    """Asks a model. `name` is the spelling without credentials.
+    """Queries a model. `name` is the specification without credentials.
 
-    api        what the endpoint speaks; it decides path, body and where the answer stands
-    url        the server; None for the usual one. A path is kept, and if it names a version (`/v1`) none is added
+    api        the endpoint's protocol, which decides path, body and the place of the answer
+    url        the server; None for the default. A path is kept; `/v1` is added unless the path names a version
     """
 
     def __init__(self, api: Api, model: str, url: str | None = None, connection: Connection = USUAL) -> None:
@@ -66,7 +66,7 @@ class ChatTarget:
         )
 
     async def ask(self, request: AskRequest) -> Answer:
-        """One question; raises TargetError where no usable answer comes."""
+        """Answer one question; raise TargetError if no usable answer arrives."""
         question = Question(self._model, messages_of(request), parameters=_parameters(request))
         try:
             data, _ = await self._endpoint.ask(self._wire.body(question))
@@ -79,8 +79,8 @@ class ChatTarget:
             raise TargetError("no_answer", f"{self._endpoint.where}: {missing}")
         try:
             return _answer(reply, self._wire.text_path)
-        except (ValueError, Unsound) as wrong:
-            raise TargetError("invalid_response", f"{self._endpoint.where}: {wrong}") from None
+        except (ValueError, Unsound) as error:
+            raise TargetError("invalid_response", f"{self._endpoint.where}: {error}") from None
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -91,13 +91,13 @@ class ChatTarget:
 
 
 def messages_of(request: AskRequest) -> list[Message]:
-    """Earlier turns as they were, then the question with its contexts."""
+    """Return earlier turns unchanged, then the question with its contexts."""
     turns = [Message(turn.role, turn.text) for turn in request.history or ()]
     return [*turns, Message("user", prompt_of(request.question, request.contexts or ()))]
 
 
 def prompt_of(question: str, contexts: tuple[str, ...]) -> str:
-    """The question alone, or below numbered contexts, in fences longer than any that a context holds."""
+    """Return the question alone, or after numbered contexts, in fences longer than any inside a context."""
     if not contexts:
         return question
     longest = max((len(run) for text in contexts for run in re.findall("`{3,}", text)), default=2)
@@ -113,7 +113,7 @@ INSTRUCTION = (
 
 
 def _parameters(request: AskRequest) -> dict[str, Json]:
-    """What the user set; null takes a default of ours back."""
+    """Return the user's parameters over our defaults; null removes a default."""
     params = {"temperature": 0, **request.params}
     return {name: value for name, value in params.items() if value is not None and name not in _NOT_FOR_MODELS}
 
@@ -122,9 +122,9 @@ def _parameters(request: AskRequest) -> dict[str, Json]:
 
 
 def _answer(reply: ChatReply, text_path: str) -> Answer:
-    """The reply as an Answer, with why it ended and what it cost; ValueError where it answers nothing.
+    """Convert the reply to an Answer with its finish reason and usage; raise ValueError if it contains no answer.
 
-    What else it holds stands under the name of its part: a field of the server's must not look like one of ours.
+    Other parts of the reply are kept under their own names: a field of the server must not look like one of ours.
     """
     if reply.ending == "tool_calls":
         raise misfit(text_path, reply.text, "text: the model called a tool instead")
@@ -147,7 +147,7 @@ def _is_withheld(reply: ChatReply) -> bool:
 
 
 def _unless_cut(reply: ChatReply) -> bool | None:
-    """A blank answer counts as an abstention; not where the model was cut off before its first word."""
+    """Return False for a model cut off before its first word; None lets a blank answer count as an abstention."""
     return False if reply.is_truncated and not (reply.text or "").strip() else None
 
 

@@ -1,4 +1,4 @@
-"""Call code that is not ours: in time, away from the event loop, its exceptions described in one line."""
+"""Calls of foreign code: with a time limit, off the event loop, its exceptions described in one line."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ async def call_foreign(
     is_async: bool,
     kind_of: Callable[[BaseException], str] = lambda _: "exception",
 ) -> Any:
-    """What `call` gives, awaited if it can be; TargetError where it gives nothing in time or raises.
+    """Return the result of `call`, awaited if possible; raise TargetError if it raises or takes too long.
 
-    Unless `is_async`, it is called in a daemon thread of its own: one that hangs blocks neither the loop nor the exit.
+    Unless `is_async`, it runs in its own daemon thread, so that a hanging call blocks neither the loop nor the exit.
     `kind_of` names the kind of an exception.
     """
     limit = asyncio.timeout(seconds)
@@ -33,13 +33,13 @@ async def call_foreign(
         async with limit:
             result = call() if is_async else await _in_thread(call)
             return await result if inspect.isawaitable(result) else result
-    # Code of the user's may raise anything, SystemExit and pytest.skip() included: it is an error of this case alone.
+    # User code may raise anything, SystemExit and pytest.skip() included: it is an error of this case alone.
     except BaseException as error:
         if must_pass(error):
             raise
         if isinstance(error, TimeoutError) and limit.expired():
             raise TargetError("timeout", f"{where}: no answer within {seconds:.6g} s (timeout)") from None
-        raised = error.error if isinstance(error, _Raised) else error
+        raised = error.error if isinstance(error, _ThreadError) else error
         if isinstance(raised, TargetError) or ends_the_run(raised):
             raise raised from None
         kind = "connect" if _has_no_connection(raised) else kind_of(raised)
@@ -50,11 +50,11 @@ async def call_foreign(
 _NO_CONNECTION = frozenset(
     {"ConnectionRefusedError", "gaierror", "ConnectError", "NewConnectionError", "NameResolutionError"}
 )
-"""Names of exceptions of Python, httpx and urllib3; whoever's client the code called wraps one of them."""
+"""Names of exceptions of Python, httpx and urllib3; every client library wraps one of them."""
 
 
 def _has_no_connection(error: BaseException) -> bool:
-    """Was the connection refused, or the name of the host not found? Said by the exception, or one behind it."""
+    """Return True if the exception or one of its causes means that the connection was refused or the host not found."""
     behind: BaseException | None = error
     for _ in range(10):
         if behind is None:
@@ -66,7 +66,7 @@ def _has_no_connection(error: BaseException) -> bool:
 
 
 def _status_of(error: BaseException) -> int | None:
-    """The status that a client library's exception carries, as those of httpx, requests and model providers do."""
+    """Return the status of a client library's exception, as those of httpx, requests and model providers have it."""
     for holder in (error, getattr(error, "response", None)):
         status = getattr(holder, "status_code", None)
         if isinstance(status, int):
@@ -75,20 +75,20 @@ def _status_of(error: BaseException) -> int | None:
 
 
 def too_large(where: str, most: int) -> str:
-    """What is said of an answer that passes the limit."""
+    """Return the message for an answer over the size limit."""
     return f"{where}: the answer is larger than {most:,} bytes (max_response_bytes)"
 
 
 def must_pass(error: BaseException) -> bool:
-    """True for the end of the program and the cancelling of the current task: no failure of the code called."""
+    """Return True for the end of the program and the cancellation of the current task, which are not errors."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0
     return ends_the_run(error) or isinstance(error, GeneratorExit)
 
 
-class _Raised(Exception):
-    """Carries out of a thread what cannot be raised across it as it is, such as StopIteration."""
+class _ThreadError(Exception):
+    """Carries exceptions out of a thread that cannot be raised across it, such as StopIteration."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
@@ -101,18 +101,18 @@ def _in_thread(call: Callable[[], T]) -> Awaitable[T]:
     context = contextvars.copy_context()
 
     def hand_over(result: Any, raised: BaseException | None) -> None:
-        if future.done():  # nobody waits any more
+        if future.done():  # no waiter is left
             return
         if raised is None:
             future.set_result(result)
         else:
-            future.set_exception(_Raised(raised))
+            future.set_exception(_ThreadError(raised))
 
     def run() -> None:
         result, raised = None, None
         try:
             result = context.run(call)
-        except BaseException as error:  # noqa: BLE001 - handed to who waits for it
+        except BaseException as error:  # noqa: BLE001 - passed on to the waiter
             raised = error
         try:
             loop.call_soon_threadsafe(hand_over, result, raised)

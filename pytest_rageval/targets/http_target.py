@@ -1,4 +1,4 @@
-"""The native HTTP contract, `POST {url}/api/v1/ask?debug=true`: of a server, or through a client of the user's own."""
+"""The native HTTP contract, `POST {url}/api/v1/ask?debug=true`, by our HTTP client or the user's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_rageval.http.address import endpoint
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
-from pytest_rageval.io.messages import found, shown_value
+from pytest_rageval.io.messages import describe, shown_value
 from pytest_rageval.llm.credentials import with_target_token
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
 from pytest_rageval.targets.foreign_code import call_foreign, too_large
@@ -20,7 +20,7 @@ from pytest_rageval.targets.target import USUAL, Connection, Surroundings, Targe
 
 MOST_PAGES = 10_000
 OTHER_API = "; an API of its own is described by target.mapping, see docs/targets.md"
-"""Where a server knows nothing of our path, or of our body."""
+"""The remedy for servers that do not know our path or body."""
 ASK_PATH = "/api/v1/ask"
 STATS_PATH = "/api/v1/index/stats"
 CHUNKS_PATH = "/api/v1/index/chunks"
@@ -28,17 +28,17 @@ CHUNKS_PATH = "/api/v1/index/chunks"
 
 @runtime_checkable
 class ListsChunks(Protocol):
-    """A target that can list what its index holds."""
+    """A target that can list the chunks of its index."""
 
     async def index_chunks(self) -> list[Chunk] | None:
-        """All chunks; None where the system does not offer that."""
+        """Return all chunks; None if the system does not list them."""
 
 
 async def listed_chunks(page: Callable[[str | None], Awaitable[Json]], where: str) -> list[Chunk]:
-    """The chunks of all pages; TargetError where one is not as the contract has it.
+    """Return the chunks of all pages; raise TargetError if a page breaks the contract.
 
     A page is `{"chunks": [{chunk_id, rel_path, heading_path, text …}], "next": …}`; while `next` is not null, it is
-    sent as `cursor` for the chunks that follow.
+    sent as `cursor` to get the next page.
     """
     chunks: list[Chunk] = []
     cursor: str | None = None
@@ -46,7 +46,7 @@ async def listed_chunks(page: Callable[[str | None], Awaitable[Json]], where: st
         data = await page(cursor)
         listed = data.get("chunks") if isinstance(data, dict) else None
         if not isinstance(listed, list):
-            raise TargetError("invalid_response", f"{where}: chunks is {found(listed)}, expected a list")
+            raise TargetError("invalid_response", f"{where}: chunks is {describe(listed)}, expected a list")
         answer = answer_from_response({"answer": "", "debug": {"retrieved_chunks": listed}}, where)
         chunks += answer.chunks or ()
         following = data.get("next")
@@ -54,14 +54,14 @@ async def listed_chunks(page: Callable[[str | None], Awaitable[Json]], where: st
             return chunks
         if not isinstance(following, str) or following == cursor:
             raise TargetError(
-                "invalid_response", f"{where}: next is {found(following)}, expected another cursor or null"
+                "invalid_response", f"{where}: next is {describe(following)}, expected another cursor or null"
             )
         cursor = following
     raise TargetError("too_large", f"{where}: more than {MOST_PAGES:,} pages")
 
 
 def from_spec(spec: str, given: Surroundings) -> Target:
-    """Make the target at a URL: as its mapping describes it, else by the native contract."""
+    """Make the target at a URL: with its mapping if there is one, else by the native contract."""
     if given.mapping is None:
         return HttpTarget(spec, given.connection)
     from pytest_rageval.targets.mapped_target import MappedTarget  # here, because few have a mapping
@@ -70,7 +70,7 @@ def from_spec(spec: str, given: Surroundings) -> Target:
 
 
 class HttpTarget:
-    """Asks a server. `name` is its URL without credentials."""
+    """Queries a server. `name` is its URL without credentials."""
 
     def __init__(self, url: str, connection: Connection = USUAL, *, name: str | None = None) -> None:
         self.name = name or public_url(url)
@@ -83,7 +83,7 @@ class HttpTarget:
         )
 
     async def ask(self, request: AskRequest) -> Answer:
-        """One question; raises TargetError where no usable answer comes."""
+        """Answer one question; raise TargetError if no usable answer arrives."""
         get_ready()
         try:
             reply = await self._client.request("POST", self._ask, json=ask_body(request))
@@ -93,7 +93,7 @@ class HttpTarget:
         return answer_from_body(reply.body, self._where)
 
     async def index_stats(self) -> dict[str, Json] | None:
-        """What the system says of its index; None where it does not offer that."""
+        """Return the system's statistics of its index; None if it does not offer them."""
         try:
             reply = await self._client.request("GET", self._stats)
             stats = data_from_body(reply.body, f"GET {public_url(self._stats)}")
@@ -104,7 +104,7 @@ class HttpTarget:
         return stats if isinstance(stats, dict) else None
 
     async def index_chunks(self) -> list[Chunk] | None:
-        """All chunks of the index; None where the system does not list them."""
+        """Return all chunks of the index; None if the system does not list them."""
         try:
             return await listed_chunks(self._page, f"GET {public_url(endpoint(self.url, CHUNKS_PATH))}")
         except HttpFailure as failure:
@@ -122,7 +122,7 @@ class HttpTarget:
 
 
 def ask_body(request: AskRequest) -> dict[str, Json]:
-    """Question, k, scope, history and parameters that are set; the server's defaults stand for all others."""
+    """Return question, k, scope, history and all set parameters; the server's defaults apply to the rest."""
     body: dict[str, Json] = {**request.params, "question": request.question, "k": request.k}
     if request.history is not None:
         body["history"] = [turn._asdict() for turn in request.history]
@@ -134,9 +134,9 @@ def ask_body(request: AskRequest) -> dict[str, Json]:
 
 
 class ClientTarget:
-    """Speaks the native contract through anything with a `base_url` and a `post`, sync or async.
+    """Speaks the native contract through any object with `base_url` and `post`, sync or async.
 
-    Time-outs other than the total one, retries and credentials are the client's own business, and so is closing it.
+    The client handles its own credentials, retries and time-outs except the total one; its owner closes it.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class ClientTarget:
         self._is_async = inspect.iscoroutinefunction(client.post)
 
     async def ask(self, request: AskRequest) -> Answer:
-        """One question, sent once."""
+        """Send one question once."""
         question = {"params": {"debug": "true"}, "json": ask_body(request)}
 
         def post() -> tuple[int, bytes]:
@@ -179,7 +179,7 @@ class ClientTarget:
         raise TargetError(kind if status >= 400 else "invalid_response", message, status=status)
 
     async def aclose(self) -> None:
-        """The client belongs to who made it."""
+        """Do nothing: the client's owner closes it."""
 
 
 _KINDS = {
@@ -195,5 +195,5 @@ _KINDS = {
 
 
 def _kind_of(error: BaseException) -> str:
-    """The kind by the names of the exception's classes: the client's library need not be imported to know them."""
+    """Return the error kind by the names of the exception's classes, so that the client's library is not imported."""
     return next((_KINDS[base.__name__] for base in type(error).__mro__ if base.__name__ in _KINDS), "exception")

@@ -1,7 +1,7 @@
-"""A JSON API with a shape of its own: a template says what is sent, expressions say where the answer stands.
+"""A JSON API with its own format: a template builds the request, expressions find the answer.
 
-Expressions are JMESPath (jmespath.org/specification.html), checked before use. They are the user's, responses are not:
-these are searched, never run.
+Expressions are JMESPath (jmespath.org/specification.html), checked before use. The user writes them; responses are only
+searched, never executed.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
 
 
-# `{name}`, or `{{name}}` for those very characters with one brace less; other braces stand for themselves.
+# `{name}`; `{{name}}` is a literal `{name}`; other braces are literal.
 _PLACE = re.compile(r"\{(\{[A-Za-z_][\w.-]*\})\}|\{([A-Za-z_][\w.-]*)\}")
 PLACEHOLDER = re.compile(r"\{[A-Za-z_][\w.-]*\}")
-"""A string that stands for one value as a whole."""
+"""A string that is one placeholder."""
 _ABSENT = object()
 PARAMS = "params."
 
 
 def template_problems(template: Mapping[str, Any], place: str) -> Iterator[str]:
-    """What is wrong with a template, one line each: what JSON cannot hold, unknown placeholders, no question in it."""
+    """Yield a template's problems, one line each: values outside JSON, unknown placeholders, a missing question."""
     used = set()
     for path, leaf in _leaves(template, place):
         if not isinstance(leaf, str | int | float) or (isinstance(leaf, float) and not math.isfinite(leaf)):
@@ -60,9 +60,10 @@ def template_problems(template: Mapping[str, Any], place: str) -> Iterator[str]:
 
 
 def filled(template: Mapping[str, Any], request: AskRequest) -> dict[str, Json]:
-    """The body to send. A string that is one placeholder becomes its value, whatever its type, and is left out where
-    there is none; within a longer string the value stands as text. Parameters that the template does not place come
-    at the top level, over what stands there.
+    """Return the body to send.
+
+    A string that is one placeholder becomes its value of any type, or is left out if there is none; within a longer
+    string the value becomes text. Parameters without a placeholder are set at the top level and override it.
     """
     names = (name for _, leaf in _leaves(template, "") for name in _names(leaf))
     placed = {name.removeprefix(PARAMS) for name in names if name.startswith(PARAMS)}
@@ -71,7 +72,7 @@ def filled(template: Mapping[str, Any], request: AskRequest) -> dict[str, Json]:
 
 
 def _leaves(part: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Path and value of everything that is neither object nor list."""
+    """Yield path and value of everything that is neither object nor list."""
     if isinstance(part, Mapping):
         for key, value in part.items():
             yield from _leaves(value, f"{path}.{key}")
@@ -83,7 +84,7 @@ def _leaves(part: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _names(part: Any) -> list[str]:
-    """The placeholders of a value."""
+    """Return the names of the placeholders in a value."""
     return [match[2] for match in _PLACE.finditer(part) if match[2]] if isinstance(part, str) else []
 
 
@@ -135,12 +136,12 @@ _VALUES: Mapping[str, Callable[[AskRequest], Json]] = {
 
 
 PLACE = "target.mapping"
-# Only said of an answer that abstains, and there may be none.
+# Only an abstaining answer has it.
 _OFTEN_ABSENT = frozenset({"abstain_reason"})
 
 
 def checked_mapping(mapping: TargetMapping) -> Table:
-    """The response's expressions, compiled; SettingsError names every problem of the mapping, one line each."""
+    """Return the response's compiled expressions; SettingsError names every problem of the mapping, one line each."""
     problems = list(template_problems(mapping.request, f"{PLACE}.request"))
     try:
         table = response_table(mapping.response, f"{PLACE}.response")
@@ -152,7 +153,7 @@ def checked_mapping(mapping: TargetMapping) -> Table:
 
 
 class MappedTarget:
-    """Asks a server as its mapping says. `name` is its URL without credentials.
+    """Queries a server by its mapping. `name` is its URL without credentials.
 
     The mapping's path is appended to the URL, whose own path and query are kept.
     """
@@ -162,7 +163,7 @@ class MappedTarget:
         self.url = url
         self._mapping = mapping
         self._response = checked_mapping(mapping)
-        # Without a path in the mapping the URL is the address, to its last slash: servers tell /ask from /ask/.
+        # Without a path in the mapping the URL is used up to its last slash: servers distinguish /ask from /ask/.
         last_slash = "/" if urlsplit(url).path.endswith("/") else ""
         self._address = endpoint(url, mapping.path or last_slash)
         self._where = f"{mapping.method} {public_url(self._address)}"
@@ -174,12 +175,12 @@ class MappedTarget:
 
     @property
     def notes(self) -> list[str]:
-        """Fields that were mapped and never found: their metrics are not applicable, perhaps for a slip of the pen."""
+        """Return mapped fields that were never found; their metrics are not applicable, perhaps because of a typo."""
         fields = self._response.fields.keys() - self._found - _OFTEN_ABSENT if self._answers else ()
         return [f"{PLACE}.response.{name} found nothing in any of {self._answers} responses" for name in sorted(fields)]
 
     async def ask(self, request: AskRequest) -> Answer:
-        """One question; raises TargetError where no usable answer comes."""
+        """Answer one question; raise TargetError if no usable answer arrives."""
         body = filled(self._mapping.request, request)
         try:
             reply = await self._client.request(self._mapping.method, self._address, json=body)
@@ -211,16 +212,16 @@ class MappedTarget:
 # ── expressions ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 EACH = "each"
-"""The key of a table whose value finds a list; the table's other expressions then look into each item of it."""
+"""The key of a table whose value finds a list; the table's other expressions then apply to each item."""
 
 
 class Expression:
-    """One JMESPath expression. SettingsError if it is none."""
+    """One JMESPath expression. Raises SettingsError if it is invalid."""
 
     def __init__(self, written: str, place: str) -> None:
         self.written = written
         try:
-            # It warns of unquoted literals, which it reads well; a project may have made errors of warnings.
+            # The library warns of unquoted literals, which it reads well; a project may turn warnings into errors.
             with warnings.catch_warnings(action="ignore", category=PendingDeprecationWarning):
                 self._compiled = jmespath.compile(written)
         except (JMESPathError, RecursionError) as error:
@@ -231,7 +232,7 @@ class Expression:
             raise SettingsError(f"{place} is {shown_value(written)}, no JMESPath expression: {'; '.join(problems)}")
 
     def find(self, data: Json, path: Path) -> Json:
-        """What stands there, None if nothing does; Unsound where the response has a type that the expression cannot."""
+        """Return the value found, None if nothing is; raise Unsound if the response has an unsuitable type."""
         try:
             return self._compiled.search(data)
         except Exception as error:  # noqa: BLE001 - a library's interpreter over any data: it concerns this case alone
@@ -241,13 +242,13 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An object, or for each item of a list one, with what its expressions find."""
+    """An object, or one for each item of a list, with the values that its expressions find."""
 
     fields: Mapping[str, Expression | Table]
     each: Expression | None = None
 
     def find(self, data: Json, path: Path) -> Json:
-        """As for one expression: None where nothing was found."""
+        """Return the values found; None if there are none."""
         if self.each is None:
             return self._object(data, path)
         items = self.each.find(data, path)
@@ -268,7 +269,7 @@ class Table:
 
 
 def response_table(response: Mapping[str, Any], place: str) -> Table:
-    """The expressions of a mapping, compiled; SettingsError names every problem in it, one line each."""
+    """Return the compiled expressions of a mapping; SettingsError names every problem, one line each."""
     problems: list[str] = []
     table = _table(response, place, _RESPONSE, problems, is_list=False)
     if not response.keys() & {"answer", "retrieved_chunks"}:
@@ -286,7 +287,7 @@ _RESPONSE: Mapping[str, Any] = {name: inner_type(Answer, field) for name, field 
 
 
 def _inner_fields(of: Any) -> Mapping[str, Any] | None:
-    """The fields that a table may map for a value of this type, with their types; None where they are open."""
+    """Return the fields that a table may map for a value of this type, with their types; None if any are allowed."""
     names = known_keys(of)
     return {name: inner_type(of, name) for name in names if name != EXTRA} if names else None
 
@@ -294,7 +295,7 @@ def _inner_fields(of: Any) -> Mapping[str, Any] | None:
 def _table(
     written: Mapping[str, Any], place: str, names: Mapping[str, Any] | None, problems: list[str], *, is_list: bool
 ) -> Table:
-    """Compile a table that may map these fields, or any, of an object, or of each object of a list."""
+    """Compile a table that may map these fields, or any, of an object or of each object of a list."""
     compiled: dict[str, Expression | Table] = {}
     each = None
     if is_list and EACH not in written:
@@ -346,7 +347,7 @@ def _reason(error: Exception) -> str:
 
 
 def _function_problems(part: Any) -> Iterator[str]:
-    """Functions that do not exist, or want other arguments: the library would only say so at the first answer."""
+    """Yield functions that do not exist or take other arguments, which the library reports only at the first answer."""
     if not isinstance(part, dict):
         return
     if part["type"] == "function_expression":

@@ -1,7 +1,7 @@
-"""The native response: read into an `Answer` by the types of the model, and written from one.
+"""The native response: converted to and from an `Answer` by the types of the model.
 
-Types are strict, null is absent, unknown fields are kept, and nothing gets in that a record could not hold: no NaN, no
-lone surrogates, no endless nesting. Anything else is a `TargetError` that names path, value and what was expected.
+Types are strict, null is absent, unknown fields are kept. Values that a record cannot hold (NaN, lone surrogates, deep
+nesting) and all other errors raise a `TargetError` that names path, value and what was expected.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.expected import EXTRA
-from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, found, shown_value, wrong
+from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, describe, mistyped, shown_value
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import MAX_BITS, MAX_DEPTH, StrictJsonError, limits_broken, parse
 from pytest_rageval.io.suggestions import and_more
@@ -25,12 +25,12 @@ T = TypeVar("T")
 
 
 def get_ready() -> None:
-    """Build what reads answers, where that was not done yet: 20 ms that the first answers need not wait for."""
+    """Build the validators, if not done yet: 20 ms that the first answers need not wait for."""
     _ANSWERS.get_ready()
 
 
 def answer_from_body(body: bytes, where: str) -> Answer:
-    """The answer in the body of a native response. Kinds: empty, invalid_json, invalid_response, no_answer."""
+    """Read the answer from the body of a native response. Kinds: empty, invalid_json, invalid_response, no_answer."""
     if not body or body.isspace():
         raise TargetError("empty", f"{where}: the response has no body")
     try:
@@ -41,9 +41,9 @@ def answer_from_body(body: bytes, where: str) -> Answer:
 
 
 def data_from_body(body: bytes, where: str) -> Json:
-    """A body as JSON, in UTF-8 whatever its headers claim. Kinds: invalid_json, invalid_response.
+    """Parse a body as JSON in UTF-8, whatever its headers declare. Kinds: invalid_json, invalid_response.
 
-    NaN and halves of surrogate pairs are left in: not every part of a response is read, and who reads one names it.
+    NaN and lone surrogates stay: not every part of a response is read, and the reader of one reports them.
     """
     try:
         return parse(body)
@@ -68,33 +68,33 @@ def data_from_body(body: bytes, where: str) -> Json:
 
 
 def answer_from_response(data: Json, where: str) -> Answer:
-    """A native response as an Answer: what the system found stands under `debug`."""
+    """Convert a native response to an Answer; retrieved chunks and the like are under `debug`."""
     return _or_target_error(lambda: read_response(plain_json(data)), where)
 
 
 def answer_from_record(data: Json, where: str) -> Answer:
-    """An answer record: the native response, where the fields of `debug` may also stand at the top level."""
+    """Convert an answer record: a native response that may have the fields of `debug` at its top level."""
     return _or_target_error(lambda: read_record(plain_json(data)), where)
 
 
 def read_response(data: Json) -> Answer:
-    """A native response, of strict JSON, as an Answer; Unsound says all that is wrong with it."""
+    """Convert a native response of strict JSON to an Answer; raise Unsound with all of its problems."""
     return _read(data, _RESPONSE)
 
 
 def read_record(data: Json) -> Answer:
-    """An answer record, of strict JSON, as an Answer; Unsound says all that is wrong with it."""
+    """Convert an answer record of strict JSON to an Answer; raise Unsound with all of its problems."""
     return _read(data, ANSWER_FIELDS)
 
 
 def misplaced_fields(answer: Answer) -> list[str]:
-    """Names at the top level of a response that count under `debug` alone, where there is nothing of the name there."""
+    """Return fields at the top level that are only read under `debug`, and are not there."""
     named = [(name, getattr(answer, field)) for name, field in _DEBUG.items() if answer.extra.get(name) is not None]
     return [name for name, value in named if not value]
 
 
 class LacksAnswer(Unsound):
-    """The response is none of the kind: it does not even say that there is no answer, as `"answer": null` does."""
+    """The response lacks an answer altogether; even `"answer": null` would state that there is none."""
 
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -105,7 +105,7 @@ def _or_target_error(read: Callable[[], Answer], where: str) -> Answer:
         return read()
     except Unsound as unsound:
         kind = "no_answer" if isinstance(unsound, LacksAnswer) else "invalid_response"
-        first, *others = unsound.findings.kept
+        first, *others = unsound.findings.first
         subject = "" if first.path else "the response "
         more = f" ({and_more(len(others) + unsound.findings.more)})" if others else ""
         raise TargetError(kind, f"{where}: {subject}{first}{more}") from None
@@ -118,9 +118,9 @@ _DEBUG = {"retrieved_chunks": "chunks"} | {
     name: name for name in ("folder_selection", "latency", "trace", "indexing_coverage", "usage", "versions")
 }
 ANSWER_FIELDS = _RESPONSE | _DEBUG
-"""Fields of an answer by the names that they have at the top level of a response, under `debug`, and of a record."""
+"""Field names in the model by their names at a response's top level, under `debug`, and in a record."""
 RECORD_FIELDS = frozenset({*ANSWER_FIELDS, "debug"})
-"""What an answer record may hold at its top level."""
+"""Keys that an answer record may have at its top level."""
 
 
 def _read(data: Json, top: Mapping[str, str]) -> Answer:
@@ -141,24 +141,24 @@ def _read(data: Json, top: Mapping[str, str]) -> Answer:
 
 
 def _free_parts(answer: Answer, members: Mapping[str, Json], extra: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    """What no type describes, by the names of the fields that it stands in."""
+    """Yield the values without a declared type, by field."""
     yield from extra.items()
     for name in ("folder_selection", "trace", "indexing_coverage", "usage", "versions"):
         if name in members:
             yield name, members[name]
-    # Chunks are many and mostly plain: a look into all of them costs as much as reading half of them.
+    # Chunks are many and mostly plain: a check of all of them costs as much as reading half of them.
     for name, values in (("chunks", answer.chunks), ("references", answer.references)):
         if extra_ones := [value.extra for value in values or () if value.extra]:
             yield name, extra_ones
 
 
 def _members(data: Json, top: Mapping[str, str]) -> tuple[dict[str, Json], dict[str, Json]]:
-    """The fields of an answer, from the top level and from `debug`, by their names in the model; and all others."""
+    """Return the answer's fields, from the top level and `debug`, by their names in the model; and all others."""
     if not isinstance(data, dict):
-        raise wrong(data, "an object")
+        raise mistyped(data, "an object")
     debug = data.get("debug")
     if not (debug is None or isinstance(debug, dict)):
-        raise Unsound(Findings(Finding(("debug",), f"is {found(debug)}, expected an object")))
+        raise Unsound(Findings(Finding(("debug",), f"is {describe(debug)}, expected an object")))
     members = {top[name]: value for name, value in data.items() if value is not None and name in top}
     extra = {name: value for name, value in data.items() if name not in top and name != "debug"}
     others = {}
@@ -166,7 +166,7 @@ def _members(data: Json, top: Mapping[str, str]) -> tuple[dict[str, Json], dict[
         if name not in _DEBUG:
             others[name] = value
         elif value is not None and _DEBUG[name] in members:
-            message = f"is {found(members[_DEBUG[name]])}, expected one of {name} and debug.{name}, not both"
+            message = f"is {describe(members[_DEBUG[name]])}, expected one of {name} and debug.{name}, not both"
             raise Unsound(Findings(Finding((name,), message)))
         elif value is not None:
             members[_DEBUG[name]] = value
@@ -179,7 +179,7 @@ def _members(data: Json, top: Mapping[str, str]) -> tuple[dict[str, Json], dict[
 
 
 def _prepared(members: dict[str, Json]) -> dict[str, Json]:
-    """The members with what no field knows under `extra`, and with edges as objects."""
+    """Move unknown members of the model's objects under `extra`, and convert edges to objects."""
     prepared = {**members}
     for name, kind in (("chunks", Chunk), ("references", Reference)):
         if isinstance(objects := members.get(name), list):
@@ -196,7 +196,7 @@ def _prepared(members: dict[str, Json]) -> dict[str, Json]:
 
 
 def _apart(value: Json, kind: type) -> Json:
-    """An object with the members that no field of the kind knows under `extra`, and without nulls."""
+    """Return an object without nulls, with the members unknown to this type under `extra`."""
     if not isinstance(value, dict):
         return value
     names = _FIELDS[kind]
@@ -212,7 +212,7 @@ def _edge(value: Json) -> Json:
     try:
         return Edge.parse(value)._asdict()
     except ValueError:
-        return None  # which is refused: the message is of what was written
+        return None  # refused later, with a message about the written value
 
 
 _AN_EDGE = "an edge: 's -p-> o' or {subject, predicate, object}"
@@ -221,13 +221,13 @@ _AN_EDGE = "an edge: 's -p-> o' or {subject, predicate, object}"
 def _as_written(
     findings: Findings, members: Mapping[str, Any], data: Mapping[str, Json], top: Mapping[str, str]
 ) -> Findings:
-    """Findings about members, at the places where these stand in a response."""
+    """Move findings about members to their places in the response."""
     written = Findings()
     written.more = findings.more
-    for path, message, at_key in findings.kept:
+    for path, message, at_key in findings.first:
         if path[:2] == ("trace", "kg_edges") and len(path) == 3:
-            message = f"is {found(members['trace']['kg_edges'][path[2]])}, expected {_AN_EDGE}"
-        written.kept.append(Finding(_place(path, data, top), message, at_key))
+            message = f"is {describe(members['trace']['kg_edges'][path[2]])}, expected {_AN_EDGE}"
+        written.first.append(Finding(_place(path, data, top), message, at_key))
     return written
 
 
@@ -244,7 +244,7 @@ _NAMES = {ours: theirs for theirs, ours in ANSWER_FIELDS.items()}
 
 
 def answer_to_response(answer: Answer) -> dict[str, Json]:
-    """The native response that reads back as this Answer."""
+    """Return the native response that reads back as this Answer."""
     extra = dict(answer.extra)
     trace, selection = answer.trace, answer.folder_selection
     debug = {
@@ -272,7 +272,7 @@ def _without_none(members: dict[str, Json]) -> dict[str, Json]:
 
 
 def _present(value: Any, kind: type) -> dict[str, Json]:
-    """The fields of one value of the model that are there, and its extra ones."""
+    """Return the set fields of one value of the model, and its extra ones."""
     members = {
         name: list(member) if type(member) is tuple else member
         for name, member in zip(_FIELDS[kind], _VALUES[kind](value), strict=True)
@@ -314,7 +314,7 @@ def _from_trace(trace: Trace) -> dict[str, Json]:
 
 
 def plain_json(value: Json, path: Path = ()) -> Json:
-    """A copy of any value, as JSON can hold it: finite numbers, clean text, at most MAX_DEPTH levels; else Unsound."""
+    """Copy any value as JSON: finite numbers, clean text, at most MAX_DEPTH levels; else raise Unsound."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -335,7 +335,7 @@ def plain_json(value: Json, path: Path = ()) -> Json:
 
 
 def _text(value: Json, path: Path) -> str:
-    """A string that UTF-8 can hold."""
+    """Return the string if UTF-8 can encode it."""
     if not isinstance(value, str):
         raise not_fitting(path, value, "a string")
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
@@ -344,6 +344,6 @@ def _text(value: Json, path: Path) -> str:
 
 
 def not_fitting(path: Path, value: object, expected: str) -> Unsound:
-    """The value at a path is not what was expected there."""
-    shown = "missing" if value is None else shown_value(value)
-    return Unsound(Findings(Finding(path, f"is {shown}, expected {expected}")))
+    """Return the error for an unexpected value at a path."""
+    quoted = "missing" if value is None else shown_value(value)
+    return Unsound(Findings(Finding(path, f"is {quoted}, expected {expected}")))

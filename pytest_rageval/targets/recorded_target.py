@@ -1,4 +1,4 @@
-"""A system as an earlier run recorded it: to score or judge its answers again, nothing is called."""
+"""A system as recorded by an earlier run: re-scores or re-judges its answers without calling anything."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def from_spec(spec: str, given: Surroundings) -> RecordedTarget | None:
     if not run_id:
         return None
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run_id):
-        shown = shown_value(run_id)[1:-1]
-        raise SettingsError(f"target run:{shown}: that is not the id of a run, as in 20251218_063617")
+        quoted = shown_value(run_id)[1:-1]
+        raise SettingsError(f"target run:{quoted}: that is not the id of a run, as in 20251218_063617")
     if not (runs / run_id).is_dir():
         raise SettingsError(f"target run:{run_id}: there is no such run in {runs}")
     return RecordedTarget(runs / run_id, spec)
@@ -32,8 +32,8 @@ def from_spec(spec: str, given: Surroundings) -> RecordedTarget | None:
 class RecordedTarget:
     """Answers from the observations of a run folder, by case key and trial; of several records the last counts.
 
-    `notes` says what a reader should know, such as a last line that was cut off. A run without observations is a
-    SettingsError, a damaged one a CaseError with every problem.
+    `notes` are for the reader, such as a truncated last line. A run without observations raises SettingsError, a
+    damaged one CaseError with every problem.
     """
 
     is_called = False
@@ -56,7 +56,7 @@ class RecordedTarget:
             raise CaseError(*report.problems)
 
     async def ask(self, request: AskRequest) -> Answer:
-        """The recorded answer; TargetError `missing` if that case or trial has none."""
+        """Return the recorded answer; raise TargetError `missing` if that case or trial has none."""
         answer = self._answers.get((request.case_key, request.trial))
         if answer is None:
             trial = f", trial {request.trial}" if request.trial else ""
@@ -64,17 +64,17 @@ class RecordedTarget:
         return answer
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the target holds no resources."""
 
     def has_answer(self, case_key: str, trial: int = 0) -> bool:
-        """True if an answer to that case is recorded."""
+        """Return True if an answer to that case is recorded."""
         return (case_key, trial) in self._answers
 
     def _take(self, number: int, line: bytes, report: Report) -> None:
-        """Keep one record, or report what is wrong with it."""
+        """Add one record, or report its problems."""
         try:
             record = record_of(line)
-            if record.get("answer") is not None:  # null where asking failed
+            if record.get("answer") is not None:  # null if the query failed
                 self._answers[record["case_key"], record["trial"]] = read_response(record["answer"])
         except DamagedLineError as damage:
             if line.endswith(b"\n"):

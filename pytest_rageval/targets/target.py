@@ -1,4 +1,4 @@
-"""The one protocol of every target: an async question, an answer; and what a target may say of itself beside it."""
+"""The protocol of every target: an async question and its answer, with optional attributes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 class Target(Protocol):
     """A system under test.
 
-    `name` stands in config.json and in messages: no credentials in it. `ask` raises `TargetError` with a kind for
-    anything that goes wrong. `aclose` gives back connections and files; whoever made the target calls it, once.
+    `name` appears in config.json and in messages, so it contains no credentials. `ask` raises `TargetError` with a kind
+    for every failure. `aclose` releases connections and files; the owner of the target calls it once.
 
-    Two attributes may be missing: `is_called`, False where the answers are there already, and `answers_at_once`, True
-    where `ask` never waits, not even for a loop to run.
+    Two attributes are optional: `is_called`, False if the answers exist already, and `answers_at_once`, True if `ask`
+    never waits, not even for a loop to run.
     """
 
     name: str
@@ -35,27 +35,27 @@ class Target(Protocol):
 
 
 def is_called(target: Target) -> bool:
-    """Whether there is a system behind it that is asked; else there is nothing to time, and no k to ask for."""
+    """Return True if the target calls a system; otherwise timings and k do not apply."""
     return getattr(target, "is_called", True)
 
 
 def asks_at_once(target: Target) -> bool:
-    """Whether it never waits, so that it may be asked where no loop runs."""
+    """Return True if the target never waits, so that it needs no event loop."""
     return getattr(target, "answers_at_once", False)
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The same for every target that is asked over HTTP.
+    """Settings shared by every target over HTTP.
 
     timeout      seconds for one attempt; a question with its retries takes at most `timeout` × (`retries` + 1)
-    retries      further attempts where that is safe
-    concurrency  requests under way at the same time
-    max_bytes    the largest reply that is read
+    retries      further attempts if retrying is safe
+    concurrency  requests in flight at the same time
+    max_bytes    the largest accepted reply
     headers      sent with every question, already resolved; an `authorization` among them replaces the key
-    app          an ASGI application of this process to ask in place of the network
+    app          an ASGI application of this process to call in place of the network
     backoff      seconds before the first retry
-    environment  where the key or token for the target is looked up; None: in that of this process
+    environment  source of the target's key or token; None for the environment of this process
     """
 
     timeout: float = 120.0
@@ -69,7 +69,7 @@ class Connection:
 
     @property
     def of_client(self) -> dict[str, Any]:
-        """The arguments of `SlottedClient` but for its headers, which each kind of target has its own way with."""
+        """Return the arguments of `SlottedClient` except headers, which differ by kind of target."""
         return {
             "slots": self.concurrency,
             "timeout": self.timeout,
@@ -84,12 +84,12 @@ USUAL = Connection()
 
 
 class Surroundings(NamedTuple):
-    """What a target is made with beside its spec, as `from_spec` of each module takes it.
+    """The arguments of each module's `from_spec` besides the spec.
 
-    root        the project: on `sys.path` for Python targets, and where relative files are looked for
+    root        the project: on `sys.path` for Python targets, and the base of relative paths
     reports     the folder whose `runs/` holds earlier runs
-    connection  how a target behind HTTP is reached; its time limit holds for Python targets too
-    mapping     for a URL: what is sent and where the answer stands; None for the native contract
+    connection  settings of targets over HTTP; its time limit applies to Python targets too
+    mapping     for a URL: the request's template and the answer's expressions; None for the native contract
     """
 
     root: Path

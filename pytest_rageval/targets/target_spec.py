@@ -1,6 +1,6 @@
-"""The target that a spec names, or that an overridden `rag_client` fixture returned.
+"""The target of a spec, or of an overridden `rag_client` fixture.
 
-Modules of targets are imported only where they are chosen: scoring a file of answers never loads an HTTP library.
+Target modules are imported only if chosen: scoring a file of answers never loads an HTTP library.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def target_from_spec(
     connection: Connection = USUAL,
     mapping: TargetMapping | None = None,
 ) -> Target:
-    """Make the target that `spec` names, as `Surroundings` say; SettingsError or CaseError says why there is none."""
+    """Make the target of `spec` in these surroundings; raise SettingsError or CaseError if that fails."""
     name, _, rest = spec.partition(":")
     kind, target = kind_of(spec), None
     if kind is not PYTHON:
@@ -51,7 +51,7 @@ def target_from_spec(
 def target_from_object(
     obj: object, *, name: str | None = None, timeout: float = 120.0, max_bytes: int = 16 * 2**20
 ) -> Target:
-    """The target behind an object: a Target as it is, an HTTP client with a base URL, or a function."""
+    """Return the target for an object: a Target itself, an HTTP client with a base URL, or a function."""
     if isinstance(obj, type):
         raise SettingsError(f"{name or 'rag_client'}: is the class {obj.__name__}; give an instance, or a function")
     if isinstance(obj, Target):
@@ -71,7 +71,7 @@ def target_from_object(
 def check_target(
     target: Target, spec: str, cases: Sequence[EvalCase], *, is_partial_allowed: bool = False
 ) -> list[str]:
-    """Whether the target that `spec` spells can answer at all, before it is asked: why not, one line each, or nothing.
+    """Return why the target of `spec` cannot answer, before any question is sent, one line each; empty if it can.
 
     One connection to the host of an HTTP target is tried; a file of answers must cover all cases.
     """
@@ -82,13 +82,13 @@ def check_target(
     if kind_of(spec).is_over_http:
         from pytest_rageval.http.address import probe
 
-        problem = probe(target.url)  # type: ignore[attr-defined] # because what `_over_http` makes has one
+        problem = probe(target.url)  # type: ignore[attr-defined] # because targets over HTTP have one
         return [f"target {problem}; is the system running?"] if problem else []
     return []
 
 
 def _plugged_in(name: str) -> Callable[[str], Target] | None:
-    """The factory that an installed package registers under this name."""
+    """Return the factory that an installed package registers under this name."""
     for entry in plugged_in(GROUP).select(name=name):
         return cast("Callable[[str], Target]", entry.load())
     return None

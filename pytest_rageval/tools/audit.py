@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_rageval.cases.canonical import content_hash
-from pytest_rageval.cases.gold_places import ALL_NEEDED, cannot_be_won, lost_places
+from pytest_rageval.cases.gold_places import ALL_NEEDED, cannot_be_won, missing_places
 from pytest_rageval.cases.note_folder import NoteFolder, changed_notes
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import shown_value
@@ -139,7 +139,7 @@ def findings_in_notes(cases: Sequence[EvalCase], folder: Path) -> Iterator[Audit
     """Golds whose file, heading or snippet no note holds, and those whose note is another one than when labelled."""
     notes = NoteFolder(folder)
     for case in cases:
-        lost = lost_places(case, notes)
+        lost = missing_places(case, notes)
         is_unwinnable = cannot_be_won(case, {place.gold for place in lost}, len(case.gold.supports or ()))
         for place in lost:
             message = f"gold_supports[{place.gold}].{place.message}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pytest_rageval.cases.gold_places import lost_places
+from pytest_rageval.cases.gold_places import missing_places
 from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
 from pytest_rageval.errors import ModelFailure
 from pytest_rageval.io.bounded_map import at_once
@@ -82,7 +82,7 @@ def sift(drafts: Iterable[Draft], notes: NoteFolder, questions: Sequence[str] = 
     sound: list[Draft] = []
     for draft in drafts:
         is_question = draft.question.strip() and len(draft.question) <= LONGEST_QUESTION
-        if is_question and not lost_places(EvalCase("", draft.question, gold=Gold(supports=(draft.anchor,))), notes):
+        if is_question and not missing_places(EvalCase("", draft.question, gold=Gold(supports=(draft.anchor,))), notes):
             sound.append(draft)
         else:
             sifted.not_in_text += 1

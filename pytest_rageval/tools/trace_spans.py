@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.lines import json_rows, read_lines
-from pytest_rageval.io.messages import Report, found
+from pytest_rageval.io.messages import Report, describe
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
 
@@ -127,7 +127,7 @@ def _spans(document: Json, form: TraceFormat, *, is_listed: bool = False) -> Ite
     """Return the spans of a document: those of its lists, or the document itself with its observations."""
     if not isinstance(document, dict):
         expected = "an object with resourceSpans" if form.is_span_in_list else "an object"
-        raise TypeError(f"it is {found(document)}, expected {expected}")
+        raise TypeError(f"it is {describe(document)}, expected {expected}")
     lists = [document[key] for key in form.lists if isinstance(document.get(key), list)]
     for member in (member for listed in lists for member in listed):
         yield from _spans(member, form, is_listed=True)

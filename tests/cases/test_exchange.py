@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from project import Project, lines_with
 
-from pytest_rageval.cases.exchange.formats import WRITERS, Parts, read_other
+from pytest_rageval.cases.exchange.formats import WRITERS, ReadOptions, read_other
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import NOWHERE, Anchor, Answer, Chunk, Edge, EvalCase, Gold, Turn
@@ -63,7 +63,7 @@ def written(folder: Path, form: str, cases: Iterable[EvalCase], answers: Any = N
 
 def read_back(path: Path, **parts: Any) -> dict[str, EvalCase]:
     """The cases of a test set as a case file gives them, by id."""
-    records = read_other(path, "x", parts=Parts(**parts)).cases
+    records = read_other(path, "x", options=ReadOptions(**parts)).cases
     file = path.parent / "back.jsonl"
     file.write_text("".join(json.dumps(record) + "\n" for record in records))
     loaded = load_file(file, path.parent)
@@ -100,7 +100,7 @@ def test_trec_holds_questions_and_grades_and_says_what_it_does_not(tmp_path: Pat
 def test_a_run_of_trec_is_sorted_by_score_and_keeps_odd_ids(tmp_path: Path):
     (tmp_path / "t.tsv").write_text("q1\tWhy?\n")
     (tmp_path / "run").write_text("q1 Q0 d%2Fx 1 0.5 me\nq1 Q0 d2 2 0.9 me\n")
-    answers = read_other(tmp_path / "t.tsv", "t", parts=Parts(run=tmp_path / "run")).answers
+    answers = read_other(tmp_path / "t.tsv", "t", options=ReadOptions(run=tmp_path / "run")).answers
     chunks = answers[0]["retrieved_chunks"]
     assert [(chunk["chunk_id"], chunk["rank"]) for chunk in chunks] == [("d2", 1), ("d%2Fx", 2)]
 
@@ -144,7 +144,7 @@ def test_a_folder_of_beir_gives_the_queries_that_the_split_judges(tmp_path: Path
     assert back["PLAIN-2"].gold.relevance == {"MED-2427": 2.0, "MED-10": 1.0}
     assert back["PLAIN-2"].requires_kg is False
     assert back["PLAIN-2"].metadata == {"url": "http://x.test/"}
-    dev = read_other(tmp_path, "x", parts=Parts(split="dev")).cases
+    dev = read_other(tmp_path, "x", options=ReadOptions(split="dev")).cases
     assert dev == [{"id": "PLAIN-12", "question": "Exploiting autophagy", "gold": {"chunk_ids": ["MED-10"]}}]
 
 
@@ -225,7 +225,7 @@ def test_what_cannot_be_read_gets_one_line(tmp_path: Path, name: str, content: s
     for part, text in parts.items():
         (tmp_path / part).write_text(text)
     with pytest.raises(CaseError) as error:
-        read_other(tmp_path / name, "x", parts=Parts(**{part: tmp_path / part for part in parts}))
+        read_other(tmp_path / name, "x", options=ReadOptions(**{part: tmp_path / part for part in parts}))
     assert len(error.value.problems) == 1
     assert problem in error.value.problems[0]
 

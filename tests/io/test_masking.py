@@ -112,13 +112,13 @@ def test_paths_numbers_words_and_what_is_public_are_none(name: str, value: str):
     ],
 )  # fmt: skip
 def test_credentials_of_printed_headers_are_hidden_by_their_names(printed: str):
-    assert "abcdefgh" not in Mask([]).shown(printed)
-    assert "***" in Mask([]).shown(printed)
+    assert "abcdefgh" not in Mask([]).output(printed)
+    assert "***" in Mask([]).output(printed)
 
 
 @pytest.mark.parametrize("text", ["{'author': 'Ann Example'}", "(b'Content-Type', b'text/html; x')", "cookie: yes"])
 def test_other_headers_and_words_stay(text: str):
-    assert Mask([]).shown(text) == text
+    assert Mask([]).output(text) == text
 
 
 @pytest.mark.parametrize(

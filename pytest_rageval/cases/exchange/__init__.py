@@ -1,1 +1,1 @@
-"""Cases and answers in the formats of other tools, read and written: BEIR, TREC, SQuAD, Ragas, DeepEval, promptfoo."""
+"""Cases and answers in the formats of other tools: BEIR, TREC, SQuAD, Ragas, DeepEval, promptfoo."""

@@ -1,4 +1,4 @@
-"""The two directions of every format: what was read from a file of another tool, and what is written for one."""
+"""Types shared by all formats: a test set read from another tool, and files written for one."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import NOWHERE, Answer, EvalCase, Json
 
-KEPT = "rageval"
-"""The key under which our parts of a case stand that a format has no place for."""
+EXTRA_PARTS = "rageval"
+"""The key of the parts of a case that a format has no place for."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherTestSet:
-    """What a file of another tool gave, ready to be written.
+    """A test set read from another tool's file.
 
-    answers   records of an answers file, for the cases for which the file holds what a system gave
-    labels    what people said of answers, as `rageval calibrate` reads it
-    repeated  rows that say what an earlier one said, left out
-    unused    how many checks of promptfoo have no counterpart here; they are kept in `metadata`
-    notes     what a person should know, a line each
+    answers   records of an answers file, for cases whose system output the file contains
+    labels    people's labels of answers, as `rageval calibrate` reads them
+    repeated  number of duplicate rows left out
+    unused    number of promptfoo's checks without a counterpart here, kept in `metadata`
+    notes     notes for the user, one line each
     """
 
     cases: list[dict[str, Json]] = field(default_factory=list)
@@ -36,20 +36,20 @@ class OtherTestSet:
 
 @dataclass(frozen=True, slots=True)
 class ToolFiles:
-    """Files of another tool by their names, lines without ends; and what the format had no place for, a line each."""
+    """Files for another tool: lines without ends, by file name; and one line for each loss in the format."""
 
     files: Mapping[str, Sequence[str]]
     notes: tuple[str, ...] = ()
 
 
 Answers = Mapping[str, Answer]
-"""What a system gave, by the ids of the cases."""
+"""What a system returned, by case id."""
 
 
-def kept_parts(case: EvalCase, native: Mapping[str, Json]) -> dict[str, Json]:
-    """The parts of a case that `native`, the record which the format's own fields are read back as, gives otherwise.
+def extra_parts(case: EvalCase, native: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the parts of a case that differ in `native`, the record that the format's own fields read back as.
 
-    None is a part that the record gives and the case lacks.
+    None stands for a part that the record has and the case lacks.
     """
     whole = _plain(case)
     try:
@@ -60,8 +60,8 @@ def kept_parts(case: EvalCase, native: Mapping[str, Json]) -> dict[str, Json]:
     parts = _differing(whole, read_back)
     if "gold" in parts:
         parts["gold"] = _differing(gold, read_gold)
-        joined = with_kept_parts({"id": case.id, **native}, parts)
-        if _plain(case_from_record(joined, NOWHERE)[0]) != whole:  # a part that is taken back had given another one
+        joined = with_extra_parts({"id": case.id, **native}, parts)
+        if _plain(case_from_record(joined, NOWHERE)[0]) != whole:  # a restored part had implied another one
             parts["gold"] = {**dict.fromkeys(read_gold), **gold}
     return parts
 
@@ -71,24 +71,24 @@ def _differing(whole: Mapping[str, Json], read_back: Mapping[str, Json]) -> dict
     return {name: whole.get(name) for name in names if whole.get(name) != read_back.get(name)}
 
 
-def with_kept_parts(record: Mapping[str, Json], kept: Json) -> dict[str, Json]:
-    """A record with the parts that were kept for it, in place of what the format says of them."""
-    if not isinstance(kept, dict):
+def with_extra_parts(record: Mapping[str, Json], extra: Json) -> dict[str, Json]:
+    """Return the record with its extra parts restored, in place of the format's own."""
+    if not isinstance(extra, dict):
         return dict(record)
-    kept_gold = kept.get("gold")
-    gold = kept_gold if isinstance(kept_gold, dict) else {}
+    extra_gold = extra.get("gold")
+    gold = extra_gold if isinstance(extra_gold, dict) else {}
     replaced = {spelling for part in gold for spelling in _SPELT.get(part, ())}
     joined = {name: value for name, value in record.items() if name not in replaced}
-    joined |= {name: value for name, value in kept.items() if name != "gold"}
-    if isinstance(record.get("metadata"), dict) and isinstance(kept.get("metadata"), dict):
-        joined["metadata"] = {**record["metadata"], **kept["metadata"]}
+    joined |= {name: value for name, value in extra.items() if name != "gold"}
+    if isinstance(record.get("metadata"), dict) and isinstance(extra.get("metadata"), dict):
+        joined["metadata"] = {**record["metadata"], **extra["metadata"]}
     if parts := _without_none({**record.get("gold", {}), **gold}):
         joined["gold"] = parts
     return _without_none(joined)
 
 
 _SPELT = {"answer": ("reference", "expected_answers"), "key_facts": ("expected_key_facts",)}
-"""Parts of the gold that records of other tools have on the line itself, under these names."""
+"""Parts of the gold that other tools' records have at the top level, with their names there."""
 
 
 def _without_none(members: Mapping[str, Json]) -> dict[str, Json]:
@@ -96,7 +96,7 @@ def _without_none(members: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def unplaced(kind: str, what: str, ids: Sequence[str]) -> Iterator[str]:
-    """A line about what a format has no place for, with the first of the cases."""
+    """Yield a line about what a format has no place for, with the first cases, if any."""
     if ids:
         yield f"{kind} has no place for {what}: left out of {listed(ids, 3)}"
 

@@ -1,4 +1,4 @@
-"""Formats of other tools by name: recognised, read, written."""
+"""Formats of other tools: detection, reading, writing."""
 
 from __future__ import annotations
 
@@ -34,34 +34,34 @@ WRITERS: Mapping[str, Callable[[Sequence[EvalCase], Answers], ToolFiles]] = {
 READERS = ("beir", "deepeval", "promptfoo", "ragas", "ragtruth", "squad", "trec")
 
 
-class Parts(NamedTuple):
-    """What a test set in several files is read from: TREC's qrels and run, the split of BEIR and of RAGTruth."""
+class ReadOptions(NamedTuple):
+    """The other files or the split of a test set: TREC's qrels and run, the split of BEIR and of RAGTruth."""
 
     qrels: Path | None = None
     run: Path | None = None
     split: str | None = None
 
 
-def read_other(path: Path, name: str, form: str | None = None, parts: Parts | None = None) -> OtherTestSet:
-    """Read a test set of another tool; CaseError with every problem, one line each.
+def read_other(path: Path, name: str, form: str | None = None, options: ReadOptions | None = None) -> OtherTestSet:
+    """Read another tool's test set; raise CaseError with every problem, one line each.
 
-    `form` is one of READERS; None: a folder is RAGTruth's by its two files, else BEIR's, a file with `paragraphs`
-    SQuAD's, one with qrels or a run TREC's, any other is recognised by the names of its fields.
+    `form` is one of READERS. None detects it: a folder is RAGTruth's by its two files, else BEIR's; a file with
+    `paragraphs` is SQuAD's, one with qrels or a run TREC's, any other is recognised by its field names.
     """
-    parts = parts or Parts()
-    form = form or _form(path, parts)
+    options = options or ReadOptions()
+    form = form or _form(path, options)
     if form == "beir":
         if not path.is_dir():
             raise CaseError(f"{name} is not a folder; BEIR's test sets are folders with queries.jsonl and qrels/")
-        return read_beir(path, name, parts.split)
+        return read_beir(path, name, options.split)
     if form == "ragtruth":
         if not is_ragtruth(path):
             raise CaseError(f"{name} is no folder with {SOURCES} and {RESPONSES}, which RAGTruth consists of")
-        return read_ragtruth(path, name, parts.split)
+        return read_ragtruth(path, name, options.split)
     if path.is_dir():
         raise CaseError(f"{name} is a folder; only the test sets of BEIR and RAGTruth are")
     if form == "trec":
-        return read_trec(path, name, parts.qrels, parts.run)
+        return read_trec(path, name, options.qrels, options.run)
     document = _document(path)
     if is_squad(document):
         report = RowReport(name, has_lines=False)
@@ -71,19 +71,19 @@ def read_other(path: Path, name: str, form: str | None = None, parts: Parts | No
     return read_tool_rows(path, name)
 
 
-def _form(path: Path, parts: Parts) -> str | None:
+def _form(path: Path, options: ReadOptions) -> str | None:
     if path.is_dir():
         return "ragtruth" if is_ragtruth(path) else "beir"
     is_trec = (
-        parts.qrels is not None
-        or parts.run is not None
+        options.qrels is not None
+        or options.run is not None
         or (path.suffix.lower() in (".tsv", ".topics") and not is_table(path))
     )
     return "trec" if is_trec else None
 
 
 def _document(path: Path) -> Json:
-    """The JSON of a document that may be SQuAD's; None where it is another's, whose reader says what is wrong."""
+    """Parse a document that may be SQuAD's; return None for others, whose reader reports the problem."""
     try:
         if path.suffix.lower() != ".json" or path.stat().st_size > 4 * LONGEST:
             return None

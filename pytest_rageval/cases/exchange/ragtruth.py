@@ -1,7 +1,7 @@
-"""RAGTruth: `source_info.jsonl` with what was asked and given, `response.jsonl` with what six models answered.
+"""RAGTruth: `source_info.jsonl` with questions and contexts, `response.jsonl` with the answers of six models.
 
-Source: the README of ParticleMedia/RAGTruth. People marked in each response the spans that the given text does not bear
-out; a response without such a span passes.
+Source: the README of ParticleMedia/RAGTruth. Annotators marked unsupported spans in each response; a response
+without one passes.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ LONGEST = 2**24
 
 
 def is_ragtruth(folder: Path) -> bool:
-    """Does the folder hold the two files of RAGTruth?"""
+    """Return True if the folder contains the two files of RAGTruth."""
     return (folder / SOURCES).is_file() and (folder / RESPONSES).is_file()
 
 
 def read_ragtruth(folder: Path, name: str, split: str | None = None) -> OtherTestSet:
-    """A case for each source that a response of the split is about; answers by model, and a label for each of them.
+    """Read a case for each source with a response in the split; answers by model, and a label for each.
 
-    Without `split` all responses count. CaseError with every problem of both files, one line each.
+    Without `split` all responses count. CaseError names every problem of both files, one line each.
     """
     report, own = Report(f"{name}/{SOURCES}"), Report(f"{name}/{RESPONSES}")
     sources: dict[str, dict[str, Json]] = {}
@@ -45,7 +45,7 @@ def read_ragtruth(folder: Path, name: str, split: str | None = None) -> OtherTes
         is_wanted = split is None or response["split"] == split
         return (_answer(response), _label(response, sources)) if is_wanted else None
 
-    judged = [pair for _, pair in _read(folder / RESPONSES, own, "response", read) if pair]
+    judged = [row for _, row in _read(folder / RESPONSES, own, "response", read) if row]
     answers = {(answer["id"], answer["system"]): answer for answer, _ in judged}
     labels = {label["id"]: label for _, label in judged}
     report.include(own)
@@ -61,7 +61,7 @@ def read_ragtruth(folder: Path, name: str, split: str | None = None) -> OtherTes
 
 
 def _read(path: Path, report: Report, kind: str, read: Callable[[Mapping[str, Any]], T]) -> Iterator[tuple[int, T]]:
-    """What the rows of a file are read as, with their lines; a row that cannot be read is a problem."""
+    """Yield each row of a file, converted by `read`, with its line; report rows that cannot be read."""
     for row in json_rows(read_lines(path, report, LONGEST), report):
         try:
             yield row.line, read(row.record)
@@ -71,13 +71,13 @@ def _read(path: Path, report: Report, kind: str, read: Callable[[Mapping[str, An
 
 
 def _case(source: Mapping[str, Any]) -> dict[str, Any]:
-    """Question and passages; where nobody asks (summaries, texts about data), the instruction, and the text itself."""
+    """Return question and passages. Tasks without a question (summaries, data) give the instruction and the text."""
     material, prompt = source["source_info"], source["prompt"]
     if source["task_type"] == "QA":
         passages = re.split(r"(?:^|\n)passage \d+:", material["passages"])
         question, contexts = material["question"], [text.strip() for text in passages if text.strip()]
     else:
-        # Data stand in the prompt as Python prints them.
+        # The prompt contains data as Python prints them.
         written = material.strip() if isinstance(material, str) else str(material)
         before = prompt.partition(written)[0] if written in prompt else prompt.partition("\n")[0]
         question = before.strip()
@@ -92,18 +92,18 @@ def _case(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _answer(response: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: response.get(name) for name in ("temperature", "split", "quality", "labels")}
+    origin = {name: response.get(name) for name in ("temperature", "split", "quality", "labels")}
     return {
         "id": str(response["source_id"]),
         "system": str(response["model"]),
         "answer": response["response"],
         "model_name": str(response["model"]),
-        "meta": {"response_id": str(response["id"]), **kept},
+        "meta": {"response_id": str(response["id"]), **origin},
     }
 
 
 def _label(response: Mapping[str, Any], sources: Mapping[str, Mapping[str, Json]]) -> dict[str, Any]:
-    """What people said of the response, as `rageval calibrate` reads it."""
+    """Return the annotators' label of the response, as `rageval calibrate` reads it."""
     case = sources[str(response["source_id"])]
     return {
         "id": str(response["id"]),

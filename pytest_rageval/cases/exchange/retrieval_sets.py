@@ -1,7 +1,7 @@
-"""Test sets of retrieval. TREC: topics (`id<TAB>question`, or `<top>` blocks), qrels, runs. BEIR: a folder of these.
+"""Retrieval test sets. TREC: topics (`id<TAB>question`, or `<top>` blocks), qrels, runs. BEIR: a folder of these.
 
 Source of BEIR: its GenericDataLoader. Each line of `queries.jsonl` has `_id` and `text`; `qrels/SPLIT.tsv` is separated
-by tabs, with a header `query-id corpus-id score`, scores whole numbers, 0 for irrelevant; `corpus.jsonl` holds texts.
+by tabs, with a header `query-id corpus-id score` and integer scores, 0 for irrelevant; `corpus.jsonl` holds texts.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from pytest_rageval.cases.exchange.exchange import (
-    KEPT,
+    EXTRA_PARTS,
     Answers,
     OtherTestSet,
     ToolFiles,
-    kept_parts,
+    extra_parts,
     unplaced,
-    with_kept_parts,
+    with_extra_parts,
 )
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.lines import json_rows, read_lines
@@ -33,7 +33,7 @@ TAG = "rageval"
 
 
 def read_trec(topics: Path, name: str, qrels: Path | None, run: Path | None) -> OtherTestSet:
-    """The topics with the gold of the qrels, and the documents of a run as answers, which are texts for no one."""
+    """Read the topics with the gold of the qrels, and the documents of a run as answers without text."""
     report = Report(name)
     questions = _questions(topics, report)
     grades = grades_of(qrels, qrels.as_posix(), report) if qrels is not None else {}
@@ -80,7 +80,7 @@ _FIELD = re.compile(r"<(num|title|desc|narr)>\s*(?:Number:|Topic:|Description:|N
 
 
 def _blocks(lines: Sequence[tuple[int, str, bool]]) -> Iterator[tuple[int, str, str]]:
-    """Line, number and title of each `<top>` block."""
+    """Yield line, number and title of each `<top>` block."""
     start, block = 0, ""
     for number, line, _ in lines:
         if "<top>" in line:
@@ -95,7 +95,7 @@ def _blocks(lines: Sequence[tuple[int, str, bool]]) -> Iterator[tuple[int, str, 
 
 
 def _retrieved(path: Path, report: Report) -> dict[str, list[dict[str, Json]]]:
-    """Chunks by query, in the order of their scores, as trec_eval ranks them."""
+    """Return chunks by query, ranked by score as in trec_eval."""
     own = Report(path.as_posix())
     scored: dict[str, list[tuple[float, str]]] = {}
     for number, line, is_sound in read_lines(path, own, LONGEST_LINE):
@@ -118,7 +118,7 @@ def _retrieved(path: Path, report: Report) -> dict[str, list[dict[str, Json]]]:
 
 
 def write_trec(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
-    """topics.tsv, qrels.txt and, where answers are given, run.txt; white space in ids is percent-encoded."""
+    """Write topics.tsv, qrels.txt and, given answers, run.txt; white space in ids is percent-encoded."""
     topics, qrels = [], []
     for case in cases:
         query = trec_id(case.id)
@@ -140,18 +140,18 @@ def _run_lines(case_id: str, answers: Answers) -> Iterator[str]:
 
 
 def run_lines(query: str, documents: Sequence[str], tag: str = TAG) -> Iterator[str]:
-    """Lines of a run. The scores fall with the ranks, because trec_eval sorts by score and overlooks ranks."""
+    """Yield the lines of a run. Scores fall with the ranks, because trec_eval sorts by score and ignores ranks."""
     for rank, document in enumerate(documents, start=1):
         yield f"{trec_id(query)} Q0 {trec_id(document)} {rank} {len(documents) - rank + 1} {tag}"
 
 
 def trec_id(name: str) -> str:
-    """A name without white space, which is percent-encoded, and so is the percent sign."""
+    """Percent-encode white space and percent signs in a name."""
     return re.sub(r"[\s%]", lambda blank: quote(blank[0], safe=""), name)
 
 
 def plain_id(name: str) -> str:
-    """The name that `trec_id` was given; sequences that it does not write stay as they are."""
+    """Decode a name that `trec_id` encoded; other sequences stay unchanged."""
     return re.sub(r"(?:%[0-9A-F]{2})+", lambda code: _decoded(code[0]), name)
 
 
@@ -169,8 +169,7 @@ _HEADER = "query-id"
 
 
 def grades_of(path: Path, name: str, report: Report) -> Grades:
-    """The judgements of a file: `query 0 document grade` (TREC), or `query document score`, with or without a header
-    (BEIR). What is wrong goes into the report, under the name of the file."""
+    """Read grades: `query 0 document grade` (TREC), `query document score` (BEIR). Report problems under `name`."""
     own = Report(name)
     grades: Grades = {}
     for number, line, is_sound in read_lines(path, own, LONGEST_LINE):
@@ -200,8 +199,7 @@ def _grade(cell: str) -> float | None:
 
 
 def relevance_parts(judged: Mapping[str, float]) -> dict[str, Json]:
-    """The gold of one query as parts of a record: ids where all are simply relevant, else grades; those below 0, which
-    TREC gives to spam, are 0."""
+    """Return a query's gold as parts of a record: ids if all grades are 1, else grades; below 0 (TREC's spam) is 0."""
     if not judged:
         return {}
     if set(judged.values()) == {1.0}:
@@ -211,8 +209,7 @@ def relevance_parts(judged: Mapping[str, float]) -> dict[str, Json]:
 
 
 def whole_grades(case: EvalCase) -> dict[str, int]:
-    """A case's grades as whole numbers, by id of the chunk: what is relevant without a grade has 1, what must not come
-    has 0, and a grade between two numbers is the one above."""
+    """Return a case's grades as integers by chunk id, rounded up; 1 if relevant without a grade, 0 if irrelevant."""
     gold = case.gold
     grades = {chunk_id: -int(-grade // 1) for chunk_id, grade in (gold.relevance or {}).items()}
     for chunk_id in gold.chunk_ids or ():
@@ -229,7 +226,7 @@ SPLITS = ("test", "dev", "train")
 
 
 def read_beir(folder: Path, name: str, split: str | None = None) -> OtherTestSet:
-    """The queries of a folder that the split judges; `split` is the first there is of test, dev and train."""
+    """Read the queries that the split judges; `split` defaults to the first existing of test, dev and train."""
     qrels = _qrels_file(folder, name, split)
     report = Report(f"{name}/queries.jsonl")
     grades = grades_of(qrels, f"{name}/qrels/{qrels.name}", report)
@@ -241,8 +238,8 @@ def read_beir(folder: Path, name: str, split: str | None = None) -> OtherTestSet
             report.add(row.line, 1, "has no '_id' or no 'text'; a query of BEIR is {\"_id\": …, \"text\": …}")
         elif query_id in seen:
             report.add(row.line, 1, f"_id {shown_value(query_id)} stands twice")
-        elif query_id in grades or KEPT in (row.record.get("metadata") or ()):
-            # What no split judges belongs to another one, unless we wrote it: a case may have no ids.
+        elif query_id in grades or EXTRA_PARTS in (row.record.get("metadata") or ()):
+            # Queries without a judgement belong to another split, unless we wrote them: a case may have no ids.
             seen.add(query_id)
             cases.append(_beir_case(query_id, text, grades.get(query_id, {}), row.record.get("metadata")))
     problems = (*report.problems, *(f"{name}: {line}" for line in _unknown(grades, seen) if not len(report)))
@@ -268,20 +265,20 @@ def _unknown(grades: Grades, seen: Iterable[str]) -> Iterator[str]:
 def _beir_case(query_id: str, text: str, judged: Mapping[str, float], metadata: Json) -> dict[str, Json]:
     record: dict[str, Json] = {"id": query_id, "question": text, **relevance_parts(judged)}
     metadata = dict(metadata) if isinstance(metadata, dict) else {}
-    kept = metadata.pop(KEPT, None)
+    extra = metadata.pop(EXTRA_PARTS, None)
     if metadata:
         record["metadata"] = metadata
-    return with_kept_parts(record, kept)
+    return with_extra_parts(record, extra)
 
 
 def write_beir(cases: Sequence[EvalCase], answers: Answers, split: str = "test") -> ToolFiles:
-    """A folder of BEIR. Its corpus holds the texts that the answers retrieved; without answers there is none."""
+    """Write a folder of BEIR. The corpus has the texts of the retrieved chunks; without answers there is none."""
     queries, qrels, unjudged = [], ["query-id\tcorpus-id\tscore"], []
     for case in cases:
         query_id = _one_line(case.id)
         judged = {_one_line(chunk_id): grade for chunk_id, grade in whole_grades(case).items()}
-        kept = kept_parts(case, _beir_case(query_id, case.question, judged, None))
-        metadata = {KEPT: kept} if kept or not judged else {}
+        extra = extra_parts(case, _beir_case(query_id, case.question, judged, None))
+        metadata = {EXTRA_PARTS: extra} if extra or not judged else {}
         queries.append(json.dumps({"_id": query_id, "text": case.question, "metadata": metadata}, ensure_ascii=False))
         qrels += [f"{query_id}\t{chunk_id}\t{grade}" for chunk_id, grade in judged.items()]
         if not judged:
@@ -300,7 +297,7 @@ def write_beir(cases: Sequence[EvalCase], answers: Answers, split: str = "test")
 
 
 def _one_line(name: str) -> str:
-    """A name that a table of tabs and lines can hold."""
+    """Replace tabs and line ends in a name by spaces."""
     return " ".join(name.split())
 
 

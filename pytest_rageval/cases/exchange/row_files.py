@@ -1,4 +1,4 @@
-"""Rows of a file of another tool: JSON, JSON lines, CSV with its separators, Parquet."""
+"""Rows of other tools' files: JSON, JSON lines, CSV with various separators, Parquet."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from pytest_rageval.cases.conversion import ANSWER, CONTEXTS, OTHER_NAMES, QUEST
 from pytest_rageval.cases.csv_rows import cells_up_to
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.io.lines import Line, json_rows, read_lines
-from pytest_rageval.io.messages import Finding, Report, found
+from pytest_rageval.io.messages import Finding, Report, describe
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
 
 LONGEST = 2**26
-"""Bytes of a file that is read at once."""
+"""Largest file, in bytes, that is read at once."""
 PASSAGES = ("retrieval_context", "retrieved_contexts")
-"""Names of what a system retrieved."""
+"""Names of fields with retrieved texts."""
 QUESTION_NAMES = frozenset({"question", "query", *(name for name, part in OTHER_NAMES.items() if part == QUESTION)})
 SEPARATORS = {".csv": ",;\t", ".tsv": "\t"}
-"""By suffix what may stand between cells, the usual one first: where commas are decimal, spreadsheets write `;`."""
+"""Possible CSV separators by suffix, the default first: spreadsheets write `;` in locales with decimal commas."""
 
 
 def is_table(path: Path) -> bool:
-    """Does the first line of a file of cells between tabs name a column of questions?"""
+    """Return True if the first line of a tab-separated file names a column of questions."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         return not QUESTION_NAMES.isdisjoint(file.readline(LONGEST).strip().lower().split("\t"))
 
@@ -39,7 +39,7 @@ PlacedRow = tuple[int | str, dict[str, Json]]
 
 
 class RowReport(Report):
-    """Problems by row: by its line (`has_lines`), its number, or its path in a JSON document."""
+    """Problems by row: by line (`has_lines`), by number, or by path in a JSON document."""
 
     def __init__(self, file: str, *, has_lines: bool) -> None:
         super().__init__(file)
@@ -55,11 +55,11 @@ class RowReport(Report):
 
 
 _LISTS = ("goldens", "samples", "test_cases", "tests", "examples", "data", "dataset", "rows", "cases")
-"""Keys below which tools keep their list."""
+"""Keys of the list of rows in other tools' documents."""
 
 
 def tool_file_rows(path: Path, report: RowReport) -> Iterator[PlacedRow]:
-    """The rows of a file with the line each one stands in; of a JSON document the number of the row."""
+    """Yield the rows of a file with their lines; rows of a JSON document with their numbers."""
     suffix = path.suffix.lower()
     if suffix in (".yaml", ".yml"):
         command = f"npx js-yaml {shlex.quote(path.name)} > {shlex.quote(f'{path.stem}.json')}"
@@ -72,16 +72,16 @@ def tool_file_rows(path: Path, report: RowReport) -> Iterator[PlacedRow]:
     if suffix in SEPARATORS:
         yield from _csv_rows("".join(text for _, text, _ in lines), SEPARATORS[suffix], report)
         return
-    kept = list(lines)
-    report.has_lines |= suffix == ".jsonl" or _is_line_by_line(kept)
+    read = list(lines)
+    report.has_lines |= suffix == ".jsonl" or _is_line_by_line(read)
     if report.has_lines:
-        yield from ((row.line, row.record) for row in json_rows(iter(kept), report))
+        yield from ((row.line, row.record) for row in json_rows(iter(read), report))
     else:
-        yield from _document_rows("".join(text for _, text, _ in kept), report)
+        yield from _document_rows("".join(text for _, text, _ in read), report)
 
 
 def _is_line_by_line(lines: Sequence[Line]) -> bool:
-    """Are these objects a line each, as pandas and datasets write them into files of any name?"""
+    """Return True if these are JSON objects, one per line, as pandas and datasets write them whatever the suffix."""
     written = [text for _, text, _ in lines if text.strip()]
     try:
         return len(written) > 1 and isinstance(parse(written[0]), dict)
@@ -90,7 +90,7 @@ def _is_line_by_line(lines: Sequence[Line]) -> bool:
 
 
 def _separator(header: str, separators: str) -> str:
-    """The one between whose cells a column of questions stands; else the usual one."""
+    """Return the separator that gives a column of questions, or the default."""
     named = (
         separator
         for separator in separators
@@ -107,8 +107,8 @@ def _csv_rows(text: str, separators: str, report: RowReport) -> Iterator[PlacedR
             is_deepeval = {*_OF_DEEPEVAL} <= {*(reader.fieldnames or ())}
             for cells in reader:
                 if None in cells:
-                    wrong = "the row has more cells than the header; quote commas"
-                    report.add_row(reader.line_num, [Finding((), wrong)])
+                    problem = "the row has more cells than the header; quote commas"
+                    report.add_row(reader.line_num, [Finding((), problem)])
                     continue
                 named = {name.strip(): cell for name, cell in cells.items() if isinstance(name, str) and name.strip()}
                 row = {name: _cell(name, cell) for name, cell in named.items() if cell and cell.strip()}
@@ -121,11 +121,11 @@ def _csv_rows(text: str, separators: str, report: RowReport) -> Iterator[PlacedR
 
 _OF_DEEPEVAL = ("input", "actual_output", "expected_output", "retrieval_context", "context", "source_file")
 _JOINED = ("context", "retrieval_context")
-"""Columns in which `EvaluationDataset.save_as("csv")` of DeepEval joins texts by a bar, and by which it is known."""
+"""Columns in which DeepEval's `EvaluationDataset.save_as("csv")` joins texts by a bar; they identify its files."""
 
 
 def _cell(name: str, cell: str) -> Json:
-    """The value of a CSV cell: a list where one belongs, written as JSON or as Python writes it; else text."""
+    """Convert a CSV cell: a list, in JSON or Python syntax, for columns of lists; else text."""
     part = OTHER_NAMES.get(name.lower())
     is_list = CELLS.get(name) == "json" or part in (ANSWER, CONTEXTS) or name.lower() in PASSAGES
     if CELLS.get(name) == "flag" and cell.strip().lower() in ("true", "false"):
@@ -159,11 +159,11 @@ def _document_rows(text: str, report: RowReport) -> Iterator[PlacedRow]:
         if isinstance(row, dict):
             yield number, row
         else:
-            report.add_row(number, [Finding((), f"is {found(row)}, expected an object")])
+            report.add_row(number, [Finding((), f"is {describe(row)}, expected an object")])
 
 
 def _transposed(columns: Mapping[str, Json]) -> list[Json]:
-    """Rows of a document of columns, as pandas and datasets write them."""
+    """Turn a document of columns, as pandas and datasets write it, into rows."""
     lists = {name: [*column.values()] if isinstance(column, dict) else column for name, column in columns.items()}
     lengths = {len(column) if isinstance(column, list) else -1 for column in lists.values()}
     if len(lengths) != 1 or -1 in lengths:
@@ -176,7 +176,7 @@ _BATCH = 1_000
 
 
 def _parquet_rows(path: Path, report: Report) -> Iterator[PlacedRow]:
-    """Each row with its number, as JSON would hold it: dates and the like as text, without what is null."""
+    """Yield each row with its number, as JSON values: dates as text, null values left out."""
     try:
         parquet = import_module("pyarrow.parquet")
     except ImportError:
@@ -188,7 +188,7 @@ def _parquet_rows(path: Path, report: Report) -> Iterator[PlacedRow]:
             for row in batch.to_pylist():
                 number += 1
                 yield number, {name: value for name, value in _as_json(row).items() if value is not None}
-    except (OSError, ValueError) as error:  # what pyarrow raises of a broken file is a ValueError
+    except (OSError, ValueError) as error:  # pyarrow raises ValueError for a broken file
         report.add_whole(f"not valid Parquet: {error}")
 
 

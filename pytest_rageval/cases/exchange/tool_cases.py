@@ -1,4 +1,4 @@
-"""Cases as files for DeepEval, Ragas, promptfoo, SQuAD's script and spreadsheets, with answers where there is room."""
+"""Cases as files for DeepEval, Ragas, promptfoo, SQuAD's script and spreadsheets, with answers if they fit."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import json
 from collections.abc import Callable, Sequence
 
 from pytest_rageval.cases.canonical import case_to_mapping
-from pytest_rageval.cases.exchange.exchange import KEPT, Answers, ToolFiles, kept_parts, unplaced
+from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, Answers, ToolFiles, extra_parts, unplaced
 from pytest_rageval.cases.exchange.tool_rows import RowReading, squad_row
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.model import Answer, EvalCase, Json
 from pytest_rageval.text import counted
 
 FEWEST = 1e-6
-"""The threshold of a set of checks of which one is enough."""
+"""The threshold of a set of checks of which one must pass."""
 
 
 def write_deepeval(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
-    """goldens.json, for `EvaluationDataset.add_goldens_from_json_file`."""
+    """Write goldens.json, for `EvaluationDataset.add_goldens_from_json_file`."""
     rows = [_golden(case, answers.get(case.id)) for case in cases]
     return ToolFiles({"goldens.json": [json.dumps(rows, ensure_ascii=False, indent=1)]})
 
@@ -34,23 +34,23 @@ def _golden(case: EvalCase, answer: Answer | None) -> dict[str, Json]:
         "name": case.id,
         "comments": None,
         "source_file": case.source.file or None,
-        "additional_metadata": {KEPT: {}},
+        "additional_metadata": {EXTRA_PARTS: {}},
     }
-    row["additional_metadata"] = {KEPT: {"id": case.id, **_lost_parts(case, row)}}
+    row["additional_metadata"] = {EXTRA_PARTS: {"id": case.id, **_extra_parts(case, row)}}
     return row
 
 
-def _lost_parts(case: EvalCase, row: dict[str, Json]) -> dict[str, Json]:
-    return kept_parts(case, RowReading(row).case)
+def _extra_parts(case: EvalCase, row: dict[str, Json]) -> dict[str, Json]:
+    return extra_parts(case, RowReading(row).case)
 
 
 def _chunk_texts(answer: Answer | None) -> list[str] | None:
-    """The texts of what was retrieved; None where nothing is known of it."""
+    """Return the texts of the retrieved chunks; None if unknown."""
     return None if answer is None or answer.chunks is None else [chunk.text or "" for chunk in answer.chunks]
 
 
 def write_ragas(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
-    """ragas.jsonl, for `EvaluationDataset.from_jsonl`: the fields of its SingleTurnSample."""
+    """Write ragas.jsonl, for `EvaluationDataset.from_jsonl`, with the fields of SingleTurnSample."""
     rows = [_sample(case, answers.get(case.id)) for case in cases]
     return ToolFiles({"ragas.jsonl": [json.dumps(row, ensure_ascii=False) for row in rows]})
 
@@ -69,12 +69,12 @@ def _sample(case: EvalCase, answer: Answer | None) -> dict[str, Json]:
         "retrieved_context_ids": ids if ids and all(ids) else None,
     }
     row = {name: value for name, value in row.items() if value is not None}
-    kept = _lost_parts(case, row)
-    return {**row, KEPT: kept} if kept else row
+    extra = _extra_parts(case, row)
+    return {**row, EXTRA_PARTS: extra} if extra else row
 
 
 def write_promptfoo(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
-    """tests.json, for `tests: file://tests.json`: the question as a variable, right answers and key facts as checks."""
+    """Write tests.json, for `tests: file://tests.json`: the question as a variable, answers and key facts as checks."""
     rows = [_test(case) for case in cases]
     notes = unplaced("promptfoo", "answers of a system", list(answers)) if answers else ()
     return ToolFiles({"tests.json": [json.dumps(rows, ensure_ascii=False, indent=1)]}, tuple(notes))
@@ -88,15 +88,15 @@ def _test(case: EvalCase) -> dict[str, Json]:
     if len(checks) > 1:
         checks = [{"type": "assert-set", "threshold": FEWEST, "assert": checks}]
     checks += [{"type": "icontains", "value": fact} for fact in case.gold.key_facts or ()]
-    test: dict[str, Json] = {"description": case.id, "vars": variables, "metadata": {KEPT: {}}}
+    test: dict[str, Json] = {"description": case.id, "vars": variables, "metadata": {EXTRA_PARTS: {}}}
     if checks:
         test["assert"] = checks
-    test["metadata"] = {KEPT: {"id": case.id, **_lost_parts(case, test)}}
+    test["metadata"] = {EXTRA_PARTS: {"id": case.id, **_extra_parts(case, test)}}
     return test
 
 
 def write_squad(cases: Sequence[EvalCase], answers: Answers) -> ToolFiles:
-    """squad.json (v2.0) and, where answers are given, predictions.json as the official script takes them."""
+    """Write squad.json (v2.0) and, given answers, predictions.json for the official script."""
     articles: dict[str, dict[str, list[Json]]] = {}
     outside = []
     for case in cases:
@@ -128,8 +128,8 @@ def _entry(case: EvalCase, title: str, context: str) -> dict[str, Json]:
         "answers": [{"text": text, "answer_start": context.find(text)} for text in texts],
         "is_impossible": not case.answerable,
     }
-    kept = _lost_parts(case, squad_row(entry, title, context))
-    return {**entry, KEPT: kept} if kept else entry
+    extra = _extra_parts(case, squad_row(entry, title, context))
+    return {**entry, EXTRA_PARTS: extra} if extra else entry
 
 
 # ── CSV of our own names ────────────────────────────────────────────────────────────────────────────────────────
@@ -139,16 +139,16 @@ COLUMNS = ("id", "question", "reference", "answerable", "category", "difficulty"
            "requires_kg", "history", "contexts", "metadata", "gold")  # fmt: skip
 
 
-def write_csv(cases: Sequence[EvalCase], answers: Answers, shown: Callable[[str], str] = str) -> ToolFiles:
-    """cases.csv and, where answers are given, cases.answers.csv; only columns that some case fills.
+def write_csv(cases: Sequence[EvalCase], answers: Answers, show: Callable[[str], str] = str) -> ToolFiles:
+    """Write cases.csv and, given answers, cases.answers.csv, with only the columns that some case fills.
 
-    shown  what stands in the table for a text of a case; by itself the text, so that it reads back as it was
+    show  converts each text for display; by default unchanged, so that the file reads back equal
     """
     rows = [_csv_row(case) for case in cases]
     columns = [name for name in COLUMNS if name in ("id", "question") or any(name in row for row in rows)]
     written: set[str] = set()
     files = {
-        "cases.csv": [_csv_line(columns), *(_csv_line([shown(row.get(name, "")) for name in columns]) for row in rows)]
+        "cases.csv": [_csv_line(columns), *(_csv_line([show(row.get(name, "")) for name in columns]) for row in rows)]
     }
     if answers:
         written = {case_id for case_id, answer in answers.items() if (answer.text or "").strip() or answer.abstained}
@@ -185,5 +185,5 @@ def _answer_cells(case_id: str, answers: Answers) -> list[str]:
 
 def _csv_line(cells: Sequence[str]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow(cells)  # what ends a line is quoted inside of cells
+    csv.writer(text, lineterminator="\r\n").writerow(cells)  # the csv module quotes cells with line ends
     return text.getvalue().removesuffix("\r\n")

@@ -1,7 +1,7 @@
-"""Test sets of other tools (Ragas, DeepEval, promptfoo, SQuAD), read as records of our case files.
+"""Test sets of other tools (Ragas, DeepEval, promptfoo, SQuAD) as records of our case files.
 
-What names a part of a case takes its name here, what a system gave becomes a record of an answers file, and everything
-else is kept in `metadata`.
+Fields that match a part of a case are renamed to it, a system's output becomes a record of an answers file, and the
+rest goes into `metadata`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases.conversion import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION, case_from_record
-from pytest_rageval.cases.exchange.exchange import KEPT, OtherTestSet, with_kept_parts
+from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, OtherTestSet, with_extra_parts
 from pytest_rageval.cases.exchange.row_files import PASSAGES, SEPARATORS, PlacedRow, RowReport, tool_file_rows
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.messages import Finding, Unsound, found
+from pytest_rageval.io.messages import Finding, Unsound, describe
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOWHERE, Json
 
 
 def read_tool_rows(path: Path, name: str) -> OtherTestSet:
-    """Read a file of another tool; CaseError with every problem, one line each. `name` is how messages call it."""
+    """Read another tool's file; raise CaseError with every problem, one line each. `name` stands for it in messages."""
     report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
     return other_test_set(tool_file_rows(path, report), report)
 
 
 def other_test_set(rows: Iterable[PlacedRow], report: RowReport) -> OtherTestSet:
-    """Read rows of another tool; CaseError with every problem, one line each."""
+    """Read another tool's rows; raise CaseError with every problem, one line each."""
     cases: dict[str, dict[str, Json]] = {}
     answers: list[dict[str, Json]] = []
     repeated = unused = 0
@@ -37,8 +37,8 @@ def other_test_set(rows: Iterable[PlacedRow], report: RowReport) -> OtherTestSet
         try:
             case_id = case_from_record(reading.case, NOWHERE)[0].id
         except Unsound as unsound:
-            report.add_row(place, map(reading.as_written, unsound.findings.kept), reading.case.get("id"))
-            if len(report) >= MOST_PROBLEMS:  # a look at each of a million broken rows takes minutes
+            report.add_row(place, map(reading.as_written, unsound.findings.first), reading.case.get("id"))
+            if len(report) >= MOST_PROBLEMS:  # checking a million broken rows takes minutes
                 report.add_whole(f"what stands behind row {place} was not read")
                 break
             continue
@@ -60,13 +60,13 @@ def other_test_set(rows: Iterable[PlacedRow], report: RowReport) -> OtherTestSet
 
 
 def is_squad(document: Json) -> bool:
-    """Is this JSON document one of SQuAD's?"""
+    """Return True if this JSON document has the structure of SQuAD."""
     data = document.get("data") if isinstance(document, dict) else None
     return isinstance(data, list) and bool(data) and isinstance(data[0], dict) and "paragraphs" in data[0]
 
 
 def squad_rows(document: Json, report: RowReport) -> Iterator[PlacedRow]:
-    """The questions of SQuAD v1.1 or v2.0 as rows, each with its context and title."""
+    """Yield the questions of SQuAD v1.1 or v2.0 as rows, each with its context and title."""
     for at, article in _members(document, "data", "", report):
         for within, paragraph in _members(article, "paragraphs", at, report):
             for place, entry in _members(paragraph, "qas", within, report):
@@ -74,27 +74,27 @@ def squad_rows(document: Json, report: RowReport) -> Iterator[PlacedRow]:
 
 
 def squad_row(entry: Mapping[str, Json], title: Json, context: Json) -> dict[str, Json]:
-    """A question of SQuAD with what stands above it."""
+    """Return a question of SQuAD with its title and context."""
     return {**entry, "title": title, "context": context if str(context or "").strip() else None}
 
 
 def _members(above: Mapping[str, Json], key: str, at: str, report: RowReport) -> Iterator[tuple[str, Any]]:
-    """The objects of a list with their places; what is none is a problem."""
+    """Yield the objects of a list with their paths; report other members."""
     place = f"{at}.{key}" if at else key
     if not isinstance(listed := above.get(key), list):
-        report.add_whole(f"{place} is {found(listed)}, expected a list")
+        report.add_whole(f"{place} is {describe(listed)}, expected a list")
         return
     for number, member in enumerate(listed):
         if isinstance(member, dict):
             yield f"{place}[{number}]", member
         else:
-            report.add_whole(f"{place}[{number}] is {found(member)}, expected an object")
+            report.add_whole(f"{place}[{number}] is {describe(member)}, expected an object")
 
 
 MOST_PROBLEMS = 1_000
-"""So many problems end the reading of a file."""
+"""Number of problems after which reading stops."""
 _OURS = ("description", "name", "source_file")
-"""Fields that we fill in where we write a file of another tool: they say nothing of the case."""
+"""Fields that our own exports fill in; ignored on import."""
 _LABELS = (
     "id",
     "question",
@@ -111,37 +111,37 @@ _LABELS = (
 
 
 class RowReading:
-    """One row, read: the case, the answer that stands beside it, how many checks have no counterpart."""
+    """One converted row: the case, the system's answer, and the number of checks without a counterpart."""
 
     def __init__(self, row: Mapping[str, Json]) -> None:
         self.case: dict[str, Json] = {}
         self.answer: dict[str, Json] = {}
         self._metadata: dict[str, Json] = {}
         self._names: dict[str, str] = {}
-        """What the keys of the case are called in the row."""
+        """The row's names of the case's keys."""
         self._retrieved_ids: list[str] = []
         if _is_case(row):
             self.case, self.unused = dict(row), 0
             return
         row, checks = _flat(row)
-        kept = row.pop(KEPT, None)
+        extra = row.pop(EXTRA_PARTS, None)
         parts = {name: OTHER_NAMES.get(name.lower()) for name in row}
         self._has_reference = "reference" in row or ANSWER in parts.values() or bool(checks)
         for name, value in row.items():
             if value is not None and value != "" and value != []:
                 self._take(name, parts[name], value, has_answer="answer" in row)
         self.unused = _take_checks(checks, self.case, self._metadata)
-        if (kept := _as_object(self._metadata.pop(KEPT, kept))) is not None:
+        if (extra := _as_object(self._metadata.pop(EXTRA_PARTS, extra))) is not None:
             self._metadata = {name: value for name, value in self._metadata.items() if name not in _OURS}
         if self._metadata:
             self.case["metadata"] = self._metadata
         self._name_chunks()
-        self.case = with_kept_parts(self.case, kept)
+        self.case = with_extra_parts(self.case, extra)
 
     def _take(self, name: str, part: str | None, value: Json, *, has_answer: bool) -> None:
         if name == "answer":
             part = OF_SYSTEM if self._has_reference else ANSWER
-        elif name == "contexts" and has_answer and self._has_reference:  # Ragas once called so what was retrieved
+        elif name == "contexts" and has_answer and self._has_reference:  # Ragas's former name for retrieved texts
             part, name = OF_SYSTEM, "retrieved_contexts"
         if part == QUESTION and isinstance(value, list):
             keys, answer = _conversation(value)
@@ -159,7 +159,7 @@ class RowReading:
             self._take_other(name, value)
 
     def _take_other(self, name: str, value: Json) -> None:
-        """What is neither question nor answer nor context: labels, ids of passages, metadata."""
+        """Convert a field that is neither question, answer nor context: labels, passage ids, metadata."""
         if name in _LABELS:
             self.case[name] = str(value) if name == "id" and isinstance(value, int) else value
         elif name == "answers" and (texts := _answer_texts(value)) is not None:
@@ -176,7 +176,7 @@ class RowReading:
             self._metadata[name] = value
 
     def _name_chunks(self) -> None:
-        """Give the retrieved texts their ids; ids that stand alone are chunks without a text."""
+        """Assign ids to the retrieved texts; ids alone become chunks without text."""
         if not self._retrieved_ids:
             return
         ranks = range(1, len(self._retrieved_ids) + 1)
@@ -190,7 +190,7 @@ class RowReading:
         self._names |= dict.fromkeys(keys, name)
 
     def as_written(self, finding: Finding) -> Finding:
-        """A problem with the name that the row has for the key."""
+        """Return the problem with the row's own name of the key."""
         first = finding.path[0] if finding.path else None
         if first is None or first not in self._names:
             return finding
@@ -198,18 +198,18 @@ class RowReading:
 
 
 def _is_case(row: Mapping[str, Json]) -> bool:
-    """Is the row a line of a case file of ours, with nothing beside it that was kept?"""
+    """Return True if the row is a line of our own case format without extra parts."""
     try:
         case = case_from_record(dict(row), NOWHERE)[0]
     except Unsound:
         return False
-    return KEPT not in case.metadata
+    return EXTRA_PARTS not in case.metadata
 
 
 def _answer_texts(value: Json) -> list[str] | None:
-    """Right answers as a list of texts or of SQuAD's spans; or, as hubs of data sets have it, texts beside starts.
+    """Return right answers from a list of texts or SQuAD spans, or from an object of texts and starts.
 
-    No texts beside no starts say that the question cannot be answered.
+    Empty texts with empty starts mean that the question is unanswerable.
     """
     texts = value.get("text") if isinstance(value, dict) and "answer_start" in value else value
     if isinstance(texts, list):
@@ -219,12 +219,12 @@ def _answer_texts(value: Json) -> list[str] | None:
     return list(dict.fromkeys(texts))
 
 
-def _as_object(kept: Json) -> Json:
-    """What was kept, also where a CSV cell holds it as JSON."""
-    if not isinstance(kept, str):
-        return kept
+def _as_object(extra: Json) -> Json:
+    """Return the extra parts; a CSV cell contains them as JSON."""
+    if not isinstance(extra, str):
+        return extra
     try:
-        return parse(kept)
+        return parse(extra)
     except StrictJsonError:
         return None
 
@@ -236,7 +236,7 @@ def _reference(value: Json) -> dict[str, Json]:
 
 
 def _given(name: str, value: Json) -> dict[str, Json]:
-    """What a system gave, as a key of an answers file."""
+    """Return a system's output as a key of an answers file."""
     if name.lower() in PASSAGES:
         texts = value if isinstance(value, list) else [value]
         return {"retrieved_chunks": [{"text": str(text), "rank": rank} for rank, text in enumerate(texts, start=1)]}
@@ -251,7 +251,7 @@ _OF_FACTS = ("contains", "icontains", "contains-all", "icontains-all")
 
 
 def _flat(row: Mapping[str, Json]) -> tuple[dict[str, Json], list[dict[str, Json]]]:
-    """A test of promptfoo as a row: its variables beside the rest, its checks apart. Other rows stay as they are."""
+    """Flatten a test of promptfoo into a row and its checks; other rows stay unchanged."""
     variables, checks = row.get("vars"), row.get("assert")
     flat = {name: value for name, value in row.items() if name not in ("vars", "assert")}
     written = [flat.pop(name) for name in list(flat) if re.fullmatch(r"__expected\d*", name)]
@@ -265,7 +265,7 @@ def _flat(row: Mapping[str, Json]) -> tuple[dict[str, Json], list[dict[str, Json
 
 
 def _single_checks(checks: Json) -> Iterator[dict[str, Json]]:
-    """The checks of a list, those in sets of it among them."""
+    """Yield the checks of a list, including those in nested sets."""
     for check in checks if isinstance(checks, list) else ():
         if isinstance(check, dict) and check.get("type") == "assert-set":
             yield from _single_checks(check.get("assert"))
@@ -274,13 +274,13 @@ def _single_checks(checks: Json) -> Iterator[dict[str, Json]]:
 
 
 def _check(text: str) -> dict[str, Json]:
-    """A check as a CSV cell of promptfoo spells it: `icontains: 30 days`; plain text must be the answer."""
-    spelled = _CHECK.fullmatch(text)
-    return {"type": spelled["type"], "value": spelled["value"]} if spelled else {"type": "equals", "value": text}
+    """Parse promptfoo's CSV syntax for a check: `icontains: 30 days`; plain text means `equals`."""
+    match = _CHECK.fullmatch(text)
+    return {"type": match["type"], "value": match["value"]} if match else {"type": "equals", "value": text}
 
 
 def _take_checks(checks: Sequence[Mapping[str, Any]], case: dict[str, Json], metadata: dict[str, Json]) -> int:
-    """Checks as gold of the case; the number of those that have no counterpart, which go into the metadata."""
+    """Convert checks to gold of the case; move the others into the metadata and return their number."""
     answers, facts = list(_values(checks, _OF_ANSWER)), list(_values(checks, _OF_FACTS))
     unused = [dict(check) for check in checks if check.get("type") not in (*_OF_ANSWER, *_OF_FACTS)]
     if answers:
@@ -306,10 +306,10 @@ _ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assi
 
 
 def _conversation(messages: Sequence[Json]) -> tuple[dict[str, Json], dict[str, Json]]:
-    """Keys of the case and of the answer: a person's last message is the question, what came before it the history.
+    """Return keys of the case and of the answer: the last user message is the question, earlier ones the history.
 
-    The last text after the question is the answer. Calls of tools and what these gave are left out. Where nobody asks,
-    the list itself stands as the question, which is then said to be no text.
+    The last text after the question is the answer. Tool calls and their results are left out. Without a user message
+    the list itself becomes the question, which is then reported as no text.
     """
     turns = [
         {"role": role, "text": message["content"]}

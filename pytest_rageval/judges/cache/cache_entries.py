@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.expected import Expects
-from pytest_rageval.io.messages import Unsound, found
+from pytest_rageval.io.messages import Unsound, describe
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse
 from pytest_rageval.io.suggestions import and_more
@@ -32,7 +32,7 @@ from pytest_rageval.text import excerpt, printable
 
 
 def _time(value: str) -> str:
-    message = f"is {found(value)}, expected a time such as 2026-11-21T10:48:19Z"
+    message = f"is {describe(value)}, expected a time such as 2026-11-21T10:48:19Z"
     if not _TIME.fullmatch(value):
         raise ValueError(message)
     try:
@@ -258,7 +258,7 @@ def _checked(entry: Entry, label: str = "") -> Entry:
 
 
 def _first_of(unsound: Unsound) -> str:
-    first, *others = unsound.findings.kept
+    first, *others = unsound.findings.first
     return f"{first} ({and_more(len(others))})" if others else str(first)
 
 

@@ -237,7 +237,7 @@ def judgement_from_json(text: bytes | str) -> Judgement:
     try:
         return _JUDGEMENTS.read(parse(text))
     except Unsound as unsound:
-        raise ValueError(excerpt(str(unsound.findings.kept[0]))) from None
+        raise ValueError(excerpt(str(unsound.findings.first[0]))) from None
 
 
 def project_cache(settings: Settings, file: Path) -> SqliteCache | None:

@@ -120,7 +120,7 @@ def _problems(table: Mapping[str, Any]) -> Iterator[Problem]:
     try:
         rubric = _RUBRICS.read(table)
     except Unsound as unsound:
-        for finding in unsound.findings.kept:
+        for finding in unsound.findings.first:
             keys = takewhile(lambda step: isinstance(step, str), finding.path)
             yield ".".join(map(str, keys)), str(finding)
         rubric = None

@@ -38,7 +38,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.messages import shown_value, spelled
+from pytest_rageval.io.messages import format_path, shown_value
 from pytest_rageval.io.records import Flaw, flaws_of
 from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.metrics.ontology.declared import (
@@ -281,7 +281,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _problem_text(flaw: Flaw) -> str:
     """Return one problem of the file: name, value, remedy."""
-    path = spelled(flaw.path) or "the file"
+    path = format_path(flaw.path) or "the file"
     if flaw.is_unknown:
         return f"{path} is not a known key{nearest(str(flaw.path[-1]), flaw.known)}"
     return f"{path} is missing; give it" if flaw.is_missing else f"{path} {flaw.message}"

@@ -73,7 +73,7 @@ class CapturedOutput:
         return Output(self.clean if self._is_live else None)
 
     def clean(self, text: str) -> str:
-        return printable(self._mask.shown(text))
+        return printable(self._mask.output(text))
 
     def replay(self, output: Output) -> None:
         """Print and log what a case did, as if it did so now."""
@@ -114,7 +114,7 @@ class CapturedOutput:
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
         """Before pytest's terminal, or the worker that sends it there, takes the text of a warning."""
         text = str(warning_message.message)
-        shown = printable(self._mask.shown(text))
+        shown = printable(self._mask.output(text))
         if shown != text:
             warning_message.message = _with_text(warning_message.message, shown)
 
@@ -148,7 +148,7 @@ class _MaskingFormatter(logging.Formatter):
         record.msg, record.args = printable(record.getMessage()), ()
         if record.exc_info:
             record.exc_text = printable(self._inner.formatException(record.exc_info))
-        return self._mask.shown(self._inner.format(record))
+        return self._mask.output(self._inner.format(record))
 
 
 def _with_text(warning: Warning | str, text: str) -> Warning | str:
@@ -168,22 +168,22 @@ def mask_report(report: pytest.TestReport, mask: Mask) -> None:
     if report.longrepr is not None:
         _mask_longrepr(report, mask)
     if report.sections:
-        report.sections = [(name, mask.shown(content)) for name, content in report.sections]
+        report.sections = [(name, mask.output(content)) for name, content in report.sections]
     if report.user_properties and not mask.is_empty:
         properties = report.user_properties
         report.user_properties = [(mask.text(name), _shown_property(value, mask)) for name, value in properties]
     if "extras" in report.__dict__:  # of pytest-html
         report.__dict__["extras"] = mask.value(report.__dict__["extras"])
     if hasattr(report, "wasxfail"):
-        report.wasxfail = mask.shown(str(report.wasxfail))
+        report.wasxfail = mask.output(str(report.wasxfail))
 
 
 def _mask_longrepr(report: pytest.TestReport, mask: Mask) -> None:
     longrepr = report.longrepr
     if isinstance(longrepr, tuple):
         path, line, reason = longrepr
-        report.longrepr = (path, line, mask.shown(reason))
-    elif (shown := mask.shown(str(longrepr))) != str(longrepr):
+        report.longrepr = (path, line, mask.output(reason))
+    elif (shown := mask.output(str(longrepr))) != str(longrepr):
         report.longrepr = shown
     else:
         _mask_crash(longrepr, mask)
@@ -193,7 +193,7 @@ def _mask_crash(longrepr: Any, mask: Mask) -> None:
     """The message that pytest's short summary shows, also where `--tb=no` leaves it out of the text."""
     crash = getattr(longrepr, "reprcrash", None)
     if crash is not None:
-        crash.message = mask.shown(crash.message)
+        crash.message = mask.output(crash.message)
 
 
 def _shown_property(value: object, mask: Mask) -> object:

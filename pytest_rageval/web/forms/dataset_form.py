@@ -11,7 +11,7 @@ from starlette.datastructures import FormData
 from pytest_rageval.cases.canonical import case_to_mapping
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.io.json_text import json_text
-from pytest_rageval.io.messages import Unsound, spelled
+from pytest_rageval.io.messages import Unsound, format_path
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOWHERE, EvalCase, Json
 from pytest_rageval.web.forms.form_state import FormState, Note, OneLine, Paragraphs, Title, read_form, split_tags
@@ -97,13 +97,13 @@ def case_of_form(form: FormData, begun: EvalCase | None, most: int) -> tuple[For
         return state.refused("rest", "is no JSON object, in which gold is one"), None
     record = trimmed(_typed_record(state.model, rest, begun))
     for path, message in too_long(record, most):
-        state = state.refused(_field_of(path), f"{spelled(path)} {message}")
+        state = state.refused(_field_of(path), f"{format_path(path)} {message}")
     if state.model is None:
         return state, None
     try:
         case, _ = case_from_record(record, begun.source if begun else NOWHERE)
     except Unsound as unsound:
-        for finding in unsound.findings.kept:
+        for finding in unsound.findings.first:
             state = state.refused(_field_of(finding.path), str(finding))
         return state, None
     return state, case

@@ -158,7 +158,7 @@ class JobLog:
 
     def add(self, line: bytes) -> None:
         """Add one line as it was printed."""
-        text = printable(self._mask.shown(line.decode("utf-8", "replace").rstrip("\r\n")))
+        text = printable(self._mask.output(line.decode("utf-8", "replace").rstrip("\r\n")))
         shown = text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}… ({len(text)} characters)"
         data = f"{shown}\n".encode("utf-8", "replace")
         self._file.write(data)

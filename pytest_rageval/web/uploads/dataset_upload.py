@@ -15,7 +15,7 @@ from pytest_rageval.cases.keys import CELLS, Cell
 from pytest_rageval.cases.loading import MAX_LINE_BYTES, CaseFile, Partner, cases_of_rows
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.lines import JsonRow, Line, json_rows, read_lines
-from pytest_rageval.io.messages import Findings, Report, found, shown_value
+from pytest_rageval.io.messages import Findings, Report, describe, shown_value
 from pytest_rageval.io.messages import Path as Place
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase, Json
@@ -220,7 +220,7 @@ def _elements(text: str, report: Report) -> Iterator[JsonRow]:
         if isinstance(value, dict):
             yield JsonRow(line, value, text[at:end])
         else:
-            report.add_unread(line, 1, f"is {found(value)}, expected an object")
+            report.add_unread(line, 1, f"is {describe(value)}, expected an object")
         at = end
 
 
