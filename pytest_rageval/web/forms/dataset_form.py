@@ -1,4 +1,4 @@
-"""The forms of datasets: what a new one is called, and one case of a version."""
+"""The forms of datasets: the import of one, and one case of a version."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pytest_rageval.web.versions.dataset_store import DatasetAbout
 
 
 class ImportForm(BaseModel):
-    """The choice of fields for an upload, and what the dataset is called; `action` is the button that was pressed.
+    """The chosen fields of an upload, and the dataset's description; `action` is the pressed button.
 
-    encoding, separator  how each table of the upload is written, in their order
+    encoding, separator  of each table of the upload, in order
     """
 
     field: list[str] = Field(default_factory=list)
@@ -53,7 +53,7 @@ class CaseForm(BaseModel):
 
 
 def about_of_form(form: ImportForm, origin: str) -> DatasetAbout:
-    """What a person says of a new dataset."""
+    """Return the description of a new dataset."""
     return DatasetAbout(
         name=form.name.strip(),
         description=form.description.strip(),
@@ -63,7 +63,7 @@ def about_of_form(form: ImportForm, origin: str) -> DatasetAbout:
 
 
 def case_values(case: EvalCase) -> dict[str, str | Sequence[str]]:
-    """What stands in the fields for a case; several right answers stand in the JSON."""
+    """Return the field values for a case. Several right answers go into the JSON."""
     record = _record(case)
     gold = dict(record.pop("gold", {}))
     reference = gold.pop("answer") if isinstance(gold.get("answer"), str) else ""
@@ -81,7 +81,7 @@ def case_values(case: EvalCase) -> dict[str, str | Sequence[str]]:
 
 
 def case_of_form(form: FormData, begun: EvalCase | None, most: int) -> tuple[FormState[CaseForm], EvalCase | None]:
-    """The form as it was sent, and the case that it makes; None where something is wrong with it.
+    """Return the submitted form and its case, or None in its place if the form has errors.
 
     begun  the case that is edited, whose id stays; None for a new one
     most   characters of a text
@@ -116,7 +116,7 @@ def _record(case: EvalCase) -> dict[str, Json]:
 
 
 def _typed_record(form: CaseForm, rest: Mapping[str, Any], begun: EvalCase | None) -> dict[str, Json]:
-    """The case as a line of a file would hold it: blank fields are left out, those of the JSON stand beside them."""
+    """Return the case as a record of a file: the fields without blank ones, and the keys of the JSON."""
     record: dict[str, Json] = {
         **rest, "id": begun.id if begun else form.id, "question": form.question, "answerable": form.answerable == "yes",
     }  # fmt: skip
@@ -131,7 +131,7 @@ def _typed_record(form: CaseForm, rest: Mapping[str, Any], begun: EvalCase | Non
 
 
 def _field_of(path: Sequence[str | int]) -> str:
-    """Which field of the form a place in the record stands in."""
+    """Return the form field for a path in the record."""
     first = str(path[0]) if path else ""
     if path[:2] == ("gold", "answer"):
         return "reference"
