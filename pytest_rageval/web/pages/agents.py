@@ -1,4 +1,4 @@
-"""Agents: the list, an agent with its versions, the form that saves a next version, and the difference of two."""
+"""The pages of agents: the list, an agent with its versions, the form, and the differences of two versions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def new_agent_page(request: Request, store: Agents) -> Response:
 
 @router.post("/agents")
 def create_agent(request: Request, site: TheSite, store: Agents, submitted: Submitted) -> Response:
-    """A first version, unless the name is taken."""
+    """Save the first version of an agent, unless the name is taken."""
     if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
         state = with_default_prompt(submitted, store.registry, rubric)
         return _form_page(request, store, state, None, 0, reset=rubric)
@@ -90,7 +90,7 @@ def agent_version_page(request: Request, store: Agents, slug: str, number: int) 
 
 @router.get("/agents/{slug}/versions/{number}/toml")
 def agent_toml(store: Agents, slug: str, number: int) -> Response:
-    """The file as it is, to be kept elsewhere or run with the command."""
+    """Return the unchanged file, for download or for a run of the command."""
     disposition = f'attachment; filename="{slug}-v{number}.toml"'
     content = store.files.content(slug, number).decode("utf-8", "replace")
     return PlainTextResponse(content, headers={"Content-Disposition": disposition})
@@ -98,7 +98,7 @@ def agent_toml(store: Agents, slug: str, number: int) -> Response:
 
 @router.get("/agents/{slug}/edit")
 def edit_agent_page(request: Request, store: Agents, slug: str, version: int | None = None) -> Response:
-    """The form over the newest version, or over an older one that is to be the next."""
+    """Show the form over the newest version, or over an older one to save as the next."""
     newest = store.files.newest(slug)
     begun = store.read(slug, version or newest)
     state: FormState[AgentForm] = FormState(agent_values(begun.agent, store.registry))
@@ -107,7 +107,7 @@ def edit_agent_page(request: Request, store: Agents, slug: str, version: int | N
 
 @router.post("/agents/{slug}")
 def save_agent(request: Request, site: TheSite, store: Agents, submitted: Submitted, slug: str) -> Response:
-    """The next version of an agent; the page of the conflict where somebody else saved one meanwhile."""
+    """Save the next version of an agent, or show the conflict if another window saved one since."""
     newest = store.files.newest(slug)
     based_on = _whole(submitted.get("based_on"), newest)
     begun = store.read(slug, min(based_on, newest))
@@ -132,7 +132,7 @@ def save_agent(request: Request, site: TheSite, store: Agents, submitted: Submit
 def agent_diff_page(
     request: Request, store: Agents, slug: str, before: int | None = None, after: int | None = None
 ) -> Response:
-    """What differs between any two versions; without numbers, between the last two."""
+    """Show the differences of two versions, by default the last two."""
     numbers, earlier, later = store.files.compared(slug, before, after)
     one, other = store.read(slug, earlier), store.read(slug, later)
     return page(request, "agent_diff.html", before=one, after=other, numbers=list(reversed(numbers)), slug=slug,
@@ -167,10 +167,10 @@ def _form_page(
     reset: str = "",
     **content: Any,
 ) -> Response:
-    """The form.
+    """Render the form.
 
     begun  the version that its values came from, None for a new agent
-    reset  the rubric whose prompt was just brought back
+    reset  the rubric whose prompt was just restored
     """
     layers = _by_layer(store.registry)
     wrong = [
@@ -193,7 +193,7 @@ def _conflict_page(
     request: Request, store: AgentStore, form: FormState[AgentForm], begun: AgentVersion, typed: Agent,
     newer: NewerVersion,
 ) -> Response:  # fmt: skip
-    """The form with what was typed, over the version that was saved meanwhile, and what differs."""
+    """Render the typed form over the version that was saved in between, with the differences."""
     theirs = store.read(newer.slug, newer.newest)
     conflict = {
         "base": begun.number,
@@ -206,7 +206,7 @@ def _conflict_page(
 
 
 class MetricChoice(NamedTuple):
-    """A metric of the form: what it measures in a line, and its own gate in words."""
+    """A metric of the form, with its definition in one line and its own gate in words."""
 
     metric: Metric
     definition: str
@@ -214,7 +214,7 @@ class MetricChoice(NamedTuple):
 
 
 def _by_layer(registry: Registry) -> Mapping[str, Sequence[MetricChoice]]:
-    """The metrics below the titles of their layers."""
+    """Return the metrics by the titles of their layers."""
     layers: dict[str, list[MetricChoice]] = {title: [] for title in LAYERS.values()}
     for metric in registry:
         choice = MetricChoice(metric, doc_parts(metric).definition.replace("`", ""), _own_gate(registry, metric.name))
@@ -223,7 +223,7 @@ def _by_layer(registry: Registry) -> Mapping[str, Sequence[MetricChoice]]:
 
 
 def _own_gate(registry: Registry, name: str) -> str:
-    """The default gates of a metric, without what a failure is called."""
+    """Return the default gate of a metric, without the tag of a failure."""
     bare = name.partition("@")[0]
     gates = registry[bare].gates if bare in registry else ()
     return "; ".join(gate.partition(" tag ")[0].partition(" when ")[0].removeprefix(f"{bare} ") for gate in gates[:1])

@@ -1,4 +1,4 @@
-"""The page of a case: the fragment of the report, with the cases before and after it in the list it was opened from."""
+"""The page of a case: the fragment of the report, with links to its neighbours in the list."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ View = Literal["case", "compare"]
 
 router = APIRouter()
 OTHER_DRAFTS = f"evalcases/answers{ENDING}"
-"""For cases whose file does not say where in this project it is."""
+"""The drafts file for cases whose own file is unknown or outside the project."""
 
 
 class Shown(NamedTuple):
-    """What an address shows, and where it leads from there."""
+    """The parameters of a case's page, and the addresses to which they lead."""
 
     run_id: str
     key: str
@@ -52,14 +52,14 @@ class Shown(NamedTuple):
     against: str = ""
 
     def case(self, key: str | None = None, **changed: str) -> str:
-        """The address of a case in the same list and the same view, as far as nothing is `changed`."""
+        """Return the address of a case in the same list and view, except for what is `changed`."""
         chosen = {"view": self.view, "diff": self.diff} | changed
         unusual = {name: value for name, value in chosen.items() if value not in ("case", "on")}
         return path_to("runs", self.run_id, "cases", printable(key or self.key), **self._list, **unusual)
 
     @property
     def cases(self) -> str:
-        """The address of the list."""
+        """Return the address of the list."""
         if self.against:
             return path_to("compare", a=self.against, b=self.run_id, q=self.q, sort=self.sort) + "#cases"
         return path_to("runs", self.run_id, q=self.q, sort=self.sort) + "#cases"
@@ -75,7 +75,7 @@ def show_case(
     sort: Order = "", view: View = "case",
     diff: Literal["on", "off"] = "on", against: Annotated[str, Query(max_length=400)] = "",
 ) -> Response:  # fmt: skip
-    """A case of a run, or the same before and after; `against`: the run chosen to compare with."""
+    """Show a case of a run, alone or before and after; `against` is the run to compare with."""
     stored = site.stored_run(run_id)
     try:
         opened = runs.open(run_id, against or None)
@@ -100,7 +100,7 @@ def show_case(
 
 
 def _case_of_unfinished(request: Request, run: StoredRun, baseline: Path, listed: CaseList, shown: Shown) -> Response:
-    """A case of a run that was stopped, goes on, or cannot be read as a whole: what it recorded, compared with none."""
+    """Show the recorded case of an unfinished or partly unreadable run, without a comparison."""
     recorded = unfinished_case(run, shown.key, baseline)
     if recorded is None:
         raise UnknownPageError(f"run {shown.run_id} has recorded no case {shown.key!r}")
@@ -112,13 +112,13 @@ def _case_of_unfinished(request: Request, run: StoredRun, baseline: Path, listed
 
 
 def _definitions(case: ListedCase, registry: Registry) -> list[DefinitionText]:
-    """Of the metrics that the case has scores of: their names lead there."""
+    """Return the definitions of the case's metrics, to which their names link."""
     return definitions_of([*case.row.scores, *(name for name, _ in case.row.failed)], registry)
 
 
 @router.post("/runs/{run_id}/draft")
 def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Response:
-    """Add the draft to the file beside the case's own, in which no run asks it, and open it for labelling."""
+    """Add a draft to the drafts file of the case, which no run reads, and open it for labelling."""
     project = site.project()
     run = site.stored_run(run_id)
     record, line = _recorded(run, str(submitted.get("case", "")))
@@ -131,7 +131,7 @@ def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Respons
 
 
 def _recorded(run: StoredRun, case: str) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
-    """The record of a case that stands for its trials, and its observation where the run keeps it."""
+    """Return the record of the case's representative trial, and its observation if the run keeps it."""
     records = _trials(run, RESULTS, check_result, case)
     if not records:
         raise UnknownPageError(f"run {run.run_id} has recorded no case {case!r}")
@@ -140,13 +140,13 @@ def _recorded(run: StoredRun, case: str) -> tuple[Mapping[str, Any], Mapping[str
 
 
 def _trials(run: StoredRun, name: str, check: Check, case: str) -> dict[int, Mapping[str, Any]]:
-    """The lines of a case by trial, also those that a worker of a run that died had written."""
+    """Return the records of a case by trial, including those in the journals of crashed workers."""
     places = index([run.path / name, *journals(run.path, name)], check=check, keeps=lambda key: key[0] == case)
     return {trial: record_at(place) for (_, trial), place in places.items()}
 
 
 def _within(root: Path, written: str) -> str:
-    """A file of drafts as a run names it, if that is a place of this project; else one for all others."""
+    """Return the drafts file that a run names if it is inside the project, else the common one."""
     path = PurePosixPath(written)
     is_inside = (
         not path.is_absolute() and ".." not in path.parts and (root / path).resolve().is_relative_to(root.resolve())

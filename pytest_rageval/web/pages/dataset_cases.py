@@ -1,4 +1,4 @@
-"""One case of a dataset: shown, edited, added or removed, each time as a next version."""
+"""One case of a dataset: show, edit, add or remove it. Each change saves a new version."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEW = "new"
 
 @router.get("/datasets/{slug}/versions/{number}/cases/{position}")
 def dataset_case_page(request: Request, store: Datasets, slug: str, number: int, position: str) -> Response:
-    """A case in a form; of the newest version it can be saved."""
+    """Show a case in a form, which can be saved if the version is the newest."""
     cases = store.cases(slug, number)
     begun = _case_at(cases, position)
     state: FormState[CaseForm] = FormState({} if begun is None else case_values(begun))
@@ -36,7 +36,7 @@ def dataset_case_page(request: Request, store: Datasets, slug: str, number: int,
 def save_dataset_case(
     request: Request, site: TheSite, store: Datasets, submitted: Submitted, slug: str, number: int, position: str
 ) -> Response:
-    """The next version with this case changed, added or removed."""
+    """Save the next version with this case changed, added or removed."""
     cases = store.cases(slug, number)
     begun = _case_at(cases, position)
     state = read_form(CaseForm, submitted)
@@ -63,7 +63,7 @@ def save_dataset_case(
 
 
 def _case_at(cases: Sequence[EvalCase], position: str) -> EvalCase | None:
-    """The case at a 1-based position; None for a new one; UnknownPageError where there is none."""
+    """Return the case at a 1-based position, or None for a new one; raise UnknownPageError if there is none."""
     if position == NEW:
         return None
     if position.isascii() and position.isdigit() and len(position) < 10 and 0 < int(position) <= len(cases):
@@ -74,7 +74,7 @@ def _case_at(cases: Sequence[EvalCase], position: str) -> EvalCase | None:
 def _checked(
     state: FormState[CaseForm], case: EvalCase | None, begun: EvalCase | None, cases: Sequence[EvalCase]
 ) -> FormState[CaseForm]:
-    """The state with what is wrong with the case among the others."""
+    """Add the problems of the case among the others: a duplicate id, or no difference."""
     if case is None:
         return state
     if begun is None and any(other.id == case.id for other in cases):
@@ -95,10 +95,10 @@ def _conflict(
     request: Request, store: DatasetStore, slug: str, state: FormState[CaseForm], begun: EvalCase | None,
     typed: EvalCase | None, newer: NewerVersion,
 ) -> Response:  # fmt: skip
-    """The form with what was typed, over the version that was saved meanwhile, and what differs from theirs.
+    """Render the typed form over the version that was saved in between, with the differences.
 
     begun  the case that was edited, removed or added
-    typed  what it was to become; None where it was to be removed
+    typed  its new content; None if it was to be removed
     """
     assert begun is not None
     cases = store.cases(slug, newer.newest)

@@ -1,4 +1,4 @@
-"""Importing a dataset in steps: upload, look at it, choose what each column is, and save what is sound."""
+"""The import of a dataset in steps: upload, preview, choice of columns, saving."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
 
 router = APIRouter()
 MOST_PROBLEMS = 1_000
-"""Lines that a page lists."""
+"""Maximum number of problems on a page."""
 
 
 @router.get("/datasets/new")
 def dataset_upload_page(request: Request, site: TheSite, store: Datasets, dataset: str = "") -> Response:
-    """The form that takes files, for a new dataset or for the next version of one."""
+    """Show the form for files of a new dataset or of a dataset's next version."""
     return _upload_form(request, site, store, FormState(), dataset)
 
 
 @router.post("/datasets/uploads")
 def take_dataset_upload(request: Request, site: TheSite, store: Datasets, submitted: Submitted) -> Response:
-    """Keep the files until they are confirmed; nothing becomes a dataset yet."""
+    """Keep the files until they are confirmed. No dataset is created yet."""
     dataset = str(submitted.get("dataset") or "")
     files = {part: file for part in (CASES, REFERENCES) if (file := _file(submitted, part)) is not None}
     about: dict[str, Any] = {"dataset": dataset, "based_on": store.files.newest(dataset)} if dataset else {}
@@ -80,7 +80,7 @@ def take_dataset_upload(request: Request, site: TheSite, store: Datasets, submit
 
 @router.get("/datasets/uploads/{upload_id}")
 def dataset_preview_page(request: Request, site: TheSite, store: Datasets, upload_id: str) -> Response:
-    """The first rows, the guesses, and everything that is wrong."""
+    """Show the first rows, the guesses and all problems."""
     looked_at = _looked_at(site, upload_id, None)
     form: FormState[ImportForm] = FormState(_first_values(looked_at, store))
     return _preview(request, store, looked_at, form)
@@ -90,11 +90,11 @@ def dataset_preview_page(request: Request, site: TheSite, store: Datasets, uploa
 def decide_dataset_upload(
     request: Request, site: TheSite, store: Datasets, submitted: Submitted, upload_id: str
 ) -> Response:
-    """Look again with other fields, save what was read as a version, or forget the upload."""
+    """Preview with other fields, save the reading as a version, or discard the upload."""
     form = read_form(ImportForm, submitted)
     uploads = UploadFolder(site.settings.data, site.settings.limits)
     upload = uploads.get(upload_id)
-    upload.path(CASES)  # which an upload of answers does not have
+    upload.path(CASES)  # raises for an upload of answers
     if form.model is not None and form.model.action == "discard":
         _forget(uploads, upload)
         return see(path_to("datasets", "new", dataset=upload.about.get("dataset")))
@@ -121,7 +121,7 @@ def decide_dataset_upload(
 
 @dataclass(frozen=True)
 class _LookedAt:
-    """An upload with what was read of it by the fields that were chosen or guessed."""
+    """An upload with its reading by the chosen or guessed fields."""
 
     upload: Upload
     previews: Mapping[str, Preview]
@@ -130,15 +130,14 @@ class _LookedAt:
 
     @property
     def problems(self) -> list[str]:
-        """Everything that stands between this upload and a version."""
+        """Return every problem that prevents this upload from becoming a version."""
         return [*_of_choice(self.columns), *self.reading.problems]
 
 
 def _read_otherwise(
     uploads: UploadFolder, upload: Upload, form: FormState[ImportForm]
 ) -> tuple[FormState[ImportForm], bool]:
-    """Read the tables as the form says they are written; whether that is another way than before, so that the columns
-    are to be guessed anew."""
+    """Read the tables in the form's dialects. Also return whether these changed: then the columns are guessed again."""
     written = zip(form.values.get("encoding", ()), form.values.get("separator", ()), strict=False)
     chosen = {part: chosen_dialect(*words) for part, words in zip(upload.dialects, written, strict=False)}
     dialects = {part: dialect for part, dialect in chosen.items() if dialect is not None}
@@ -167,7 +166,7 @@ def _looked_at(site: Site, upload_id: str, form: FormState[ImportForm] | None) -
 
 
 def _of_choice(columns: Mapping[str, Sequence[MappedColumn]]) -> list[str]:
-    """What is wrong with the fields that are chosen; documents of other tools have no columns."""
+    """Return the problems of the chosen fields. Documents of other tools have no columns."""
     of_cases, of_references = columns[CASES], columns.get(REFERENCES, ())
     return [
         *(mapping_problems(of_cases) if of_cases else ()),
@@ -181,7 +180,7 @@ def _forget(uploads: UploadFolder, upload: Upload) -> None:
 
 
 def _first_values(looked_at: _LookedAt, store: DatasetStore) -> Mapping[str, str]:
-    """A name for a new dataset from that of its file; for a next version a note of what differs."""
+    """Return a name for a new dataset from its file name, or a note of the differences for a next version."""
     dataset = looked_at.upload.about.get("dataset")
     if not dataset:
         return {"name": looked_at.upload.names[CASES].partition(".")[0]}
@@ -192,7 +191,7 @@ def _first_values(looked_at: _LookedAt, store: DatasetStore) -> Mapping[str, str
 
 
 def _saved(store: DatasetStore, looked_at: _LookedAt, form: ImportForm, dataset: str) -> str:
-    """The slug of the dataset that has the new version."""
+    """Save the new version and return the slug of its dataset."""
     origin = " + ".join(looked_at.upload.names.values())
     if not dataset:
         about = about_of_form(form, origin)
@@ -214,7 +213,7 @@ def _told(form: FormState[ImportForm], newer: NewerVersion, dataset: str) -> For
 
 
 def _file(submitted: FormData, part: str) -> UploadedFile | None:
-    """The file of a part; a field without a chosen file comes with an empty name."""
+    """Return the file of a part; a field without a chosen file has an empty name."""
     file = submitted.get(part)
     return UploadedFile(file.filename, file.file) if isinstance(file, UploadFile) and file.filename else None
 
@@ -248,7 +247,7 @@ def _preview(
 
 
 class PartTable(NamedTuple):
-    """A file of an upload as a table: its columns with what each may be, the first rows, how it is written."""
+    """A file of an upload as a table: its columns with their choices, the first rows, and its dialect."""
 
     part: str
     file: str
@@ -259,5 +258,5 @@ class PartTable(NamedTuple):
 
     @property
     def field(self) -> str:
-        """The name that the choices of its columns are sent under."""
+        """Return the field name under which the choices of its columns are sent."""
         return "field" if self.part == CASES else "reference_field"

@@ -1,4 +1,4 @@
-"""The working copy of a dataset: begun for labelling, looked at, saved as the next version, or discarded."""
+"""The pages of a dataset's working copy: begin, label, save as the next version, or discard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pytest_rageval.web.versions.dataset_store import DatasetVersion
 from pytest_rageval.web.versions.version_folder import NewerVersion, version_choice
 
 MOST_SYSTEMS = 8
-"""Systems that are asked for one case: each is asked for 20 chunks."""
+"""Maximum number of systems per case: each retrieves 20 chunks."""
 router = APIRouter()
 
 
@@ -37,26 +37,26 @@ SystemName = Annotated[str, AfterValidator(_system), Expects("one of the list")]
 
 
 class SystemsForm(BaseModel):
-    """Who gives the chunks; nobody: the notes alone are searched."""
+    """The systems that retrieve the chunks; without any, only the notes are searched."""
 
     systems: list[SystemName] = Field(default_factory=list, max_length=MOST_SYSTEMS)
 
 
 class BeginForm(SystemsForm):
-    """A working copy of `version`, which the page showed as the newest."""
+    """The form of a new working copy of `version`, which the page showed as the newest."""
 
     version: int = Field(ge=1)
 
 
 class SaveCopyForm(BaseModel):
-    """The working copy as the version after `based_on`, which the page showed as the newest."""
+    """The form that saves the working copy as the version after `based_on`, which the page showed as the newest."""
 
     note: Note = ""
     based_on: int = Field(ge=1)
 
 
 class CopyPages:
-    """The pages of working copies, whatever brought one to them."""
+    """The renderer of the pages of working copies."""
 
     def __init__(self, request: Request, site: TheSite, desk: TheDesk, store: Datasets, agents: Agents) -> None:
         self.copies, self._chosen = desk.copies, desk.chosen
@@ -66,7 +66,7 @@ class CopyPages:
         self, slug: str, form: FormState[Any] | None = None, *, status: int = 200, problems: Sequence[str] = (),
         asks_to_discard: bool = False,
     ) -> Response:  # fmt: skip
-        """The page of a dataset's working copy, or the one that offers to begin it."""
+        """Render the page of a dataset's working copy, or the page that offers to begin one."""
         newest, copy = self._store.newest(slug), self.copies.get(slug)
         versions = [version for name in self._agents.files.slugs() for version in self._agents.versions(name)[0]]
         options = offered_systems(self._site, versions)
@@ -95,13 +95,13 @@ TheCopyPages = Annotated[CopyPages, Depends(CopyPages)]
 
 @router.get("/datasets/{slug}/label")
 def working_copy_page(pages: TheCopyPages, slug: str, discard: bool = False) -> Response:
-    """What was labelled so far. `discard`: the question whether it is to go."""
+    """Show the labels so far; `discard` asks whether to discard them."""
     return pages.shown(slug, asks_to_discard=discard)
 
 
 @router.post("/datasets/{slug}/label")
 def begin_labelling(pages: TheCopyPages, desk: TheDesk, submitted: Submitted, slug: str) -> Response:
-    """Make a working copy of the newest version, or open the one that is there."""
+    """Make a working copy of the newest version, or open the existing one."""
     form = read_form(BeginForm, submitted)
     if form.model is None:
         return pages.shown(slug, form, status=422)
@@ -112,7 +112,7 @@ def begin_labelling(pages: TheCopyPages, desk: TheDesk, submitted: Submitted, sl
 
 @router.post("/datasets/{slug}/label/systems")
 def choose_systems(pages: TheCopyPages, desk: TheDesk, submitted: Submitted, slug: str) -> Response:
-    """Let other systems give the chunks."""
+    """Retrieve the chunks from other systems."""
     form = read_form(SystemsForm, submitted)
     if form.model is None:
         return pages.shown(slug, form, status=422)
@@ -124,7 +124,7 @@ def choose_systems(pages: TheCopyPages, desk: TheDesk, submitted: Submitted, slu
 def save_working_copy(
     pages: TheCopyPages, desk: TheDesk, store: Datasets, submitted: Submitted, slug: str
 ) -> Response:  # fmt: skip
-    """The next version of the dataset; the page of the conflict where somebody else saved one meanwhile."""
+    """Save the next version of the dataset, or show the conflict if another window saved one since."""
     form = read_form(SaveCopyForm, submitted)
     copy = pages.copies.opened(slug)
     if form.model is None:

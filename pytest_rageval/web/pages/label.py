@@ -1,4 +1,4 @@
-"""Label: chunks marked as golds case by case, with the keys of the terminal; drafts accepted or dropped."""
+"""The label pages: mark chunks as golds case by case with the terminal's keys, accept or drop drafts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pytest_rageval.web.rendering import page, path_to, see
 from pytest_rageval.web.site import TheSite, UnknownPageError
 
 POOL_WITHIN_S = 1.5
-"""Seconds that a page waits for the chunks of its case; then it is shown without them, and asks again."""
+"""Seconds that a page waits for the chunks of its case; after that it appears without them and polls."""
 MARK_WITHIN_S = 20.0
-"""Seconds that a mark waits for them."""
+"""Seconds that a mark waits for the chunks."""
 CLOSED = "This file was saved, discarded or read again in another window meanwhile; nothing was marked. Open it again."
 
 router = APIRouter()
@@ -30,7 +30,7 @@ router = APIRouter()
 
 @router.get("/label")
 def label_files_page(request: Request, site: TheSite, desk: TheDesk, store: Datasets) -> Response:
-    """The files and datasets that can be labelled."""
+    """Show the files and datasets that can be labelled."""
     project = site.project()
     files = [(name, name.endswith(ENDING)) for name in label_files(project)]
     datasets = [(version, desk.copies.get(version.slug)) for version in store.newest_versions()]
@@ -54,10 +54,10 @@ def label_page(
     request: Request, site: TheSite, desk: TheDesk, copy_pages: TheCopyPages, where: Asked, clear: bool = False,
     scores: bool = True,
 ) -> Response:  # fmt: skip
-    """One case with its chunks. `clear`: the question whether its golds are to go; `scores`: are they shown?
+    """Show one case with its chunks; `clear` asks whether to clear its golds, `scores` shows the scores.
 
-    Where a system cannot be asked for chunks of a dataset, the page of the working copy says so: others can be chosen
-    there.
+    If a system cannot be queried for chunks of a dataset, show the page of the working copy with the problem: another
+    system can be chosen there.
     """
     try:
         labelling = _opened(site, desk, where)
@@ -71,13 +71,13 @@ def label_page(
 
 @router.post("/label/cases")
 def mark(request: Request, site: TheSite, desk: TheDesk, submitted: Submitted) -> Response:
-    """Do what a button says, unless the case was marked in another window since the page was made."""
+    """Apply a button's action, unless the case changed in another window since the page was made."""
     form = read_form(LabelForm, submitted).model
     if form is None or (action := action_of(form)) is None:
         raise HTTPException(400, "This button is none of the label page.")
     where = Where(form.file, form.dataset, form.case, form.row, form.start, form.group)
     labelling = _opened(site, desk, where)
-    _wait_for_pool(labelling, where, MARK_WITHIN_S)  # a session that was opened just now has none yet
+    _wait_for_pool(labelling, where, MARK_WITHIN_S)  # a session that was just opened has no chunks yet
     with labelling.lock:
         if labelling.is_closed:
             raise HTTPException(409, CLOSED)
@@ -93,7 +93,7 @@ def mark(request: Request, site: TheSite, desk: TheDesk, submitted: Submitted) -
 
 @router.post("/label/anew")
 def begin_anew(desk: TheDesk, submitted: Submitted) -> Response:
-    """Read a file again that another program has changed."""
+    """Read a file again after another program changed it."""
     file, dataset, case = (str(submitted.get(name, "")) for name in ("file", "dataset", "case"))
     where = Where(file, dataset, case)
     desk.begin_anew(where)
@@ -108,7 +108,7 @@ def _opened(site: TheSite, desk: LabelDesk, where: Where) -> OpenLabelling:
 
 
 def _wait_for_pool(labelling: OpenLabelling, where: Where, seconds: float) -> None:
-    """Wait for the chunks of a case, without keeping others from the session."""
+    """Wait for the chunks of a case, without the lock of the session."""
     with labelling.lock:
         _look(labelling, where)
         future = labelling.session.waits_for

@@ -1,4 +1,4 @@
-"""The login page: the app's token against a cookie, and away with that cookie."""
+"""The login page: exchange the app's token for a cookie, and the logout."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def login_page(request: Request) -> Response:
 
 @router.post("/login")
 def log_in(request: Request, submitted: Submitted) -> Response:
-    """Take the token: a new session that has given it, so that a name known before is worth nothing."""
+    """Check the token and start a new session with it, so that a known old id is useless (session fixation)."""
     tokens: TokenCheck = request.app.state.tokens
     form = read_form(LoginForm, submitted)
     if tokens.token is None:

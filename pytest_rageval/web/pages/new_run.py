@@ -1,4 +1,4 @@
-"""New run: an agent's version on a dataset's, asked now or with uploaded answers, and what that takes."""
+"""The pages of a new run: an agent version on a dataset version, with live or uploaded answers."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ Choice = Annotated[str, AfterValidator(_choice), Expects("one of the list")]
 
 
 class NewRunForm(BaseModel):
-    """What is run: an agent's version on a dataset's, with live or uploaded answers.
+    """The form of a new run: an agent version on a dataset version, with live or uploaded answers.
 
-    shown   the choice of which the page said what it takes; "" where no page did
-    action  look: only show what the choice takes
+    shown   the choice whose outlook the page showed; "" if no page did
+    action  `look` only shows what the choice takes
 
-    The description becomes an argument of a command, which may hold no NUL.
+    The description becomes a command argument, which must not contain NUL.
     """
 
     agent: Choice
@@ -66,7 +66,7 @@ class NewRunForm(BaseModel):
 
     @property
     def is_as_shown(self) -> bool:
-        """Whether the page has said what this very choice takes."""
+        """Return True if the page has shown what this choice takes."""
         return self.shown in ("", f"{self.agent} {self.dataset} {self.source}")
 
 
@@ -76,7 +76,7 @@ SOURCES: tuple[tuple[Source, str], ...] = (
 )  # fmt: skip
 BLANK: dict[str, str | Sequence[str]] = {"agent": "", "dataset": "", "source": "connector", "description": ""}
 MOST_PROBLEMS = 100
-"""Of an upload that are shown."""
+"""Maximum number of an upload's problems on the page."""
 
 _OTHER_CHOICE = "Another choice than this page was showing: look at what it takes, and start it then."
 
@@ -89,7 +89,7 @@ def _registry() -> Registry:
 
 
 class Stores:
-    """Agents and datasets of this app, as a list to choose from and by name."""
+    """The stores of agents, datasets and uploads, and the choices from them."""
 
     def __init__(self, site: TheSite) -> None:
         self.agents = AgentStore(site.settings.data, _registry())
@@ -98,7 +98,7 @@ class Stores:
         self.limits = site.settings.limits
 
     def agent_options(self) -> list[tuple[str, str]]:
-        """Every version of every agent, those of one agent together, the newest first."""
+        """Return every version of every agent, grouped by agent, the newest first."""
         slugs = self.agents.files.slugs()
         versions = (version for slug in slugs for version in self.agents.versions(slug)[0])
         return [(str(VersionChoice(version.slug, version.number)), version.title) for version in versions]
@@ -109,7 +109,7 @@ class Stores:
         return [(str(VersionChoice(version.slug, version.number)), version.title) for version in versions]
 
     def first_source(self, agent: str) -> Source:
-        """Where the answers come from as long as nobody chose: only uploaded ones suit an agent without a target."""
+        """Return the default source of answers: uploaded ones for an agent without a target."""
         chosen = version_choice(agent)
         try:
             is_asked = chosen is None or self.agents.read(*chosen).agent.target is not None
@@ -118,7 +118,7 @@ class Stores:
         return "connector" if is_asked else "uploaded answers"
 
     def choice(self, agent: str, dataset: str, source: Source) -> RunChoice:
-        """The versions that are named; a RagevalError where one is not there."""
+        """Return the named versions, or raise RagevalError if one is missing."""
         chosen_agent, chosen_dataset = version_choice(agent), version_choice(dataset)
         if chosen_agent is None or chosen_dataset is None:
             raise RagevalError("choose an agent and a dataset of the lists")
@@ -134,7 +134,7 @@ TheStores = Annotated[Stores, Depends(Stores)]
 def new_run_page(
     request: Request, stores: TheStores, agent: str = "", dataset: str = "", source: str = "", description: str = ""
 ) -> Response:
-    """The form, with what the chosen run takes; the choice stands in the address."""
+    """Show the form with what the chosen run takes; the address holds the choice."""
     agents, datasets = stores.agent_options(), stores.dataset_options()
     chosen = _chosen(agent, agents)
     values = {
@@ -145,7 +145,7 @@ def new_run_page(
 
 
 def _chosen(written: str, options: Sequence[tuple[str, str]]) -> str:
-    """The version that an address names; of a name alone the newest, and of nothing the first."""
+    """Return the version that an address names: the newest of a bare name, the first of an empty one."""
     if "/" in written:
         return written
     return next((value for value, _ in options if value.startswith(f"{written}/") or not written), written)
@@ -153,7 +153,7 @@ def _chosen(written: str, options: Sequence[tuple[str, str]]) -> str:
 
 @router.post(NEW_RUN)
 def start_run(request: Request, stores: TheStores, jobs: TheJobs, submitted: Submitted) -> Response:
-    """Start a run that asks; take uploaded answers to be looked at first."""
+    """Start a run that queries the agent, or keep uploaded answers to be reviewed first."""
     form = read_form(NewRunForm, submitted)
     if form.model is None:
         return _form_page(request, stores, form, status=422)
@@ -189,7 +189,7 @@ def start_run(request: Request, stores: TheStores, jobs: TheJobs, submitted: Sub
 
 @router.get(f"{NEW_RUN}/answers/{{upload_id}}")
 def answers_page(request: Request, stores: TheStores, upload_id: str) -> Response:
-    """Uploaded answers that cover the dataset, before they are scored."""
+    """Show uploaded answers that cover the dataset, before they are scored."""
     upload, choice = _waiting(stores, upload_id)
     answers = _read(stores, choice, upload)
     return page(
@@ -200,7 +200,7 @@ def answers_page(request: Request, stores: TheStores, upload_id: str) -> Respons
 
 @router.post(f"{NEW_RUN}/answers/{{upload_id}}")
 def start_with_answers(_: Submitted, stores: TheStores, jobs: TheJobs, upload_id: str) -> Response:
-    """Score them."""
+    """Start a run that scores the uploaded answers."""
     upload, choice = _waiting(stores, upload_id)
     answers = _read(stores, choice, upload)
     response = _started(jobs, choice, upload.about["description"], upload, answers)
@@ -216,7 +216,7 @@ def discard_answers(_: Submitted, stores: TheStores, upload_id: str) -> Response
 
 
 def _waiting(stores: Stores, upload_id: str) -> tuple[Upload, RunChoice]:
-    """An upload and what it is for; HTTPException where it is gone or is of another kind."""
+    """Return an upload and its choice, or raise HTTPException if it is gone or of another kind."""
     try:
         upload = stores.uploads.get(upload_id)
         return upload, stores.choice(upload.about["agent"], upload.about["dataset"], "uploaded answers")
@@ -233,7 +233,7 @@ def _read(stores: Stores, choice: RunChoice, upload: Upload) -> AnswersUpload:
 def _started(
     jobs: Jobs, choice: RunChoice, description: str, upload: Upload | None = None, answers: AnswersUpload | None = None
 ) -> Response:
-    """To the page of the run that was started."""
+    """Start the run and redirect to its page."""
     file = None if upload is None else upload.path(ANSWERS)
     baseline = jobs.last_whole(choice.agent.slug, choice.measured_alike(), choice.dataset.slug, choice.source)
     order = choice.order(description.strip(), baseline, file, answers)
@@ -248,7 +248,7 @@ def _refused(form: FormState[NewRunForm], field: str, problems: Sequence[str]) -
 
 
 def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *, status: int = 200) -> Response:
-    """The form beside what the choice in it takes, as far as there is one. It may have been sent without its fields."""
+    """Render the form with what its choice takes, if there is one. A submitted form may lack fields."""
     form = replace(form, values={**BLANK, **form.values})
     choice, outlook, problems = _looked_at(stores, form)
     return page(

@@ -1,4 +1,4 @@
-"""The pages of one run: its head, its cases and exports, and two runs side by side."""
+"""The pages of one run: its head, its cases, its exports, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PYTEST = "pytest (unversioned)"
 
 
 class RunHead(NamedTuple):
-    """What stands beside a run's id. `agent` and `dataset` with their versions, None of a run of pytest."""
+    """The line beside a run's id. `agent` and `dataset` are None for a run of pytest."""
 
     source: str
     agent: MadeFrom | None
@@ -45,8 +45,7 @@ class RunHead(NamedTuple):
 
 
 class MadeFrom(NamedTuple):
-    """A version that a run is made from, as its configuration names it. `address` of its page, '' where the name could
-    be none of a version here."""
+    """A version in the configuration of a run. `address` leads to its page; '' if the name is no valid slug."""
 
     slug: str
     version: int
@@ -54,7 +53,7 @@ class MadeFrom(NamedTuple):
 
 
 def head_of_run(config: Mapping[str, Any]) -> RunHead:
-    """The head of a run with this config.json."""
+    """Return the head of a run with this config.json."""
     origin = config.get("origin")
     origin = origin if isinstance(origin, Mapping) else {}
     source = origin.get("source")
@@ -72,7 +71,7 @@ def _version(kind: str, name: object, version: object) -> MadeFrom | None:
 
 
 class UnfinishedRun(NamedTuple):
-    """How far the run has come, why it is no finished one, and its files: name, is it there, what it holds."""
+    """The state and problems of an unfinished run, and its files: name, whether it exists, what it holds."""
 
     state: str
     problems: Sequence[str]
@@ -85,7 +84,7 @@ def unfinished_run(run: StoredRun, problems: Sequence[str]) -> UnfinishedRun:
 
 
 def unfinished_case(run: StoredRun, key: str, baseline: Path) -> RecordedCase | None:
-    """A case of such a run, read without the others; None of one that is not recorded. `baseline`: the project's."""
+    """Return a case of an unfinished run, read alone, or None if not recorded; `baseline` is the project's file."""
     lines = read_case_lines(run, {key}).get(key)
     return recorded_case_of(run, representative_trial(lines.records), registry_of(run), baseline) if lines else None
 
@@ -96,7 +95,7 @@ FORMATS = {
 }
 LONGEST_QUERY = 2_000
 UNFINISHED = (("cases", "Cases"), ("files", "Files"))
-"""Sections of a run that has not ended: their ids and titles."""
+"""The sections of an unfinished run: their ids and titles."""
 
 router = APIRouter()
 
@@ -110,13 +109,13 @@ def show_run(
     request: Request, run_id: str, site: TheSite, runs: TheRuns, jobs: TheJobs, q: Filter = "", sort: Order = "",
     number: PageNumber = 1,
 ) -> Response:  # fmt: skip
-    """A finished run as its report shows it; of any other what there is of it."""
+    """Show a finished run as its report, and any other run as far as it is recorded."""
     try:
         stored, query = site.stored_run(run_id), CaseQuery(q, sort, number)
     except UnknownPageError:
         if run_id not in jobs:
             raise
-        return see(path_to("jobs", run_id))  # it died before it had a folder
+        return see(path_to("jobs", run_id))  # the run died before it had a folder
     try:
         if stored.metrics is None:
             return _unfinished(request, runs, stored, query, ())
@@ -131,7 +130,7 @@ def show_run(
 def _unfinished(
     request: Request, runs: OpenedRuns, run: StoredRun, query: CaseQuery, problems: Sequence[str]
 ) -> Response:
-    """A run that goes on, was stopped, or cannot be read: what it is made from, its files, the cases it recorded."""
+    """Show an unfinished or unreadable run: its versions, files and recorded cases."""
     recorded, more = _cases_of_unfinished(runs, run, query)
     run_id, jobs = printable(run.run_id), jobs_of(request)
     return page(
@@ -143,12 +142,12 @@ def _unfinished(
 
 
 def _log(jobs: Jobs, run: StoredRun) -> list[str]:
-    """The last lines of what a run printed; none where nothing kept them."""
+    """Return the last lines that a run printed; none if no log was kept."""
     return [printable(line) for line in jobs.log(run.run_id) or log_tail(run.path / LOG)]
 
 
 def run_content(opened: OpenedRun) -> dict[str, Any]:
-    """What the templates of a run show, whoever includes them."""
+    """Return the values that the templates of a run need."""
     head = head_of_run(opened.page.config)
     run_id = printable(run_of(opened).run_id)
     return {
@@ -158,7 +157,7 @@ def run_content(opened: OpenedRun) -> dict[str, Any]:
 
 
 def _cases_of_unfinished(runs: OpenedRuns, run: StoredRun, query: CaseQuery) -> tuple[CasePage | None, tuple[str, ...]]:
-    """The recorded cases of a run that is not whole, as far as they can be read."""
+    """Return the recorded cases of an unfinished run, as far as they are readable."""
     try:
         return runs.recorded(run).page(query), ()
     except SettingsError as error:
@@ -167,7 +166,7 @@ def _cases_of_unfinished(runs: OpenedRuns, run: StoredRun, query: CaseQuery) -> 
 
 @router.get("/runs/{run_id}/export.{form}")
 def export_run(run_id: str, form: str, site: TheSite) -> Response:
-    """The run as CSV or JSON, each case and trial with texts, scores and explanations, in full where it keeps them."""
+    """Return the run as CSV or JSON, with texts, scores and explanations of each trial, in full if it keeps them."""
     if form not in FORMATS:
         raise UnknownPageError(f"there is no export as {form!r}; there are {' and '.join(FORMATS)}")
     stored = site.stored_run(run_id)
@@ -185,7 +184,7 @@ def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
 
 
 CHOICES = 200
-"""Runs that can be chosen from a list; any other by its id in the address."""
+"""Maximum number of runs in the list; other runs can be compared by their ids in the address."""
 
 
 Name = Annotated[str, Query(max_length=400)]
@@ -196,7 +195,7 @@ def compare_page(
     request: Request, folders: TheFolders, runs: TheRuns, a: Name = "", b: Name = "",
     run: Annotated[list[str] | None, Query()] = None, q: Filter = "", sort: Order = "", number: PageNumber = 1,
 ) -> Response:  # fmt: skip
-    """Run `a` before and `b` after; two of a list (`run`) in the order in which they were begun."""
+    """Compare run `a` with the later run `b`, or two selected runs (`run`) in order of their start."""
     folders.refresh()
     rows = folders.rows()
     if run and not (a or b):
@@ -223,7 +222,7 @@ def _of_list(request: Request, rows: Rows, run_ids: list[str]) -> Response:
 
 
 def _choice(request: Request, rows: Rows, a: str = "", b: str = "", problem: str = "") -> Response:
-    """The form in which two runs are chosen."""
+    """Render the form that selects two runs."""
     finished = lines_of_runs(rows, [run for run in rows[:CHOICES] if run.is_finished])
     newest = [line.run.run_id for line in finished[:2]]
     chosen = {"a": a or (newest[1] if len(newest) > 1 else BASELINE), "b": b or (newest[0] if newest else "")}

@@ -1,4 +1,4 @@
-"""The pages of many runs: their list, and their metrics in time."""
+"""The pages of many runs: their list, and their metrics over time."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def runs_page(
 PASSING = "pass rate"
 CHARTS = 6
 LASTS = (20, 50, 200)
-"""Runs that can be asked for; more than the first in one chart alone, or the page would be too long to be read."""
+"""The selectable numbers of runs; the largest only for a single metric, because the page would be too long."""
 SHOWN_CHANGES = 3
 
 
 class TimelineRow(NamedTuple):
-    """A run in the table under a chart. `is_other_version`: its cases are not those of the run before it."""
+    """A run in the table under a chart; `is_other_version` if its cases differ from those of the run before it."""
 
     run: PastRun
     value: str
@@ -62,8 +62,7 @@ class TimelineRow(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """A metric in time: its line, the places where the configuration changed, those where the cases did, and its
-    table, the newest run first."""
+    """A metric over time: its line, the places of changed configurations and cases, and its table, newest run first."""
 
     metric: str
     line: Spark | None
@@ -128,7 +127,7 @@ def _value(run: PastRun, metric: str) -> float | None:
 
 
 def _change(before: Sequence[float | None], value: float | None) -> str:
-    """Against the last run before of the same cases that has a value."""
+    """Return the change since the last earlier run of the same cases that has a value."""
     earlier = next((number for number in reversed(before) if number is not None), None)
     return "" if value is None or earlier is None else change(value - earlier)
 
