@@ -1,4 +1,4 @@
-"""Uploaded files as cases: preview, guesses, and a reading that says everything that is wrong by line."""
+"""Uploaded files as cases: a preview, guessed columns, and a full reading with all problems by line."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from pytest_rageval.web.uploads.column_mapping import (
 from pytest_rageval.web.uploads.upload_folder import Upload
 
 CASES, REFERENCES = "cases", "references"
-"""The parts of an upload: a file of cases or questions, and one of references."""
+"""The parts of an upload: a file of cases or questions, and an optional one of references."""
 PREVIEWED = 20
-"""Rows that a preview shows."""
+"""Rows of a preview."""
 MOST_COLUMNS = 1_000
 MOST_BROKEN = 10_000
 LOOKED_AT = 200
-"""Records of a JSONL file whose keys are its columns."""
+"""First records of a JSONL file, whose keys are its columns."""
 Row = JsonRow | CsvRow
 
 
 class Preview(NamedTuple):
-    """The beginning of a file: its columns as they are written, texts of the first rows, and why there are no more."""
+    """The beginning of a file: its column names, texts of the first rows, and the problems of reading it."""
 
     columns: list[str]
     rows: list[list[str]]
@@ -51,7 +51,7 @@ class Preview(NamedTuple):
 
 
 class DatasetReading(NamedTuple):
-    """What an upload gave: the cases, every problem as a line, and how many cases are of which spelling."""
+    """The result of reading an upload: the cases, one line per problem, and the number of cases by label format."""
 
     cases: Sequence[EvalCase]
     problems: tuple[str, ...]
@@ -59,7 +59,7 @@ class DatasetReading(NamedTuple):
 
     @property
     def labels_in_words(self) -> str:
-        """`each with a reference answer`, or `12 with gold places, 3 without anything to compare an answer with`."""
+        """Return the labels as `each with a reference answer`, or as counts: `12 with gold places, 3 with …`."""
         if len(self.spellings) == 1:
             return f"each {_label_words(next(iter(self.spellings)))}"
         return ", ".join(f"{number:,} {_label_words(names)}" for names, number in self.spellings.items())
@@ -78,7 +78,7 @@ def _label_words(names: Sequence[str]) -> str:
 
 
 def is_document(upload: Upload) -> bool:
-    """Is this a JSON document of another tool, whose fields are known by their names and need no choice?"""
+    """Return True for a JSON document of another tool, whose fields have known names and need no choice."""
     path = upload.path(CASES)
     if path.suffix != ".json":
         return False
@@ -87,7 +87,7 @@ def is_document(upload: Upload) -> bool:
 
 
 def preview(upload: Upload, part: str = CASES) -> Preview:
-    """The first rows, whatever is wrong with them."""
+    """Return the first rows, with any problems."""
     path, report = upload.path(part), Report(upload.names[part])
     if path.suffix == ".csv":
         return _csv_preview(path, report)
@@ -101,7 +101,7 @@ def preview(upload: Upload, part: str = CASES) -> Preview:
 
 
 def guessed_columns(upload: Upload, part: str = CASES) -> list[MappedColumn]:
-    """The columns of a file with a field for each; CaseError where nobody could choose for so many."""
+    """Return the columns of a file with a guessed field each, or raise CaseError if there are too many."""
     columns = preview(upload, part).columns
     if len(columns) > MOST_COLUMNS:
         raise CaseError(
@@ -114,11 +114,11 @@ Columns = Mapping[str, Sequence[MappedColumn]]
 
 
 def read_dataset(upload: Upload, columns: Columns, limits: WebLimits) -> DatasetReading:
-    """Read the whole upload by the fields that were chosen for the columns of each part; nothing of it is stored.
+    """Read the whole upload with the fields chosen for the columns of each part. Store nothing.
 
-    The last ones that were read are at hand: whoever looks at them again, or saves them, need not read them again.
+    The last readings are cached, so that another look or the saving does not read them again.
     """
-    # The files are written anew where another encoding is chosen.
+    # The key has the files' times and sizes: another chosen encoding rewrites the files.
     files = [upload.path(part).stat() for part in upload.names]
     reading: DatasetReading = _kept_reading(
         _Read(
@@ -131,12 +131,12 @@ def read_dataset(upload: Upload, columns: Columns, limits: WebLimits) -> Dataset
 
 
 def forget_readings() -> None:
-    """Give back the memory of what was read, once it is confirmed or given up."""
+    """Clear the cached readings after an upload is confirmed or discarded."""
     _kept_reading.cache_clear()
 
 
 class _Read(NamedTuple):
-    """What a reading depends on."""
+    """The cache key of a reading."""
 
     upload_id: str
     folder: Path
@@ -166,7 +166,7 @@ def _read(upload: Upload, columns: Columns, limits: WebLimits) -> DatasetReading
 
 
 _ASKED, _JOINED = (("question", "query"),), (("id",), ("reference",))
-"""Columns that there must be: one of each."""
+"""The required columns: one of each group."""
 
 
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -175,7 +175,7 @@ _ASKED, _JOINED = (("question", "query"),), (("id",), ("reference",))
 def _mapped_rows(
     path: Path, report: Report, columns: Sequence[MappedColumn], needed: Sequence[Sequence[str]]
 ) -> Iterator[Row]:
-    """The rows with the names of fields in place of those of columns."""
+    """Yield the rows with fields as keys in place of columns."""
     names = column_names(columns)
     if path.suffix == ".csv":
         cells: dict[str, Cell] = {**CELLS, **{pseudo_name(position): "text" for position in range(len(columns))}}
@@ -197,7 +197,7 @@ def _json_rows(path: Path, report: Report) -> Iterator[JsonRow]:
 
 
 def _until_hopeless(lines: Iterable[Line], report: Report) -> Iterator[Line]:
-    """The lines of a file, but no more once so many could not be read that nobody mends them by a list."""
+    """Yield the lines of a file until too many are unreadable to fix them one by one."""
     for line in lines:
         if report.unread > MOST_BROKEN:
             report.add_unread(line[0], 1, f"more than {MOST_BROKEN:,} rows cannot be read: nothing below was looked at")
@@ -206,7 +206,7 @@ def _until_hopeless(lines: Iterable[Line], report: Report) -> Iterator[Line]:
 
 
 def _elements(text: str, report: Report) -> Iterator[JsonRow]:
-    """The objects of a JSON list, each with the line that it begins in."""
+    """Yield the objects of a JSON list, each with the line it begins on."""
     try:
         parse(text)
     except StrictJsonError as error:
@@ -231,7 +231,7 @@ def _after_space(text: str, at: int) -> int:
 
 
 def _fitted(rows: Iterable[Row], report: Report, limits: WebLimits) -> Iterator[Row]:
-    """The rows with their texts trimmed; those with a text that is too long are reported and passed over."""
+    """Yield the rows with trimmed texts. Report and skip rows with a text that is too long."""
     for number, row in enumerate(rows, start=1):
         if number > limits.upload_rows:
             report.add_unread(row.line, 1, f"the file has more than {limits.upload_rows:,} rows; split it")
@@ -247,7 +247,7 @@ def _fitted(rows: Iterable[Row], report: Report, limits: WebLimits) -> Iterator[
 
 
 def trimmed(record: Mapping[str, Json]) -> dict[str, Json]:
-    """A record without white space around its texts; metadata are not ours to change."""
+    """Return a record without white space around its texts. Metadata stay unchanged."""
     return {name: value if name == "metadata" else _trimmed(value) for name, value in record.items()}
 
 
@@ -260,7 +260,7 @@ def _trimmed(value: Json) -> Json:
 
 
 def too_long(record: Mapping[str, Json], most: int) -> Iterator[tuple[Place, str]]:
-    """The texts of a record that are longer than they may be, with what to say."""
+    """Yield the path and the problem of each text that is too long."""
     for path, text in _texts((), dict(record)):
         if len(text) > most:
             yield path, f"has {len(text):,} characters, expected at most {most:,}; shorten it"
@@ -288,7 +288,7 @@ def _texts(path: Place, value: Json) -> Iterator[tuple[Place, str]]:
 
 
 def _document(path: Path, name: str, limits: WebLimits) -> DatasetReading:
-    """The cases of a JSON document of another tool; its rows have numbers, no lines."""
+    """Read the cases of another tool's JSON document; its rows are numbered and have no lines."""
     try:
         records = read_other(path, name).cases
     except CaseError as error:
@@ -323,4 +323,4 @@ def _cell_text(value: Json) -> str:
 
 
 _SHOWN = 300
-"""Characters of a cell that a preview shows."""
+"""Maximum characters of a cell in a preview."""
