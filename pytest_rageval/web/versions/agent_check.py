@@ -1,4 +1,4 @@
-"""What is wrong with an agent before it is saved, by field, and what is doubtful about it."""
+"""The problems of an agent by field, which prevent saving, and its warnings."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from pytest_rageval.web.versions.agent import RUBRICS, Agent, agent_table, write
 
 
 class FieldProblem(NamedTuple):
-    """One thing that is wrong, and the field that it belongs beside; an empty field is the form as such."""
+    """One problem with its form field; an empty field means the whole form."""
 
     field: str
     message: str
 
 
 def agent_problems(agent: Agent, registry: Registry, root: Path) -> list[FieldProblem]:
-    """All that is wrong, by what a run of the project at `root` would say of the configuration that the agent makes."""
+    """Return all problems, including those that a run in the project at `root` would report for the configuration."""
     problems = [*_of_target(agent), *_of_judge(agent), *_of_thresholds(agent, registry), *_of_prompts(agent)]
     sound = _without(agent, {problem.field for problem in problems})
     with tempfile.TemporaryDirectory(prefix="rageval-agent-") as folder:
@@ -40,7 +40,7 @@ def agent_problems(agent: Agent, registry: Registry, root: Path) -> list[FieldPr
 
 
 def agent_warnings(agent: Agent, registry: Registry, models: Sequence[str] = ()) -> list[str]:
-    """What a person should know and may want all the same.
+    """Return warnings that do not prevent saving.
 
     models  names of models that wrote uploaded answers
     """
@@ -48,7 +48,7 @@ def agent_warnings(agent: Agent, registry: Registry, models: Sequence[str] = ())
 
 
 def self_judging(agent: Agent, models: Sequence[str] = ()) -> list[str]:
-    """Warnings that the judge is the model that it judges, or of its family, under any of the names known."""
+    """Return warnings if the judge is the model that it judges, or of its family, under any known name."""
     if agent.judge in ("lexical", "none") or agent.judge.startswith(("stub:", "nli:", "embedding:")):
         return []
     tested = [agent.target] if agent.target_kind == "chat" and agent.target else []
@@ -57,7 +57,7 @@ def self_judging(agent: Agent, models: Sequence[str] = ()) -> list[str]:
 
 
 def _unread(agent: Agent) -> Iterator[str]:
-    """Own prompts that nobody reads: the heuristic judge compares words whatever they say."""
+    """Warn of own prompts that the heuristic judge never reads: it compares words."""
     if agent.judge == "lexical" and agent.prompts:
         yield (
             f"the heuristic judge lexical reads no prompt, and so not that of {', '.join(agent.prompts)}: choose a "
@@ -66,7 +66,7 @@ def _unread(agent: Agent) -> Iterator[str]:
 
 
 def _unjudged(agent: Agent, registry: Registry) -> Iterator[str]:
-    """Metrics with a threshold that the heuristic judge never scores: their gates would find nothing to look at."""
+    """Warn of thresholds on metrics that the heuristic judge never scores: their gates have nothing to check."""
     if agent.judge != "lexical":
         return
     for name in agent.thresholds:
@@ -121,7 +121,7 @@ def _of_thresholds(agent: Agent, registry: Registry) -> Iterator[FieldProblem]:
 
 
 def _of_prompts(agent: Agent) -> Iterator[FieldProblem]:
-    """Each prompt by itself, so that all that is wrong stands beside its own field."""
+    """Check each prompt separately, so that every problem appears at its own field."""
     for name, prompt in agent.prompts.items():
         with tempfile.TemporaryDirectory(prefix="rageval-prompt-") as folder:
             write_prompts({name: prompt}, Path(folder))
@@ -132,7 +132,7 @@ def _of_prompts(agent: Agent) -> Iterator[FieldProblem]:
 
 
 def _without(agent: Agent, fields: Collection[str]) -> Agent:
-    """The agent with these fields as they are in a new one: what else is wrong with it can be looked for then."""
+    """Return the agent with the defaults in these fields, so that the remaining fields can be checked."""
     empty = Agent(name=agent.name, target="demo").model_dump()
     changed = {name: empty[name] for name in fields if name in empty}
     if "target" in fields or "mapping" in fields:
@@ -145,7 +145,7 @@ def _without(agent: Agent, fields: Collection[str]) -> Agent:
 
 
 def _of_configuration(agent: Agent, registry: Registry, folder: Path, root: Path) -> Iterator[FieldProblem]:
-    """What a run would say of the configuration: first of its keys, then, without the wrong ones, of its names."""
+    """Yield the problems that a run would report: of keys first, then of values without the wrong keys."""
     try:
         settings = _settings(agent, registry, folder)
     except SettingsError as error:
@@ -163,7 +163,7 @@ def _of_configuration(agent: Agent, registry: Registry, folder: Path, root: Path
 
 
 def _settings(agent: Agent, registry: Registry, folder: Path) -> Settings:
-    """The settings of a run of this agent, laid out in a folder; SettingsError where something in it is wrong."""
+    """Write the configuration of a run of this agent and load its settings; raise SettingsError if it is invalid."""
     try:
         text = toml_document(agent_table(agent, registry))
     except ValueError as error:
@@ -174,7 +174,7 @@ def _settings(agent: Agent, registry: Registry, folder: Path) -> Settings:
 
 
 def _secrets(settings: Settings) -> Iterator[FieldProblem]:
-    """Keys belong into the environment: a version is a plain file that may end in a repository."""
+    """Report keys in the configuration. They belong in the environment: a version file may end up in a repository."""
     if any(settings.secrets({})):
         yield FieldProblem(
             "headers",
@@ -194,7 +194,7 @@ _PLACE = re.compile(r"(?:rageval\.toml: )?(?P<key>[a-z_]+)\b")
 
 
 def _beside_field(problem: str) -> FieldProblem:
-    """The line of a run, beside the field whose name it begins with."""
+    """Return a run's error message with the field whose name it begins with."""
     if problem.startswith("unknown metric "):
         return FieldProblem("metrics", problem)
     bare = problem.removeprefix("rageval.toml: ")
