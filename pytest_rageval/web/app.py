@@ -65,9 +65,14 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     check_reach(settings)
     seal = open_seal(settings.data)
     app = FastAPI(
-        title="rageval", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False,
-        dependencies=[Depends(submitted)], **NO_TELEMETRY,
-    )  # fmt: skip
+        title="rageval",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(submitted)],
+        **NO_TELEMETRY,
+    )
     app.state.site = site = Site(settings, seal)
     app.state.run_folders = folders = RunFolders(site.runs, settings.data / "jobs")
     app.state.opened_runs = OpenedRuns(site, folders)
@@ -99,7 +104,7 @@ def refused(request: Request, error: HTTPException) -> Response:
 
 def error_page(
     request: Request, status: int, problems: list[str], headers: Mapping[str, str] | None = None
-) -> Response:  # fmt: skip
+) -> Response:
     title = HTTPStatus(status).phrase
     response = page(request, "error.html", status=status, title=title, code=status, problems=problems)
     response.headers.update(headers or {})

@@ -139,9 +139,15 @@ def web_environment() -> Environment:
     # No bytecode cache: the app has other filters, so templates compiled for reports do not fit.
     pages = reports.overlay(loader=loader, bytecode_cache=None)
     pages.filters = reports.filters | {
-        "field_value": field_value, "counted": counted, "printable": printable, "key": _case_link, "cases": _list_link,
-        "made_from": _made_from, "version_name": _version_name, "job_title": _job_title,
-    }  # fmt: skip
+        "field_value": field_value,
+        "counted": counted,
+        "printable": printable,
+        "key": _case_link,
+        "cases": _list_link,
+        "made_from": _made_from,
+        "version_name": _version_name,
+        "job_title": _job_title,
+    }
     pages.globals = reports.globals | {"is_served": True, "path_to": path_to, "asset": asset_addresses().__getitem__}
     return pages
 

@@ -168,12 +168,19 @@ def row_of_job(folder: Path, run_folder: Path) -> RunRow | None:
         return None  # it goes on, or it completed and its folder was deleted
     job = ended.job
     return RunRow(
-        printable(folder.name), "failed",
+        printable(folder.name),
+        "failed",
         datetime.fromisoformat(job.created).astimezone(UTC).isoformat(timespec="microseconds"),
-        job.source, ("", job.agent, job.dataset), job.agent, str(job.agent_version), job.dataset,
-        str(job.dataset_version), description=printable(job.description) or None, tone="red",
+        job.source,
+        ("", job.agent, job.dataset),
+        job.agent,
+        str(job.agent_version),
+        job.dataset,
+        str(job.dataset_version),
+        description=printable(job.description) or None,
+        tone="red",
         problem=printable(ended.sentence),
-    )  # fmt: skip
+    )
 
 
 def run_folders_of(request: Request) -> RunFolders:

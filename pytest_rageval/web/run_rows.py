@@ -156,11 +156,19 @@ def _finished(run: StoredRun) -> RunRow:
     past = past_run(run)
     past = replace(past, dataset_version=row.dataset_version, settings={**past.settings, **settings})
     return replace(
-        row, past=past, cases=past.total, selected=selected, points=_points(comparison.get("paired")),
-        compared_with=comparison.get("baseline_run_id"), p95_ms=latency.get("p95_ms"),
+        row,
+        past=past,
+        cases=past.total,
+        selected=selected,
+        points=_points(comparison.get("paired")),
+        compared_with=comparison.get("baseline_run_id"),
+        p95_ms=latency.get("p95_ms"),
         seconds=max(int(run.timestamp.timestamp()) - int(datetime.fromisoformat(row.begun).timestamp()), 0),
-        description=past.description, tone=verdict["tone"], word=verdict["word"], sentence=verdict["sentence"],
-    )  # fmt: skip
+        description=past.description,
+        tone=verdict["tone"],
+        word=verdict["word"],
+        sentence=verdict["sentence"],
+    )
 
 
 def _state(metrics: Mapping[str, Any], selected: int | None) -> RunState:
@@ -192,9 +200,17 @@ def _asked(run: StoredRun, state: RunState) -> RunRow:
     target = target if isinstance(target, str) else None
     series = ("", agent, dataset) if agent or dataset else (target, config["dataset_hash"])
     return RunRow(
-        printable(run.run_id), state, _begun(run), str(origin.get("source") or PYTEST), series, agent, agent_version,
-        dataset, dataset_version, target,
-    )  # fmt: skip
+        printable(run.run_id),
+        state,
+        _begun(run),
+        str(origin.get("source") or PYTEST),
+        series,
+        agent,
+        agent_version,
+        dataset,
+        dataset_version,
+        target,
+    )
 
 
 def _begun(run: StoredRun) -> str:

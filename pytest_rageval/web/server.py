@@ -125,17 +125,30 @@ def make_server(app: FastAPI, settings: WebSettings) -> uvicorn.Server:
     protocol = type("Protocol", (PatientProtocol,), patience)
     options: dict[str, Any] = {"http": protocol, "ws": "none", "lifespan": "off", "loop": "asyncio"}
     config = uvicorn.Config(
-        app, **options, access_log=False, log_level="warning", server_header=False, timeout_keep_alive=IDLE_S,
-        limit_concurrency=limits.connections, h11_max_incomplete_event_size=LARGEST_HEAD,
-        timeout_graceful_shutdown=END_S, proxy_headers=bool(settings.proxies), forwarded_allow_ips=[*settings.proxies],
-    )  # fmt: skip
+        app,
+        **options,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_keep_alive=IDLE_S,
+        limit_concurrency=limits.connections,
+        h11_max_incomplete_event_size=LARGEST_HEAD,
+        timeout_graceful_shutdown=END_S,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=[*settings.proxies],
+    )
     return uvicorn.Server(config)
 
 
 def serve_web(
-    app: FastAPI, settings: WebSettings, say: Callable[[str], None], *, is_opened: bool, is_token_shown: bool,
+    app: FastAPI,
+    settings: WebSettings,
+    say: Callable[[str], None],
+    *,
+    is_opened: bool,
+    is_token_shown: bool,
     page: str = "/",
-) -> None:  # fmt: skip
+) -> None:
     """Serve until Ctrl-C.
 
     is_token_shown  print the address with the token; not needed if the user has chosen the token

@@ -106,8 +106,10 @@ def _read(form: FormData, registry: Registry) -> FormState[AgentForm]:
 def _readable_part(state: FormState[AgentForm]) -> AgentForm:
     """Return the form without its unreadable fields, so that the other fields are checked too."""
     fields = {name: value for name, value in state.values.items() if name in AgentForm.model_fields}
-    return AgentForm.model_validate({name: value for name, value in fields.items() if name not in state.errors}
-                                    | ({"name": "unread"} if "name" in state.errors else {}))  # fmt: skip
+    return AgentForm.model_validate(
+        {name: value for name, value in fields.items() if name not in state.errors}
+        | ({"name": "unread"} if "name" in state.errors else {})
+    )
 
 
 def _with_problems(
@@ -133,12 +135,22 @@ def agent_values(agent: Agent, registry: Registry) -> dict[str, str | Sequence[s
     shown = shown_metrics(agent, registry)
     other = [name for name in shown if name not in names]
     values: dict[str, str | Sequence[str]] = {
-        "name": agent.name, "description": agent.description, "tags": ", ".join(agent.tags),
-        "target_kind": agent.target_kind, "llm": agent.llm or "", "params": _toml(agent.params),
-        "headers": _toml(agent.headers), "k": str(agent.k), "metrics": list(shown), "other_metrics": ", ".join(other),
-        "gates": "\n".join(agent.gates), "judge": agent.judge, "judge_base_url": agent.judge_base_url or "",
-        "judge_temperature": f"{agent.judge_temperature:g}", "mapping": _toml(agent.mapping or {}),
-    }  # fmt: skip
+        "name": agent.name,
+        "description": agent.description,
+        "tags": ", ".join(agent.tags),
+        "target_kind": agent.target_kind,
+        "llm": agent.llm or "",
+        "params": _toml(agent.params),
+        "headers": _toml(agent.headers),
+        "k": str(agent.k),
+        "metrics": list(shown),
+        "other_metrics": ", ".join(other),
+        "gates": "\n".join(agent.gates),
+        "judge": agent.judge,
+        "judge_base_url": agent.judge_base_url or "",
+        "judge_temperature": f"{agent.judge_temperature:g}",
+        "mapping": _toml(agent.mapping or {}),
+    }
     values |= _target_values(agent)
     off = [metric.name for metric in registry if metric.rubrics and metric.layer == "L5" and metric.name not in shown]
     values |= {f"threshold.{name}": f"{DEFAULT_THRESHOLD:g}" for name in off}  # what they begin with, once they are on
@@ -171,13 +183,21 @@ def _agent_fields(
         problems.append(("metrics", "no metric is on; choose at least one"))
     tables = {name: _table(name, getattr(form, name), problems) for name in ("params", "headers", "mapping")}
     fields: dict[str, Any] = {
-        "name": form.name.strip(), "description": form.description.strip(), "tags": split_tags(form.tags),
-        "target": _target(form, problems), "llm": form.llm.strip() or None, "params": tables["params"],
-        "k": form.k, "metrics": metrics, "gates": _lines(form.gates),
-        "judge": form.judge.strip(), "judge_base_url": form.judge_base_url.strip() or None,
+        "name": form.name.strip(),
+        "description": form.description.strip(),
+        "tags": split_tags(form.tags),
+        "target": _target(form, problems),
+        "llm": form.llm.strip() or None,
+        "params": tables["params"],
+        "k": form.k,
+        "metrics": metrics,
+        "gates": _lines(form.gates),
+        "judge": form.judge.strip(),
+        "judge_base_url": form.judge_base_url.strip() or None,
         "judge_temperature": form.judge_temperature,
-        "thresholds": _thresholds(form.metrics, values, registry, problems), "prompts": _prompts(values, problems),
-    }  # fmt: skip
+        "thresholds": _thresholds(form.metrics, values, registry, problems),
+        "prompts": _prompts(values, problems),
+    }
     if form.target_kind == "http" and tables["mapping"]:
         fields["mapping"] = tables["mapping"]
     if all(isinstance(value, str) for value in tables["headers"].values()):

@@ -74,10 +74,15 @@ def case_values(case: EvalCase) -> dict[str, str | Sequence[str]]:
     for name in ("id", "question", "answerable", "category", "difficulty"):
         record.pop(name, None)
     return {
-        "id": case.id, "question": case.question, "reference": reference, "answerable": _yes(case.answerable),
-        "category": case.category or "", "difficulty": case.difficulty or "", "tags": ", ".join(tags),
+        "id": case.id,
+        "question": case.question,
+        "reference": reference,
+        "answerable": _yes(case.answerable),
+        "category": case.category or "",
+        "difficulty": case.difficulty or "",
+        "tags": ", ".join(tags),
         "rest": json_text(record, 2),
-    }  # fmt: skip
+    }
 
 
 def case_of_form(form: FormData, begun: EvalCase | None, most: int) -> tuple[FormState[CaseForm], EvalCase | None]:
@@ -118,8 +123,11 @@ def _record(case: EvalCase) -> dict[str, Json]:
 def _typed_record(form: CaseForm, rest: Mapping[str, Any], begun: EvalCase | None) -> dict[str, Json]:
     """Return the case as a record of a file: the fields without blank ones, and the keys of the JSON."""
     record: dict[str, Json] = {
-        **rest, "id": begun.id if begun else form.id, "question": form.question, "answerable": form.answerable == "yes",
-    }  # fmt: skip
+        **rest,
+        "id": begun.id if begun else form.id,
+        "question": form.question,
+        "answerable": form.answerable == "yes",
+    }
     for name in ("category", "difficulty"):
         if text := getattr(form, name).strip():
             record[name] = text

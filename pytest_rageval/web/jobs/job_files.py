@@ -61,8 +61,12 @@ def _started(pid: int) -> str | None:
         return None if state in "ZX" else f"{_BOOT.read_text(encoding='ascii').strip()}:{fields[18]}"
     listed = subprocess.run(  # noqa: S603 because the pid is a number
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)],  # noqa: S607 because ps is where the user's PATH has it
-        capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=10,
-    ).stdout.split(maxsplit=1)  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        timeout=10,
+    ).stdout.split(maxsplit=1)
     return None if len(listed) < 2 or listed[0].startswith("Z") else listed[1].strip()
 
 

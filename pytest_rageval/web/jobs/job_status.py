@@ -176,8 +176,9 @@ class JobStatus:
 def status(folder: Path, job: Job, run_folder: Path, progress: Progress) -> JobStatus:
     """Return the current status of a job."""
     # Check the processes before the end: a run that ends in between is then seen alive or ended, never as killed.
-    is_alive = any((process := read_process(folder / name)) is not None and process.is_alive
-                   for name in (SUPERVISOR, RUN_PROCESS))  # fmt: skip
+    is_alive = any(
+        (process := read_process(folder / name)) is not None and process.is_alive for name in (SUPERVISOR, RUN_PROCESS)
+    )
     end = read_end(folder)
     has_run, verdict = (run_folder / CONFIG).is_file(), _verdict(run_folder)
     if end is not None:

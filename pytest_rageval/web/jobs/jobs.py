@@ -241,11 +241,18 @@ class Jobs:
 
     def _job(self, job_id: str, order: Order) -> Job:
         return Job(
-            id=job_id, agent=order.agent, agent_version=order.agent_version, dataset=order.dataset,
-            dataset_version=order.dataset_version, source=order.source, description=order.description,
-            created=datetime.now(UTC).isoformat(timespec="seconds"), cases=order.cases, warnings=order.warnings,
+            id=job_id,
+            agent=order.agent,
+            agent_version=order.agent_version,
+            dataset=order.dataset,
+            dataset_version=order.dataset_version,
+            source=order.source,
+            description=order.description,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            cases=order.cases,
+            warnings=order.warnings,
             arguments=self._arguments(job_id, order),
-        )  # fmt: skip
+        )
 
     def going_names(self) -> list[str]:
         """Return the names of the jobs whose processes are alive."""
@@ -317,9 +324,13 @@ class Jobs:
         with (folder / LOG).open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 because the arguments are ours and no shell reads them
                 [sys.executable, "-m", SUPERVISED, str(folder.resolve())],
-                cwd=folder, env=dict(environment), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log,
+                cwd=folder,
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         assert process.stdin is not None
         try:
             if (identity := identify(process.pid)) is not None:
@@ -338,8 +349,11 @@ def _with_origin(configuration: str, order: Order) -> str:
     """Return the configuration with a table that names the versions it is made from."""
     prefix = "tool.rageval." if "tool" in tomllib.loads(configuration) else ""
     values = {
-        "agent": order.agent, "agent_version": order.agent_version, "dataset": order.dataset,
-        "dataset_version": order.dataset_version, "source": order.source,
-    }  # fmt: skip
+        "agent": order.agent,
+        "agent_version": order.agent_version,
+        "dataset": order.dataset,
+        "dataset_version": order.dataset_version,
+        "source": order.source,
+    }
     lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
     return f"{configuration.rstrip()}\n\n[{prefix}origin]\n" + "\n".join(lines) + "\n"

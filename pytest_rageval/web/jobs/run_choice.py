@@ -107,11 +107,19 @@ class RunChoice:
                 shutil.copyfile(file, folder / kept_as)
 
         return Order(
-            agent=self.agent.slug, agent_version=self.agent.number, dataset=self.dataset.slug,
-            dataset_version=self.dataset.number, source=self.source, lay_out=lay_out, cases=len(self.cases),
-            answers=kept_as, description=description, baseline=baseline, warnings=tuple(self.warnings(answers)),
+            agent=self.agent.slug,
+            agent_version=self.agent.number,
+            dataset=self.dataset.slug,
+            dataset_version=self.dataset.number,
+            source=self.source,
+            lay_out=lay_out,
+            cases=len(self.cases),
+            answers=kept_as,
+            description=description,
+            baseline=baseline,
+            warnings=tuple(self.warnings(answers)),
             left_out=tuple(self.left_out(answers)),
-        )  # fmt: skip
+        )
 
 
 class RunOutlook(NamedTuple):
@@ -132,9 +140,11 @@ def run_outlook(agents: AgentStore, slug: str, number: int, cases: int, source: 
         settings = load_settings(Path(folder), environment={})
         plan = make_plan(settings, agents.registry, Path(folder))
     times = cases * settings.repeat
-    asked = "nothing is asked: the answers are there" if source != "connector" else (
-        f"{counted(times, 'question')} to {settings.target}"
-    )  # fmt: skip
+    asked = (
+        "nothing is asked: the answers are there"
+        if source != "connector"
+        else (f"{counted(times, 'question')} to {settings.target}")
+    )
     if not asks_server(settings.judge) or settings.retrieval_only or not plan.wordings:
         words = " compares words, a heuristic" if settings.judge == "lexical" else ""
         return RunOutlook(asked, f"judge {settings.judge}{words}: nobody is asked, nothing is paid", None)

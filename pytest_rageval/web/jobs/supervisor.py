@@ -43,8 +43,11 @@ class Supervisor:
         if not self._is_cancelled:
             self._run = subprocess.Popen(  # noqa: S603 because the arguments are ours and no shell reads them
                 [sys.executable, "-m", "pytest_rageval", "run", *job.arguments],
-                cwd=self._folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
             if (identity := identify(self._run.pid)) is not None:
                 write_json(self._folder / RUN_PROCESS, identity.model_dump())
             if self._is_cancelled:

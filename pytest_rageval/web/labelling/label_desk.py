@@ -148,9 +148,15 @@ class Where(NamedTuple):
     def address(self) -> str:
         group = None if self.group == 1 else self.group
         return path_to(
-            "label", "cases", file=self.file, dataset=self.dataset, case=self.case, row=self.row or None,
-            start=self.start, group=group,
-        )  # fmt: skip
+            "label",
+            "cases",
+            file=self.file,
+            dataset=self.dataset,
+            case=self.case,
+            row=self.row or None,
+            start=self.start,
+            group=group,
+        )
 
 
 def label_files(project: Project) -> dict[str, Path]:

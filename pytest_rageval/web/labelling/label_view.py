@@ -82,9 +82,15 @@ def label_view(session: LabelSession, *, hides_scores: bool = False) -> LabelVie
     candidate = session.candidate
     note = candidate.origin(is_gold=bool(golds_here), hides_ranks=hides_scores) if candidate is not None else ""
     return LabelView(
-        session, rows, lines, more, [note] if note else [], sorted(groups.items()),
-        [row.number for row in rows if row.mark == "irrelevant"], _draft(session),
-    )  # fmt: skip
+        session,
+        rows,
+        lines,
+        more,
+        [note] if note else [],
+        sorted(groups.items()),
+        [row.number for row in rows if row.mark == "irrelevant"],
+        _draft(session),
+    )
 
 
 def _row(session: LabelSession, view: PoolView, at: int, candidate: Candidate) -> RowView:

@@ -198,17 +198,16 @@ class LabelTransfer:
         return text.composed(changed)
 
 
-def label_transfer(
-    begun: Sequence[EvalCase], labelled: Sequence[EvalCase], newer: Sequence[EvalCase]
-) -> LabelTransfer:  # fmt: skip
+def label_transfer(begun: Sequence[EvalCase], labelled: Sequence[EvalCase], newer: Sequence[EvalCase]) -> LabelTransfer:
     """Compare a copy with the version that it began from, and that version with the newer one."""
     marks_begun = {case.id: Marks.of(case) for case in begun}
     marks_newer = {case.id: Marks.of(case) for case in newer}
     changed = {case.id: case for case in labelled if Marks.of(case) != marks_begun.get(case.id)}
     disputed = [
-        case_id for case_id, case in changed.items()
+        case_id
+        for case_id, case in changed.items()
         if case_id in marks_newer and marks_newer[case_id] not in (marks_begun.get(case_id), Marks.of(case))
-    ]  # fmt: skip
+    ]
     homeless = [case for case_id, case in changed.items() if case_id not in marks_newer]
     return LabelTransfer(changed, newer, disputed, homeless)
 

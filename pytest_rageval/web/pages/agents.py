@@ -51,8 +51,9 @@ Agents = Annotated[AgentStore, Depends(_store)]
 def agents_page(request: Request, store: Agents, q: str = "") -> Response:
     versions, problems = store.newest_versions()
     shown = [version for version in versions if _mentions(version, q)]
-    return page(request, "agents.html", versions=shown, all=len(versions), problems=problems, q=q,
-                folder=store.files.folder)  # fmt: skip
+    return page(
+        request, "agents.html", versions=shown, all=len(versions), problems=problems, q=q, folder=store.files.folder
+    )
 
 
 @router.get("/agents/new")
@@ -135,8 +136,15 @@ def agent_diff_page(
     """Show the differences of two versions, by default the last two."""
     numbers, earlier, later = store.files.compared(slug, before, after)
     one, other = store.read(slug, earlier), store.read(slug, later)
-    return page(request, "agent_diff.html", before=one, after=other, numbers=list(reversed(numbers)), slug=slug,
-                changes=agent_changes(one.agent, other.agent))  # fmt: skip
+    return page(
+        request,
+        "agent_diff.html",
+        before=one,
+        after=other,
+        numbers=list(reversed(numbers)),
+        slug=slug,
+        changes=agent_changes(one.agent, other.agent),
+    )
 
 
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,10 +158,19 @@ def _version_page(request: Request, store: AgentStore, version: AgentVersion) ->
     held = [(metric, threshold, threshold_gate(metric, threshold)) for metric, threshold in thresholds]
     others = [(name, _own_gate(store.registry, name)) for name in on if name not in agent.thresholds]
     return page(
-        request, "agent.html", version=version, agent=agent, versions=versions, problems=problems, held=held,
-        others=others, main_rubric=MAIN_RUBRIC, warnings=agent_warnings(agent, store.registry),
-        newest=store.files.newest(version.slug), place=store.files.path(version.slug, version.number),
-    )  # fmt: skip
+        request,
+        "agent.html",
+        version=version,
+        agent=agent,
+        versions=versions,
+        problems=problems,
+        held=held,
+        others=others,
+        main_rubric=MAIN_RUBRIC,
+        warnings=agent_warnings(agent, store.registry),
+        newest=store.files.newest(version.slug),
+        place=store.files.path(version.slug, version.number),
+    )
 
 
 def _form_page(
@@ -180,19 +197,33 @@ def _form_page(
     ]
     opened = {name.removeprefix("prompt.") for name in form.errors} | {reset}
     return page(
-        request, "agent_form.html", status=status, form=form, begun=begun, based_on=based_on,
-        layers=layers, open_layers={LAYERS["L5"], *wrong}, rubrics=editable_rubrics(), main_rubric=MAIN_RUBRIC,
-        target_kinds=TARGET_KINDS, chat_apis=CHAT_APIS, judges=JUDGES,
+        request,
+        "agent_form.html",
+        status=status,
+        form=form,
+        begun=begun,
+        based_on=based_on,
+        layers=layers,
+        open_layers={LAYERS["L5"], *wrong},
+        rubrics=editable_rubrics(),
+        main_rubric=MAIN_RUBRIC,
+        target_kinds=TARGET_KINDS,
+        chat_apis=CHAT_APIS,
+        judges=JUDGES,
         on=frozenset(form.values.get("metrics", ())),
         are_prompts_open=not opened.isdisjoint(editable_rubrics()[1:]),
         **{"conflict": None, **content},
-    )  # fmt: skip
+    )
 
 
 def _conflict_page(
-    request: Request, store: AgentStore, form: FormState[AgentForm], begun: AgentVersion, typed: Agent,
+    request: Request,
+    store: AgentStore,
+    form: FormState[AgentForm],
+    begun: AgentVersion,
+    typed: Agent,
     newer: NewerVersion,
-) -> Response:  # fmt: skip
+) -> Response:
     """Render the typed form over the version that was saved in between, with the differences."""
     theirs = store.read(newer.slug, newer.newest)
     conflict = {

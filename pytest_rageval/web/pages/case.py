@@ -71,10 +71,17 @@ class Shown(NamedTuple):
 
 @router.get("/runs/{run_id}/cases/{key:path}")
 def show_case(
-    request: Request, run_id: str, key: str, site: TheSite, runs: TheRuns, q: Filter = "",
-    sort: Order = "", view: View = "case",
-    diff: Literal["on", "off"] = "on", against: Annotated[str, Query(max_length=400)] = "",
-) -> Response:  # fmt: skip
+    request: Request,
+    run_id: str,
+    key: str,
+    site: TheSite,
+    runs: TheRuns,
+    q: Filter = "",
+    sort: Order = "",
+    view: View = "case",
+    diff: Literal["on", "off"] = "on",
+    against: Annotated[str, Query(max_length=400)] = "",
+) -> Response:
     """Show a case of a run, alone or before and after; `against` is the run to compare with."""
     stored = site.stored_run(run_id)
     try:
@@ -93,10 +100,18 @@ def show_case(
     shown = Shown(run_id, case.key, q, sort, view if opened.page.has_both_sides else "case", diff, against)
     content = next(case_views(opened.page, [case]), None)
     return page(
-        request, "case_page.html", page=opened.page, case=case, c=content, shown=shown, beside=beside,
-        has_both_sides=opened.page.has_both_sides, head=head_of_run(opened.page.config),
-        definitions=_definitions(case, opened.page.registry), keys=KEYS,
-    )  # fmt: skip
+        request,
+        "case_page.html",
+        page=opened.page,
+        case=case,
+        c=content,
+        shown=shown,
+        beside=beside,
+        has_both_sides=opened.page.has_both_sides,
+        head=head_of_run(opened.page.config),
+        definitions=_definitions(case, opened.page.registry),
+        keys=KEYS,
+    )
 
 
 def _case_of_unfinished(request: Request, run: StoredRun, baseline: Path, listed: CaseList, shown: Shown) -> Response:
@@ -105,10 +120,17 @@ def _case_of_unfinished(request: Request, run: StoredRun, baseline: Path, listed
     if recorded is None:
         raise UnknownPageError(f"run {shown.run_id} has recorded no case {shown.key!r}")
     return page(
-        request, "case_page.html", case=recorded.case, c=recorded.view, shown=shown,
-        beside=listed.neighbours(shown.key, CaseQuery(shown.q, shown.sort)), has_both_sides=False,
-        head=head_of_run(run.config), definitions=_definitions(recorded.case, registry_of(run)), keys=KEYS,
-    )  # fmt: skip
+        request,
+        "case_page.html",
+        case=recorded.case,
+        c=recorded.view,
+        shown=shown,
+        beside=listed.neighbours(shown.key, CaseQuery(shown.q, shown.sort)),
+        has_both_sides=False,
+        head=head_of_run(run.config),
+        definitions=_definitions(recorded.case, registry_of(run)),
+        keys=KEYS,
+    )
 
 
 def _definitions(case: ListedCase, registry: Registry) -> list[DefinitionText]:

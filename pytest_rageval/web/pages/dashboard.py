@@ -40,11 +40,19 @@ def dashboard(request: Request, folders: TheFolders, desk: TheDesk, agents: Agen
     progress = folders.refresh()
     rows = folders.rows()
     return page(
-        request, "dashboard.html", cards=run_cards(rows, latest_of_series(rows, CARDS)),
-        lines=lines_of_runs(rows, rows[:NEWEST]), total=len(rows), choices=run_choices(rows),
-        agents=len(agents.files.slugs()), datasets=len(datasets.files.slugs()), running=running_cards(request, rows),
-        progress=progress, narrowed=RunFilter(), copies=desk.copies.all_open(),
-    )  # fmt: skip
+        request,
+        "dashboard.html",
+        cards=run_cards(rows, latest_of_series(rows, CARDS)),
+        lines=lines_of_runs(rows, rows[:NEWEST]),
+        total=len(rows),
+        choices=run_choices(rows),
+        agents=len(agents.files.slugs()),
+        datasets=len(datasets.files.slugs()),
+        running=running_cards(request, rows),
+        progress=progress,
+        narrowed=RunFilter(),
+        copies=desk.copies.all_open(),
+    )
 
 
 @router.get("/running")
@@ -97,9 +105,12 @@ def _card(status: JobStatus, data: Path) -> RunningCard:
     """Return the card of a job."""
     job, progress = status.job, status.progress
     facts = (
-        None if status.state == "running" else status.state, counted(progress.errors, "error"),
-        progress.rate_in_words, progress.time_left_in_words, progress.cost_in_words,
-    )  # fmt: skip
+        None if status.state == "running" else status.state,
+        counted(progress.errors, "error"),
+        progress.rate_in_words,
+        progress.time_left_in_words,
+        progress.cost_in_words,
+    )
     cancel = None if status.state == "stopping" else path_to("jobs", job.id, "cancel")
     notes = tuple(fact for fact in facts if fact)
     title = versions_title(data, (job.agent, job.agent_version), (job.dataset, job.dataset_version))

@@ -92,9 +92,14 @@ def _words(case: EvalCase, begun: EvalCase | None) -> str:
 
 
 def _conflict(
-    request: Request, store: DatasetStore, slug: str, state: FormState[CaseForm], begun: EvalCase | None,
-    typed: EvalCase | None, newer: NewerVersion,
-) -> Response:  # fmt: skip
+    request: Request,
+    store: DatasetStore,
+    slug: str,
+    state: FormState[CaseForm],
+    begun: EvalCase | None,
+    typed: EvalCase | None,
+    newer: NewerVersion,
+) -> Response:
     """Render the typed form over the version that was saved in between, with the differences.
 
     begun  the case that was edited, removed or added
@@ -122,7 +127,14 @@ def _case_form(
 ) -> Response:
     at = None if position == NEW else int(position)
     return page(
-        request, "dataset_case.html", form=form, version=store.version(slug, number), position=position, at=at,
-        case=None if at is None else cases[at - 1], total=len(cases), newest=store.files.newest(slug),
+        request,
+        "dataset_case.html",
+        form=form,
+        version=store.version(slug, number),
+        position=position,
+        at=at,
+        case=None if at is None else cases[at - 1],
+        total=len(cases),
+        newest=store.files.newest(slug),
         **{"conflict": None, **content},
-    )  # fmt: skip
+    )

@@ -232,18 +232,33 @@ def _preview(
     problems = looked_at.problems
     tables = [
         PartTable(
-            part, looked_at.upload.names[part], columns, looked_at.previews[part].rows,
-            CHOICES if part == CASES else REFERENCE_CHOICES, looked_at.upload.dialects.get(part),
+            part,
+            looked_at.upload.names[part],
+            columns,
+            looked_at.previews[part].rows,
+            CHOICES if part == CASES else REFERENCE_CHOICES,
+            looked_at.upload.dialects.get(part),
         )
         for part, columns in looked_at.columns.items()
         if columns
-    ]  # fmt: skip
+    ]
     return page(
-        request, "dataset_upload.html", status=status, form=form, upload=looked_at.upload, tables=tables,
-        reading=looked_at.reading, problems=problems[:MOST_PROBLEMS], count=len(problems), left_out=LEFT_OUT,
-        metadata=METADATA, is_document=is_document(looked_at.upload), encodings=ENCODINGS, separators=SEPARATORS,
+        request,
+        "dataset_upload.html",
+        status=status,
+        form=form,
+        upload=looked_at.upload,
+        tables=tables,
+        reading=looked_at.reading,
+        problems=problems[:MOST_PROBLEMS],
+        count=len(problems),
+        left_out=LEFT_OUT,
+        metadata=METADATA,
+        is_document=is_document(looked_at.upload),
+        encodings=ENCODINGS,
+        separators=SEPARATORS,
         version=store.newest(dataset) if dataset else None,
-    )  # fmt: skip
+    )
 
 
 class PartTable(NamedTuple):

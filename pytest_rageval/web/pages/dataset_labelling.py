@@ -63,9 +63,14 @@ class CopyPages:
         self._request, self._site, self._store, self._agents = request, site, store, agents
 
     def shown(
-        self, slug: str, form: FormState[Any] | None = None, *, status: int = 200, problems: Sequence[str] = (),
+        self,
+        slug: str,
+        form: FormState[Any] | None = None,
+        *,
+        status: int = 200,
+        problems: Sequence[str] = (),
         asks_to_discard: bool = False,
-    ) -> Response:  # fmt: skip
+    ) -> Response:
         """Render the page of a dataset's working copy, or the page that offers to begin one."""
         newest, copy = self._store.newest(slug), self.copies.get(slug)
         versions = [version for name in self._agents.files.slugs() for version in self._agents.versions(name)[0]]
@@ -77,17 +82,29 @@ class CopyPages:
             except RagevalError as error:
                 problems = [*problems, *error.problems]
         return page(
-            self._request, "working_copy.html", status=status, form=form or FormState(), copy=copy, version=newest,
-            problems=problems, options=options, asks_to_discard=asks_to_discard, most=MOST_SHOWN,
-            systems=self._chosen.get(slug, [option.value for option in options[:1]]), **content,
-        )  # fmt: skip
+            self._request,
+            "working_copy.html",
+            status=status,
+            form=form or FormState(),
+            copy=copy,
+            version=newest,
+            problems=problems,
+            options=options,
+            asks_to_discard=asks_to_discard,
+            most=MOST_SHOWN,
+            systems=self._chosen.get(slug, [option.value for option in options[:1]]),
+            **content,
+        )
 
     def _of_copy(self, copy: WorkingCopy, newest: DatasetVersion) -> dict[str, Any]:
         cases, transfer = self.copies.cases(copy), self.copies.transfer(copy, newest.number)
         return {
-            "go_on": Where(dataset=copy.slug).address, "total": len(cases), "transfer": transfer,
-            "labelled": sum(Marks.of(case).is_label for case in cases), "changes": transfer.changes,
-        }  # fmt: skip
+            "go_on": Where(dataset=copy.slug).address,
+            "total": len(cases),
+            "transfer": transfer,
+            "labelled": sum(Marks.of(case).is_label for case in cases),
+            "changes": transfer.changes,
+        }
 
 
 TheCopyPages = Annotated[CopyPages, Depends(CopyPages)]
@@ -121,9 +138,7 @@ def choose_systems(pages: TheCopyPages, desk: TheDesk, submitted: Submitted, slu
 
 
 @router.post("/datasets/{slug}/label/save")
-def save_working_copy(
-    pages: TheCopyPages, desk: TheDesk, store: Datasets, submitted: Submitted, slug: str
-) -> Response:  # fmt: skip
+def save_working_copy(pages: TheCopyPages, desk: TheDesk, store: Datasets, submitted: Submitted, slug: str) -> Response:
     """Save the next version of the dataset, or show the conflict if another window saved one since."""
     form = read_form(SaveCopyForm, submitted)
     copy = pages.copies.opened(slug)

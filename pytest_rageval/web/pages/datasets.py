@@ -52,12 +52,24 @@ class VersionPages:
         pages = max(1, -(-len(shown) // PAGE_SIZE))
         at = min(max(at, 1), pages)
         return page(
-            self._request, "dataset.html", version=version, problems=problems, total=len(cases), found=len(shown),
-            rows=shown[(at - 1) * PAGE_SIZE : at * PAGE_SIZE], q=q, category=category, at=at, pages=pages,
-            categories=sorted({case.category for case in cases if case.category}), newest=store.files.newest(slug),
-            versions=store.versions(slug), place=store.files.path(slug, version.number),
-            copy=self._desk.copies.get(slug), options=offered_systems(self._site, self._agents.newest_versions()[0]),
-        )  # fmt: skip
+            self._request,
+            "dataset.html",
+            version=version,
+            problems=problems,
+            total=len(cases),
+            found=len(shown),
+            rows=shown[(at - 1) * PAGE_SIZE : at * PAGE_SIZE],
+            q=q,
+            category=category,
+            at=at,
+            pages=pages,
+            categories=sorted({case.category for case in cases if case.category}),
+            newest=store.files.newest(slug),
+            versions=store.versions(slug),
+            place=store.files.path(slug, version.number),
+            copy=self._desk.copies.get(slug),
+            options=offered_systems(self._site, self._agents.newest_versions()[0]),
+        )
 
 
 TheVersionPages = Annotated[VersionPages, Depends(VersionPages)]
@@ -117,9 +129,15 @@ def dataset_diff_page(
     numbers, earlier, later = store.files.compared(slug, before, after)
     changes = dataset_changes(store.cases(slug, earlier), store.cases(slug, later))
     return page(
-        request, "dataset_diff.html", before=store.version(slug, earlier), after=store.version(slug, later),
-        numbers=list(reversed(numbers)), slug=slug, changes=changes, most=MOST_SHOWN,
-    )  # fmt: skip
+        request,
+        "dataset_diff.html",
+        before=store.version(slug, earlier),
+        after=store.version(slug, later),
+        numbers=list(reversed(numbers)),
+        slug=slug,
+        changes=changes,
+        most=MOST_SHOWN,
+    )
 
 
 @router.get("/datasets/{slug}/versions/{number}/audit")
@@ -129,10 +147,16 @@ def dataset_audit_page(request: Request, site: TheSite, store: Datasets, slug: s
     findings, notes = _findings(site, cases)
     positions = {case.key: position for position, case in enumerate(cases, start=1)}
     return page(
-        request, "dataset_audit.html", version=store.version(slug, number), findings=findings[:MOST_SHOWN],
-        count=len(findings), words=audit_in_words(findings, len(cases)), notes=notes, positions=positions,
+        request,
+        "dataset_audit.html",
+        version=store.version(slug, number),
+        findings=findings[:MOST_SHOWN],
+        count=len(findings),
+        words=audit_in_words(findings, len(cases)),
+        notes=notes,
+        positions=positions,
         place=store.files.path(slug, number),
-    )  # fmt: skip
+    )
 
 
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

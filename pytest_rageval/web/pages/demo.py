@@ -48,9 +48,10 @@ def save_demo_questions(store: DatasetStore) -> str:
     paths = [shipped("evalcases") / name for name in CASE_FILES]
     cases = [case for path in paths for case in load_file(path, path.parent).cases]
     about = DatasetAbout(
-        name=QUESTIONS, description="What the notes of the demo answer, and what they do not.",
+        name=QUESTIONS,
+        description="What the notes of the demo answer, and what they do not.",
         origin=" + ".join(CASE_FILES),
-    )  # fmt: skip
+    )
     with suppress(NewerVersion):
         store.save(slug, about, cases, "", 0)
     return slug

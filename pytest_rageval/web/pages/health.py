@@ -68,9 +68,14 @@ def health_lines_with_target(site: Site) -> list[HealthLine]:
     root = site.settings.root
     try:
         done = subprocess.run(  # noqa: S603 because it is our own command
-            command, cwd=root, env={name: value for name, value in os.environ.items() if name != WEB_TOKEN},
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=DOCTOR_S, check=False,
-        )  # fmt: skip
+            command,
+            cwd=root,
+            env={name: value for name, value in os.environ.items() if name != WEB_TOKEN},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=DOCTOR_S,
+            check=False,
+        )
         findings = json.loads(done.stdout)["findings"]
     except subprocess.TimeoutExpired:
         late = Diagnosis("problem", f"rageval doctor did not end within {DOCTOR_S} s", "run it in a terminal")
@@ -133,9 +138,7 @@ def show_health(request: Request, site: TheSite, agents: Agents, datasets: Datas
 
 
 @router.post("/health")
-def check_target_too(
-    request: Request, site: TheSite, agents: Agents, datasets: Datasets, _: Submitted
-) -> Response:  # fmt: skip
+def check_target_too(request: Request, site: TheSite, agents: Agents, datasets: Datasets, _: Submitted) -> Response:
     """Show all checks, including that of the system under test, without a question to it."""
     return _health(request, site, _Versions(agents, datasets), health_lines_with_target(site), has_target=True)
 
@@ -149,10 +152,17 @@ class _Versions(NamedTuple):
 
 def _health(
     request: Request, site: Site, versions: _Versions, lines: Sequence[HealthLine], *, has_target: bool
-) -> Response:  # fmt: skip
+) -> Response:
     keys, problems = key_states(site.settings)
     return page(
-        request, "health.html", lines=lines, has_target=has_target, keys=keys, key_problems=problems,
-        facts=list(app_facts(site.settings)), is_ready=all(line.mark != "problem" for line in lines),
-        agents=len(versions.agents.files.slugs()), datasets=len(versions.datasets.files.slugs()),
-    )  # fmt: skip
+        request,
+        "health.html",
+        lines=lines,
+        has_target=has_target,
+        keys=keys,
+        key_problems=problems,
+        facts=list(app_facts(site.settings)),
+        is_ready=all(line.mark != "problem" for line in lines),
+        agents=len(versions.agents.files.slugs()),
+        datasets=len(versions.datasets.files.slugs()),
+    )

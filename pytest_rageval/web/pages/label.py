@@ -35,9 +35,13 @@ def label_files_page(request: Request, site: TheSite, desk: TheDesk, store: Data
     files = [(name, name.endswith(ENDING)) for name in label_files(project)]
     datasets = [(version, desk.copies.get(version.slug)) for version in store.newest_versions()]
     return page(
-        request, "label_files.html", files=files, target=project.settings.target, notes=project.settings.notes,
+        request,
+        "label_files.html",
+        files=files,
+        target=project.settings.target,
+        notes=project.settings.notes,
         datasets=datasets,
-    )  # fmt: skip
+    )
 
 
 def _where(
@@ -51,9 +55,14 @@ Asked = Annotated[Where, Depends(_where)]
 
 @router.get("/label/cases")
 def label_page(
-    request: Request, site: TheSite, desk: TheDesk, copy_pages: TheCopyPages, where: Asked, clear: bool = False,
+    request: Request,
+    site: TheSite,
+    desk: TheDesk,
+    copy_pages: TheCopyPages,
+    where: Asked,
+    clear: bool = False,
     scores: bool = True,
-) -> Response:  # fmt: skip
+) -> Response:
     """Show one case with its chunks; `clear` asks whether to clear its golds, `scores` shows the scores.
 
     If a system cannot be queried for chunks of a dataset, show the page of the working copy with the problem: another
@@ -139,8 +148,17 @@ def _shown(
         is_waiting = session.waits_for is not None
         message, session.message = problem or session.message, ""
         return page(
-            request, "label.html", status=status, view=label_view(session, hides_scores=not shows_scores),
-            session=session, where=labelling.here(where), seen=labelling.seen, message=message, is_waiting=is_waiting,
-            is_aside=labelling.is_aside, asks_to_clear=asks_to_clear, shows_scores=shows_scores,
+            request,
+            "label.html",
+            status=status,
+            view=label_view(session, hides_scores=not shows_scores),
+            session=session,
+            where=labelling.here(where),
+            seen=labelling.seen,
+            message=message,
+            is_waiting=is_waiting,
+            is_aside=labelling.is_aside,
+            asks_to_clear=asks_to_clear,
+            shows_scores=shows_scores,
             back=path_to("datasets", where.dataset, "label") if where.dataset else path_to("label"),
-        )  # fmt: skip
+        )

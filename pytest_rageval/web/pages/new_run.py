@@ -138,9 +138,11 @@ def new_run_page(
     agents, datasets = stores.agent_options(), stores.dataset_options()
     chosen = _chosen(agent, agents)
     values = {
-        "agent": chosen, "dataset": _chosen(dataset, datasets), "description": description,
+        "agent": chosen,
+        "dataset": _chosen(dataset, datasets),
+        "description": description,
         "source": source if source in get_args(Source) else stores.first_source(chosen),
-    }  # fmt: skip
+    }
     return _form_page(request, stores, FormState[NewRunForm](values))
 
 
@@ -193,9 +195,15 @@ def answers_page(request: Request, stores: TheStores, upload_id: str) -> Respons
     upload, choice = _waiting(stores, upload_id)
     answers = _read(stores, choice, upload)
     return page(
-        request, "new_run_answers.html", upload=upload, choice=choice, answers=answers, outlook=choice.outlook(),
-        warnings=choice.warnings(answers), description=upload.about["description"],
-    )  # fmt: skip
+        request,
+        "new_run_answers.html",
+        upload=upload,
+        choice=choice,
+        answers=answers,
+        outlook=choice.outlook(),
+        warnings=choice.warnings(answers),
+        description=upload.about["description"],
+    )
 
 
 @router.post(f"{NEW_RUN}/answers/{{upload_id}}")
@@ -252,10 +260,18 @@ def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *,
     form = replace(form, values={**BLANK, **form.values})
     choice, outlook, problems = _looked_at(stores, form)
     return page(
-        request, "new_run.html", status=status, form=form, agents=stores.agent_options(),
-        datasets=stores.dataset_options(), sources=SOURCES, choice=choice, outlook=outlook, problems=problems,
+        request,
+        "new_run.html",
+        status=status,
+        form=form,
+        agents=stores.agent_options(),
+        datasets=stores.dataset_options(),
+        sources=SOURCES,
+        choice=choice,
+        outlook=outlook,
+        problems=problems,
         warnings=choice.warnings() if choice is not None else [],
-    )  # fmt: skip
+    )
 
 
 def _looked_at(

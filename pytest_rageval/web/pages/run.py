@@ -106,9 +106,15 @@ PageNumber = Annotated[int, Query(ge=1, le=1_000_000, alias="page")]
 
 @router.get("/runs/{run_id}")
 def show_run(
-    request: Request, run_id: str, site: TheSite, runs: TheRuns, jobs: TheJobs, q: Filter = "", sort: Order = "",
+    request: Request,
+    run_id: str,
+    site: TheSite,
+    runs: TheRuns,
+    jobs: TheJobs,
+    q: Filter = "",
+    sort: Order = "",
     number: PageNumber = 1,
-) -> Response:  # fmt: skip
+) -> Response:
     """Show a finished run as its report, and any other run as far as it is recorded."""
     try:
         stored, query = site.stored_run(run_id), CaseQuery(q, sort, number)
@@ -134,11 +140,18 @@ def _unfinished(
     recorded, more = _cases_of_unfinished(runs, run, query)
     run_id, jobs = printable(run.run_id), jobs_of(request)
     return page(
-        request, "unfinished_run.html", run=unfinished_run(run, [*problems, *more]), listed=recorded,
-        log=_log(jobs, run), run_id=run_id, keys=KEYS, about="",
-        job=run_id if run.run_id in jobs else None, head=head_of_run(run.config) if recorded else None,
+        request,
+        "unfinished_run.html",
+        run=unfinished_run(run, [*problems, *more]),
+        listed=recorded,
+        log=_log(jobs, run),
+        run_id=run_id,
+        keys=KEYS,
+        about="",
+        job=run_id if run.run_id in jobs else None,
+        head=head_of_run(run.config) if recorded else None,
         sections=UNFINISHED if recorded and recorded.total else (),
-    )  # fmt: skip
+    )
 
 
 def _log(jobs: Jobs, run: StoredRun) -> list[str]:
@@ -151,9 +164,13 @@ def run_content(opened: OpenedRun) -> dict[str, Any]:
     head = head_of_run(opened.page.config)
     run_id = printable(run_of(opened).run_id)
     return {
-        **opened.content, "page": opened.page, "head": head, "keys": KEYS, "run_id": run_id,
+        **opened.content,
+        "page": opened.page,
+        "head": head,
+        "keys": KEYS,
+        "run_id": run_id,
         "compare_with": path_to("compare", b=run_id),
-    }  # fmt: skip
+    }
 
 
 def _cases_of_unfinished(runs: OpenedRuns, run: StoredRun, query: CaseQuery) -> tuple[CasePage | None, tuple[str, ...]]:
@@ -192,9 +209,16 @@ Name = Annotated[str, Query(max_length=400)]
 
 @router.get("/compare")
 def compare_page(
-    request: Request, folders: TheFolders, runs: TheRuns, a: Name = "", b: Name = "",
-    run: Annotated[list[str] | None, Query()] = None, q: Filter = "", sort: Order = "", number: PageNumber = 1,
-) -> Response:  # fmt: skip
+    request: Request,
+    folders: TheFolders,
+    runs: TheRuns,
+    a: Name = "",
+    b: Name = "",
+    run: Annotated[list[str] | None, Query()] = None,
+    q: Filter = "",
+    sort: Order = "",
+    number: PageNumber = 1,
+) -> Response:
     """Compare run `a` with the later run `b`, or two selected runs (`run`) in order of their start."""
     folders.refresh()
     rows = folders.rows()
@@ -228,4 +252,4 @@ def _choice(request: Request, rows: Rows, a: str = "", b: str = "", problem: str
     chosen = {"a": a or (newest[1] if len(newest) > 1 else BASELINE), "b": b or (newest[0] if newest else "")}
     return page(
         request, "compare_choice.html", status=409 if problem else 200, lines=finished, chosen=chosen, problem=problem
-    )  # fmt: skip
+    )

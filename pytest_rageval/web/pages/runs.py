@@ -28,9 +28,16 @@ Word = Annotated[str, Query(max_length=400)]
 
 @router.get("/runs")
 def runs_page(
-    request: Request, folders: TheFolders, desk: TheDesk, agent: Word = "", dataset: Word = "", source: Word = "",
-    state: Word = "", text: Word = "", number: Annotated[int, Query(alias="page", ge=1, le=1_000_000)] = 1,
-) -> Response:  # fmt: skip
+    request: Request,
+    folders: TheFolders,
+    desk: TheDesk,
+    agent: Word = "",
+    dataset: Word = "",
+    source: Word = "",
+    state: Word = "",
+    text: Word = "",
+    number: Annotated[int, Query(alias="page", ge=1, le=1_000_000)] = 1,
+) -> Response:
     progress, narrowed = folders.refresh(), RunFilter(agent, dataset, source, state, text)
     rows = folders.rows()
     left = narrowed.of(rows)
@@ -38,10 +45,20 @@ def runs_page(
     number = min(number, pages)
     first = (number - 1) * ROWS
     return page(
-        request, "runs.html", lines=lines_of_runs(rows, left[first : first + ROWS]), left=len(left), total=len(rows),
-        number=number, pages=pages, first=first + 1, choices=run_choices(rows), narrowed=narrowed, progress=progress,
-        states=RUN_STATES, copies=desk.copies.all_open(),
-    )  # fmt: skip
+        request,
+        "runs.html",
+        lines=lines_of_runs(rows, left[first : first + ROWS]),
+        left=len(left),
+        total=len(rows),
+        number=number,
+        pages=pages,
+        first=first + 1,
+        choices=run_choices(rows),
+        narrowed=narrowed,
+        progress=progress,
+        states=RUN_STATES,
+        copies=desk.copies.all_open(),
+    )
 
 
 PASSING = "pass rate"
@@ -75,9 +92,13 @@ class Timeline(NamedTuple):
 
 @router.get("/history")
 def history_page(
-    request: Request, folders: TheFolders, dataset: Word = "", agent: Word = "", metric: Word = "",
+    request: Request,
+    folders: TheFolders,
+    dataset: Word = "",
+    agent: Word = "",
+    metric: Word = "",
     last: Annotated[int, Query(ge=1, le=LASTS[-1])] = LASTS[0],
-) -> Response:  # fmt: skip
+) -> Response:
     progress = folders.refresh()
     content = _history_content(folders.rows(), dataset, agent, metric, last)
     return page(

@@ -66,9 +66,13 @@ class Guard:
     """ASGI middleware that checks each request; `refused` renders the page of a refused one."""
 
     def __init__(
-        self, app: ASGIApp, settings: WebSettings, seal: Seal, tokens: TokenCheck,
+        self,
+        app: ASGIApp,
+        settings: WebSettings,
+        seal: Seal,
+        tokens: TokenCheck,
         refused: Callable[[Request, HTTPException], Response],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.app = app
         self.tokens = tokens
         self.settings = settings

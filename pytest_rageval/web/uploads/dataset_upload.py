@@ -122,11 +122,14 @@ def read_dataset(upload: Upload, columns: Columns, limits: WebLimits) -> Dataset
     files = [upload.path(part).stat() for part in upload.names]
     reading: DatasetReading = _kept_reading(
         _Read(
-            upload.id, upload.folder, tuple(upload.names.items()),
-            tuple((part, tuple(chosen)) for part, chosen in columns.items()), limits,
+            upload.id,
+            upload.folder,
+            tuple(upload.names.items()),
+            tuple((part, tuple(chosen)) for part, chosen in columns.items()),
+            limits,
             tuple((file.st_mtime_ns, file.st_size) for file in files),
         )
-    )  # fmt: skip
+    )
     return reading
 
 

@@ -177,10 +177,15 @@ def agent_text(version: AgentVersion, registry: Registry) -> str:
     """Return the TOML of a version, without its seal."""
     agent = version.agent
     about: dict[str, Any] = {
-        "name": agent.name, "version": version.number, "created": version.created, "note": version.note,
-        "description": agent.description, "tags": list(agent.tags), "thresholds": dict(agent.thresholds),
+        "name": agent.name,
+        "version": version.number,
+        "created": version.created,
+        "note": version.note,
+        "description": agent.description,
+        "tags": list(agent.tags),
+        "thresholds": dict(agent.thresholds),
         "prompts": dict(agent.prompts),
-    }  # fmt: skip
+    }
     return toml_document({**agent_table(agent, registry), AGENT: {key: value for key, value in about.items() if value}})
 
 

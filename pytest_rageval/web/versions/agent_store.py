@@ -106,7 +106,9 @@ def new_agent(registry: Registry, name: str = "", description: str = "") -> Agen
     """Return the default new agent: the demo system with two judged metrics."""
     on = [metric.name for metric in registry if metric.on_by_default or metric.name in FIRST_METRICS]
     return Agent(
-        name=name, description=description, target="demo",
+        name=name,
+        description=description,
+        target="demo",
         metrics=tuple(metric for metric in on if metric not in OFF_AT_FIRST),
         thresholds=dict.fromkeys(FIRST_METRICS, DEFAULT_THRESHOLD),
-    )  # fmt: skip
+    )

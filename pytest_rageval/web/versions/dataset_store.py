@@ -95,8 +95,11 @@ class DatasetStore:
         self, slug: str, about: DatasetAbout, content: bytes, cases: int, note: str, based_on: int
     ) -> DatasetVersion:
         record: dict[str, Any] = {
-            "about": about.model_dump(mode="json"), "note": note, "created": saved_now(), "cases": cases,
-        }  # fmt: skip
+            "about": about.model_dump(mode="json"),
+            "note": note,
+            "created": saved_now(),
+            "cases": cases,
+        }
         sealed = json_text({**record, "sha256": _seal(record, text_hash(content))}, 1) + "\n"
         number = self.files.save(slug, based_on, lambda _: {".jsonl": content, ABOUT: sealed.encode()})
         return DatasetVersion(slug=slug, number=number, **record)

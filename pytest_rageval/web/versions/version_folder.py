@@ -273,9 +273,7 @@ def version_choice(written: str) -> VersionChoice | None:
 Kind = Literal["agents", "datasets"]
 
 
-def versions_title(
-    data: Path, agent: tuple[str | None, object], dataset: tuple[str | None, object]
-) -> str:  # fmt: skip
+def versions_title(data: Path, agent: tuple[str | None, object], dataset: tuple[str | None, object]) -> str:
     """Return `Shop bot v4 × Products v2`, without what a run does not name."""
     kinds: tuple[tuple[Kind, str | None, object], ...] = (("agents", *agent), ("datasets", *dataset))
     named = [(version_name(data, kind, slug), version) for kind, slug, version in kinds if slug]
