@@ -83,21 +83,21 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     add_error_pages(app)
-    app.add_middleware(Guard, settings=settings, seal=seal, tokens=tokens, refused=refused)
+    app.add_middleware(Guard, settings=settings, seal=seal, tokens=tokens, refusal_page=refusal_page)
     return app
 
 
 def add_error_pages(app: FastAPI) -> None:
     """Render every exception of a route as a page."""
-    app.add_exception_handler(HTTPException, _of_http)
-    app.add_exception_handler(RequestValidationError, _of_address)
-    app.add_exception_handler(RagevalError, _of_rageval)
-    app.add_exception_handler(StillReadingError, _of_reading)
-    app.add_exception_handler(OSError, _of_disk)
-    app.add_exception_handler(Exception, _of_bug)
+    app.add_exception_handler(HTTPException, _http_error_page)
+    app.add_exception_handler(RequestValidationError, _validation_error_page)
+    app.add_exception_handler(RagevalError, _rageval_error_page)
+    app.add_exception_handler(StillReadingError, _still_reading_page)
+    app.add_exception_handler(OSError, _disk_error_page)
+    app.add_exception_handler(Exception, _bug_page)
 
 
-def refused(request: Request, error: HTTPException) -> Response:
+def refusal_page(request: Request, error: HTTPException) -> Response:
     """Return the page of a refused request."""
     return error_page(request, error.status_code, [str(error.detail)], error.headers)
 
@@ -111,36 +111,36 @@ def error_page(
     return response
 
 
-def _of_http(request: Request, error: Exception) -> Response:
+def _http_error_page(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if str(error.detail) == HTTPStatus(error.status_code).phrase:  # raised by the framework, without details
         words = {404: "There is no such page.", 405: "This page cannot be asked so."}
         error.detail = words.get(error.status_code, error.detail)
-    return refused(request, error)
+    return refusal_page(request, error)
 
 
-def _of_address(request: Request, error: Exception) -> Response:
+def _validation_error_page(request: Request, error: Exception) -> Response:
     """Return the page for an invalid path or query."""
     assert isinstance(error, RequestValidationError)
     problems = [f"{'.'.join(map(str, flaw['loc'][1:]))}: {flaw['msg']}" for flaw in error.errors()]
     return error_page(request, 400, problems)
 
 
-def _of_rageval(request: Request, error: Exception) -> Response:
+def _rageval_error_page(request: Request, error: Exception) -> Response:
     """Return the page for an error that the user can fix: a broken folder, a wrong setting."""
     assert isinstance(error, RagevalError)
     status = 404 if isinstance(error, UnknownPageError) else 409
     return error_page(request, status, list(error.problems))
 
 
-def _of_reading(request: Request, error: Exception) -> Response:
+def _still_reading_page(request: Request, error: Exception) -> Response:
     """Return a page that reloads itself until the run is read, without a script."""
     response = page(request, "still_reading.html", status=202, what=str(error))
     response.headers["Refresh"] = str(AGAIN_S)
     return response
 
 
-def _of_disk(request: Request, error: Exception) -> Response:
+def _disk_error_page(request: Request, error: Exception) -> Response:
     """Return the page for a full disk or a missing or foreign folder. Writes are atomic, so nothing is half written."""
     place, why = getattr(error, "filename", None), getattr(error, "strerror", None) or str(error)
     LOG.error("%s %s: %s: %s", request.method, request.url.path, type(error).__name__, why)
@@ -149,6 +149,6 @@ def _of_disk(request: Request, error: Exception) -> Response:
     return error_page(request, 507, [printable(problem), *([remedy] if request.method == "POST" else [])])
 
 
-def _of_bug(request: Request, error: Exception) -> Response:
+def _bug_page(request: Request, error: Exception) -> Response:
     LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
     return error_page(request, 500, ["Something went wrong here; what it was stands where rageval web was started."])

@@ -92,7 +92,7 @@ class CaseList:
     def page(self, query: CaseQuery) -> CasePage:
         """Return the requested page of cases, or the last page if the number is beyond it."""
         try:
-            found = self.found(query.q, query.sort)
+            found = self.matching(query.q, query.sort)
         except FilterError as error:
             return CasePage(query._replace(page=1), (), 0, len(self.cases), self.metrics, str(error))
         number = max(1, min(query.page, -(-len(found) // ROWS)))
@@ -102,7 +102,7 @@ class CaseList:
     def neighbours(self, key: str, query: CaseQuery) -> Neighbours:
         """Return the cases before and after a case; none if the filter is invalid (the list shows the error)."""
         try:
-            keys = [case.key for case in self.found(query.q, query.sort)]
+            keys = [case.key for case in self.matching(query.q, query.sort)]
         except FilterError:
             return Neighbours(None, 0, None, None)
         if key not in keys:
@@ -116,16 +116,16 @@ class CaseList:
         keys = [case.key for case in self.cases]
         return shown if shown in keys else next((key for key in keys if printable(key) == shown), shown)
 
-    def found(self, query: str = "", sort: str = "") -> Sequence[ListedCase]:
+    def matching(self, query: str = "", sort: str = "") -> Sequence[ListedCase]:
         """Return the cases that pass a filter, in order, or raise FilterError if filter or order is invalid."""
-        return self._sorted(self._left(query), sort)
+        return self._sorted(self._matching_numbers(query), sort)
 
     @cached_property
     def metrics(self) -> list[str]:
         """Return the names of the metrics that have a score in any case."""
         return sorted(set().union(*(case.row.scores for case in self.cases)))
 
-    def _left(self, query: str) -> Sequence[int]:
+    def _matching_numbers(self, query: str) -> Sequence[int]:
         """Return the numbers of the cases that pass a filter."""
         if len(query) > LONGEST:
             raise FilterError(f"the filter is longer than {LONGEST:,} characters")

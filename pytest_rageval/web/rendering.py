@@ -23,14 +23,14 @@ from pytest_rageval.text import counted, printable
 from pytest_rageval.web.jobs.job_files import Job
 from pytest_rageval.web.run_lines import made_from
 from pytest_rageval.web.run_rows import RunRow
-from pytest_rageval.web.security.guard import HEADERS, KEPT_BY_NOBODY
+from pytest_rageval.web.security.guard import HEADERS, NO_CACHE
 from pytest_rageval.web.security.session import BrowserSession
 from pytest_rageval.web.versions.version_folder import Kind, version_name, versions_title
 
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 SHARED = ("tokens.css", "case_parts.js")
 """Assets shared with the HTML report."""
-KEPT_FOR_EVER = "public, max-age=31536000, immutable"
+CACHE_FOREVER = "public, max-age=31536000, immutable"
 
 router = APIRouter()
 
@@ -52,7 +52,7 @@ def asset_file(name: str) -> Response:
     file = _files_by_address().get(f"/assets/{name}")
     if file is None:
         raise HTTPException(404, "There is no such file.")
-    return Response(file.content, media_type=file.type, headers={"Cache-Control": KEPT_FOR_EVER})
+    return Response(file.content, media_type=file.type, headers={"Cache-Control": CACHE_FOREVER})
 
 
 def _hashed(name: str, content: bytes) -> str:
@@ -103,7 +103,7 @@ class Link(NamedTuple):
 
 def page(request: Request, template: str, *, status: int = 200, **content: Any) -> HTMLResponse:
     """Return a rendered template as a response. It also gets the values of `_shared`."""
-    return HTMLResponse(rendered_page(request, template, **content), status, headers=HEADERS | _UNKEPT)
+    return HTMLResponse(rendered_page(request, template, **content), status, headers=HEADERS | _NO_CACHE_HEADERS)
 
 
 def rendered_page(request: Request, template: str, **content: Any) -> str:
@@ -114,7 +114,7 @@ def rendered_page(request: Request, template: str, **content: Any) -> str:
     return printable(web_environment().get_template(template).render(shared | content))
 
 
-def see(address: str) -> RedirectResponse:
+def redirect(address: str) -> RedirectResponse:
     """Return the redirect to the next page after an accepted form."""
     return RedirectResponse(address, 303)
 
@@ -194,7 +194,7 @@ def _list_link(context: Context, query: str) -> str:
 
 # A line break at the start of a text area is dropped by browsers; `printable` would rewrite the others.
 _NOT_PLAIN = re.compile("^\n|[\x01-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069:[]")
-_UNKEPT = {"Cache-Control": KEPT_BY_NOBODY}
+_NO_CACHE_HEADERS = {"Cache-Control": NO_CACHE}
 
 
 def _shared(request: Request) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class RunFolders:
             if patience_s is None:
                 patience_s = PATIENCE_S if self._known else FIRST_PATIENCE_S
             try:
-                self._look()
+                self._queue_changed()
             except OSError as error:
                 return ReadingProgress(problem=f"{error.filename or self._runs}: {error.strerror}")
             self._changed.wait_for(lambda: not self._waiting, patience_s)
@@ -82,7 +82,7 @@ class RunFolders:
             rows = [row for _, row in self._known.values() if row is not None]
         return sorted(rows, key=lambda row: (row.begun, row.run_id), reverse=True)
 
-    def _look(self) -> None:
+    def _queue_changed(self) -> None:
         """Queue the changed folders, the newest first, and forget the missing ones."""
         folders = _folders(self._runs, self._jobs)
         for gone in self._known.keys() - folders.keys():

@@ -80,12 +80,12 @@ def _named(values: Iterable[str | None]) -> list[str]:
 def latest_of_series(rows: Rows, most: int) -> list[RunRow]:
     """Return the last complete run of each series, the newest first, for the dashboard."""
     latest: dict[object, RunRow] = {}
-    for run in _whole(rows):
+    for run in _complete_runs(rows):
         latest.setdefault(run.series, run)
     return list(latest.values())[:most]
 
 
-def _whole(rows: Rows) -> Iterable[RunRow]:
+def _complete_runs(rows: Rows) -> Iterable[RunRow]:
     return (run for run in rows if run.is_finished and not run.is_partial)
 
 
@@ -142,7 +142,9 @@ def recent_runs_of(rows: Rows, run_id: str) -> list[PastRun]:
     own = None if place is None else rows[place].past
     if place is None or own is None:
         return []
-    before = [run.past for run in _whole(rows[place + 1 :]) if run.past and run.past.dataset_hash == own.dataset_hash]
+    before = [
+        run.past for run in _complete_runs(rows[place + 1 :]) if run.past and run.past.dataset_hash == own.dataset_hash
+    ]
     return list(with_changes([own, *before][:TREND][::-1]))
 
 
@@ -179,7 +181,7 @@ class RunCard(NamedTuple):
 def lines_of_runs(rows: Rows, shown: Rows) -> list[RunLine]:
     """Return a line for each of the `shown` runs, in the same order."""
     series: dict[object, list[RunRow]] = {}
-    for run in _whole(rows):
+    for run in _complete_runs(rows):
         series.setdefault(_trend_key(run), []).append(run)
     return [_line(run, series.get(_trend_key(run), [])) for run in shown]
 

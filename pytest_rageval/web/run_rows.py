@@ -128,7 +128,7 @@ def _unreadable(run: StoredRun, problem: str) -> RunRow:
 
 
 def _unfinished(run: StoredRun, state: RunState) -> RunRow:
-    row = _asked(run, state)
+    row = _configured_row(run, state)
     if state == "running":
         return row
     return replace(
@@ -151,7 +151,7 @@ def _finished(run: StoredRun) -> RunRow:
     compared = metrics.get("comparison")
     comparison = compared if compared is not None and compared["compared"] else {}
     selected = (metrics.get("selection") or {}).get("selected")
-    row = _asked(run, _state(metrics, selected))
+    row = _configured_row(run, _state(metrics, selected))
     settings = {"agent": f"{row.agent} v{row.agent_version}"} if row.agent else {}
     past = past_run(run)
     past = replace(past, dataset_version=row.dataset_version, settings={**past.settings, **settings})
@@ -189,7 +189,7 @@ def _points(paired: Mapping[str, int] | None) -> float | None:
     return round(100 * (paired["passed_after"] - paired["passed_before"]) / paired["cases"], 1)
 
 
-def _asked(run: StoredRun, state: RunState) -> RunRow:
+def _configured_row(run: StoredRun, state: RunState) -> RunRow:
     """Return a row with the values from the configuration, which every run has."""
     config = run.config
     origin, target = config.get("origin") or {}, config.get("target")
@@ -202,7 +202,7 @@ def _asked(run: StoredRun, state: RunState) -> RunRow:
     return RunRow(
         printable(run.run_id),
         state,
-        _begun(run),
+        _start_time(run),
         str(origin.get("source") or PYTEST),
         series,
         agent,
@@ -213,7 +213,7 @@ def _asked(run: StoredRun, state: RunState) -> RunRow:
     )
 
 
-def _begun(run: StoredRun) -> str:
+def _start_time(run: StoredRun) -> str:
     try:
         begun = datetime.fromisoformat(run.config["begun"])
     except (KeyError, TypeError, ValueError):  # an older run without this key: use the configuration's time

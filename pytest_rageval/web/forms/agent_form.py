@@ -76,19 +76,19 @@ class AgentForm(BaseModel):
 
 
 def agent_of_form(
-    form: FormData, registry: Registry, begun: Agent | None, root: Path
+    form: FormData, registry: Registry, original: Agent | None, root: Path
 ) -> tuple[FormState[AgentForm], Agent | None]:
     """Return the submitted form and its agent, or None in its place if the form has errors.
 
-    begun  the version that is edited: its settings without a field stay; None for a new agent
-    root   the project, whose configuration lists what the browser may name
+    original  the version that is edited: its settings without a field stay; None for a new agent
+    root      the project, whose configuration lists what the browser may name
     """
     state = _read(form, registry)
     sent = state.model or _readable_part(state)
     fields, problems = _agent_fields(sent, state.values, registry)
-    if begun is not None and not begun.metrics and set(fields["metrics"]) == {*shown_metrics(begun, registry)}:
+    if original is not None and not original.metrics and set(fields["metrics"]) == {*shown_metrics(original, registry)}:
         fields["metrics"] = ()
-    agent = Agent(**fields, more={} if begun is None else dict(begun.more))
+    agent = Agent(**fields, more={} if original is None else dict(original.more))
     state = _with_problems(state, problems, sent)
     # Report all problems at once: a wrong prompt must not appear only after a threshold is fixed.
     state = _with_problems(state, agent_problems(agent, registry, root), sent)
@@ -120,7 +120,7 @@ def _with_problems(
     for name, message in problems:
         field = _field_of(name, sent)
         if not field or field not in state.errors:
-            refused = refused.refused(field, message)
+            refused = refused.with_problem(field, message)
     return refused
 
 

@@ -15,7 +15,7 @@ from pytest_rageval.io.messages import Unsound, spelled
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOWHERE, EvalCase, Json
 from pytest_rageval.web.forms.form_state import FormState, Note, OneLine, Paragraphs, Title, read_form, split_tags
-from pytest_rageval.web.uploads.dataset_upload import too_long, trimmed
+from pytest_rageval.web.uploads.dataset_upload import long_texts, trimmed
 from pytest_rageval.web.versions.dataset_store import DatasetAbout
 
 
@@ -85,11 +85,11 @@ def case_values(case: EvalCase) -> dict[str, str | Sequence[str]]:
     }
 
 
-def case_of_form(form: FormData, begun: EvalCase | None, most: int) -> tuple[FormState[CaseForm], EvalCase | None]:
+def case_of_form(form: FormData, original: EvalCase | None, most: int) -> tuple[FormState[CaseForm], EvalCase | None]:
     """Return the submitted form and its case, or None in its place if the form has errors.
 
-    begun  the case that is edited, whose id stays; None for a new one
-    most   characters of a text
+    original  the case that is edited, whose id stays; None for a new one
+    most      characters of a text
     """
     state = read_form(CaseForm, form)
     if state.model is None:
@@ -97,19 +97,19 @@ def case_of_form(form: FormData, begun: EvalCase | None, most: int) -> tuple[For
     try:
         rest = parse(state.model.rest or "{}")
     except StrictJsonError as error:
-        return state.refused("rest", str(error)), None
+        return state.with_problem("rest", str(error)), None
     if not isinstance(rest, dict) or not isinstance(rest.get("gold") or {}, dict):
-        return state.refused("rest", "is no JSON object, in which gold is one"), None
-    record = trimmed(_typed_record(state.model, rest, begun))
-    for path, message in too_long(record, most):
-        state = state.refused(_field_of(path), f"{spelled(path)} {message}")
+        return state.with_problem("rest", "is no JSON object, in which gold is one"), None
+    record = trimmed(_typed_record(state.model, rest, original))
+    for path, message in long_texts(record, most):
+        state = state.with_problem(_field_of(path), f"{spelled(path)} {message}")
     if state.model is None:
         return state, None
     try:
-        case, _ = case_from_record(record, begun.source if begun else NOWHERE)
+        case, _ = case_from_record(record, original.source if original else NOWHERE)
     except Unsound as unsound:
         for finding in unsound.findings.kept:
-            state = state.refused(_field_of(finding.path), str(finding))
+            state = state.with_problem(_field_of(finding.path), str(finding))
         return state, None
     return state, case
 
@@ -120,11 +120,11 @@ def _record(case: EvalCase) -> dict[str, Json]:
     return record
 
 
-def _typed_record(form: CaseForm, rest: Mapping[str, Any], begun: EvalCase | None) -> dict[str, Json]:
+def _typed_record(form: CaseForm, rest: Mapping[str, Any], original: EvalCase | None) -> dict[str, Json]:
     """Return the case as a record of a file: the fields without blank ones, and the keys of the JSON."""
     record: dict[str, Json] = {
         **rest,
-        "id": begun.id if begun else form.id,
+        "id": original.id if original else form.id,
         "question": form.question,
         "answerable": form.answerable == "yes",
     }

@@ -82,7 +82,7 @@ class FormState(Generic[M]):
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     model: M | None = None
 
-    def refused(self, name: str, problem: str) -> FormState[M]:
+    def with_problem(self, name: str, problem: str) -> FormState[M]:
         """Return the form with one more problem: of a field, or of the whole form if `name` is `""`."""
         errors = {**self.errors, name: [*self.errors.get(name, ()), problem]}
         return FormState(self.values, errors, None)

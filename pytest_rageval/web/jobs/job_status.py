@@ -96,7 +96,7 @@ class ProgressReader:
     def read(self) -> Progress:
         """Return the current progress of the run."""
         with self._lock:
-            self._take_new()
+            self._read_new()
             done = sum(self._outcomes.values())
             if done == 0:
                 self._samples.clear()  # the start-up does not count for the rate
@@ -111,7 +111,7 @@ class ProgressReader:
         (first, before), (last, now) = self._samples[0], self._samples[-1]
         return (now - before) / (last - first) if now > before and last > first else None
 
-    def _take_new(self) -> None:
+    def _read_new(self) -> None:
         try:
             with self._file.open("rb") as file:
                 if self._offset > file.seek(0, 2):  # another program rewrote the file
@@ -122,12 +122,12 @@ class ProgressReader:
                 while block := file.read(BLOCK):
                     *lines, rest = (rest + block).split(b"\n")
                     for line in lines:
-                        self._take(line)
+                        self._count(line)
                         self._offset += len(line) + 1
         except OSError:
             return
 
-    def _take(self, line: bytes) -> None:
+    def _count(self, line: bytes) -> None:
         # Our keys come before and after any that a system may have named the same; quotation marks in texts are
         # escaped. Parsing each record takes fifty times as long.
         if (outcome := _OUTCOME.search(line)) is None:
@@ -182,15 +182,15 @@ def status(folder: Path, job: Job, run_folder: Path, progress: Progress) -> JobS
     end = read_end(folder)
     has_run, verdict = (run_folder / CONFIG).is_file(), _verdict(run_folder)
     if end is not None:
-        state, sentence = _ended(folder, end, progress, verdict)
+        state, sentence = _ended_state(folder, end, progress, verdict)
     elif is_alive or _may_be_starting(folder, job):
-        state, sentence = _going(folder, progress, has_run=has_run)
+        state, sentence = _running_state(folder, progress, has_run=has_run)
     elif (folder / CANCELLED).exists():
-        state, sentence = "stopped", f"cancelled: {_kept(progress)}"
+        state, sentence = "stopped", f"cancelled: {_ended_cases(progress)}"
     elif verdict is not None:
         state, sentence = "finished", verdict["sentence"]
     else:
-        state, sentence = "killed", f"its processes are gone without an end: {_kept(progress)}"
+        state, sentence = "killed", f"its processes are gone without an end: {_ended_cases(progress)}"
     tone = verdict["tone"] if verdict is not None and state == "finished" else TONES[state]
     return JobStatus(job, state, sentence, progress, has_run, tone)
 
@@ -209,7 +209,7 @@ def _may_be_starting(folder: Path, job: Job) -> bool:
     return not (folder / SUPERVISOR).exists() and age.total_seconds() < FOR_STARTING_S
 
 
-def _going(folder: Path, progress: Progress, *, has_run: bool) -> tuple[State, str]:
+def _running_state(folder: Path, progress: Progress, *, has_run: bool) -> tuple[State, str]:
     if (folder / CANCELLED).exists():
         return "stopping", "cancelled; the cases that ended are written down"
     if not has_run:
@@ -219,20 +219,20 @@ def _going(folder: Path, progress: Progress, *, has_run: bool) -> tuple[State, s
     return "running", f"{progress.done} of {counted(progress.total, 'case')}"
 
 
-def _ended(folder: Path, end: JobEnd, progress: Progress, verdict: Mapping[str, Any] | None) -> tuple[State, str]:
+def _ended_state(folder: Path, end: JobEnd, progress: Progress, verdict: Mapping[str, Any] | None) -> tuple[State, str]:
     code = end.exit_code
     if code in ENDED_WITH_A_VERDICT and verdict is not None:
         return "finished", verdict["sentence"]
     if end.is_cancelled:
-        return "stopped", f"cancelled: {_kept(progress)}"
+        return "stopped", f"cancelled: {_ended_cases(progress)}"
     if code is not None and code < 0:
-        return "killed", f"the run was killed by {_signal_name(-code)}: {_kept(progress)}"
+        return "killed", f"the run was killed by {_signal_name(-code)}: {_ended_cases(progress)}"
     reason = next((line for line in reversed(log_tail(folder / LOG)) if line.startswith("ERROR: ")), None)
     what = f"exit code {code}" if reason is None else reason.removeprefix("ERROR: ")
     return "failed", f"the run did not come to its end: {what}"
 
 
-def _kept(progress: Progress) -> str:
+def _ended_cases(progress: Progress) -> str:
     if not progress.done:
         return "no case had ended"
     return f"{progress.done} of {counted(progress.total, 'case')} had ended, and stay"

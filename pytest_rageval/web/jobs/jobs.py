@@ -48,7 +48,7 @@ LARGEST = 64 * 1024
 _LINE = re.compile(r"(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(?P<value>.*)")
 _QUOTED = re.compile(r"""(?P<mark>['"])(?P<value>[^'"\\$]*)(?P=mark)(?:[ \t]+#.*)?""")
 _PLAIN = re.compile(r"""[^\s'"\\$#`]*""")
-NOT_HANDED_ON = (*ENVIRONMENT, WEB_TOKEN)
+NOT_INHERITED = (*ENVIRONMENT, WEB_TOKEN)
 """Variables that would query another system than the agent's, write elsewhere, or give the run the server's token."""
 
 
@@ -104,7 +104,7 @@ def run_environment(root: Path, env_file: Path | None, environment: Mapping[str,
     """
     own = os.environ if environment is None else environment
     variables = {**({} if env_file is None else read_env_file(env_file)), **own}
-    for name in NOT_HANDED_ON:
+    for name in NOT_INHERITED:
         variables.pop(name, None)
     paths = [str(root), *filter(None, [variables.get("PYTHONPATH")])]
     return variables | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}

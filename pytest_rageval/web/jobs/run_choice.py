@@ -89,7 +89,7 @@ class RunChoice:
             return []
         return [name for name in self.agent.agent.thresholds if name in NEED_CONTEXTS]
 
-    def measured_alike(self) -> list[int]:
+    def comparable_versions(self) -> list[int]:
         """Return the versions of the agent whose runs are comparable with this one."""
         versions, _ = self.agents.versions(self.agent.slug)
         return [version.number for version in versions if version.agent.measures_as(self.agent.agent)]

@@ -118,7 +118,7 @@ MOST_OPEN = 6
 """Maximum number of open sessions; the least recently used one is closed for a new one."""
 
 
-class Where(NamedTuple):
+class LabelPlace(NamedTuple):
     """A place in a labelling session, as its address holds it, so that a page can be reloaded and shared.
 
     file      path of the case file within the project; blank for a dataset's working copy
@@ -136,13 +136,13 @@ class Where(NamedTuple):
     start: int | None = None
     group: int = 1
 
-    def at_row(self, row: int, start: int | None = None) -> Where:
+    def at_row(self, row: int, start: int | None = None) -> LabelPlace:
         """Return this place with another chunk selected."""
         return self._replace(row=row, start=start)
 
-    def at_case(self, case: str | None) -> Where:
+    def at_case(self, case: str | None) -> LabelPlace:
         """Return the place of another case in the same file."""
-        return Where(self.file, self.dataset, case or "")
+        return LabelPlace(self.file, self.dataset, case or "")
 
     @property
     def address(self) -> str:
@@ -191,23 +191,23 @@ class OpenLabelling:
             raise
         self._stamp = _stamp(self._path)
 
-    def look(self, where: Where) -> None:
+    def move_to(self, place: LabelPlace) -> None:
         """Move the session to the place in an address, or raise CaseError if there is no such case."""
         session = self.session
-        if where.case and where.case != session.case.id:
+        if place.case and place.case != session.case.id:
             session.save()
-            session.open_case(where.case)
+            session.open_case(place.case)
         last = max(0, len(session.pool.candidates) - 1)
-        session.row = min(max(0, where.row), last)
-        session.range_start = None if where.start is None else min(max(0, where.start), last)
-        session.group = min(max(1, where.group), 9)
+        session.row = min(max(0, place.row), last)
+        session.range_start = None if place.start is None else min(max(0, place.start), last)
+        session.group = min(max(1, place.group), 9)
 
-    def here(self, where: Where) -> Where:
+    def current_place(self, place: LabelPlace) -> LabelPlace:
         """Return the place that the session shows now."""
         session = self.session
-        is_same = session.case.id == where.case
+        is_same = session.case.id == place.case
         row, start = (session.row, session.range_start) if is_same else (0, None)
-        return where._replace(case=session.case.id, row=row, start=start, group=session.group if is_same else 1)
+        return place._replace(case=session.case.id, row=row, start=start, group=session.group if is_same else 1)
 
     @property
     def seen(self) -> str:
@@ -244,7 +244,7 @@ class OpenLabelling:
 
 
 @dataclass
-class _Place:
+class _Slot:
     """The slot of a session, which may still be opening."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -266,30 +266,30 @@ class LabelDesk:
         self.copies = WorkingCopies(data)
         self._agents, self._env_file = AgentStore(data), env_file
         self._lock = threading.Lock()
-        self._places: dict[_Key, _Place] = {}
+        self._slots: dict[_Key, _Slot] = {}
         self.chosen: dict[str, Sequence[str]] = {}
         """The chosen systems by dataset; the first offered one is the default."""
 
-    def open(self, project: Project, where: Where) -> OpenLabelling:
+    def open(self, project: Project, place: LabelPlace) -> OpenLabelling:
         """Return the session of a file, reopened if the file or the keys changed; RagevalError if that fails."""
-        key = where.file, where.dataset
+        key = place.file, place.dataset
         while True:
-            place = self._place(key)
-            with place.lock:  # open it once, without blocking other sessions
-                if self._places.get(key) is not place:
+            slot = self._slot(key)
+            with slot.lock:  # open it once, without blocking other sessions
+                if self._slots.get(key) is not slot:
                     continue  # closed by another request
                 keys_stamp = (0, 0) if self._env_file is None else _stamp(self._env_file)
-                if place.labelling is not None and place.labelling.is_outdated(keys_stamp):
-                    place.labelling.close()
-                    place.labelling = None
-                if place.labelling is None:
-                    place.labelling = self._opened(project, where)
-                    place.labelling.keys_stamp = keys_stamp
-                return place.labelling
+                if slot.labelling is not None and slot.labelling.is_outdated(keys_stamp):
+                    slot.labelling.close()
+                    slot.labelling = None
+                if slot.labelling is None:
+                    slot.labelling = self._open(project, place)
+                    slot.labelling.keys_stamp = keys_stamp
+                return slot.labelling
 
-    def begin_anew(self, where: Where) -> None:
+    def reopen(self, place: LabelPlace) -> None:
         """Drop a session with its undo history, so that the file is read again."""
-        self._close(lambda key: key == (where.file, where.dataset))
+        self._close(lambda key: key == (place.file, place.dataset))
 
     def close_dataset(self, slug: str) -> None:
         """Save and close the session of a dataset's working copy."""
@@ -304,32 +304,32 @@ class LabelDesk:
         self.chosen[slug] = systems
         self.close_dataset(slug)
 
-    def _place(self, key: _Key) -> _Place:
+    def _slot(self, key: _Key) -> _Slot:
         """Return the place of a session, as the most recently used one. Close the oldest if there are too many."""
         with self._lock:
-            place = self._places[key] = self._places.pop(key) if key in self._places else _Place()
-            surplus = [self._places.pop(next(iter(self._places))) for _ in range(len(self._places) - MOST_OPEN)]
+            slot = self._slots[key] = self._slots.pop(key) if key in self._slots else _Slot()
+            surplus = [self._slots.pop(next(iter(self._slots))) for _ in range(len(self._slots) - MOST_OPEN)]
         for other in surplus:
             other.close()
-        return place
+        return slot
 
     def _close(self, is_meant: Callable[[_Key], bool]) -> None:
         with self._lock:
-            places = [self._places.pop(key) for key in list(self._places) if is_meant(key)]
-        for place in places:
-            place.close()
+            slots = [self._slots.pop(key) for key in list(self._slots) if is_meant(key)]
+        for slot in slots:
+            slot.close()
 
-    def _opened(self, project: Project, where: Where) -> OpenLabelling:
+    def _open(self, project: Project, place: LabelPlace) -> OpenLabelling:
         environment = {**({} if self._env_file is None else read_env_file(self._env_file)), **os.environ}
         environment.pop(WEB_TOKEN, None)  # an agent's header must not send it
-        if where.dataset:
-            labelling = Labelling(self.copies.opened(where.dataset).path)
+        if place.dataset:
+            labelling = Labelling(self.copies.opened(place.dataset).path)
             first = [each.value for each in _options(project.settings.target, self._agents.newest_versions()[0])[:1]]
-            systems = self.chosen.get(where.dataset, first)
+            systems = self.chosen.get(place.dataset, first)
             return OpenLabelling(
                 labelling, project, lambda cases: chosen_systems(systems, project, self._agents, cases, environment)
             )
-        labelling = _labelling(project, where)
+        labelling = _labelling(project, place)
         return OpenLabelling(labelling, project, lambda cases: project_systems(labelling, project, cases, environment))
 
 
@@ -343,10 +343,10 @@ TheDesk = Annotated[LabelDesk, Depends(_desk)]
 _Key = tuple[str, str]
 
 
-def _labelling(project: Project, where: Where) -> Labelling:
-    path = label_files(project).get(where.file)
+def _labelling(project: Project, place: LabelPlace) -> Labelling:
+    path = label_files(project).get(place.file)
     if path is None:
-        raise CaseError(f"there is no case file {where.file!r} in this project")
+        raise CaseError(f"there is no case file {place.file!r} in this project")
     return Labelling(path)
 
 

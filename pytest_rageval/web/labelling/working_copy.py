@@ -67,20 +67,20 @@ class WorkingCopies:
         """Return the working copy, or raise UnknownPageError if there is none."""
         copy = self.get(slug)
         if copy is None:
-            raise _gone(slug)
+            raise _missing_copy(slug)
         return copy
 
     def cases(self, copy: WorkingCopy) -> Sequence[EvalCase]:
         """Return the labelled cases; CaseError if the file is not fully readable, UnknownPageError if it is gone."""
         loaded = load_file(copy.path, copy.path.parent)
         if loaded.problems:
-            raise CaseError(*loaded.problems) if copy.path.is_file() else _gone(copy.slug)
+            raise CaseError(*loaded.problems) if copy.path.is_file() else _missing_copy(copy.slug)
         return loaded.cases
 
     def transfer(self, copy: WorkingCopy, number: int) -> LabelTransfer:
         """Return the labels of the copy over its own version or a newer one."""
-        begun = self._datasets.cases(copy.slug, copy.based_on)
-        return label_transfer(begun, self.cases(copy), self._datasets.cases(copy.slug, number))
+        original = self._datasets.cases(copy.slug, copy.based_on)
+        return label_transfer(original, self.cases(copy), self._datasets.cases(copy.slug, number))
 
     # ── begun, saved, discarded ───────────────────────────────────────────────────────────────────────────────
 
@@ -135,9 +135,9 @@ class WorkingCopies:
 
     def _moved(self, copy: WorkingCopy, transfer: LabelTransfer, number: int) -> Path:
         """Copy a newer version with these labels. Save labels of missing cases in a separate file."""
-        if transfer.homeless:
+        if transfer.unmatched:
             text = CaseText(copy.path.read_bytes())
-            lines = (text.text_of(case.source.line).rstrip("\r") for case in transfer.homeless)
+            lines = (text.text_of(case.source.line).rstrip("\r") for case in transfer.unmatched)
             write_lines(aside_file(copy.path), lines)
         newer = transfer.content(self._datasets.files.content(copy.slug, number))
         path = copy.path.with_name(f"v{number}.jsonl")
@@ -151,7 +151,7 @@ class WorkingCopies:
                 path.unlink(missing_ok=True)
 
 
-def _gone(slug: str) -> UnknownPageError:
+def _missing_copy(slug: str) -> UnknownPageError:
     return UnknownPageError(f"there is no working copy of {slug}: it was saved as a version, or discarded")
 
 
@@ -167,16 +167,16 @@ def _with_ids(content: bytes, cases: Sequence[EvalCase]) -> bytes:
 class LabelTransfer:
     """The labels of a copy over the cases of a newer version.
 
-    labelled  cases of the copy with labels that differ from the version it began from, by id
-    newer     the cases of the newer version
-    disputed  ids of labelled cases to which the newer version gave other labels
-    homeless  labelled cases that the newer version does not have
+    labelled   cases of the copy with labels that differ from the version it began from, by id
+    newer      the cases of the newer version
+    disputed   ids of labelled cases to which the newer version gave other labels
+    unmatched  labelled cases that the newer version does not have
     """
 
     labelled: Mapping[str, EvalCase]
     newer: Sequence[EvalCase]
     disputed: list[str]
-    homeless: list[EvalCase]
+    unmatched: list[EvalCase]
 
     @property
     def changes(self) -> DatasetChanges:
@@ -198,18 +198,20 @@ class LabelTransfer:
         return text.composed(changed)
 
 
-def label_transfer(begun: Sequence[EvalCase], labelled: Sequence[EvalCase], newer: Sequence[EvalCase]) -> LabelTransfer:
+def label_transfer(
+    original: Sequence[EvalCase], labelled: Sequence[EvalCase], newer: Sequence[EvalCase]
+) -> LabelTransfer:
     """Compare a copy with the version that it began from, and that version with the newer one."""
-    marks_begun = {case.id: Marks.of(case) for case in begun}
-    marks_newer = {case.id: Marks.of(case) for case in newer}
-    changed = {case.id: case for case in labelled if Marks.of(case) != marks_begun.get(case.id)}
+    original_marks = {case.id: Marks.of(case) for case in original}
+    newer_marks = {case.id: Marks.of(case) for case in newer}
+    changed = {case.id: case for case in labelled if Marks.of(case) != original_marks.get(case.id)}
     disputed = [
         case_id
         for case_id, case in changed.items()
-        if case_id in marks_newer and marks_newer[case_id] not in (marks_begun.get(case_id), Marks.of(case))
+        if case_id in newer_marks and newer_marks[case_id] not in (original_marks.get(case_id), Marks.of(case))
     ]
-    homeless = [case for case_id, case in changed.items() if case_id not in marks_newer]
-    return LabelTransfer(changed, newer, disputed, homeless)
+    unmatched = [case for case_id, case in changed.items() if case_id not in newer_marks]
+    return LabelTransfer(changed, newer, disputed, unmatched)
 
 
 def _hashes(case: EvalCase) -> Mapping[str, str]:

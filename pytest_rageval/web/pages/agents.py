@@ -24,7 +24,7 @@ from pytest_rageval.web.forms.agent_form import (
     with_default_prompt,
 )
 from pytest_rageval.web.forms.form_state import FormState, Submitted
-from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, Agent, AgentVersion, editable_rubrics, threshold_gate
 from pytest_rageval.web.versions.agent_check import agent_warnings
@@ -74,9 +74,9 @@ def create_agent(request: Request, site: TheSite, store: Agents, submitted: Subm
     try:
         store.save(slug, agent, form.model.note.strip(), 0)
     except NewerVersion:
-        refused = form.refused("name", "is taken: an agent of this name, or of one very like it, is there already")
+        refused = form.with_problem("name", "is taken: an agent of this name, or of one very like it, is there already")
         return _form_page(request, store, refused, None, 0, status=422)
-    return see(path_to("agents", slug))
+    return redirect(path_to("agents", slug))
 
 
 @router.get("/agents/{slug}")
@@ -101,32 +101,32 @@ def agent_toml(store: Agents, slug: str, number: int) -> Response:
 def edit_agent_page(request: Request, store: Agents, slug: str, version: int | None = None) -> Response:
     """Show the form over the newest version, or over an older one to save as the next."""
     newest = store.files.newest(slug)
-    begun = store.read(slug, version or newest)
-    state: FormState[AgentForm] = FormState(agent_values(begun.agent, store.registry))
-    return _form_page(request, store, state, begun, newest)
+    original = store.read(slug, version or newest)
+    state: FormState[AgentForm] = FormState(agent_values(original.agent, store.registry))
+    return _form_page(request, store, state, original, newest)
 
 
 @router.post("/agents/{slug}")
 def save_agent(request: Request, site: TheSite, store: Agents, submitted: Submitted, slug: str) -> Response:
     """Save the next version of an agent, or show the conflict if another window saved one since."""
     newest = store.files.newest(slug)
-    based_on = _whole(submitted.get("based_on"), newest)
-    begun = store.read(slug, min(based_on, newest))
+    based_on = _number_or(submitted.get("based_on"), newest)
+    original = store.read(slug, min(based_on, newest))
     if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
         state = with_default_prompt(submitted, store.registry, rubric)
-        return _form_page(request, store, state, begun, based_on, reset=rubric)
-    form, agent = agent_of_form(submitted, store.registry, begun.agent, site.settings.root)
+        return _form_page(request, store, state, original, based_on, reset=rubric)
+    form, agent = agent_of_form(submitted, store.registry, original.agent, site.settings.root)
     if agent is None or form.model is None:
-        return _form_page(request, store, form, begun, based_on, status=422)
-    if agent == begun.agent and begun.problem is None and based_on == newest:
-        refused = form.refused("", f"Nothing differs from version {based_on}.")
-        return _form_page(request, store, refused, begun, based_on, status=422)
-    note = form.model.note.strip() or changed_in_words(agent_changes(begun.agent, agent))
+        return _form_page(request, store, form, original, based_on, status=422)
+    if agent == original.agent and original.problem is None and based_on == newest:
+        refused = form.with_problem("", f"Nothing differs from version {based_on}.")
+        return _form_page(request, store, refused, original, based_on, status=422)
+    note = form.model.note.strip() or changed_in_words(agent_changes(original.agent, agent))
     try:
         store.save(slug, agent, note, based_on)
     except NewerVersion as newer:
-        return _conflict_page(request, store, form, begun, agent, newer)
-    return see(path_to("agents", slug))
+        return _conflict_page(request, store, form, original, agent, newer)
+    return redirect(path_to("agents", slug))
 
 
 @router.get("/agents/{slug}/diff")
@@ -177,7 +177,7 @@ def _form_page(
     request: Request,
     store: AgentStore,
     form: FormState[AgentForm],
-    begun: AgentVersion | None,
+    original: AgentVersion | None,
     based_on: int,
     *,
     status: int = 200,
@@ -186,8 +186,8 @@ def _form_page(
 ) -> Response:
     """Render the form.
 
-    begun  the version that its values came from, None for a new agent
-    reset  the rubric whose prompt was just restored
+    original  the version that its values come from, None for a new agent
+    reset     the rubric whose prompt was just restored
     """
     layers = _by_layer(store.registry)
     wrong = [
@@ -201,7 +201,7 @@ def _form_page(
         "agent_form.html",
         status=status,
         form=form,
-        begun=begun,
+        original=original,
         based_on=based_on,
         layers=layers,
         open_layers={LAYERS["L5"], *wrong},
@@ -220,16 +220,16 @@ def _conflict_page(
     request: Request,
     store: AgentStore,
     form: FormState[AgentForm],
-    begun: AgentVersion,
+    original: AgentVersion,
     typed: Agent,
     newer: NewerVersion,
 ) -> Response:
     """Render the typed form over the version that was saved in between, with the differences."""
     theirs = store.read(newer.slug, newer.newest)
     conflict = {
-        "base": begun.number,
+        "base": original.number,
         "number": newer.newest,
-        "theirs": agent_changes(begun.agent, theirs.agent),
+        "theirs": agent_changes(original.agent, theirs.agent),
         "mine": agent_changes(theirs.agent, typed),
         "note": theirs.note,
     }
@@ -266,5 +266,5 @@ def _mentions(version: AgentVersion, q: str) -> bool:
     return all(any(word in text.lower() for text in texts) for word in q.lower().split())
 
 
-def _whole(written: object, otherwise: int) -> int:
+def _number_or(written: object, otherwise: int) -> int:
     return int(written) if isinstance(written, str) and re.fullmatch("[0-9]{1,6}", written) else otherwise

@@ -27,10 +27,10 @@ from pytest_rageval.text import printable
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
 from pytest_rageval.web.case_list import CaseList, CaseQuery
 from pytest_rageval.web.forms.form_state import Submitted
-from pytest_rageval.web.labelling.label_desk import Where
+from pytest_rageval.web.labelling.label_desk import LabelPlace
 from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.run import Filter, Order, head_of_run, unfinished_case
-from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite, UnknownPageError
 
 View = Literal["case", "compare"]
@@ -40,7 +40,7 @@ OTHER_DRAFTS = f"evalcases/answers{ENDING}"
 """The drafts file for cases whose own file is unknown or outside the project."""
 
 
-class Shown(NamedTuple):
+class CaseLinks(NamedTuple):
     """The parameters of a case's page, and the addresses to which they lead."""
 
     run_id: str
@@ -90,14 +90,14 @@ def show_case(
         if against:
             raise
         listed = runs.recorded(stored)
-        shown = Shown(run_id, listed.key_of(key), q, sort, "case", diff)
-        return _case_of_unfinished(request, stored, site.project().baseline_file, listed, shown)
+        links = CaseLinks(run_id, listed.key_of(key), q, sort, "case", diff)
+        return _unfinished_case_page(request, stored, site.project().baseline_file, listed, links)
     number = opened.numbers.get(key)
     if number is None:
         raise UnknownPageError(f"run {run_id} has no case {key!r}")
     case = opened.page.cases[number]
     beside = opened.cases.neighbours(case.key, CaseQuery(q, sort))
-    shown = Shown(run_id, case.key, q, sort, view if opened.page.has_both_sides else "case", diff, against)
+    links = CaseLinks(run_id, case.key, q, sort, view if opened.page.has_both_sides else "case", diff, against)
     content = next(case_views(opened.page, [case]), None)
     return page(
         request,
@@ -105,7 +105,7 @@ def show_case(
         page=opened.page,
         case=case,
         c=content,
-        shown=shown,
+        links=links,
         beside=beside,
         has_both_sides=opened.page.has_both_sides,
         head=head_of_run(opened.page.config),
@@ -114,18 +114,20 @@ def show_case(
     )
 
 
-def _case_of_unfinished(request: Request, run: StoredRun, baseline: Path, listed: CaseList, shown: Shown) -> Response:
+def _unfinished_case_page(
+    request: Request, run: StoredRun, baseline: Path, listed: CaseList, links: CaseLinks
+) -> Response:
     """Show the recorded case of an unfinished or partly unreadable run, without a comparison."""
-    recorded = unfinished_case(run, shown.key, baseline)
+    recorded = unfinished_case(run, links.key, baseline)
     if recorded is None:
-        raise UnknownPageError(f"run {shown.run_id} has recorded no case {shown.key!r}")
+        raise UnknownPageError(f"run {links.run_id} has recorded no case {links.key!r}")
     return page(
         request,
         "case_page.html",
         case=recorded.case,
         c=recorded.view,
-        shown=shown,
-        beside=listed.neighbours(shown.key, CaseQuery(shown.q, shown.sort)),
+        links=links,
+        beside=listed.neighbours(links.key, CaseQuery(links.q, links.sort)),
         has_both_sides=False,
         head=head_of_run(run.config),
         definitions=_definitions(recorded.case, registry_of(run)),
@@ -143,31 +145,31 @@ def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Respons
     """Add a draft to the drafts file of the case, which no run reads, and open it for labelling."""
     project = site.project()
     run = site.stored_run(run_id)
-    record, line = _recorded(run, str(submitted.get("case", "")))
+    record, line = _record_of(run, str(submitted.get("case", "")))
     draft = answer_draft(record, line, run_id)
     if draft is None:
         raise SettingsError(f"run {run_id} keeps no texts (redact): there is no question to draft a case from")
-    file = _within(project.root, drafts_file_of(record))
+    file = _drafts_file(project.root, drafts_file_of(record))
     add_drafts(project.root / file, [Mask(project.settings.secrets()).value(draft)])
-    return see(Where(file, case=str(draft["id"])).address)
+    return redirect(LabelPlace(file, case=str(draft["id"])).address)
 
 
-def _recorded(run: StoredRun, case: str) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
+def _record_of(run: StoredRun, case: str) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
     """Return the record of the case's representative trial, and its observation if the run keeps it."""
-    records = _trials(run, RESULTS, check_result, case)
+    records = _records_by_trial(run, RESULTS, check_result, case)
     if not records:
         raise UnknownPageError(f"run {run.run_id} has recorded no case {case!r}")
     record = representative_trial(records)
-    return dict(record), _trials(run, OBSERVATIONS, check_observation, case).get(record["trial"])
+    return dict(record), _records_by_trial(run, OBSERVATIONS, check_observation, case).get(record["trial"])
 
 
-def _trials(run: StoredRun, name: str, check: Check, case: str) -> dict[int, Mapping[str, Any]]:
+def _records_by_trial(run: StoredRun, name: str, check: Check, case: str) -> dict[int, Mapping[str, Any]]:
     """Return the records of a case by trial, including those in the journals of crashed workers."""
     places = index([run.path / name, *journals(run.path, name)], check=check, keeps=lambda key: key[0] == case)
     return {trial: record_at(place) for (_, trial), place in places.items()}
 
 
-def _within(root: Path, written: str) -> str:
+def _drafts_file(root: Path, written: str) -> str:
     """Return the drafts file that a run names if it is inside the project, else the common one."""
     path = PurePosixPath(written)
     is_inside = (

@@ -13,11 +13,11 @@ from pytest_rageval.cases.marks import Marks
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.web.forms.form_state import FormState, Note, Submitted, read_form
-from pytest_rageval.web.labelling.label_desk import DEMO, PROJECT, TheDesk, Where, offered_systems
+from pytest_rageval.web.labelling.label_desk import DEMO, PROJECT, LabelPlace, TheDesk, offered_systems
 from pytest_rageval.web.labelling.working_copy import WorkingCopy
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import MOST_SHOWN, Datasets
-from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite
 from pytest_rageval.web.versions.dataset_store import DatasetVersion
 from pytest_rageval.web.versions.version_folder import NewerVersion, version_choice
@@ -62,7 +62,7 @@ class CopyPages:
         self.copies, self._chosen = desk.copies, desk.chosen
         self._request, self._site, self._store, self._agents = request, site, store, agents
 
-    def shown(
+    def render(
         self,
         slug: str,
         form: FormState[Any] | None = None,
@@ -78,7 +78,7 @@ class CopyPages:
         content: dict[str, Any] = {"transfer": None}
         if copy is not None:
             try:
-                content = self._of_copy(copy, newest)
+                content = self._copy_content(copy, newest)
             except RagevalError as error:
                 problems = [*problems, *error.problems]
         return page(
@@ -96,10 +96,10 @@ class CopyPages:
             **content,
         )
 
-    def _of_copy(self, copy: WorkingCopy, newest: DatasetVersion) -> dict[str, Any]:
+    def _copy_content(self, copy: WorkingCopy, newest: DatasetVersion) -> dict[str, Any]:
         cases, transfer = self.copies.cases(copy), self.copies.transfer(copy, newest.number)
         return {
-            "go_on": Where(dataset=copy.slug).address,
+            "go_on": LabelPlace(dataset=copy.slug).address,
             "total": len(cases),
             "transfer": transfer,
             "labelled": sum(Marks.of(case).is_label for case in cases),
@@ -113,7 +113,7 @@ TheCopyPages = Annotated[CopyPages, Depends(CopyPages)]
 @router.get("/datasets/{slug}/label")
 def working_copy_page(pages: TheCopyPages, slug: str, discard: bool = False) -> Response:
     """Show the labels so far; `discard` asks whether to discard them."""
-    return pages.shown(slug, asks_to_discard=discard)
+    return pages.render(slug, asks_to_discard=discard)
 
 
 @router.post("/datasets/{slug}/label")
@@ -121,10 +121,10 @@ def begin_labelling(pages: TheCopyPages, desk: TheDesk, submitted: Submitted, sl
     """Make a working copy of the newest version, or open the existing one."""
     form = read_form(BeginForm, submitted)
     if form.model is None:
-        return pages.shown(slug, form, status=422)
+        return pages.render(slug, form, status=422)
     pages.copies.begin(slug, form.model.version)
     desk.choose(slug, form.model.systems)
-    return see(Where(dataset=slug).address)
+    return redirect(LabelPlace(dataset=slug).address)
 
 
 @router.post("/datasets/{slug}/label/systems")
@@ -132,9 +132,9 @@ def choose_systems(pages: TheCopyPages, desk: TheDesk, submitted: Submitted, slu
     """Retrieve the chunks from other systems."""
     form = read_form(SystemsForm, submitted)
     if form.model is None:
-        return pages.shown(slug, form, status=422)
+        return pages.render(slug, form, status=422)
     desk.choose(slug, form.model.systems)
-    return see(Where(dataset=slug).address)
+    return redirect(LabelPlace(dataset=slug).address)
 
 
 @router.post("/datasets/{slug}/label/save")
@@ -143,17 +143,17 @@ def save_working_copy(pages: TheCopyPages, desk: TheDesk, store: Datasets, submi
     form = read_form(SaveCopyForm, submitted)
     copy = pages.copies.opened(slug)
     if form.model is None:
-        return pages.shown(slug, form, status=422)
+        return pages.render(slug, form, status=422)
     desk.close_dataset(slug)
     based_on = form.model.based_on
     if based_on == store.files.newest(slug) and not any(pages.copies.transfer(copy, based_on).changes):
         nothing = f"Nothing differs from version {based_on}: label a case, or discard the working copy."
-        return pages.shown(slug, form.refused("", nothing), status=422)
+        return pages.render(slug, form.with_problem("", nothing), status=422)
     try:
         pages.copies.save(slug, form.model.note, based_on)
     except NewerVersion:
-        return pages.shown(slug, form, status=409)
-    return see(path_to("datasets", slug))
+        return pages.render(slug, form, status=409)
+    return redirect(path_to("datasets", slug))
 
 
 @router.post("/datasets/{slug}/label/discard")
@@ -162,4 +162,4 @@ def discard_working_copy(desk: TheDesk, store: Datasets, slug: str) -> Response:
     store.files.newest(slug)
     desk.close_dataset(slug)
     desk.copies.discard(slug)
-    return see(path_to("datasets", slug))
+    return redirect(path_to("datasets", slug))

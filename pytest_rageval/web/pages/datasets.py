@@ -39,7 +39,7 @@ class VersionPages:
     def __init__(self, request: Request, site: TheSite, store: Datasets, desk: TheDesk, agents: Agents) -> None:
         self._request, self._site, self._store, self._desk, self._agents = request, site, store, desk, agents
 
-    def shown(self, version: DatasetVersion, q: str, category: str, at: int) -> Response:
+    def render(self, version: DatasetVersion, q: str, category: str, at: int) -> Response:
         """Render a page of a version's cases. If the file is unreadable, show why, and keep its versions reachable."""
         store, slug = self._store, version.slug
         problems: Sequence[str] = ()
@@ -48,7 +48,7 @@ class VersionPages:
             cases = store.cases(slug, version.number)
         except CaseError as error:
             problems = error.problems
-        shown = [(position, case) for position, case in enumerate(cases, start=1) if _holds(case, q, category)]
+        shown = [(position, case) for position, case in enumerate(cases, start=1) if _matches(case, q, category)]
         pages = max(1, -(-len(shown) // PAGE_SIZE))
         at = min(max(at, 1), pages)
         return page(
@@ -94,14 +94,14 @@ def datasets_page(request: Request, store: Datasets, desk: TheDesk, q: str = "")
 def dataset_page(
     pages: TheVersionPages, store: Datasets, slug: str, q: str = "", category: str = "", at: int = 1
 ) -> Response:
-    return pages.shown(store.newest(slug), q, category, at)
+    return pages.render(store.newest(slug), q, category, at)
 
 
 @router.get("/datasets/{slug}/versions/{number}")
 def dataset_version_page(
     pages: TheVersionPages, store: Datasets, slug: str, number: int, q: str = "", category: str = "", at: int = 1
 ) -> Response:
-    return pages.shown(store.version(slug, number), q, category, at)
+    return pages.render(store.version(slug, number), q, category, at)
 
 
 @router.get("/datasets/{slug}/versions/{number}/jsonl")
@@ -162,7 +162,7 @@ def dataset_audit_page(request: Request, site: TheSite, store: Datasets, slug: s
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _holds(case: EvalCase, q: str, category: str) -> bool:
+def _matches(case: EvalCase, q: str, category: str) -> bool:
     if category and case.category != category:
         return False
     texts = (case.id, case.question, *(case.gold.answers or ()), *case.tags)

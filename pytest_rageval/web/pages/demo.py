@@ -12,7 +12,7 @@ from pytest_rageval.tools.scaffold import shipped
 from pytest_rageval.web.forms.form_state import Submitted
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
-from pytest_rageval.web.rendering import path_to, see
+from pytest_rageval.web.rendering import path_to, redirect
 from pytest_rageval.web.versions.agent_store import AgentStore, new_agent
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
@@ -25,12 +25,12 @@ CASE_FILES = ("notes_anchors.jsonl", "reference.csv", "sanity.jsonl")
 
 @router.post("/demo/agent")
 def make_demo_agent(_: Submitted, store: Agents) -> Response:
-    return see(path_to("agents", save_demo_agent(store)))
+    return redirect(path_to("agents", save_demo_agent(store)))
 
 
 @router.post("/demo/questions")
 def make_demo_questions(_: Submitted, store: Datasets) -> Response:
-    return see(path_to("datasets", save_demo_questions(store)))
+    return redirect(path_to("datasets", save_demo_questions(store)))
 
 
 def save_demo_agent(store: AgentStore) -> str:

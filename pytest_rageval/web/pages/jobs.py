@@ -12,7 +12,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.web.forms.form_state import Submitted
 from pytest_rageval.web.jobs.job_status import JobStatus
 from pytest_rageval.web.jobs.jobs import Jobs
-from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.rendering import page, path_to, redirect
 
 router = APIRouter()
 
@@ -42,7 +42,7 @@ def show_progress(request: Request, jobs: TheJobs, job_id: str) -> Response:
 def cancel_job(_: Submitted, jobs: TheJobs, job_id: str) -> Response:
     _status(jobs, job_id)
     jobs.cancel(job_id)
-    return see(path_to("jobs", job_id))
+    return redirect(path_to("jobs", job_id))
 
 
 @router.post("/jobs/{job_id}/resume")
@@ -53,7 +53,7 @@ def resume_job(_: Submitted, jobs: TheJobs, job_id: str) -> Response:
         jobs.resume(job_id)
     except SettingsError as error:
         raise HTTPException(409, str(error)) from None
-    return see(path_to("jobs", job_id))
+    return redirect(path_to("jobs", job_id))
 
 
 def _status(jobs: Jobs, job_id: str) -> JobStatus:

@@ -23,7 +23,7 @@ from pytest_rageval.web.jobs.job_files import Source
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.jobs.run_choice import RunChoice, RunOutlook
 from pytest_rageval.web.pages.jobs import TheJobs
-from pytest_rageval.web.rendering import NEW_RUN, page, path_to, see
+from pytest_rageval.web.rendering import NEW_RUN, page, path_to, redirect
 from pytest_rageval.web.site import TheSite
 from pytest_rageval.web.uploads.upload_folder import (
     AnswersUpload,
@@ -136,17 +136,17 @@ def new_run_page(
 ) -> Response:
     """Show the form with what the chosen run takes; the address holds the choice."""
     agents, datasets = stores.agent_options(), stores.dataset_options()
-    chosen = _chosen(agent, agents)
+    chosen = _chosen_version(agent, agents)
     values = {
         "agent": chosen,
-        "dataset": _chosen(dataset, datasets),
+        "dataset": _chosen_version(dataset, datasets),
         "description": description,
         "source": source if source in get_args(Source) else stores.first_source(chosen),
     }
     return _form_page(request, stores, FormState[NewRunForm](values))
 
 
-def _chosen(written: str, options: Sequence[tuple[str, str]]) -> str:
+def _chosen_version(written: str, options: Sequence[tuple[str, str]]) -> str:
     """Return the version that an address names: the newest of a bare name, the first of an empty one."""
     if "/" in written:
         return written
@@ -163,36 +163,36 @@ def start_run(request: Request, stores: TheStores, jobs: TheJobs, submitted: Sub
     if chosen.action == "look":
         source = "" if chosen.source == "connector" else chosen.source
         about = {"agent": chosen.agent, "dataset": chosen.dataset, "source": source, "description": chosen.description}
-        return see(path_to("new-run", **about))
+        return redirect(path_to("new-run", **about))
     if not chosen.is_as_shown:
-        return _form_page(request, stores, _refused(form, "", [_OTHER_CHOICE]), status=422)
+        return _form_page(request, stores, _with_problems(form, "", [_OTHER_CHOICE]), status=422)
     try:
         choice = stores.choice(chosen.agent, chosen.dataset, chosen.source)
         if chosen.source == "connector":
             choice.outlook()
-            return _started(jobs, choice, chosen.description)
+            return _start(jobs, choice, chosen.description)
     except RagevalError as error:
-        return _form_page(request, stores, _refused(form, "", error.problems), status=422)
+        return _form_page(request, stores, _with_problems(form, "", error.problems), status=422)
     file = submitted.get(ANSWERS)
     if not isinstance(file, UploadFile) or not file.filename:
-        return _form_page(request, stores, form.refused(ANSWERS, "choose the file of answers"), status=422)
+        return _form_page(request, stores, form.with_problem(ANSWERS, "choose the file of answers"), status=422)
     about = {"agent": chosen.agent, "dataset": chosen.dataset, "description": chosen.description}
     try:
         upload = stores.uploads.begin({ANSWERS: UploadedFile(file.filename, file.file)}, about)
     except RagevalError as error:
-        return _form_page(request, stores, _refused(form, ANSWERS, error.problems), status=422)
+        return _form_page(request, stores, _with_problems(form, ANSWERS, error.problems), status=422)
     try:
         _read(stores, choice, upload)
     except RagevalError as error:
         stores.uploads.remove(upload)
-        return _form_page(request, stores, _refused(form, ANSWERS, error.problems), status=422)
-    return see(path_to("new-run", "answers", upload.id))
+        return _form_page(request, stores, _with_problems(form, ANSWERS, error.problems), status=422)
+    return redirect(path_to("new-run", "answers", upload.id))
 
 
 @router.get(f"{NEW_RUN}/answers/{{upload_id}}")
 def answers_page(request: Request, stores: TheStores, upload_id: str) -> Response:
     """Show uploaded answers that cover the dataset, before they are scored."""
-    upload, choice = _waiting(stores, upload_id)
+    upload, choice = _waiting_upload(stores, upload_id)
     answers = _read(stores, choice, upload)
     return page(
         request,
@@ -209,21 +209,21 @@ def answers_page(request: Request, stores: TheStores, upload_id: str) -> Respons
 @router.post(f"{NEW_RUN}/answers/{{upload_id}}")
 def start_with_answers(_: Submitted, stores: TheStores, jobs: TheJobs, upload_id: str) -> Response:
     """Start a run that scores the uploaded answers."""
-    upload, choice = _waiting(stores, upload_id)
+    upload, choice = _waiting_upload(stores, upload_id)
     answers = _read(stores, choice, upload)
-    response = _started(jobs, choice, upload.about["description"], upload, answers)
+    response = _start(jobs, choice, upload.about["description"], upload, answers)
     stores.uploads.remove(upload)
     return response
 
 
 @router.post(f"{NEW_RUN}/answers/{{upload_id}}/discard")
 def discard_answers(_: Submitted, stores: TheStores, upload_id: str) -> Response:
-    upload, _choice = _waiting(stores, upload_id)
+    upload, _choice = _waiting_upload(stores, upload_id)
     stores.uploads.remove(upload)
-    return see(path_to("new-run", agent=upload.about["agent"], dataset=upload.about["dataset"]))
+    return redirect(path_to("new-run", agent=upload.about["agent"], dataset=upload.about["dataset"]))
 
 
-def _waiting(stores: Stores, upload_id: str) -> tuple[Upload, RunChoice]:
+def _waiting_upload(stores: Stores, upload_id: str) -> tuple[Upload, RunChoice]:
     """Return an upload and its choice, or raise HTTPException if it is gone or of another kind."""
     try:
         upload = stores.uploads.get(upload_id)
@@ -238,27 +238,27 @@ def _read(stores: Stores, choice: RunChoice, upload: Upload) -> AnswersUpload:
     return read_answers_upload(path, name, choice.cases, stores.limits.upload_rows)
 
 
-def _started(
+def _start(
     jobs: Jobs, choice: RunChoice, description: str, upload: Upload | None = None, answers: AnswersUpload | None = None
 ) -> Response:
     """Start the run and redirect to its page."""
     file = None if upload is None else upload.path(ANSWERS)
-    baseline = jobs.last_whole(choice.agent.slug, choice.measured_alike(), choice.dataset.slug, choice.source)
+    baseline = jobs.last_whole(choice.agent.slug, choice.comparable_versions(), choice.dataset.slug, choice.source)
     order = choice.order(description.strip(), baseline, file, answers)
-    return see(path_to("jobs", jobs.start(order).id))
+    return redirect(path_to("jobs", jobs.start(order).id))
 
 
-def _refused(form: FormState[NewRunForm], field: str, problems: Sequence[str]) -> FormState[NewRunForm]:
+def _with_problems(form: FormState[NewRunForm], field: str, problems: Sequence[str]) -> FormState[NewRunForm]:
     for problem in problems[:MOST_PROBLEMS]:
-        form = form.refused(field, problem)
+        form = form.with_problem(field, problem)
     more = len(problems) - MOST_PROBLEMS
-    return form if more <= 0 else form.refused(field, f"… and {more:,} more")
+    return form if more <= 0 else form.with_problem(field, f"… and {more:,} more")
 
 
 def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *, status: int = 200) -> Response:
     """Render the form with what its choice takes, if there is one. A submitted form may lack fields."""
     form = replace(form, values={**BLANK, **form.values})
-    choice, outlook, problems = _looked_at(stores, form)
+    choice, outlook, problems = _choice_and_outlook(stores, form)
     return page(
         request,
         "new_run.html",
@@ -274,7 +274,7 @@ def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *,
     )
 
 
-def _looked_at(
+def _choice_and_outlook(
     stores: Stores, form: FormState[NewRunForm]
 ) -> tuple[RunChoice | None, RunOutlook | None, Sequence[str]]:
     agent, dataset, source = (str(form.values.get(name, "")) for name in ("agent", "dataset", "source"))

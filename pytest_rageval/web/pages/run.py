@@ -27,7 +27,7 @@ from pytest_rageval.web.jobs.job_files import LOG, log_tail
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.opened_runs import BASELINE, OpenedRun, OpenedRuns, TheRuns, run_of
 from pytest_rageval.web.pages.jobs import TheJobs, jobs_of
-from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.run_folders import TheFolders
 from pytest_rageval.web.run_lines import Rows, lines_of_runs
 from pytest_rageval.web.site import TheSite, UnknownPageError
@@ -121,19 +121,19 @@ def show_run(
     except UnknownPageError:
         if run_id not in jobs:
             raise
-        return see(path_to("jobs", run_id))  # the run died before it had a folder
+        return redirect(path_to("jobs", run_id))  # the run died before it had a folder
     try:
         if stored.metrics is None:
-            return _unfinished(request, runs, stored, query, ())
+            return _unfinished_page(request, runs, stored, query, ())
         opened = runs.open(run_id)
         listed = opened.cases.page(query)
     except SettingsError as error:
-        return _unfinished(request, runs, stored, query, error.problems)
+        return _unfinished_page(request, runs, stored, query, error.problems)
     job = run_id if opened.page.metrics["partial"] and run_id in jobs else None
-    return page(request, "run.html", **run_content(opened), listed=listed, log=_log(jobs, stored), job=job)
+    return page(request, "run.html", **run_content(opened), listed=listed, log=_log_lines(jobs, stored), job=job)
 
 
-def _unfinished(
+def _unfinished_page(
     request: Request, runs: OpenedRuns, run: StoredRun, query: CaseQuery, problems: Sequence[str]
 ) -> Response:
     """Show an unfinished or unreadable run: its versions, files and recorded cases."""
@@ -144,7 +144,7 @@ def _unfinished(
         "unfinished_run.html",
         run=unfinished_run(run, [*problems, *more]),
         listed=recorded,
-        log=_log(jobs, run),
+        log=_log_lines(jobs, run),
         run_id=run_id,
         keys=KEYS,
         about="",
@@ -154,7 +154,7 @@ def _unfinished(
     )
 
 
-def _log(jobs: Jobs, run: StoredRun) -> list[str]:
+def _log_lines(jobs: Jobs, run: StoredRun) -> list[str]:
     """Return the last lines that a run printed; none if no log was kept."""
     return [printable(line) for line in jobs.log(run.run_id) or log_tail(run.path / LOG)]
 
@@ -223,29 +223,29 @@ def compare_page(
     folders.refresh()
     rows = folders.rows()
     if run and not (a or b):
-        return _of_list(request, rows, run)
+        return _compare_selected(request, rows, run)
     if not (a and b):
-        return _choice(request, rows, a, b)
+        return _choice_form(request, rows, a, b)
     try:
         opened = runs.open(b, a)
     except UnknownPageError:
         raise
     except SettingsError as error:
-        return _choice(request, rows, a, b, str(error))
+        return _choice_form(request, rows, a, b, str(error))
     listed = opened.cases.page(CaseQuery(q, sort, number))
     return page(request, "compare.html", **run_content(opened), listed=listed, against=a)
 
 
-def _of_list(request: Request, rows: Rows, run_ids: list[str]) -> Response:
+def _compare_selected(request: Request, rows: Rows, run_ids: list[str]) -> Response:
     if len(set(run_ids)) != 2:
         first, second = [*run_ids, "", ""][:2]
-        return _choice(request, rows, first, second, problem=f"{len(set(run_ids))} runs are selected: select two")
+        return _choice_form(request, rows, first, second, problem=f"{len(set(run_ids))} runs are selected: select two")
     begun = {run.run_id: run.begun for run in rows}
     before, after = sorted(run_ids, key=lambda name: (begun.get(name, ""), name))
-    return see(path_to("compare", a=before, b=after))
+    return redirect(path_to("compare", a=before, b=after))
 
 
-def _choice(request: Request, rows: Rows, a: str = "", b: str = "", problem: str = "") -> Response:
+def _choice_form(request: Request, rows: Rows, a: str = "", b: str = "", problem: str = "") -> Response:
     """Render the form that selects two runs."""
     finished = lines_of_runs(rows, [run for run in rows[:CHOICES] if run.is_finished])
     newest = [line.run.run_id for line in finished[:2]]

@@ -34,14 +34,14 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-KEPT_BY_NOBODY = "private, no-cache"
+NO_CACHE = "private, no-cache"
 """Browsers reload a page each time, except when going back."""
 
 
 def with_headers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Return the headers of a response, with our defaults for those it does not set."""
     names = {name.lower() for name, _ in headers}
-    ours = HEADERS | {"Cache-Control": KEPT_BY_NOBODY}
+    ours = HEADERS | {"Cache-Control": NO_CACHE}
     added = ((name.lower().encode(), value.encode()) for name, value in ours.items())
     return [*headers, *(pair for pair in added if pair[0] not in names)]
 
@@ -71,13 +71,13 @@ class Guard:
         settings: WebSettings,
         seal: Seal,
         tokens: TokenCheck,
-        refused: Callable[[Request, HTTPException], Response],
+        refusal_page: Callable[[Request, HTTPException], Response],
     ) -> None:
         self.app = app
         self.tokens = tokens
         self.settings = settings
         self.seal = seal
-        self.refused = refused
+        self.refusal_page = refusal_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -100,7 +100,7 @@ class Guard:
             self._check(scope, headers)
             app = self._login(scope, headers, session) or self.app
         except HTTPException as refusal:
-            app = self.refused(Request(scope), refusal)
+            app = self.refusal_page(Request(scope), refusal)
         if scope["method"] == "HEAD":  # pages handle it as GET; the server drops the body
             scope = {**scope, "method": "GET"}
         await app(scope, bounded_receive(receive, headers, self.settings.limits), send_guarded)

@@ -41,7 +41,7 @@ class Seal:
         text = "\0".join((purpose, *parts))
         return hmac.new(self.key, text.encode(), sha256).hexdigest()
 
-    def holds(self, given: str, purpose: str, *parts: str) -> bool:
+    def verifies(self, given: str, purpose: str, *parts: str) -> bool:
         """Return True if `given` is the HMAC of these parts. Compare in constant time."""
         return hmac.compare_digest(given.encode(), self.of(purpose, *parts).encode())
 
@@ -98,7 +98,7 @@ class BrowserSession:
         return self.seal.of("form", self.id)
 
     def is_form_token(self, given: str) -> bool:
-        return self.is_program or self.seal.holds(given, "form", self.id)
+        return self.is_program or self.seal.verifies(given, "form", self.id)
 
     def renewed(self) -> BrowserSession:
         """Return the session under a new id."""
@@ -122,7 +122,7 @@ def session_of(headers: Mapping[str, str], scheme: str, seal: Seal, token: str |
     is_secure = scheme == "https"
     if not _ID.fullmatch(id):
         return BrowserSession(secrets.token_hex(ID_BYTES), name, is_secure, True, False, seal)
-    has_given_token = token is not None and seal.holds(mark, "login", id, token)
+    has_given_token = token is not None and seal.verifies(mark, "login", id, token)
     return BrowserSession(id, name, is_secure, False, has_given_token, seal)
 
 

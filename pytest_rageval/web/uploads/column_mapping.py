@@ -29,7 +29,7 @@ class MappedColumn(NamedTuple):
     field: str
 
 
-def guessed(names: Sequence[str]) -> list[MappedColumn]:
+def guess_mapping(names: Sequence[str]) -> list[MappedColumn]:
     """Return a field for each column: by its name, by another tool's name, by likeness, or metadata.
 
     Each field is used once, for the best guess.
@@ -47,10 +47,11 @@ def guessed(names: Sequence[str]) -> list[MappedColumn]:
     return [MappedColumn(name, field) for name, field in zip(names, fields, strict=True)]
 
 
-def guessed_for_references(names: Sequence[str]) -> list[MappedColumn]:
+def guess_reference_mapping(names: Sequence[str]) -> list[MappedColumn]:
     """Return the fields for a file of references, and leave its other columns out."""
     return [
-        column if column.field in REFERENCE_CHOICES else column._replace(field=LEFT_OUT) for column in guessed(names)
+        column if column.field in REFERENCE_CHOICES else column._replace(field=LEFT_OUT)
+        for column in guess_mapping(names)
     ]
 
 

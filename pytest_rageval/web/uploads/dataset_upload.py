@@ -24,8 +24,8 @@ from pytest_rageval.web.site import WebLimits
 from pytest_rageval.web.uploads.column_mapping import (
     MappedColumn,
     column_names,
-    guessed,
-    guessed_for_references,
+    guess_mapping,
+    guess_reference_mapping,
     mapped_record,
     pseudo_name,
 )
@@ -100,14 +100,14 @@ def preview(upload: Upload, part: str = CASES) -> Preview:
     )
 
 
-def guessed_columns(upload: Upload, part: str = CASES) -> list[MappedColumn]:
+def guess_columns(upload: Upload, part: str = CASES) -> list[MappedColumn]:
     """Return the columns of a file with a guessed field each, or raise CaseError if there are too many."""
     columns = preview(upload, part).columns
     if len(columns) > MOST_COLUMNS:
         raise CaseError(
             f"{upload.names[part]}: {len(columns):,} columns, more than the {MOST_COLUMNS:,} that are taken"
         )
-    return guessed(columns) if part == CASES else guessed_for_references(columns)
+    return guess_mapping(columns) if part == CASES else guess_reference_mapping(columns)
 
 
 Columns = Mapping[str, Sequence[MappedColumn]]
@@ -120,8 +120,8 @@ def read_dataset(upload: Upload, columns: Columns, limits: WebLimits) -> Dataset
     """
     # The key has the files' times and sizes: another chosen encoding rewrites the files.
     files = [upload.path(part).stat() for part in upload.names]
-    reading: DatasetReading = _kept_reading(
-        _Read(
+    reading: DatasetReading = _cached_reading(
+        _ReadingKey(
             upload.id,
             upload.folder,
             tuple(upload.names.items()),
@@ -135,10 +135,10 @@ def read_dataset(upload: Upload, columns: Columns, limits: WebLimits) -> Dataset
 
 def forget_readings() -> None:
     """Clear the cached readings after an upload is confirmed or discarded."""
-    _kept_reading.cache_clear()
+    _cached_reading.cache_clear()
 
 
-class _Read(NamedTuple):
+class _ReadingKey(NamedTuple):
     """The cache key of a reading."""
 
     upload_id: str
@@ -150,7 +150,7 @@ class _Read(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def _kept_reading(read: _Read) -> DatasetReading:
+def _cached_reading(read: _ReadingKey) -> DatasetReading:
     return _read(Upload(read.upload_id, read.folder, dict(read.names), {}), dict(read.columns), read.limits)
 
 
@@ -162,13 +162,13 @@ def _read(upload: Upload, columns: Columns, limits: WebLimits) -> DatasetReading
     partner = None
     if REFERENCES in upload.names:
         references = Report(upload.names[REFERENCES])
-        rows = _mapped_rows(upload.path(REFERENCES), references, columns[REFERENCES], _JOINED)
-        partner = Partner(_fitted(rows, references, limits), references, report)
-    rows = _fitted(_mapped_rows(path, report, columns[CASES], _ASKED), report, limits)
+        rows = _mapped_rows(upload.path(REFERENCES), references, columns[REFERENCES], _REFERENCE_COLUMNS)
+        partner = Partner(_fitting_rows(rows, references, limits), references, report)
+    rows = _fitting_rows(_mapped_rows(path, report, columns[CASES], _QUESTION_COLUMNS), report, limits)
     return _reading(cases_of_rows(path, rows, report, partner))
 
 
-_ASKED, _JOINED = (("question", "query"),), (("id",), ("reference",))
+_QUESTION_COLUMNS, _REFERENCE_COLUMNS = (("question", "query"),), (("id",), ("reference",))
 """The required columns: one of each group."""
 
 
@@ -182,7 +182,7 @@ def _mapped_rows(
     names = column_names(columns)
     if path.suffix == ".csv":
         cells: dict[str, Cell] = {**CELLS, **{pseudo_name(position): "text" for position in range(len(columns))}}
-        lines = _until_hopeless(read_lines(path, report, MAX_LINE_BYTES), report)
+        lines = _readable_lines(read_lines(path, report, MAX_LINE_BYTES), report)
         for row in csv_rows(lines, report, cells, needed, MAX_LINE_BYTES, lambda _: names):
             yield row._replace(record=mapped_record(row.record, columns))
         return
@@ -193,13 +193,13 @@ def _mapped_rows(
 
 
 def _json_rows(path: Path, report: Report) -> Iterator[JsonRow]:
-    lines = _until_hopeless(read_lines(path, report, MAX_LINE_BYTES), report)
+    lines = _readable_lines(read_lines(path, report, MAX_LINE_BYTES), report)
     if path.suffix == ".json":
-        return _elements("".join(text for _, text, _ in lines), report)
+        return _list_objects("".join(text for _, text, _ in lines), report)
     return json_rows(lines, report)
 
 
-def _until_hopeless(lines: Iterable[Line], report: Report) -> Iterator[Line]:
+def _readable_lines(lines: Iterable[Line], report: Report) -> Iterator[Line]:
     """Yield the lines of a file until too many are unreadable to fix them one by one."""
     for line in lines:
         if report.unread > MOST_BROKEN:
@@ -208,7 +208,7 @@ def _until_hopeless(lines: Iterable[Line], report: Report) -> Iterator[Line]:
         yield line
 
 
-def _elements(text: str, report: Report) -> Iterator[JsonRow]:
+def _list_objects(text: str, report: Report) -> Iterator[JsonRow]:
     """Yield the objects of a JSON list, each with the line it begins on."""
     try:
         parse(text)
@@ -233,14 +233,14 @@ def _after_space(text: str, at: int) -> int:
     return at
 
 
-def _fitted(rows: Iterable[Row], report: Report, limits: WebLimits) -> Iterator[Row]:
+def _fitting_rows(rows: Iterable[Row], report: Report, limits: WebLimits) -> Iterator[Row]:
     """Yield the rows with trimmed texts. Report and skip rows with a text that is too long."""
     for number, row in enumerate(rows, start=1):
         if number > limits.upload_rows:
             report.add_unread(row.line, 1, f"the file has more than {limits.upload_rows:,} rows; split it")
             return
         record = trimmed(row.record)
-        if findings := _too_long(record, limits):
+        if findings := _long_text_findings(record, limits):
             case_id = record.get("id")
             named = case_id if isinstance(case_id, str) else None
             report.add_findings(row.line, findings, named, row.column_finder().column)
@@ -262,16 +262,16 @@ def _trimmed(value: Json) -> Json:
     return {name: _trimmed(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
-def too_long(record: Mapping[str, Json], most: int) -> Iterator[tuple[Place, str]]:
+def long_texts(record: Mapping[str, Json], most: int) -> Iterator[tuple[Place, str]]:
     """Yield the path and the problem of each text that is too long."""
     for path, text in _texts((), dict(record)):
         if len(text) > most:
             yield path, f"has {len(text):,} characters, expected at most {most:,}; shorten it"
 
 
-def _too_long(record: Mapping[str, Json], limits: WebLimits) -> Findings:
+def _long_text_findings(record: Mapping[str, Json], limits: WebLimits) -> Findings:
     findings = Findings()
-    for path, message in too_long(record, limits.field_characters):
+    for path, message in long_texts(record, limits.field_characters):
         findings.add(path, message)
     return findings
 
@@ -298,7 +298,7 @@ def _document(path: Path, name: str, limits: WebLimits) -> DatasetReading:
         return DatasetReading((), error.problems, {})
     report = Report(name)
     rows = [JsonRow(number, record, json.dumps(record)) for number, record in enumerate(records, start=1)]
-    return _reading(cases_of_rows(path, _fitted(rows, report, limits), report))
+    return _reading(cases_of_rows(path, _fitting_rows(rows, report, limits), report))
 
 
 def _reading(loaded: CaseFile) -> DatasetReading:

@@ -48,7 +48,7 @@ def chosen_dialect(encoding: str, separator: str) -> TableDialect | None:
     return TableDialect(encoding, separator)
 
 
-def guessed_dialect(path: Path) -> TableDialect:
+def guess_dialect(path: Path) -> TableDialect:
     """Return the most likely dialect: by byte order mark, else UTF-8 if the whole file is valid, else by its bytes."""
     encoding = _encoding(path)
     with path.open("rb") as file:
@@ -56,7 +56,7 @@ def guessed_dialect(path: Path) -> TableDialect:
     return TableDialect(encoding, _separator(beginning))
 
 
-def write_as_usual(source: Path, target: Path, dialect: TableDialect, name: str) -> None:
+def write_as_utf8(source: Path, target: Path, dialect: TableDialect, name: str) -> None:
     """Rewrite a file as UTF-8 with commas, line for line, or raise CaseError if its encoding is another."""
     part = target.with_suffix(".part")
     try:

@@ -19,7 +19,7 @@ from pytest_rageval.model import EvalCase, Source
 from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
 from pytest_rageval.text import cut, printable
 from pytest_rageval.web.site import UnknownPageError, WebLimits
-from pytest_rageval.web.uploads.table_dialect import TableDialect, guessed_dialect, write_as_usual
+from pytest_rageval.web.uploads.table_dialect import TableDialect, guess_dialect, write_as_utf8
 
 KEPT_S = 24 * 3600
 """Seconds that an upload waits to be confirmed."""
@@ -91,7 +91,7 @@ class UploadFolder:
                 upload.folder.mkdir(parents=True)
                 for part, file in files.items():
                     self._keep(file.content, upload.original(part), names[part])
-                    upload = _as_guessed(upload, part)
+                    upload = _rewrite_as_guessed(upload, part)
                 _write_about(upload)
             except OSError as error:
                 raise SettingsError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
@@ -138,11 +138,11 @@ class UploadFolder:
         dialects = {part: TableDialect(*written) for part, written in record["dialects"].items()}
         return Upload(upload_id, folder, record["names"], record["about"], dialects)
 
-    def read_otherwise(self, upload: Upload, dialects: Mapping[str, TableDialect]) -> Upload:
+    def change_dialects(self, upload: Upload, dialects: Mapping[str, TableDialect]) -> Upload:
         """Read the same files in the chosen dialects, or raise CaseError if one does not fit."""
         for part, dialect in dialects.items():
             if part in upload.dialects and dialect != upload.dialects[part]:
-                upload = _laid_out(upload, part, dialect)
+                upload = _rewrite_table(upload, part, dialect)
         _write_about(upload)
         return upload
 
@@ -157,20 +157,20 @@ class UploadFolder:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _laid_out(upload: Upload, part: str, dialect: TableDialect) -> Upload:
+def _rewrite_table(upload: Upload, part: str, dialect: TableDialect) -> Upload:
     """Rewrite a table of the upload from this dialect, or raise CaseError if it does not fit."""
-    write_as_usual(upload.original(part), upload.path(part), dialect, upload.names[part])
+    write_as_utf8(upload.original(part), upload.path(part), dialect, upload.names[part])
     return upload._replace(dialects={**upload.dialects, part: dialect})
 
 
-def _as_guessed(upload: Upload, part: str) -> Upload:
+def _rewrite_as_guessed(upload: Upload, part: str) -> Upload:
     """Rewrite a table of the upload from its most likely dialect, or unchanged if that does not fit."""
     if upload.path(part).suffix != ".csv":
         return upload
     try:
-        return _laid_out(upload, part, guessed_dialect(upload.original(part)))
+        return _rewrite_table(upload, part, guess_dialect(upload.original(part)))
     except CaseError:  # the preview then reports bad bytes by line, and another encoding can be chosen
-        return _laid_out(upload, part, TableDialect())
+        return _rewrite_table(upload, part, TableDialect())
 
 
 def _write_about(upload: Upload) -> None:

@@ -20,7 +20,7 @@ from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.llm.json_exchange import MARKER
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.text import excerpt
-from pytest_rageval.web.versions.version_folder import KeptVersion
+from pytest_rageval.web.versions.version_folder import StoredVersion
 
 MAIN_RUBRIC = "reference_match"
 """The rubric that compares an answer with its reference; forms show its prompt first."""
@@ -124,7 +124,7 @@ class Agent(BaseModel):
         return self.target or "uploaded answers only"
 
 
-class AgentVersion(KeptVersion):
+class AgentVersion(StoredVersion):
     """A stored version of an agent."""
 
     agent: Agent
@@ -228,13 +228,13 @@ def _fields(table: dict[str, Any], about: Mapping[str, Any], registry: Registry)
         fields["target"] = target
     if fields.get("prompts") and table.get(RUBRICS) == RUBRICS:
         del table[RUBRICS]
-    fields |= _taken(table, "versions", "llm", "llm") | _taken(table, "metrics", "enabled", "metrics")
+    fields |= _move_key(table, "versions", "llm", "llm") | _move_key(table, "metrics", "enabled", "metrics")
     fields["thresholds"] = _known_thresholds(about.get("thresholds", {}), registry)
     fields["gates"] = _other_gates(table.pop("gates", {}), fields["thresholds"], registry)
     return fields | {"more": table}
 
 
-def _taken(table: dict[str, Any], name: str, key: str, field: str) -> dict[str, Any]:
+def _move_key(table: dict[str, Any], name: str, key: str, field: str) -> dict[str, Any]:
     """Move one key of an inner table to a field. Remove the table if it is empty then."""
     inner = table.get(name)
     if not isinstance(inner, dict) or key not in inner:

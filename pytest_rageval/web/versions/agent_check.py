@@ -33,10 +33,15 @@ class FieldProblem(NamedTuple):
 
 def agent_problems(agent: Agent, registry: Registry, root: Path) -> list[FieldProblem]:
     """Return all problems, including those that a run in the project at `root` would report for the configuration."""
-    problems = [*_of_target(agent), *_of_judge(agent), *_of_thresholds(agent, registry), *_of_prompts(agent)]
-    sound = _without(agent, {problem.field for problem in problems})
+    problems = [
+        *_target_problems(agent),
+        *_judge_problems(agent),
+        *_threshold_problems(agent, registry),
+        *_prompt_problems(agent),
+    ]
+    sound = _with_defaults(agent, {problem.field for problem in problems})
     with tempfile.TemporaryDirectory(prefix="rageval-agent-") as folder:
-        return [*problems, *_of_configuration(sound, registry, Path(folder), root)]
+        return [*problems, *_configuration_problems(sound, registry, Path(folder), root)]
 
 
 def agent_warnings(agent: Agent, registry: Registry, models: Sequence[str] = ()) -> list[str]:
@@ -44,7 +49,7 @@ def agent_warnings(agent: Agent, registry: Registry, models: Sequence[str] = ())
 
     models  names of models that wrote uploaded answers
     """
-    return [*self_judging(agent, models), *_unread(agent), *_unjudged(agent, registry)]
+    return [*self_judging(agent, models), *_unread_prompts(agent), *_unscored_thresholds(agent, registry)]
 
 
 def self_judging(agent: Agent, models: Sequence[str] = ()) -> list[str]:
@@ -56,7 +61,7 @@ def self_judging(agent: Agent, models: Sequence[str] = ()) -> list[str]:
     return [note for name in names for note in kinship_notes(name, [agent.judge])]
 
 
-def _unread(agent: Agent) -> Iterator[str]:
+def _unread_prompts(agent: Agent) -> Iterator[str]:
     """Warn of own prompts that the heuristic judge never reads: it compares words."""
     if agent.judge == "lexical" and agent.prompts:
         yield (
@@ -65,7 +70,7 @@ def _unread(agent: Agent) -> Iterator[str]:
         )
 
 
-def _unjudged(agent: Agent, registry: Registry) -> Iterator[str]:
+def _unscored_thresholds(agent: Agent, registry: Registry) -> Iterator[str]:
     """Warn of thresholds on metrics that the heuristic judge never scores: their gates have nothing to check."""
     if agent.judge != "lexical":
         return
@@ -78,7 +83,7 @@ def _unjudged(agent: Agent, registry: Registry) -> Iterator[str]:
             )
 
 
-def _of_target(agent: Agent) -> Iterator[FieldProblem]:
+def _target_problems(agent: Agent) -> Iterator[FieldProblem]:
     if agent.target is None or agent.target == "demo":
         return
     kind, colon, rest = agent.target.partition(":")
@@ -97,7 +102,7 @@ def _of_target(agent: Agent) -> Iterator[FieldProblem]:
 _JUDGES = ("lexical", "none")
 
 
-def _of_judge(agent: Agent) -> Iterator[FieldProblem]:
+def _judge_problems(agent: Agent) -> Iterator[FieldProblem]:
     kind, colon, rest = agent.judge.partition(":")
     if kind in ("openai", "anthropic") and colon:
         try:
@@ -112,7 +117,7 @@ def _of_judge(agent: Agent) -> Iterator[FieldProblem]:
         )
 
 
-def _of_thresholds(agent: Agent, registry: Registry) -> Iterator[FieldProblem]:
+def _threshold_problems(agent: Agent, registry: Registry) -> Iterator[FieldProblem]:
     for name, threshold in agent.thresholds.items():
         if name not in registry:
             yield FieldProblem("metrics", f"{shown_value(name)} is not a metric")
@@ -120,7 +125,7 @@ def _of_thresholds(agent: Agent, registry: Registry) -> Iterator[FieldProblem]:
             yield FieldProblem(f"threshold.{name}", f"is {threshold:g}, expected a number from 0 to 1")
 
 
-def _of_prompts(agent: Agent) -> Iterator[FieldProblem]:
+def _prompt_problems(agent: Agent) -> Iterator[FieldProblem]:
     """Check each prompt separately, so that every problem appears at its own field."""
     for name, prompt in agent.prompts.items():
         with tempfile.TemporaryDirectory(prefix="rageval-prompt-") as folder:
@@ -131,7 +136,7 @@ def _of_prompts(agent: Agent) -> Iterator[FieldProblem]:
                 yield from (FieldProblem(f"prompt.{name}", _PLACE_OF_PROMPT.sub("", line)) for line in error.problems)
 
 
-def _without(agent: Agent, fields: Collection[str]) -> Agent:
+def _with_defaults(agent: Agent, fields: Collection[str]) -> Agent:
     """Return the agent with the defaults in these fields, so that the remaining fields can be checked."""
     empty = Agent(name=agent.name, target="demo").model_dump()
     changed = {name: empty[name] for name in fields if name in empty}
@@ -144,22 +149,22 @@ def _without(agent: Agent, fields: Collection[str]) -> Agent:
     return agent.model_copy(update={"thresholds": kept, "prompts": prompts, **changed})
 
 
-def _of_configuration(agent: Agent, registry: Registry, folder: Path, root: Path) -> Iterator[FieldProblem]:
+def _configuration_problems(agent: Agent, registry: Registry, folder: Path, root: Path) -> Iterator[FieldProblem]:
     """Yield the problems that a run would report: of keys first, then of values without the wrong keys."""
     try:
         settings = _settings(agent, registry, folder)
     except SettingsError as error:
-        problems = [_beside_field(problem) for problem in error.problems]
+        problems = [_field_problem(problem) for problem in error.problems]
         yield from problems
         try:
-            settings = _settings(_without(agent, {problem.field for problem in problems}), registry, folder)
+            settings = _settings(_with_defaults(agent, {problem.field for problem in problems}), registry, folder)
         except SettingsError:
             return
-    yield from _secrets(settings)
+    yield from _secret_problems(settings)
     unmade = Problems()
     unmade.attempt(check_listed, settings, root)
     unmade.attempt(make_plan, settings, registry, folder)
-    yield from map(_beside_field, unmade)
+    yield from map(_field_problem, unmade)
 
 
 def _settings(agent: Agent, registry: Registry, folder: Path) -> Settings:
@@ -173,7 +178,7 @@ def _settings(agent: Agent, registry: Registry, folder: Path) -> Settings:
     return load_settings(folder, environment={})
 
 
-def _secrets(settings: Settings) -> Iterator[FieldProblem]:
+def _secret_problems(settings: Settings) -> Iterator[FieldProblem]:
     """Report keys in the configuration. They belong in the environment: a version file may end up in a repository."""
     if any(settings.secrets({})):
         yield FieldProblem(
@@ -193,7 +198,7 @@ _PLACE_OF_PROMPT = re.compile(r"\A[a-z_/]+\.(?:txt|toml)(?::\d+)?(?::\d+)?: (?:p
 _PLACE = re.compile(r"(?:rageval\.toml: )?(?P<key>[a-z_]+)\b")
 
 
-def _beside_field(problem: str) -> FieldProblem:
+def _field_problem(problem: str) -> FieldProblem:
     """Return a run's error message with the field whose name it begins with."""
     if problem.startswith("unknown metric "):
         return FieldProblem("metrics", problem)

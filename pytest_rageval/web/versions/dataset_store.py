@@ -20,7 +20,7 @@ from pytest_rageval.web.versions.version_folder import (
     ABOUT,
     CHANGED,
     NO_SEAL,
-    KeptVersion,
+    StoredVersion,
     VersionFolder,
     saved_now,
     text_hash,
@@ -151,7 +151,7 @@ class DatasetAbout(BaseModel):
     origin: str = ""
 
 
-class DatasetVersion(KeptVersion):
+class DatasetVersion(StoredVersion):
     """A stored version of a dataset, without the cases of its file.
 
     cases  number of cases; None if unknown

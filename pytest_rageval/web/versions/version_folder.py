@@ -58,7 +58,7 @@ def checked_slug(text: str) -> str:
     return text
 
 
-class KeptVersion(BaseModel):
+class StoredVersion(BaseModel):
     """A stored version.
 
     slug     the name in addresses and on disk
