@@ -109,7 +109,7 @@ class CaseList:
             return Neighbours(None, len(keys), None, None)
         place = keys.index(key)
         before, after = keys[place - 1 : place], keys[place + 1 : place + 2]
-        return Neighbours(place + 1, len(keys), *(next(iter(beside), None) for beside in (before, after)))
+        return Neighbours(place + 1, len(keys), *(next(iter(adjacent), None) for adjacent in (before, after)))
 
     def key_of(self, shown: str) -> str:
         """Return the key of a case from an address without control characters, or `shown` itself if no key matches."""

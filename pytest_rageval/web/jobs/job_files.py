@@ -173,9 +173,9 @@ class JobLog:
     def _drop_older_half(self) -> None:
         self._file.close()
         kept = _CUT + _tail(self._path, self._most // 2).partition(b"\n")[2]
-        beside = self._path.with_suffix(".new")
-        beside.write_bytes(kept)
-        beside.replace(self._path)
+        replacement = self._path.with_suffix(".new")
+        replacement.write_bytes(kept)
+        replacement.replace(self._path)
         self._file = self._path.open("ab", buffering=0)
         self._size = len(kept)
 

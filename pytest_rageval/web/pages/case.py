@@ -96,7 +96,7 @@ def show_case(
     if number is None:
         raise UnknownPageError(f"run {run_id} has no case {key!r}")
     case = opened.page.cases[number]
-    beside = opened.cases.neighbours(case.key, CaseQuery(q, sort))
+    neighbours = opened.cases.neighbours(case.key, CaseQuery(q, sort))
     links = CaseLinks(run_id, case.key, q, sort, view if opened.page.has_both_sides else "case", diff, against)
     content = next(case_views(opened.page, [case]), None)
     return page(
@@ -106,7 +106,7 @@ def show_case(
         case=case,
         c=content,
         links=links,
-        beside=beside,
+        neighbours=neighbours,
         has_both_sides=opened.page.has_both_sides,
         head=head_of_run(opened.page.config),
         definitions=_definitions(case, opened.page.registry),
@@ -127,7 +127,7 @@ def _unfinished_case_page(
         case=recorded.case,
         c=recorded.view,
         links=links,
-        beside=listed.neighbours(links.key, CaseQuery(links.q, links.sort)),
+        neighbours=listed.neighbours(links.key, CaseQuery(links.q, links.sort)),
         has_both_sides=False,
         head=head_of_run(run.config),
         definitions=_definitions(recorded.case, registry_of(run)),

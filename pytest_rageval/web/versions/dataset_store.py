@@ -49,7 +49,7 @@ class DatasetStore:
         """Return the description of a version, with its `problem` if a file was changed."""
         place = self.files.checked_path(slug, number)
         bare = DatasetVersion(slug=slug, number=number, about=DatasetAbout(name=slug))
-        about = self.files.beside(slug, number, ABOUT)
+        about = self.files.companion(slug, number, ABOUT)
         try:
             written = b"" if about.is_symlink() else about.read_bytes()
         except OSError:
@@ -59,7 +59,7 @@ class DatasetStore:
             seal = record.pop("sha256")
             version = DatasetVersion.model_validate({**record, "slug": slug, "number": number})
         except (StrictJsonError, ValidationError, KeyError, AttributeError, TypeError):
-            return bare.model_copy(update={"problem": f"{self.files.beside(slug, number, ABOUT)} {CHANGED}"})
+            return bare.model_copy(update={"problem": f"{self.files.companion(slug, number, ABOUT)} {CHANGED}"})
         status = place.stat()
         if seal != _seal(record, _content_hash(place, status.st_mtime_ns, status.st_size)):
             return version.model_copy(update={"problem": f"{place} {CHANGED}"})

@@ -115,7 +115,7 @@ class NewerVersion(RagevalError):
 class VersionFolder:
     """The versions of agents or of datasets: one folder per slug, with one file `vN` plus suffix per version.
 
-    A version may have files with other suffixes (`beside`). It exists once its own file does.
+    A version may have files with other suffixes (`companion`). It exists once its own file does.
     """
 
     def __init__(self, folder: Path, suffix: str) -> None:
@@ -158,9 +158,9 @@ class VersionFolder:
 
     def path(self, slug: str, number: int) -> Path:
         """Return the path of a version, which may be missing."""
-        return self.beside(slug, number, self.suffix)
+        return self.companion(slug, number, self.suffix)
 
-    def beside(self, slug: str, number: int, suffix: str) -> Path:
+    def companion(self, slug: str, number: int, suffix: str) -> Path:
         """Return the path of a file that belongs to a version."""
         return self.folder / checked_slug(slug) / f"v{number:d}{suffix}"
 
@@ -204,7 +204,7 @@ class VersionFolder:
 
     def _write(self, slug: str, number: int, files: Mapping[str, bytes]) -> None:
         for suffix in sorted(files, key=lambda suffix: suffix == self.suffix):
-            path = self.beside(slug, number, suffix)
+            path = self.companion(slug, number, suffix)
             if suffix != self.suffix:
                 path.unlink(missing_ok=True)  # left by a save that was interrupted
             write_new(path, files[suffix])
@@ -287,7 +287,7 @@ def version_name(data: Path, kind: Kind, slug: str) -> str:
     files = VersionFolder(data / kind, ".toml" if kind == "agents" else ".jsonl")
     try:
         number = files.newest(slug)
-        path = files.path(slug, number) if kind == "agents" else files.beside(slug, number, ABOUT)
+        path = files.path(slug, number) if kind == "agents" else files.companion(slug, number, ABOUT)
         return _name_in(path, path.stat().st_mtime_ns) or slug
     except (SettingsError, OSError):
         return slug
