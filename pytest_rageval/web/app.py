@@ -1,4 +1,4 @@
-"""The app: pages behind the guard, made from its settings, and its errors as pages; nothing happens at import."""
+"""The FastAPI app: its routers, its guard and its error pages. Importing it has no side effects."""
 
 from __future__ import annotations
 
@@ -49,25 +49,30 @@ ROUTERS = (
         label, dataset_labelling, demo,
     )),
 )  # fmt: skip
-"""A page module is named here; its link stands in the navigation from then on."""
+"""The routers of all page modules. The navigation links to those listed here."""
 
 
 _OFF = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
 NO_TELEMETRY: Mapping[str, Any] = {"telemetry": _OFF}
-"""Newer FastAPI would follow an environment that asks for spans; older ones take no notice of this."""
+"""Newer FastAPI sends spans if the environment requests them; older versions ignore this."""
 AGAIN_S = 2
-"""Seconds until a page that is not there yet asks again."""
+"""Seconds until an unfinished page reloads itself."""
 LOG = logging.getLogger("rageval.web")
 
 
 def create_web_app(settings: WebSettings) -> FastAPI:
-    """The app over these folders; SettingsError where it must not be started so."""
+    """Return the app over these folders, or raise SettingsError if the settings are unsafe."""
     check_reach(settings)
     seal = open_seal(settings.data)
     app = FastAPI(
-        title="rageval", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False,
-        dependencies=[Depends(submitted)], **NO_TELEMETRY,
-    )  # fmt: skip
+        title="rageval",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(submitted)],
+        **NO_TELEMETRY,
+    )
     app.state.site = site = Site(settings, seal)
     app.state.run_folders = folders = RunFolders(site.runs, settings.data / "jobs")
     app.state.opened_runs = OpenedRuns(site, folders)
@@ -78,65 +83,65 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     add_error_pages(app)
-    app.add_middleware(Guard, settings=settings, seal=seal, tokens=tokens, refused=refused)
+    app.add_middleware(Guard, settings=settings, seal=seal, tokens=tokens, refusal_page=refusal_page)
     return app
 
 
 def add_error_pages(app: FastAPI) -> None:
-    """Let everything that a route raises end in a page."""
-    app.add_exception_handler(HTTPException, _of_http)
-    app.add_exception_handler(RequestValidationError, _of_address)
-    app.add_exception_handler(RagevalError, _of_rageval)
-    app.add_exception_handler(StillReadingError, _of_reading)
-    app.add_exception_handler(OSError, _of_disk)
-    app.add_exception_handler(Exception, _of_bug)
+    """Render every exception of a route as a page."""
+    app.add_exception_handler(HTTPException, _http_error_page)
+    app.add_exception_handler(RequestValidationError, _validation_error_page)
+    app.add_exception_handler(RagevalError, _rageval_error_page)
+    app.add_exception_handler(StillReadingError, _still_reading_page)
+    app.add_exception_handler(OSError, _disk_error_page)
+    app.add_exception_handler(Exception, _bug_page)
 
 
-def refused(request: Request, error: HTTPException) -> Response:
-    """The page of a request that was not taken."""
+def refusal_page(request: Request, error: HTTPException) -> Response:
+    """Return the page of a refused request."""
     return error_page(request, error.status_code, [str(error.detail)], error.headers)
 
 
 def error_page(
     request: Request, status: int, problems: list[str], headers: Mapping[str, str] | None = None
-) -> Response:  # fmt: skip
+) -> Response:
     title = HTTPStatus(status).phrase
     response = page(request, "error.html", status=status, title=title, code=status, problems=problems)
     response.headers.update(headers or {})
     return response
 
 
-def _of_http(request: Request, error: Exception) -> Response:
+def _http_error_page(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if str(error.detail) == HTTPStatus(error.status_code).phrase:  # raised by the framework, which says no more
+    if str(error.detail) == HTTPStatus(error.status_code).phrase:  # raised by the framework, without details
         words = {404: "There is no such page.", 405: "This page cannot be asked so."}
         error.detail = words.get(error.status_code, error.detail)
-    return refused(request, error)
+    return refusal_page(request, error)
 
 
-def _of_address(request: Request, error: Exception) -> Response:
-    """A path or a query that no page has."""
+def _validation_error_page(request: Request, error: Exception) -> Response:
+    """Return the page for an invalid path or query."""
     assert isinstance(error, RequestValidationError)
     problems = [f"{'.'.join(map(str, flaw['loc'][1:]))}: {flaw['msg']}" for flaw in error.errors()]
     return error_page(request, 400, problems)
 
 
-def _of_rageval(request: Request, error: Exception) -> Response:
-    """What the user can mend: a folder that is broken, a setting that is wrong."""
+def _rageval_error_page(request: Request, error: Exception) -> Response:
+    """Return the page for an error that the user can fix: a broken folder, a wrong setting."""
     assert isinstance(error, RagevalError)
     status = 404 if isinstance(error, UnknownPageError) else 409
     return error_page(request, status, list(error.problems))
 
 
-def _of_reading(request: Request, error: Exception) -> Response:
-    """A page that is not there yet: it asks for itself again, without a script."""
+def _still_reading_page(request: Request, error: Exception) -> Response:
+    """Return a page that reloads itself until the run is read, without a script."""
     response = page(request, "still_reading.html", status=202, what=str(error))
     response.headers["Refresh"] = str(AGAIN_S)
     return response
 
 
-def _of_disk(request: Request, error: Exception) -> Response:
-    """A disk that is full, a folder that is gone or not ours: whatever is written is written whole or not at all."""
+def _disk_error_page(request: Request, error: Exception) -> Response:
+    """Return the page for a full disk or a missing or foreign folder. Writes are atomic, so nothing is half written."""
     place, why = getattr(error, "filename", None), getattr(error, "strerror", None) or str(error)
     LOG.error("%s %s: %s: %s", request.method, request.url.path, type(error).__name__, why)
     problem = f"{place}: {why}" if place else why
@@ -144,6 +149,6 @@ def _of_disk(request: Request, error: Exception) -> Response:
     return error_page(request, 507, [printable(problem), *([remedy] if request.method == "POST" else [])])
 
 
-def _of_bug(request: Request, error: Exception) -> Response:
+def _bug_page(request: Request, error: Exception) -> Response:
     LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
     return error_page(request, 500, ["Something went wrong here; what it was stands where rageval web was started."])

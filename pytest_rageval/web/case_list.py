@@ -1,4 +1,4 @@
-"""The list of a run's cases as an address asks for it: filter, order, page, and the way from case to case."""
+"""The list of a run's cases: filter, order, pages, and the neighbours of a case."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 
 LONGEST, MOST_TERMS = 4_000, 100
-"""Characters and terms of a filter: each term looks at each case."""
+"""Maximum characters and terms of a filter: each term checks each case."""
 ROWS = 50
 """Cases on a page of the list."""
 
 
 class CaseQuery(NamedTuple):
-    """What an address asks of the list: a filter, an order (a metric, `id`, `latency`; `-` turns it), a page."""
+    """The query of a list: a filter, an order (a metric, `id`, `latency`; `-` reverses it), a page number."""
 
     q: str = ""
     sort: str = ""
@@ -40,7 +40,7 @@ class CaseQuery(NamedTuple):
 
 @dataclass(frozen=True)
 class CasePage:
-    """A page of the list: `left` cases meet the filter. `problem`: what filter or order mean nothing; then no rows."""
+    """A page of the list: `left` cases pass the filter. `problem`: the error of the filter or order; then no rows."""
 
     query: CaseQuery
     rows: Sequence[ListedCase]
@@ -55,15 +55,15 @@ class CasePage:
 
     @property
     def first(self) -> int:
-        """The place of the first row in the order, counted from 1."""
+        """Return the position of the first row in the order, counted from 1."""
         return (self.query.page - 1) * ROWS + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Where a case stands among those that a filter leaves, from 1, and the keys beside it; None at the ends.
+    """The position of a case, from 1, among the `left` filtered ones, and the adjacent keys; None at the ends.
 
-    `position` is None of a case that the filter leaves out.
+    `position` is None if the filter excludes the case.
     """
 
     position: int | None
@@ -76,10 +76,10 @@ class Neighbours:
 class CaseList:
     """The cases of one run, finished or not, the worst first.
 
-    full_texts   questions and answers; without one, words are looked for in what the rows show
-    falls        by a case's number in the list the metrics in which it fell
-    layer_of     by metric
-    is_compared  changes and falls are known
+    full_texts   questions and answers; a filter searches the shortened texts of cases without one
+    falls        the metrics that fell, by the case's number in the list
+    layer_of     the layer of each metric
+    is_compared  whether changes and falls are known
     """
 
     run_id: str
@@ -90,9 +90,9 @@ class CaseList:
     is_compared: bool = False
 
     def page(self, query: CaseQuery) -> CasePage:
-        """The cases that an address asks for; of a page beyond the last one, the last."""
+        """Return the requested page of cases, or the last page if the number is beyond it."""
         try:
-            found = self.found(query.q, query.sort)
+            found = self.matching(query.q, query.sort)
         except FilterError as error:
             return CasePage(query._replace(page=1), (), 0, len(self.cases), self.metrics, str(error))
         number = max(1, min(query.page, -(-len(found) // ROWS)))
@@ -100,33 +100,33 @@ class CaseList:
         return CasePage(query._replace(page=number), rows, len(found), len(self.cases), self.metrics)
 
     def neighbours(self, key: str, query: CaseQuery) -> Neighbours:
-        """The cases before and after one; none where the filter means nothing any more: the list says what is wrong."""
+        """Return the cases before and after a case; none if the filter is invalid (the list shows the error)."""
         try:
-            keys = [case.key for case in self.found(query.q, query.sort)]
+            keys = [case.key for case in self.matching(query.q, query.sort)]
         except FilterError:
             return Neighbours(None, 0, None, None)
         if key not in keys:
             return Neighbours(None, len(keys), None, None)
         place = keys.index(key)
         before, after = keys[place - 1 : place], keys[place + 1 : place + 2]
-        return Neighbours(place + 1, len(keys), *(next(iter(beside), None) for beside in (before, after)))
+        return Neighbours(place + 1, len(keys), *(next(iter(adjacent), None) for adjacent in (before, after)))
 
     def key_of(self, shown: str) -> str:
-        """The key of a case as an address holds it, without control characters; `shown` itself where none is so."""
+        """Return the key of a case from an address without control characters, or `shown` itself if no key matches."""
         keys = [case.key for case in self.cases]
         return shown if shown in keys else next((key for key in keys if printable(key) == shown), shown)
 
-    def found(self, query: str = "", sort: str = "") -> Sequence[ListedCase]:
-        """The cases that a filter leaves, in order; FilterError where filter or order mean nothing in this run."""
-        return self._sorted(self._left(query), sort)
+    def matching(self, query: str = "", sort: str = "") -> Sequence[ListedCase]:
+        """Return the cases that pass a filter, in order, or raise FilterError if filter or order is invalid."""
+        return self._sorted(self._matching_numbers(query), sort)
 
     @cached_property
     def metrics(self) -> list[str]:
-        """Those of which a case has a score."""
+        """Return the names of the metrics that have a score in any case."""
         return sorted(set().union(*(case.row.scores for case in self.cases)))
 
-    def _left(self, query: str) -> Sequence[int]:
-        """The numbers of the cases that meet a filter."""
+    def _matching_numbers(self, query: str) -> Sequence[int]:
+        """Return the numbers of the cases that pass a filter."""
         if len(query) > LONGEST:
             raise FilterError(f"the filter is longer than {LONGEST:,} characters")
         filters = read_filter(query, self._vocabulary) if query else []
@@ -138,7 +138,7 @@ class CaseList:
         return left
 
     def _sorted(self, left: Sequence[int], sort: str) -> Sequence[ListedCase]:
-        """In the order of `latency`, `-latency`, `id` or a metric, those without it last; else the worst first."""
+        """Sort by `latency`, `-latency`, `id` or a metric, cases without a value last; by default the worst first."""
         if not sort:
             return [self.cases[number] for number in left]
         name, is_turned = sort.removeprefix("-"), sort.startswith("-")
@@ -185,7 +185,7 @@ def _shown_id(case: ListedCase) -> str:
 
 
 def cases_of_page(page: PageRun, full_texts: FullTexts) -> CaseList:
-    """The cases of a page that was read already; where the other run is gone, with what was decided at the end."""
+    """Return the cases of a page that was read. If the other run is missing, use the changes recorded at the end."""
     metrics, cases, is_compared = page.metrics, page.cases, page.compared is not None
     decided = metrics.get("comparison")
     if page.before is None and decided and decided["compared"]:
@@ -205,7 +205,7 @@ def _falls(falls: Mapping[str, Iterable[Any]]) -> dict[int, list[str]]:
 
 
 def recorded_cases(run: StoredRun) -> CaseList:
-    """Cases of a run without aggregates, as far as they are recorded: compared with none."""
+    """Return the recorded cases of a run without aggregates, without a comparison."""
     registry, full_texts = registry_of(run), FullTexts()
     names = (str(name) for name in run.config.get("metrics", ()))
     metrics = {name: registry[bare] for name in names if (bare := name.partition("@")[0]) in registry}

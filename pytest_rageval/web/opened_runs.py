@@ -1,4 +1,4 @@
-"""Runs that are being looked at, read once and kept until their files change."""
+"""A cache of opened runs: each is read once, and again after its files change."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ from pytest_rageval.web.site import Site
 CONFIG_FILES = ("rageval.toml", "pyproject.toml")
 BASELINE = "baseline"
 MOST_KEPT = 4
-"""Runs in memory: one of 100,000 cases takes some hundred megabytes."""
+"""Maximum number of cached runs: one of 100,000 cases takes some hundred megabytes."""
 WAIT = 20
-"""The cases of a run that is being written are read again after so many times the seconds that reading them took."""
+"""The cases of an unfinished run are read again after this many times the duration of reading them."""
 
 
 @dataclass(frozen=True)
 class OpenedRun:
-    """A run as its pages show it, with the list of its cases."""
+    """A read run with the list of its cases."""
 
     page: PageRun
     cases: CaseList
 
     @cached_property
     def content(self) -> Mapping[str, Any]:
-        """What the templates of the first screen and of the sections show."""
+        """Return the template values of the first screen and the sections."""
         return page_content(self.page)
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
-        """The place of each case in the page's list by its key as addresses hold it."""
+        """Return the position of each case in the list by its key as addresses write it."""
         return {printable(case.key): number for number, case in enumerate(self.page.cases)}
 
 
 class StillReadingError(RagevalError):
-    """A run that is so large that it is not read yet; whoever asks again in a second or two may have it."""
+    """A large run is still being read; a later request gets it."""
 
 
 @dataclass
 class _Reading:
-    """A run that is being read, or was: the state of its files then, what came of it, and until when that serves."""
+    """One reading of a run: the state of its files, its result, and how long that is served after they change."""
 
     stamp: object
     result: Future[Any] = field(default_factory=Future)
@@ -70,7 +70,7 @@ class _Reading:
 
 
 class OpenedRuns:
-    """The last runs that were looked at, by id and what each is compared with. Each is read in a thread of its own."""
+    """The most recently used runs, by id and compared run. Each is read in its own thread."""
 
     def __init__(self, site: Site, folders: RunFolders) -> None:
         self._site = site
@@ -79,19 +79,19 @@ class OpenedRuns:
         self._readings: OrderedDict[object, _Reading] = OrderedDict()
 
     def open(self, run_id: str, other: str | None = None) -> OpenedRun:
-        """A finished run, compared with another one (or `baseline`), or with what it was compared with when it ended.
+        """Return a finished run, compared with `other` (a run or `baseline`) or with its recorded baseline.
 
-        SettingsError of a run that has not ended or cannot be read, StillReadingError of one that takes long to read:
-        that goes on meanwhile.
+        Raise SettingsError if the run has not ended or is unreadable, StillReadingError if reading takes long; it
+        continues in the background.
         """
         for name in (run_id, other):
             if name is not None and name != BASELINE:
-                self._site.stored_run(name)  # a name from an address is one of the folder's, or nothing
+                self._site.stored_run(name)  # raises unless the name from the address exists in the folder
         opened: OpenedRun = self._result(run_id, other, self._stamp(run_id, other), lambda: self._opened(run_id, other))
         return opened
 
     def recorded(self, run: StoredRun) -> CaseList:
-        """The cases of a run that has not ended or cannot be read as a whole; errors as with `open`."""
+        """Return the cases of a run that has not ended or is partly unreadable. Raise the errors of `open`."""
         files = [run.path / name for name in (CONFIG, METRICS, RESULTS)]
         stamp = [_state_of(path) for path in (*files, *journals(run.path, RESULTS))]
         cases: CaseList = self._result(run.run_id, RESULTS, stamp, lambda: recorded_cases(run), WAIT)
@@ -112,7 +112,7 @@ class OpenedRuns:
         except TimeoutError:
             raise StillReadingError(f"run {run_id} is large: its cases are being read") from None
         except RagevalError:
-            with self._lock:  # what is mended is read anew
+            with self._lock:  # so that the run is read again once it is fixed
                 if self._readings.get(key) is reading:
                     del self._readings[key]
             raise
@@ -135,7 +135,7 @@ class OpenedRuns:
         return read_page(side, before, project.settings, full_texts, is_chosen=other is not None, trend=trend)
 
     def _stamp(self, run_id: str, other: str | None) -> object:
-        """What changes when anything that is read does."""
+        """Return a value that changes whenever one of the files read changes."""
         settings = self._site.settings
         folders = [self._site.stored_run(run_id).path, *([self._site.runs / other] if other else [])]
         files = [folder / name for folder in folders for name in (CONFIG, METRICS, RESULTS, OBSERVATIONS, SCORES)]
@@ -144,17 +144,17 @@ class OpenedRuns:
 
 
 def _read_into(reading: _Reading, run_id: str, read: Callable[[], Any], wait: int) -> None:
-    """Put into a reading what `read` gives; it serves `wait` times as long as that took."""
+    """Set the reading's result from `read`, and keep it for `wait` times as long as that took."""
     started, serves_until = time.monotonic(), 0.0
     try:
         with no_collection():
             result = read()
         serves_until = time.monotonic() + wait * (time.monotonic() - started)
     except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
-        # What readers do not check is relied on: a file that somebody edited must be a page, not a bug.
+        # The readers trust files that a run wrote: an edited file must become an error page, not a traceback.
         what = f"run {run_id}: its files are not what a run writes: {type(error).__name__}: {error}; were they edited?"
         reading.result.set_exception(SettingsError(what))
-    except BaseException as error:  # noqa: BLE001 whoever waits for the result raises it
+    except BaseException as error:  # noqa: BLE001 because the waiting request raises it
         reading.result.set_exception(error)
     else:
         reading.result.set_result(result)
@@ -163,7 +163,7 @@ def _read_into(reading: _Reading, run_id: str, read: Callable[[], Any], wait: in
 
 
 def run_of(opened: OpenedRun) -> StoredRun:
-    """The folder of a run that is open."""
+    """Return the folder of an opened run."""
     run = opened.page.side.run
     assert run is not None  # because it was opened by its id
     return run
@@ -183,4 +183,4 @@ def opened_runs_of(request: Request) -> OpenedRuns:
 
 
 TheRuns = Annotated[OpenedRuns, Depends(opened_runs_of)]
-"""A parameter of a route: the runs that are open."""
+"""A route parameter: the opened runs."""

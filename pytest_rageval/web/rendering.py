@@ -1,4 +1,4 @@
-"""A page as a response: the templates of reports and of this app, one layout, every value escaped."""
+"""Rendering of pages: the templates of reports and of this app, one layout, every value escaped."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from pytest_rageval.text import counted, printable
 from pytest_rageval.web.jobs.job_files import Job
 from pytest_rageval.web.run_lines import made_from
 from pytest_rageval.web.run_rows import RunRow
-from pytest_rageval.web.security.guard import HEADERS, KEPT_BY_NOBODY
+from pytest_rageval.web.security.guard import HEADERS, NO_CACHE
 from pytest_rageval.web.security.session import BrowserSession
 from pytest_rageval.web.versions.version_folder import Kind, version_name, versions_title
 
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 SHARED = ("tokens.css", "case_parts.js")
-"""Files of the report page, which go into its one file."""
-KEPT_FOR_EVER = "public, max-age=31536000, immutable"
+"""Assets shared with the HTML report."""
+CACHE_FOREVER = "public, max-age=31536000, immutable"
 
 router = APIRouter()
 
@@ -42,17 +42,17 @@ class AssetFile(NamedTuple):
 
 @cache
 def asset_addresses() -> dict[str, str]:
-    """Where each file of the app is found: `web.css` → `/assets/web.1a2b3c4d5e6f.css`."""
+    """Return the address of each asset: `web.css` → `/assets/web.1a2b3c4d5e6f.css`."""
     return {name: f"/assets/{_hashed(name, file.content)}" for name, file in _files().items()}
 
 
 @router.get("/assets/{name}")
 def asset_file(name: str) -> Response:
-    """A file by its address; the name is looked up, never opened."""
+    """Return an asset by its address. The name is looked up in a table, never opened as a path."""
     file = _files_by_address().get(f"/assets/{name}")
     if file is None:
         raise HTTPException(404, "There is no such file.")
-    return Response(file.content, media_type=file.type, headers={"Cache-Control": KEPT_FOR_EVER})
+    return Response(file.content, media_type=file.type, headers={"Cache-Control": CACHE_FOREVER})
 
 
 def _hashed(name: str, content: bytes) -> str:
@@ -76,14 +76,14 @@ def _files_by_address() -> dict[str, AssetFile]:
 FORM_TOKEN = "form_token"  # noqa: S105 because it is the name of a field
 NAVIGATION = (("Runs", "/runs"), ("Compare", "/compare"), ("History", "/history"), ("Agents", "/agents"),
               ("Datasets", "/datasets"), ("Label", "/label"), ("Health", "/health"))  # fmt: skip
-"""What stands in the head of each page, as far as there is such a page."""
+"""The links in the head of each page; those without a route are left out."""
 NEW_RUN = "/new-run"
 
 
 class Frame(NamedTuple):
-    """What `layout.html` shows around a page: links, where a new run is begun (None: nowhere), whether one can log out.
+    """The values of `layout.html`: links, the address of a new run or None, and whether one can log out.
 
-    data  where the names of agents and datasets are looked up
+    data  the folder with the names of agents and datasets
     """
 
     links: list[Link]
@@ -94,7 +94,7 @@ class Frame(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A link of the navigation; `is_here`: the page shown is this one, or below it."""
+    """A link of the navigation; `is_here` if it leads to the current page or a parent of it."""
 
     title: str
     address: str
@@ -102,59 +102,64 @@ class Link(NamedTuple):
 
 
 def page(request: Request, template: str, *, status: int = 200, **content: Any) -> HTMLResponse:
-    """A template as a response. Besides `content` it knows what `layout.html` needs, and `form_token`, a hidden field
-    for each form that writes."""
-    return HTMLResponse(rendered_page(request, template, **content), status, headers=HEADERS | _UNKEPT)
+    """Return a rendered template as a response. It also gets the values of `_shared`."""
+    return HTMLResponse(rendered_page(request, template, **content), status, headers=HEADERS | _NO_CACHE_HEADERS)
 
 
 def rendered_page(request: Request, template: str, **content: Any) -> str:
-    """The same as text. Control characters, and marks that turn the direction of writing, are shown."""
+    """Return a rendered template as text, with control and bidirectional characters made visible."""
     shared = _shared(request)
     if taken := shared.keys() & content.keys():
         raise ValueError(f"{template}: {', '.join(taken)} is what the layout knows; call it otherwise")
     return printable(web_environment().get_template(template).render(shared | content))
 
 
-def see(address: str) -> RedirectResponse:
-    """What answers a form that was taken: the page to look at now."""
+def redirect(address: str) -> RedirectResponse:
+    """Return the redirect to the next page after an accepted form."""
     return RedirectResponse(address, 303)
 
 
 def is_fragment_wanted(request: Request) -> bool:
-    """Does a script ask for a part of the page? Then the layout is left out: `{% extends base %}`."""
+    """Return True if a script requests a part of the page, without the layout: `{% extends base %}`."""
     return request.headers.get("hx-request") == "true" and request.headers.get("hx-request-type") != "full"
 
 
 def path_to(*steps: str, **query: object) -> str:
-    """An address of this app: `path_to("runs", run_id, "cases", key, q="x")`; what is None or blank is left out."""
+    """Return an address without None or blank parameters: `path_to("runs", run_id, "cases", key, q="x")`."""
     asked = {name: value for name, value in query.items() if value not in (None, "")}
     return "/" + "/".join(quote(step, safe="") for step in steps) + (f"?{urlencode(asked)}" if asked else "")
 
 
 @cache
 def web_environment() -> Environment:
-    """The environment of reports, with the templates of this app in front, and links that lead to its pages."""
+    """Return the environment of reports with this app's templates first, and links to its pages."""
     reports = environment()
     assert reports.loader is not None
     loader = ChoiceLoader([PackageLoader("pytest_rageval.web"), reports.loader])
-    # Other filters make other code of the same template, so that none compiled for reports can be taken.
+    # No bytecode cache: the app has other filters, so templates compiled for reports do not fit.
     pages = reports.overlay(loader=loader, bytecode_cache=None)
     pages.filters = reports.filters | {
-        "field_value": field_value, "counted": counted, "printable": printable, "key": _case_link, "cases": _list_link,
-        "made_from": _made_from, "version_name": _version_name, "job_title": _job_title,
-    }  # fmt: skip
+        "field_value": field_value,
+        "counted": counted,
+        "printable": printable,
+        "key": _case_link,
+        "cases": _list_link,
+        "made_from": _made_from,
+        "version_name": _version_name,
+        "job_title": _job_title,
+    }
     pages.globals = reports.globals | {"is_served": True, "path_to": path_to, "asset": asset_addresses().__getitem__}
     return pages
 
 
 def field_value(value: object) -> Markup:
-    """A value inside a form's field: what comes back is what was there, whatever characters it holds."""
+    """Escape a value for a form field so that the form sends back the same characters."""
     return Markup(_NOT_PLAIN.sub(lambda match: f"&#{ord(match[0])};", escape(value)))  # noqa: S704 because it is escaped
 
 
 @pass_context
 def _case_link(context: Context, key: str, is_compared: bool = False, **query: str) -> str:
-    """Where the templates of a report link to a case: its page, in the list that it was found in."""
+    """Return the address of a case's page within the list it was found in, for the templates of a report."""
     view = "compare" if is_compared else None
     against = context.get("against")
     return path_to("runs", context["run_id"], "cases", printable(key), **query, view=view, against=against)
@@ -162,7 +167,7 @@ def _case_link(context: Context, key: str, is_compared: bool = False, **query: s
 
 @pass_context
 def _made_from(context: Context, run: RunRow) -> str:
-    """What a run is made from, by the names of its versions."""
+    """Return the names of the versions that a run is made from."""
     return made_from(run, context["frame"].data)
 
 
@@ -174,13 +179,13 @@ def _job_title(context: Context, job: Job) -> str:
 
 @pass_context
 def _version_name(context: Context, slug: str, kind: Kind) -> str:
-    """What the agent or the dataset of this slug is called."""
+    """Return the name of the agent or dataset with this slug."""
     return version_name(context["frame"].data, kind, slug)
 
 
 @pass_context
 def _list_link(context: Context, query: str) -> str:
-    """Where they link to the cases of a filter."""
+    """Return the address of the cases that pass a filter, for the templates of a report."""
     run_id, against = context["run_id"], context.get("against")
     asked = {"q": printable(query)}
     to = path_to("compare", a=against, b=run_id, **asked) if against else path_to("runs", run_id, **asked)
@@ -189,7 +194,7 @@ def _list_link(context: Context, query: str) -> str:
 
 # A line break at the start of a text area is dropped by browsers; `printable` would rewrite the others.
 _NOT_PLAIN = re.compile("^\n|[\x01-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069:[]")
-_UNKEPT = {"Cache-Control": KEPT_BY_NOBODY}
+_NO_CACHE_HEADERS = {"Cache-Control": NO_CACHE}
 
 
 def _shared(request: Request) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The run folders as rows, each read once and again when its files change; some are there while others are read."""
+"""The run folders as rows. Each is read in the background, and again when its files change."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from pytest_rageval.web.jobs.job_status import ENDED_WITH_A_VERDICT, JobStatus, 
 from pytest_rageval.web.run_rows import RunRow, read_run
 
 PATIENCE_S = 0.5
-"""Seconds that a page waits for folders to be read before it shows what is there."""
+"""Seconds that a page waits for the folders before it shows those read so far."""
 FIRST_PATIENCE_S = 2.0
-"""The same while nothing is there yet."""
+"""Seconds that a page waits while no folder is read yet."""
 
 
 class ReadingProgress(NamedTuple):
-    """How many of the changed folders are read. `problem`: why they cannot be."""
+    """The number of changed folders that are read. `problem` says why they cannot be."""
 
     read: int = 0
     changed: int = 0
@@ -39,7 +39,7 @@ class ReadingProgress(NamedTuple):
 
 
 class _Stamp(NamedTuple):
-    """Times and sizes of a run's files, and the newest time."""
+    """The times and sizes of a run's files, and the newest time."""
 
     newest: int
     text: str
@@ -51,7 +51,7 @@ class _Folder(NamedTuple):
 
 
 class RunFolders:
-    """The rows of the folders in `runs`, and of jobs in `jobs` that died before they had such a folder."""
+    """The rows of the folders in `runs`, and of the jobs in `jobs` that died before they had such a folder."""
 
     def __init__(self, runs: Path, jobs: Path) -> None:
         self._runs, self._jobs = runs, jobs
@@ -62,28 +62,28 @@ class RunFolders:
         self._read = 0
 
     def refresh(self, patience_s: float | None = None) -> ReadingProgress:
-        """Read what changed; return how far that is once it is done, or after so many seconds.
+        """Read the changed folders; return the progress once it is done or after `patience_s` seconds.
 
-        What takes longer goes on in a thread of its own.
+        Reading continues in a thread of its own.
         """
         with self._changed:
             if patience_s is None:
                 patience_s = PATIENCE_S if self._known else FIRST_PATIENCE_S
             try:
-                self._look()
+                self._queue_changed()
             except OSError as error:
                 return ReadingProgress(problem=f"{error.filename or self._runs}: {error.strerror}")
             self._changed.wait_for(lambda: not self._waiting, patience_s)
             return ReadingProgress(self._read, self._read + len(self._waiting))
 
     def rows(self) -> list[RunRow]:
-        """What is known of the runs, the newest first."""
+        """Return the rows of the runs read so far, the newest first."""
         with self._changed:
             rows = [row for _, row in self._known.values() if row is not None]
         return sorted(rows, key=lambda row: (row.begun, row.run_id), reverse=True)
 
-    def _look(self) -> None:
-        """Put the folders that changed before those that wait, the newest first; forget the ones that are gone."""
+    def _queue_changed(self) -> None:
+        """Queue the changed folders, the newest first, and forget the missing ones."""
         folders = _folders(self._runs, self._jobs)
         for gone in self._known.keys() - folders.keys():
             del self._known[gone]
@@ -110,7 +110,7 @@ class RunFolders:
                     self._read += 1
 
     def _row(self, folder: Path) -> RunRow | None:
-        """A run, with what its job says of its end; None of a job that only begins."""
+        """Return the row of a run with the end of its job, or None for a job that is still starting."""
         job = self._jobs / folder.name
         if folder.parent == self._jobs:
             return row_of_job(job, self._runs / folder.name)
@@ -135,7 +135,7 @@ def _entries(folder: Path) -> dict[str, str]:
 
 
 def _stamp(folder: str, job: str) -> _Stamp:
-    """Of a run that has not ended, also whether a process writes it, and how its job ended."""
+    """Return the stamp of a run; for an unfinished one also whether a process writes it and how its job ended."""
     parts, newest = [], 0
     files = [f"{folder}/{name}" for name in (METRICS, CONFIG, RESULTS)]
     for path in (*files, *((f"{job}/{JOB}", f"{job}/{ENDED}") if job else ())):
@@ -152,7 +152,7 @@ def _stamp(folder: str, job: str) -> _Stamp:
 
 
 def _ended_job(folder: Path, run_folder: Path) -> JobStatus | None:
-    """Return the job of a run that has ended; None where it goes on, or there is none."""
+    """Return the job of an ended run, or None if the run goes on or has no job."""
     try:
         job = read_job(folder)
     except SettingsError:
@@ -162,18 +162,25 @@ def _ended_job(folder: Path, run_folder: Path) -> JobStatus | None:
 
 
 def row_of_job(folder: Path, run_folder: Path) -> RunRow | None:
-    """Return the row of a run that died before it had a folder; None of any other."""
+    """Return the row of a run that died before it had a folder, or None for any other run."""
     ended, end = _ended_job(folder, run_folder), read_end(folder)
     if ended is None or (end is not None and end.exit_code in ENDED_WITH_A_VERDICT):
-        return None  # it goes on; or it came to its end, and somebody deleted its folder
+        return None  # it goes on, or it completed and its folder was deleted
     job = ended.job
     return RunRow(
-        printable(folder.name), "failed",
+        printable(folder.name),
+        "failed",
         datetime.fromisoformat(job.created).astimezone(UTC).isoformat(timespec="microseconds"),
-        job.source, ("", job.agent, job.dataset), job.agent, str(job.agent_version), job.dataset,
-        str(job.dataset_version), description=printable(job.description) or None, tone="red",
+        job.source,
+        ("", job.agent, job.dataset),
+        job.agent,
+        str(job.agent_version),
+        job.dataset,
+        str(job.dataset_version),
+        description=printable(job.description) or None,
+        tone="red",
         problem=printable(ended.sentence),
-    )  # fmt: skip
+    )
 
 
 def run_folders_of(request: Request) -> RunFolders:
@@ -182,4 +189,4 @@ def run_folders_of(request: Request) -> RunFolders:
 
 
 TheFolders = Annotated[RunFolders, Depends(run_folders_of)]
-"""A parameter of a route: the run folders."""
+"""A route parameter: the run folders."""

@@ -1,4 +1,4 @@
-"""Lists of runs: what narrows them, how their lines and cards read, their metrics in time."""
+"""Lists of runs: their filter, their lines and cards, and their metrics over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_rageval.web.run_rows import RUN_STATES, RunRow
 from pytest_rageval.web.versions.version_folder import versions_title
 
 UNVERSIONED = "unversioned"
-"""Stands in filters for runs without an agent, or a dataset, of this app."""
+"""The filter value for runs without an agent or dataset of this app."""
 UNVERSIONED_TITLE = "unversioned (pytest)"
 TREND = 20
 CARD_METRICS = 3
@@ -26,7 +26,7 @@ Rows = Sequence[RunRow]
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """What a list of runs is narrowed to; a blank field narrows nothing."""
+    """A filter of a list of runs; blank fields match every run."""
 
     agent: str = ""
     dataset: str = ""
@@ -36,7 +36,7 @@ class RunFilter:
 
     @property
     def asked(self) -> dict[str, str]:
-        """The fields that narrow, as an address holds them."""
+        """Return the fields in use, as query parameters."""
         return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
 
     def of(self, rows: Rows) -> list[RunRow]:
@@ -52,7 +52,7 @@ class RunFilter:
 
 
 class RunChoices(NamedTuple):
-    """What there is to choose from in the filters of a list."""
+    """The choices of a list's filters."""
 
     agents: Sequence[str]
     datasets: Sequence[str]
@@ -61,7 +61,7 @@ class RunChoices(NamedTuple):
 
 
 def run_choices(rows: Rows) -> RunChoices:
-    """Agents, datasets, sources and states of the runs that there are."""
+    """Return the agents, datasets, sources and states of the existing runs."""
     states = {run.state for run in rows}
     return RunChoices(
         _named({run.agent for run in rows}),
@@ -72,20 +72,20 @@ def run_choices(rows: Rows) -> RunChoices:
 
 
 def _named(values: Iterable[str | None]) -> list[str]:
-    """Names in order; that of what has none comes last."""
+    """Return the names in order, `UNVERSIONED` last."""
     values = set(values)
     return [*sorted(value for value in values if value), *([UNVERSIONED] if None in values else [])]
 
 
 def latest_of_series(rows: Rows, most: int) -> list[RunRow]:
-    """The last whole run of each series, the newest first: what a dashboard is about."""
+    """Return the last complete run of each series, the newest first, for the dashboard."""
     latest: dict[object, RunRow] = {}
-    for run in _whole(rows):
+    for run in _complete_runs(rows):
         latest.setdefault(run.series, run)
     return list(latest.values())[:most]
 
 
-def _whole(rows: Rows) -> Iterable[RunRow]:
+def _complete_runs(rows: Rows) -> Iterable[RunRow]:
     return (run for run in rows if run.is_finished and not run.is_partial)
 
 
@@ -93,9 +93,10 @@ def _whole(rows: Rows) -> Iterable[RunRow]:
 
 
 class DatasetRuns(NamedTuple):
-    """Cases that were run with: a key, what people call them, and how many finished runs there are.
+    """The number of finished runs over the same cases.
 
-    key  the hash of the cases; of a dataset over all its versions its name
+    key   hash of the cases, or the name of a dataset over all its versions
+    name  for display
     """
 
     key: str
@@ -104,7 +105,7 @@ class DatasetRuns(NamedTuple):
 
 
 def datasets_run(rows: Rows) -> list[DatasetRuns]:
-    """The datasets of finished runs, the one of the last run first, each with all its versions and by version."""
+    """Return the datasets of finished runs, the latest first, each over all its versions and by version."""
     by_cases: dict[str, list[RunRow]] = {}
     for run in rows:
         if run.past is not None:
@@ -122,10 +123,10 @@ def _over_versions(name: str, group: Sequence[DatasetRuns]) -> list[DatasetRuns]
 
 
 def past_runs(rows: Rows, dataset: str, agent: str = "", most: int = 200) -> list[PastRun]:
-    """The last finished runs of a dataset in time, with what was changed in between.
+    """Return the last finished runs of a dataset in order of time, with the changes between them.
 
     dataset  a `key` of `datasets_run`
-    agent    only its runs; `UNVERSIONED` are those without one
+    agent    only its runs; `UNVERSIONED` selects those without one
     """
     runs = [
         run.past
@@ -136,12 +137,14 @@ def past_runs(rows: Rows, dataset: str, agent: str = "", most: int = 200) -> lis
 
 
 def recent_runs_of(rows: Rows, run_id: str) -> list[PastRun]:
-    """A run and the whole ones of the same cases before it, the oldest first; none of a run that is not known."""
+    """Return the earlier complete runs of the same cases and this run, the oldest first; none if it is unknown."""
     place = next((place for place, run in enumerate(rows) if run.run_id == run_id), None)
     own = None if place is None else rows[place].past
     if place is None or own is None:
         return []
-    before = [run.past for run in _whole(rows[place + 1 :]) if run.past and run.past.dataset_hash == own.dataset_hash]
+    before = [
+        run.past for run in _complete_runs(rows[place + 1 :]) if run.past and run.past.dataset_hash == own.dataset_hash
+    ]
     return list(with_changes([own, *before][:TREND][::-1]))
 
 
@@ -149,12 +152,12 @@ def recent_runs_of(rows: Rows, run_id: str) -> list[PastRun]:
 
 
 class RunLine(NamedTuple):
-    """A run of a list.
+    """A run in a list.
 
     rate       share of cases that pass, in per cent
-    change     of that against the run it was compared with, in points; '' where that is not known
+    change     of the rate since the compared run, in points; '' if unknown
     tone       of the change: worse, better or plain
-    took       from the beginning to the end
+    took       from start to end
     begun      UTC, to the minute
     """
 
@@ -168,7 +171,7 @@ class RunLine(NamedTuple):
 
 
 class RunCard(NamedTuple):
-    """The last run of a series on the dashboard, with its most looked-at metrics as name and value."""
+    """The last run of a series on the dashboard, with the names and values of its main metrics."""
 
     line: RunLine
     metrics: Sequence[tuple[str, float]]
@@ -176,15 +179,15 @@ class RunCard(NamedTuple):
 
 
 def lines_of_runs(rows: Rows, shown: Rows) -> list[RunLine]:
-    """A line for each of the runs that are shown, in the same order."""
+    """Return a line for each of the `shown` runs, in the same order."""
     series: dict[object, list[RunRow]] = {}
-    for run in _whole(rows):
+    for run in _complete_runs(rows):
         series.setdefault(_trend_key(run), []).append(run)
     return [_line(run, series.get(_trend_key(run), [])) for run in shown]
 
 
 def run_cards(rows: Rows, shown: Rows) -> list[RunCard]:
-    """A card for each of the runs that are shown, in the same order."""
+    """Return a card for each of the `shown` runs, in the same order."""
     return [
         RunCard(
             line, chosen_metrics(line.run.past.metrics.items() if line.run.past else (), CARD_METRICS), _p95(line.run)
@@ -194,7 +197,7 @@ def run_cards(rows: Rows, shown: Rows) -> list[RunCard]:
 
 
 def chosen_metrics(means: Iterable[tuple[str, float | None]], most: int) -> list[tuple[str, float]]:
-    """Of the metrics that have a value those that people look for first."""
+    """Return up to `most` metrics that have a value, the preferred ones first."""
     by_bare: dict[str, tuple[str, float]] = {}
     for name, mean in means:
         if mean is not None:
@@ -204,14 +207,14 @@ def chosen_metrics(means: Iterable[tuple[str, float | None]], most: int) -> list
 
 
 def made_from(run: RunRow, data: Path) -> str:
-    """`Shop bot v4 × Products v2`, by the names that they have in the data folder; of a run of pytest what it asked."""
+    """Return `Shop bot v4 × Products v2`, with the current names; for a run of pytest its target."""
     if run.agent or run.dataset:
         return versions_title(data, (run.agent, run.agent_version), (run.dataset, run.dataset_version))
     return f"{UNVERSIONED_TITLE} · {run.target}" if run.target else UNVERSIONED_TITLE
 
 
 def _trend_key(run: RunRow) -> tuple[object, ...]:
-    """Only runs of the same cases are in one trend: with others a pass rate means something else."""
+    """Return the key of a run's trend. A trend has runs of the same cases: other pass rates are not comparable."""
     return run.series, run.past.dataset_hash if run.past else None
 
 

@@ -1,4 +1,4 @@
-"""One run as lists show it: its verdict and figures, or why it has none."""
+"""One run as a row of a list: its verdict and figures, or why it has none."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ RUN_STATES: Mapping[str, str] = {
     "unreadable": "its files are damaged or missing",
 }
 STATE_SYMBOLS = {"stopped": "◐", "running": "▶", "unreadable": "⊘"}
-"""Of states without a verdict."""
+"""The symbols of states without a verdict."""
 PYTEST = "pytest"
-"""Source of a run that was not begun in the browser."""
+"""The source of a run that was not started in the browser."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """What lists say of a run.
+    """A run in lists.
 
     begun          UTC, ISO 8601
     source         connector, uploaded answers, or pytest
-    series         what its trend is drawn over: agent and dataset, else target and cases
-    past           its aggregates; None of a run that has not ended
-    cases          that ended
-    selected       of a partial run, how many were to be asked
-    points         change of the pass rate since `compared_with`, in per cent of the cases that were compared
-    seconds        from the beginning to the end
-    tone, word, sentence  of the verdict; None of a run without one
-    problem        why it cannot be read, or has no aggregates
+    series         key of its trend: agent and dataset, else target and cases
+    past           its aggregates; None if it has not ended
+    cases          number of ended cases
+    selected       number of selected cases of a partial run
+    points         change of the pass rate since `compared_with`, in per cent of the compared cases
+    seconds        from start to end
+    tone, word, sentence  of the verdict; None without one
+    problem        why it is unreadable or has no aggregates
     """
 
     run_id: str
@@ -75,12 +75,12 @@ class RunRow:
 
     @property
     def pass_rate(self) -> float | None:
-        """Share of the cases that pass; None where none ended."""
+        """Return the share of cases that pass, or None if none ended."""
         return self.past.outcomes.get("passed", 0) / self.past.total if self.past and self.past.total else None
 
     @property
     def is_finished(self) -> bool:
-        """Has it aggregates, so that it can be compared?"""
+        """Return True if the run has aggregates, so that it can be compared."""
         return self.past is not None
 
     @property
@@ -89,13 +89,13 @@ class RunRow:
 
     @property
     def searched(self) -> str:
-        """The texts in which words are looked for, in small letters."""
+        """Return the lower-case text in which words are searched."""
         texts = (self.run_id, self.description, self.agent, self.dataset, self.target, self.sentence or self.problem)
         return " ".join(text for text in texts if text).lower()
 
 
 def read_run(folder: Path) -> RunRow:
-    """The run of a folder, in whatever state it is; nothing in its files is an error here."""
+    """Return the row of a run folder in any state. Errors in its files become part of the row."""
     run = StoredRun(folder)
     try:
         state = run.state
@@ -109,7 +109,7 @@ def read_run(folder: Path) -> RunRow:
     except (SettingsError, OSError) as error:
         return _unreadable(run, str(error))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        # A file that somebody wrote by hand: whatever is wrong with it, the other runs are listed.
+        # A file edited by hand: whatever is wrong with it, the other runs are still listed.
         return _unreadable(run, f"{METRICS} is not what a run writes: {type(error).__name__}: {error}")
 
 
@@ -128,7 +128,7 @@ def _unreadable(run: StoredRun, problem: str) -> RunRow:
 
 
 def _unfinished(run: StoredRun, state: RunState) -> RunRow:
-    row = _asked(run, state)
+    row = _configured_row(run, state)
     if state == "running":
         return row
     return replace(
@@ -137,7 +137,7 @@ def _unfinished(run: StoredRun, state: RunState) -> RunRow:
 
 
 def _lines(path: Path) -> int:
-    """Lines of a file; 0 where there is none."""
+    """Count the lines of a file; 0 if there is none."""
     try:
         with path.open("rb") as file:
             return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
@@ -151,20 +151,28 @@ def _finished(run: StoredRun) -> RunRow:
     compared = metrics.get("comparison")
     comparison = compared if compared is not None and compared["compared"] else {}
     selected = (metrics.get("selection") or {}).get("selected")
-    row = _asked(run, _state(metrics, selected))
+    row = _configured_row(run, _state(metrics, selected))
     settings = {"agent": f"{row.agent} v{row.agent_version}"} if row.agent else {}
     past = past_run(run)
     past = replace(past, dataset_version=row.dataset_version, settings={**past.settings, **settings})
     return replace(
-        row, past=past, cases=past.total, selected=selected, points=_points(comparison.get("paired")),
-        compared_with=comparison.get("baseline_run_id"), p95_ms=latency.get("p95_ms"),
+        row,
+        past=past,
+        cases=past.total,
+        selected=selected,
+        points=_points(comparison.get("paired")),
+        compared_with=comparison.get("baseline_run_id"),
+        p95_ms=latency.get("p95_ms"),
         seconds=max(int(run.timestamp.timestamp()) - int(datetime.fromisoformat(row.begun).timestamp()), 0),
-        description=past.description, tone=verdict["tone"], word=verdict["word"], sentence=verdict["sentence"],
-    )  # fmt: skip
+        description=past.description,
+        tone=verdict["tone"],
+        word=verdict["word"],
+        sentence=verdict["sentence"],
+    )
 
 
 def _state(metrics: Mapping[str, Any], selected: int | None) -> RunState:
-    """The state as a filter knows it; the word of the verdict says more."""
+    """Return the state for filters; the word of the verdict is more precise."""
     tone, word = metrics["verdict"]["tone"], metrics["verdict"]["word"]
     if metrics["partial"]:
         recorded = (metrics.get("selection") or {}).get("recorded", metrics["total_tests"])
@@ -175,14 +183,14 @@ def _state(metrics: Mapping[str, Any], selected: int | None) -> RunState:
 
 
 def _points(paired: Mapping[str, int] | None) -> float | None:
-    """None where nobody counted, as in older runs, or no case was compared."""
+    """Return the change of the pass rate in points, or None if it is not recorded or no case was compared."""
     if not paired or not paired["cases"]:
         return None
     return round(100 * (paired["passed_after"] - paired["passed_before"]) / paired["cases"], 1)
 
 
-def _asked(run: StoredRun, state: RunState) -> RunRow:
-    """What the configuration tells of every run, ended or not."""
+def _configured_row(run: StoredRun, state: RunState) -> RunRow:
+    """Return a row with the values from the configuration, which every run has."""
     config = run.config
     origin, target = config.get("origin") or {}, config.get("target")
     agent, agent_version, dataset, dataset_version = (
@@ -192,15 +200,23 @@ def _asked(run: StoredRun, state: RunState) -> RunRow:
     target = target if isinstance(target, str) else None
     series = ("", agent, dataset) if agent or dataset else (target, config["dataset_hash"])
     return RunRow(
-        printable(run.run_id), state, _begun(run), str(origin.get("source") or PYTEST), series, agent, agent_version,
-        dataset, dataset_version, target,
-    )  # fmt: skip
+        printable(run.run_id),
+        state,
+        _start_time(run),
+        str(origin.get("source") or PYTEST),
+        series,
+        agent,
+        agent_version,
+        dataset,
+        dataset_version,
+        target,
+    )
 
 
-def _begun(run: StoredRun) -> str:
+def _start_time(run: StoredRun) -> str:
     try:
         begun = datetime.fromisoformat(run.config["begun"])
-    except (KeyError, TypeError, ValueError):  # written before there was this key: when the configuration was
+    except (KeyError, TypeError, ValueError):  # an older run without this key: use the configuration's time
         return _time((run.path / CONFIG).stat().st_mtime)
     return begun.astimezone(UTC).isoformat(timespec="microseconds")
 

@@ -1,4 +1,4 @@
-"""The server: one process on one socket, which a slow or a silent client cannot keep busy."""
+"""The server: one process on one socket, with timeouts for slow and silent clients."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from pytest_rageval.io.atomic import write_bytes
 from pytest_rageval.web.site import WebLimits, WebSettings
 
 IDLE_S = 15
-"""Seconds that a connection stays open for a next request."""
+"""Seconds that an idle connection stays open for another request."""
 LARGEST_HEAD = 32 * 1024
 END_S = 3
-"""Seconds that requests have to end when the server is stopped."""
+"""Seconds for requests to end when the server stops."""
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP that waits for the head of a request and for whoever reads a response, but not for ever.
+    """HTTP with timeouts for the head of a request and for the reading of a response.
 
-    uvicorn itself has no limit for either.
+    uvicorn has neither.
     """
 
     head_seconds = WebLimits().head_seconds
@@ -62,7 +62,7 @@ class PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _watch_head(self) -> None:
-        """The first head of a connection, or one that has begun, must be there in time; uvicorn watches idle ones."""
+        """Time out the first head of a connection and any unfinished one; uvicorn times out idle connections."""
         is_awaited = self.conn.their_state is h11.IDLE and (self.cycle is None or bool(self.conn.trailing_data[0]))
         if not is_awaited:
             self._stop_watching()
@@ -70,7 +70,7 @@ class PatientProtocol(H11Protocol):
             self._head_timer = self.loop.call_later(self.head_seconds, self.transport.close)
 
     def _watch_unread(self) -> None:
-        """What waits to be read must become less; a closed connection, too, waits until all of it was."""
+        """Time out a client that reads nothing of its response. A closed connection waits for its buffer too."""
         size = self.transport.get_write_buffer_size()
         if size and self._unread_timer is None:
             self._unread_timer = self.loop.call_later(self.unread_seconds, self._end_unread, size)
@@ -89,7 +89,7 @@ class PatientProtocol(H11Protocol):
 
 
 def open_socket(settings: WebSettings) -> socket.socket:
-    """Where the app listens; SettingsError where it cannot."""
+    """Return the listening socket, or raise SettingsError if it cannot be opened."""
     place = f"--host {settings.host} --port {settings.port}"
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -107,7 +107,7 @@ def open_socket(settings: WebSettings) -> socket.socket:
 
 
 def browser_address(listening: socket.socket, settings: WebSettings) -> str:
-    """The address for a browser on this machine."""
+    """Return the address for a browser on this machine."""
     host = settings.host
     if host in ("0.0.0.0", "::"):  # noqa: S104 compared, not bound
         host = "localhost"
@@ -115,31 +115,44 @@ def browser_address(listening: socket.socket, settings: WebSettings) -> str:
 
 
 def make_server(app: FastAPI, settings: WebSettings) -> uvicorn.Server:
-    """One worker without access log: addresses of pages are nobody's business.
+    """Return a server with one worker and no access log: page addresses are private.
 
-    What a request says of where it was forwarded from counts from a proxy that was named: uvicorn by itself believes
-    whoever is on this machine, or in FORWARDED_ALLOW_IPS of an environment that may be meant for another server.
+    Only the named proxies may set forwarded headers. uvicorn by default trusts every client on this machine, or
+    FORWARDED_ALLOW_IPS of an environment that may be meant for another server.
     """
     limits = settings.limits
     patience = {"head_seconds": limits.head_seconds, "unread_seconds": limits.unread_seconds}
     protocol = type("Protocol", (PatientProtocol,), patience)
     options: dict[str, Any] = {"http": protocol, "ws": "none", "lifespan": "off", "loop": "asyncio"}
     config = uvicorn.Config(
-        app, **options, access_log=False, log_level="warning", server_header=False, timeout_keep_alive=IDLE_S,
-        limit_concurrency=limits.connections, h11_max_incomplete_event_size=LARGEST_HEAD,
-        timeout_graceful_shutdown=END_S, proxy_headers=bool(settings.proxies), forwarded_allow_ips=[*settings.proxies],
-    )  # fmt: skip
+        app,
+        **options,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_keep_alive=IDLE_S,
+        limit_concurrency=limits.connections,
+        h11_max_incomplete_event_size=LARGEST_HEAD,
+        timeout_graceful_shutdown=END_S,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=[*settings.proxies],
+    )
     return uvicorn.Server(config)
 
 
 def serve_web(
-    app: FastAPI, settings: WebSettings, say: Callable[[str], None], *, is_opened: bool, is_token_shown: bool,
+    app: FastAPI,
+    settings: WebSettings,
+    say: Callable[[str], None],
+    *,
+    is_opened: bool,
+    is_token_shown: bool,
     page: str = "/",
-) -> None:  # fmt: skip
+) -> None:
     """Serve until Ctrl-C.
 
-    is_token_shown  does the address that is printed hold the token? One that the user has chosen is known to them
-    page            the one that is opened; if it is not the first one, its address is printed
+    is_token_shown  print the address with the token; not needed if the user has chosen the token
+    page            the page to open; its address is printed unless it is the first page
     """
     with open_socket(settings) as listening, ExitStack() as undone:
         undone.callback(app.state.label_desk.close)
@@ -152,7 +165,7 @@ def serve_web(
         if is_opened:
             file = settings.data / f"open-{listening.getsockname()[1]}.html"
             undone.enter_context(opened_through(file, _with_token(opened, settings.token)))
-        with suppress(KeyboardInterrupt):  # which uvicorn raises again once all requests have ended
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again after all requests have ended
             make_server(app, settings).run(sockets=[listening])
 
 
@@ -164,7 +177,7 @@ def _with_token(address: str, token: str | None) -> str:
 def opened_through(file: Path, address: str) -> Iterator[None]:
     """Open an address in a browser, through a file that only its owner can read.
 
-    Other users of the machine see the arguments of the browser's process, and would see the token.
+    Other users of the machine can see the arguments of the browser's process, and so the token.
     """
     to = escape(address)
     content = f'<!doctype html><meta http-equiv="refresh" content="0; url={to}"><a href="{to}">rageval web</a>'

@@ -1,4 +1,4 @@
-"""What all pages share: the settings, the folders behind them, and the project's configuration as it is now."""
+"""The settings of the app, its limits, and the project behind it."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class WebLimits(Frozen):
-    """How much a request may hold, and how long it may take.
+    """The maximum sizes and durations of requests.
 
-    form_bytes      a body that uploads no file
-    upload_bytes    a body that uploads files, all parts together
-    fields, files   parts of a form
-    field_bytes     one field of a form
-    upload_rows     rows of an uploaded data set or answers file
-    field_characters  a text of an uploaded row
-    head_seconds    until the head of a request is there
+    form_bytes      of a body without files
+    upload_bytes    of a body with files, all parts together
+    fields, files   number of parts of a form
+    field_bytes     of one field of a form
+    upload_rows     of an uploaded dataset or answers file
+    field_characters  of a text in an uploaded row
+    head_seconds    until the head of a request is complete
     body_seconds    between two pieces of a body
-    unread_seconds  in which a client must take something of what waits for it
-    waiting, waiting_bytes  uploads that wait to be confirmed, and all they hold
+    unread_seconds  in which a client must read some of its response
+    waiting, waiting_bytes  number and total size of unconfirmed uploads
     connections     open at once
-    patience_seconds  until a page that takes longer says that it is being made
+    patience_seconds  until a slow page answers that it is still being made
     """
 
     form_bytes: Count = 4 * MEGABYTE
@@ -61,15 +61,15 @@ class WebLimits(Frozen):
 
 
 class WebSettings(Frozen):
-    """Where the app listens and what it serves; `create_web_app` reads nothing else.
+    """The settings of the app; `create_web_app` reads nothing else.
 
-    root        folder of the project, whose configuration and case files are shown
+    root        folder of the project, with its configuration and case files
     reports     folder of runs
-    data        folder of what the app keeps: agents, datasets, jobs, uploads, index
-    token       word that a browser or program must give; None: nobody is asked
-    host_names  names by which the app may be called beside numbers, localhost and `host`
-    proxies     addresses, or networks as 10.0.0.0/8, whose word counts on who asks and whether that was by HTTPS
-    env_file    a `.env`, there or not, from which keys may be read, for runs and labels that begin here; None: none
+    data        folder of agents, datasets, jobs and uploads
+    token       secret that a browser or program must give; None requires no token
+    host_names  allowed Host names besides IP addresses, localhost and `host`
+    proxies     addresses or networks such as 10.0.0.0/8 whose forwarded client address and scheme are trusted
+    env_file    a `.env`, which may be missing, with keys for runs and labelling from here; None for none
     """
 
     root: Path
@@ -85,7 +85,7 @@ class WebSettings(Frozen):
 
     @property
     def is_loopback(self) -> bool:
-        """Can only this machine reach it?"""
+        """Return True if only this machine can reach the app."""
         if self.host == "localhost":
             return True
         try:
@@ -95,7 +95,7 @@ class WebSettings(Frozen):
 
 
 def check_reach(settings: WebSettings) -> None:
-    """SettingsError where other machines could reach an app that asks nobody for a token, or a proxy is no address."""
+    """Raise SettingsError if other machines could reach an app without a token, or a proxy is no address."""
     if settings.token is None and not settings.is_loopback:
         raise SettingsError(f"--host {settings.host}: other machines can reach this address; leave --no-token out")
     for proxy in settings.proxies:
@@ -110,12 +110,12 @@ def check_reach(settings: WebSettings) -> None:
 
 
 class UnknownPageError(SettingsError):
-    """What an address names is not there: a run, a case, a version."""
+    """An address names a missing run, case or version."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """The app's own folders and secrets; made once, by `create_web_app`."""
+    """The app's settings and signing key, created once by `create_web_app`."""
 
     settings: WebSettings
     seal: Seal
@@ -125,17 +125,17 @@ class Site:
         return self.settings.reports / "runs"
 
     def project(self) -> Project:
-        """The project with its configuration as it is now; SettingsError where that cannot be read.
+        """Return the project with its current configuration, or raise SettingsError if it is unreadable.
 
-        Versions of a dataset are compared on the cases that they have in common, as runs that are started here are.
+        Dataset versions are compared on their common cases, as runs started here are.
         """
         root = self.settings.root
         return Project(root, load_settings(root, {"reports": str(self.settings.reports)}))
 
     def stored_run(self, run_id: str) -> StoredRun:
-        """The run of this id. The name is looked for among those of the folder: it is never a path.
+        """Return the run of this id. Look the name up in the folder: it never becomes a path.
 
-        A name that cannot be shown as it is, is asked for as it is shown.
+        A name with unprintable characters is found by its printable form.
         """
         try:
             with os.scandir(self.runs) as entries:
@@ -156,4 +156,4 @@ def site_of(request: Request) -> Site:
 
 
 TheSite = Annotated[Site, Depends(site_of)]
-"""A parameter of a route: the site."""
+"""A route parameter: the site."""

@@ -26,7 +26,7 @@ from pytest_rageval.web.rendering import asset_addresses
 from pytest_rageval.web.security.session import FAILURES, LoginFailures, network_of
 from pytest_rageval.web.site import WebLimits, WebSettings
 from pytest_rageval.web.uploads import dataset_upload
-from pytest_rageval.web.uploads.table_dialect import TableDialect, guessed_dialect, write_as_usual
+from pytest_rageval.web.uploads.table_dialect import TableDialect, guess_dialect, write_as_utf8
 from pytest_rageval.web.uploads.upload_folder import KEPT_AT_LEAST_S, read_answers_upload
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
@@ -127,7 +127,7 @@ def test_a_file_is_read_once_for_its_preview_and_for_what_is_decided(web_app: We
     assert pages[0] == pages[2]
     assert readings == ["once"]
     assert web_app.post(address, {"action": "discard"}).status_code == 303
-    assert dataset_upload._kept_reading.cache_info().currsize == 0
+    assert dataset_upload._cached_reading.cache_info().currsize == 0
 
 
 def test_a_file_of_broken_rows_is_not_read_to_its_end(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
@@ -237,9 +237,9 @@ def test_a_line_beyond_what_is_read_is_passed_on_uncut(tmp_path: Path, filling: 
         line = f"q2;{filling * (size // len(filling))}"
         source, target = tmp_path / "source.csv", tmp_path / "usual.csv"
         source.write_text(f"id;question\nq1;Why?\n{line}\n", encoding=encoding, newline="")
-        dialect = guessed_dialect(source)
+        dialect = guess_dialect(source)
         assert dialect == TableDialect(encoding, ";")
-        calls.append(calls_of(lambda: write_as_usual(source, target, dialect, "source.csv")))  # noqa: B023 called at once
+        calls.append(calls_of(lambda: write_as_utf8(source, target, dialect, "source.csv")))  # noqa: B023 called at once
         assert target.read_bytes().decode("utf-8-sig") == f"id,question\nq1,Why?\n{line}\n"
     assert max(calls) < 100_000, calls
 

@@ -192,7 +192,7 @@ def page(chromium: Chromium, run: StoredRun) -> Iterator[OpenPage]:
 
 def by_list(listed: CaseList, query: str, sort: str = "") -> Any:
     try:
-        return [case.key for case in listed.found(query, sort)]
+        return [case.key for case in listed.matching(query, sort)]
     except FilterError:
         return UNKNOWN
 
@@ -232,7 +232,7 @@ def test_the_command_finds_what_the_table_of_examples_says(run: StoredRun, examp
 def test_the_list_finds_what_the_table_of_examples_says(listed: CaseList, example: dict[str, Any]):
     if "error" in example:
         with pytest.raises(FilterError, match=re.escape(example["error"])):
-            listed.found(example["filter"])
+            listed.matching(example["filter"])
     else:
         assert {*by_list(listed, example["filter"])} == {*names(example["finds"])}
 

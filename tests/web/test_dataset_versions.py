@@ -85,7 +85,7 @@ def test_a_file_that_was_changed_is_named_and_never_run(store: DatasetStore):
 
 def test_what_a_version_says_of_itself_cannot_be_changed_unnoticed_either(store: DatasetStore):
     store.save("products", ABOUT, founding_cases(), "honest", 0)
-    about = store.files.beside("products", 1, ".json")
+    about = store.files.companion("products", 1, ".json")
     about.chmod(0o644)
     about.write_text(about.read_text("utf-8").replace("honest", "edited"), "utf-8")
     assert "was changed after it was saved" in str(store.newest("products").problem)
@@ -115,7 +115,7 @@ def test_a_case_file_that_cannot_be_read_says_why(store: DatasetStore):
 
 def test_a_save_that_was_cut_off_leaves_no_version_and_is_made_good(store: DatasetStore):
     store.save("products", ABOUT, founding_cases(), "", 0)
-    orphan = store.files.beside("products", 2, ".json")
+    orphan = store.files.companion("products", 2, ".json")
     orphan.write_text("{}", "utf-8")
     assert store.files.numbers("products") == [1]
     assert store.save("products", ABOUT, founding_cases()[:2], "second", 1).number == 2

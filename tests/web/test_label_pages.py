@@ -19,7 +19,7 @@ from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.opening import Labelling
-from pytest_rageval.web.labelling.label_desk import LabelDesk, OpenLabelling, Where
+from pytest_rageval.web.labelling.label_desk import LabelDesk, LabelPlace, OpenLabelling
 
 
 @pytest.fixture
@@ -173,12 +173,12 @@ def test_a_key_for_the_system_that_is_asked_may_stand_in_the_env_file(file: Path
 def test_keys_that_change_while_a_file_is_open_are_used_from_then_on(file: Path, tmp_path: Path):
     desk, project = LabelDesk(tmp_path / "data", tmp_path / ".env"), Project(tmp_path, load_settings(tmp_path))
     try:
-        opened = desk.open(project, Where(FILE))
-        assert desk.open(project, Where(FILE)) is opened
+        opened = desk.open(project, LabelPlace(FILE))
+        assert desk.open(project, LabelPlace(FILE)) is opened
         (tmp_path / ".env").write_text("SHOP_KEY_OF_THE_TEST=sk-1234567890\n")
-        again = desk.open(project, Where(FILE))
+        again = desk.open(project, LabelPlace(FILE))
         assert again is not opened
-        assert desk.open(project, Where(FILE)) is again
+        assert desk.open(project, LabelPlace(FILE)) is again
     finally:
         desk.close()
 

@@ -1,1 +1,1 @@
-"""What forms send: one pydantic model a form, its errors beside the fields, its values kept."""
+"""The forms: one pydantic model each, with errors by field and the typed values."""

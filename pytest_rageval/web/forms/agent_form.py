@@ -1,4 +1,4 @@
-"""The form of an agent: its fields, the agent that they make, and the fields of an agent that is there."""
+"""The form of an agent: from its fields to an agent and back."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ TARGET_KINDS = (
     ("python", "a Python function or ASGI app"), (ANSWERS_ONLY, "uploaded answers only"),
 )  # fmt: skip
 _TARGET_FIELDS = {"http": "url", "chat": "chat_model", "python": "python"}
-"""Where on the form a target stands."""
+"""The form field of each kind of target."""
 CHAT_APIS = (("openai", "OpenAI's kind"), ("ollama", "Ollama"))
 JUDGES = ("lexical", "openai:gpt-4o-2024-08-06", "anthropic:claude-sonnet-4-5", "nli:FOLDER", "none")
-"""What the field of the judge suggests."""
+"""Suggestions for the judge field."""
 
 
 class AgentForm(BaseModel):
@@ -76,27 +76,27 @@ class AgentForm(BaseModel):
 
 
 def agent_of_form(
-    form: FormData, registry: Registry, begun: Agent | None, root: Path
+    form: FormData, registry: Registry, original: Agent | None, root: Path
 ) -> tuple[FormState[AgentForm], Agent | None]:
-    """The form as it was sent, and the agent that it makes; None where something is wrong with it.
+    """Return the submitted form and its agent, or None in its place if the form has errors.
 
-    begun  the version that is edited, whose settings without a field stay; None for a new agent
-    root   the project, whose configuration lists what the browser may name
+    original  the version that is edited: its settings without a field stay; None for a new agent
+    root      the project, whose configuration lists what the browser may name
     """
     state = _read(form, registry)
     sent = state.model or _readable_part(state)
     fields, problems = _agent_fields(sent, state.values, registry)
-    if begun is not None and not begun.metrics and set(fields["metrics"]) == {*shown_metrics(begun, registry)}:
+    if original is not None and not original.metrics and set(fields["metrics"]) == {*shown_metrics(original, registry)}:
         fields["metrics"] = ()
-    agent = Agent(**fields, more={} if begun is None else dict(begun.more))
+    agent = Agent(**fields, more={} if original is None else dict(original.more))
     state = _with_problems(state, problems, sent)
-    # All at once: who mends a threshold is not to learn of a wrong prompt only then.
+    # Report all problems at once: a wrong prompt must not appear only after a threshold is fixed.
     state = _with_problems(state, agent_problems(agent, registry, root), sent)
     return state, None if state.errors else agent
 
 
 def _read(form: FormData, registry: Registry) -> FormState[AgentForm]:
-    """The form as it was typed: its fields, and those that the metrics and prompts give it."""
+    """Read the form as typed: its own fields, and those of the metrics and prompts."""
     state = read_form(AgentForm, form)
     named = [*(f"threshold.{metric.name}" for metric in registry), *(f"prompt.{name}" for name in editable_rubrics())]
     texts = {name: text.replace("\r\n", "\n") for name in named if isinstance(text := form.get(name), str)}
@@ -104,41 +104,53 @@ def _read(form: FormData, registry: Registry) -> FormState[AgentForm]:
 
 
 def _readable_part(state: FormState[AgentForm]) -> AgentForm:
-    """The form without the fields that could not be read, so that what else is wrong can be said, too."""
+    """Return the form without its unreadable fields, so that the other fields are checked too."""
     fields = {name: value for name, value in state.values.items() if name in AgentForm.model_fields}
-    return AgentForm.model_validate({name: value for name, value in fields.items() if name not in state.errors}
-                                    | ({"name": "unread"} if "name" in state.errors else {}))  # fmt: skip
+    return AgentForm.model_validate(
+        {name: value for name, value in fields.items() if name not in state.errors}
+        | ({"name": "unread"} if "name" in state.errors else {})
+    )
 
 
 def _with_problems(
     state: FormState[AgentForm], problems: Iterable[tuple[str, str]], sent: AgentForm
 ) -> FormState[AgentForm]:
-    """The state with these problems beside their fields; of a field that has problems they would repeat them."""
+    """Add these problems to their fields. Skip fields that have problems already: they would repeat them."""
     refused = state
     for name, message in problems:
         field = _field_of(name, sent)
         if not field or field not in state.errors:
-            refused = refused.refused(field, message)
+            refused = refused.with_problem(field, message)
     return refused
 
 
 def with_default_prompt(form: FormData, registry: Registry, rubric: str) -> FormState[AgentForm]:
-    """The form as it was typed, with the shipped prompt of a rubric in its field; nothing is checked."""
+    """Return the form as typed, with the shipped prompt of a rubric in its field. Check nothing."""
     return FormState({**_read(form, registry).values, f"prompt.{rubric}": default_prompt(rubric)})
 
 
 def agent_values(agent: Agent, registry: Registry) -> dict[str, str | Sequence[str]]:
-    """What stands in the fields for an agent that is there."""
+    """Return the field values for an existing agent."""
     names = {metric.name for metric in registry}
     shown = shown_metrics(agent, registry)
     other = [name for name in shown if name not in names]
     values: dict[str, str | Sequence[str]] = {
-        "name": agent.name, "description": agent.description, "tags": ", ".join(agent.tags),
-        "target_kind": agent.target_kind, "llm": agent.llm or "", "params": _toml(agent.params),
-        "headers": _toml(agent.headers), "k": str(agent.k), "metrics": list(shown), "other_metrics": ", ".join(other),
-        "gates": "\n".join(agent.gates), "judge": agent.judge, "judge_base_url": agent.judge_base_url or "",
-        "judge_temperature": f"{agent.judge_temperature:g}", "mapping": _toml(agent.mapping or {}),
-    }  # fmt: skip
+        "name": agent.name,
+        "description": agent.description,
+        "tags": ", ".join(agent.tags),
+        "target_kind": agent.target_kind,
+        "llm": agent.llm or "",
+        "params": _toml(agent.params),
+        "headers": _toml(agent.headers),
+        "k": str(agent.k),
+        "metrics": list(shown),
+        "other_metrics": ", ".join(other),
+        "gates": "\n".join(agent.gates),
+        "judge": agent.judge,
+        "judge_base_url": agent.judge_base_url or "",
+        "judge_temperature": f"{agent.judge_temperature:g}",
+        "mapping": _toml(agent.mapping or {}),
+    }
     values |= _target_values(agent)
     off = [metric.name for metric in registry if metric.rubrics and metric.layer == "L5" and metric.name not in shown]
     values |= {f"threshold.{name}": f"{DEFAULT_THRESHOLD:g}" for name in off}  # what they begin with, once they are on
@@ -147,13 +159,12 @@ def agent_values(agent: Agent, registry: Registry) -> dict[str, str | Sequence[s
 
 
 def new_agent_values(registry: Registry) -> dict[str, str | Sequence[str]]:
-    """What stands in the fields of an agent that is begun: two judged metrics with the default threshold."""
+    """Return the field values for a new agent: two judged metrics with the default threshold."""
     return agent_values(new_agent(registry), registry)
 
 
 def shown_metrics(agent: Agent, registry: Registry) -> tuple[str, ...]:
-    """The metrics that are on: those named, or those that are on by themselves where none is; and any with a
-    threshold."""
+    """Return the metrics that are on: the named ones (by default the default metrics) and any with a threshold."""
     named = agent.metrics or tuple(metric.name for metric in registry if metric.on_by_default)
     return tuple(dict.fromkeys([*named, *agent.thresholds]))
 
@@ -164,7 +175,7 @@ def shown_metrics(agent: Agent, registry: Registry) -> tuple[str, ...]:
 def _agent_fields(
     form: AgentForm, values: Mapping[str, str | Sequence[str]], registry: Registry
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The fields of an agent, and what is wrong with those of the form, by name."""
+    """Return the fields of an agent, and the problems of the form by field name."""
     problems: list[tuple[str, str]] = []
     problems += [(name, "is blank") for name in ("name", "judge") if not getattr(form, name).strip()]
     metrics = tuple(dict.fromkeys([*form.metrics, *names_of(form.other_metrics)]))
@@ -172,13 +183,21 @@ def _agent_fields(
         problems.append(("metrics", "no metric is on; choose at least one"))
     tables = {name: _table(name, getattr(form, name), problems) for name in ("params", "headers", "mapping")}
     fields: dict[str, Any] = {
-        "name": form.name.strip(), "description": form.description.strip(), "tags": split_tags(form.tags),
-        "target": _target(form, problems), "llm": form.llm.strip() or None, "params": tables["params"],
-        "k": form.k, "metrics": metrics, "gates": _lines(form.gates),
-        "judge": form.judge.strip(), "judge_base_url": form.judge_base_url.strip() or None,
+        "name": form.name.strip(),
+        "description": form.description.strip(),
+        "tags": split_tags(form.tags),
+        "target": _target(form, problems),
+        "llm": form.llm.strip() or None,
+        "params": tables["params"],
+        "k": form.k,
+        "metrics": metrics,
+        "gates": _lines(form.gates),
+        "judge": form.judge.strip(),
+        "judge_base_url": form.judge_base_url.strip() or None,
         "judge_temperature": form.judge_temperature,
-        "thresholds": _thresholds(form.metrics, values, registry, problems), "prompts": _prompts(values, problems),
-    }  # fmt: skip
+        "thresholds": _thresholds(form.metrics, values, registry, problems),
+        "prompts": _prompts(values, problems),
+    }
     if form.target_kind == "http" and tables["mapping"]:
         fields["mapping"] = tables["mapping"]
     if all(isinstance(value, str) for value in tables["headers"].values()):
@@ -195,13 +214,13 @@ def _lines(written: str) -> tuple[str, ...]:
 def _table(name: str, written: str, problems: list[tuple[str, str]]) -> dict[str, Any]:
     try:
         return tomllib.loads(written)
-    except (ValueError, RecursionError) as error:  # numbers of thousands of digits and endless nesting, too
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits and very deep nesting
         problems.append((name, f"is not valid TOML: {excerpt(str(error))}"))
         return {}
 
 
 def _target(form: AgentForm, problems: list[tuple[str, str]]) -> str | None:
-    """The spelling of the target; None where answers are uploaded."""
+    """Return the target in its configuration format, or None if answers are uploaded."""
     if form.target_kind == ANSWERS_ONLY:
         return None
     if form.target_kind == "demo":
@@ -219,7 +238,7 @@ def _target(form: AgentForm, problems: list[tuple[str, str]]) -> str | None:
 def _thresholds(
     metrics: Sequence[str], values: Mapping[str, Any], registry: Registry, problems: list[tuple[str, str]]
 ) -> dict[str, float]:
-    """Thresholds of the metrics that are on; a blank one leaves the metric its own gate."""
+    """Return the thresholds of the metrics that are on. A metric with a blank threshold keeps its own gate."""
     thresholds: dict[str, float] = {}
     for metric in registry:
         written = str(values.get(f"threshold.{metric.name}", "")).strip()
@@ -254,7 +273,7 @@ def _target_values(agent: Agent) -> dict[str, str]:
 
 
 def _field_of(name: str, form: AgentForm) -> str:
-    """Where on the form a problem of an agent stands."""
+    """Return the form field for a problem of an agent."""
     if name == "target":
         return _TARGET_FIELDS.get(form.target_kind, "target_kind")
     return "other_metrics" if name == "metrics" and form.other_metrics.strip() else name

@@ -1,4 +1,4 @@
-"""The forms of datasets: what a new one is called, and one case of a version."""
+"""The forms of datasets: the import of one, and one case of a version."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pytest_rageval.io.messages import Unsound, format_path
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOWHERE, EvalCase, Json
 from pytest_rageval.web.forms.form_state import FormState, Note, OneLine, Paragraphs, Title, read_form, split_tags
-from pytest_rageval.web.uploads.dataset_upload import too_long, trimmed
+from pytest_rageval.web.uploads.dataset_upload import long_texts, trimmed
 from pytest_rageval.web.versions.dataset_store import DatasetAbout
 
 
 class ImportForm(BaseModel):
-    """The choice of fields for an upload, and what the dataset is called; `action` is the button that was pressed.
+    """The chosen fields of an upload, and the dataset's description; `action` is the pressed button.
 
-    encoding, separator  how each table of the upload is written, in their order
+    encoding, separator  of each table of the upload, in order
     """
 
     field: list[str] = Field(default_factory=list)
@@ -53,7 +53,7 @@ class CaseForm(BaseModel):
 
 
 def about_of_form(form: ImportForm, origin: str) -> DatasetAbout:
-    """What a person says of a new dataset."""
+    """Return the description of a new dataset."""
     return DatasetAbout(
         name=form.name.strip(),
         description=form.description.strip(),
@@ -63,7 +63,7 @@ def about_of_form(form: ImportForm, origin: str) -> DatasetAbout:
 
 
 def case_values(case: EvalCase) -> dict[str, str | Sequence[str]]:
-    """What stands in the fields for a case; several right answers stand in the JSON."""
+    """Return the field values for a case. Several right answers go into the JSON."""
     record = _record(case)
     gold = dict(record.pop("gold", {}))
     reference = gold.pop("answer") if isinstance(gold.get("answer"), str) else ""
@@ -74,17 +74,22 @@ def case_values(case: EvalCase) -> dict[str, str | Sequence[str]]:
     for name in ("id", "question", "answerable", "category", "difficulty"):
         record.pop(name, None)
     return {
-        "id": case.id, "question": case.question, "reference": reference, "answerable": _yes(case.answerable),
-        "category": case.category or "", "difficulty": case.difficulty or "", "tags": ", ".join(tags),
+        "id": case.id,
+        "question": case.question,
+        "reference": reference,
+        "answerable": _yes(case.answerable),
+        "category": case.category or "",
+        "difficulty": case.difficulty or "",
+        "tags": ", ".join(tags),
         "rest": json_text(record, 2),
-    }  # fmt: skip
+    }
 
 
-def case_of_form(form: FormData, begun: EvalCase | None, most: int) -> tuple[FormState[CaseForm], EvalCase | None]:
-    """The form as it was sent, and the case that it makes; None where something is wrong with it.
+def case_of_form(form: FormData, original: EvalCase | None, most: int) -> tuple[FormState[CaseForm], EvalCase | None]:
+    """Return the submitted form and its case, or None in its place if the form has errors.
 
-    begun  the case that is edited, whose id stays; None for a new one
-    most   characters of a text
+    original  the case that is edited, whose id stays; None for a new one
+    most      characters of a text
     """
     state = read_form(CaseForm, form)
     if state.model is None:
@@ -92,19 +97,19 @@ def case_of_form(form: FormData, begun: EvalCase | None, most: int) -> tuple[For
     try:
         rest = parse(state.model.rest or "{}")
     except StrictJsonError as error:
-        return state.refused("rest", str(error)), None
+        return state.with_problem("rest", str(error)), None
     if not isinstance(rest, dict) or not isinstance(rest.get("gold") or {}, dict):
-        return state.refused("rest", "is no JSON object, in which gold is one"), None
-    record = trimmed(_typed_record(state.model, rest, begun))
-    for path, message in too_long(record, most):
-        state = state.refused(_field_of(path), f"{format_path(path)} {message}")
+        return state.with_problem("rest", "is no JSON object, in which gold is one"), None
+    record = trimmed(_typed_record(state.model, rest, original))
+    for path, message in long_texts(record, most):
+        state = state.with_problem(_field_of(path), f"{format_path(path)} {message}")
     if state.model is None:
         return state, None
     try:
-        case, _ = case_from_record(record, begun.source if begun else NOWHERE)
+        case, _ = case_from_record(record, original.source if original else NOWHERE)
     except Unsound as unsound:
         for finding in unsound.findings.first:
-            state = state.refused(_field_of(finding.path), str(finding))
+            state = state.with_problem(_field_of(finding.path), str(finding))
         return state, None
     return state, case
 
@@ -115,11 +120,14 @@ def _record(case: EvalCase) -> dict[str, Json]:
     return record
 
 
-def _typed_record(form: CaseForm, rest: Mapping[str, Any], begun: EvalCase | None) -> dict[str, Json]:
-    """The case as a line of a file would hold it: blank fields are left out, those of the JSON stand beside them."""
+def _typed_record(form: CaseForm, rest: Mapping[str, Any], original: EvalCase | None) -> dict[str, Json]:
+    """Return the case as a record of a file: the fields without blank ones, and the keys of the JSON."""
     record: dict[str, Json] = {
-        **rest, "id": begun.id if begun else form.id, "question": form.question, "answerable": form.answerable == "yes",
-    }  # fmt: skip
+        **rest,
+        "id": original.id if original else form.id,
+        "question": form.question,
+        "answerable": form.answerable == "yes",
+    }
     for name in ("category", "difficulty"):
         if text := getattr(form, name).strip():
             record[name] = text
@@ -131,7 +139,7 @@ def _typed_record(form: CaseForm, rest: Mapping[str, Any], begun: EvalCase | Non
 
 
 def _field_of(path: Sequence[str | int]) -> str:
-    """Which field of the form a place in the record stands in."""
+    """Return the form field for a path in the record."""
     first = str(path[0]) if path else ""
     if path[:2] == ("gold", "answer"):
         return "reference"

@@ -1,4 +1,4 @@
-"""What a form shows: the values as they were typed, and what is wrong with them beside each field."""
+"""The state of a form: the typed values, and the errors by field."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Prose = Annotated[str, Field(max_length=LONGEST_PROMPT), Expects(f"at most {LONG
 
 
 async def submitted(request: Request) -> AsyncIterator[FormData]:
-    """The fields and files of a POST, and nothing of any other; HTTPException where it must not be taken.
+    """Yield the fields and files of a POST, and none for other methods; raise HTTPException if it is refused.
 
-    The app asks this of every request, so that no route that writes can forget it.
+    The app depends on it for every request, so that no route that writes can forget it.
     """
     if request.method != "POST":
         yield FormData()
@@ -56,14 +56,14 @@ async def submitted(request: Request) -> AsyncIterator[FormData]:
 
 
 def _parameters(written: str) -> Iterator[tuple[str, str]]:
-    """Names and values behind the kind of a body, without their marks."""
+    """Yield the names and values of a Content-Type's parameters, without quotes."""
     for parameter in written.lower().split(";"):
         name, _, value = parameter.partition("=")
         yield name.strip(" \t*"), value.strip(' \t"')
 
 
 Submitted = Annotated[FormData, Depends(submitted)]
-"""A parameter of a route that takes a form."""
+"""A route parameter: the submitted form."""
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -71,27 +71,27 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True)
 class FormState(Generic[M]):
-    """A form before or after it was sent.
+    """A form before or after it is submitted.
 
-    values  by field what stands in it
-    errors  by field what is wrong with it; under `""` what is wrong with the whole
-    model   the form that was read; None where it was not sent, or something is wrong
+    values  the typed values by field
+    errors  the errors by field; those of the whole form under `""`
+    model   the validated form; None if it was not submitted or has errors
     """
 
     values: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     model: M | None = None
 
-    def refused(self, name: str, problem: str) -> FormState[M]:
-        """The same with one more problem: of a field, or with `""` of the whole."""
+    def with_problem(self, name: str, problem: str) -> FormState[M]:
+        """Return the form with one more problem: of a field, or of the whole form if `name` is `""`."""
         errors = {**self.errors, name: [*self.errors.get(name, ()), problem]}
         return FormState(self.values, errors, None)
 
 
 def read_form(model: type[M], form: FormData) -> FormState[M]:
-    """Read a form that was sent as this model; fields that it declares as lists take every value of their name.
+    """Read a submitted form as this model; a field declared as a list takes every value of its name.
 
-    Line breaks come from browsers as CR LF, and are read as LF.
+    Browsers send line breaks as CR LF; they are read as LF.
     """
     values: dict[str, str | list[str]] = {}
     for name, declared in model.model_fields.items():
@@ -111,7 +111,7 @@ def read_form(model: type[M], form: FormData) -> FormState[M]:
 
 
 def split_tags(written: str) -> tuple[str, ...]:
-    """Tags that stand behind one another, with commas between; each once."""
+    """Return the unique tags of a comma-separated list."""
     return tuple(dict.fromkeys(names_of(written)))
 
 

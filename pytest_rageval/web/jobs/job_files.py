@@ -1,4 +1,4 @@
-"""The files of a job's folder, `data/jobs/ID/`: what is to be run, by which processes it is, and how it ended."""
+"""The files of a job's folder, `data/jobs/ID/`: the order, the processes, the end and the log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class ProcessIdentity(BaseModel):
-    """One process, for as long as it lives; `started` differs from that of any other process with this pid."""
+    """The identity of one process; `started` distinguishes it from other processes with the same pid."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,11 +31,11 @@ class ProcessIdentity(BaseModel):
 
     @property
     def is_alive(self) -> bool:
-        """Does this very process run? One that has ended and was not waited for does not."""
+        """Return True if this very process runs. A zombie does not."""
         return _started(self.pid) == self.started
 
     def send(self, signal_number: signal.Signals) -> bool:
-        """Signal the process, if it is the one that is meant; False where it is gone."""
+        """Signal the process if it is still the same one, or return False if it is gone."""
         if not self.is_alive:
             return False
         with suppress(ProcessLookupError, PermissionError):
@@ -45,24 +45,28 @@ class ProcessIdentity(BaseModel):
 
 
 def identify(pid: int) -> ProcessIdentity | None:
-    """The identity of a process that runs now; None where there is none."""
+    """Return the identity of a running process, or None if there is none."""
     started = _started(pid)
     return None if started is None else ProcessIdentity(pid=pid, started=started)
 
 
 def _started(pid: int) -> str | None:
-    """When a living process began, in words of the system: of Linux the boot and the clock tick since then."""
+    """Return when a living process began, in the system's format: on Linux the boot id and the clock ticks since."""
     if _BOOT.exists():
         try:
             stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
             return None
-        state, *fields = stat.rpartition(")")[2].split()  # the command before it may hold spaces and brackets
+        state, *fields = stat.rpartition(")")[2].split()  # the command before it may contain spaces and brackets
         return None if state in "ZX" else f"{_BOOT.read_text(encoding='ascii').strip()}:{fields[18]}"
     listed = subprocess.run(  # noqa: S603 because the pid is a number
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)],  # noqa: S607 because ps is where the user's PATH has it
-        capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=10,
-    ).stdout.split(maxsplit=1)  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        timeout=10,
+    ).stdout.split(maxsplit=1)
     return None if len(listed) < 2 or listed[0].startswith("Z") else listed[1].strip()
 
 
@@ -84,10 +88,10 @@ def _time_with_zone(written: str) -> str:
 
 
 class Job(_Stored):
-    """What was ordered. The id is that of the run, too.
+    """An ordered run. Its id is also the run's id.
 
-    cases      how many there are to ask
-    arguments  of `rageval run`, beside the configuration in the folder
+    cases      number of cases to ask
+    arguments  of `rageval run`, besides the configuration in the folder
     """
 
     id: str
@@ -104,7 +108,7 @@ class Job(_Stored):
 
 
 class JobEnd(_Stored):
-    """How the run ended: the exit code of its process, negative for a signal, None where it was never started."""
+    """The end of a run: the exit code of its process, negative for a signal, None if it never started."""
 
     exit_code: int | None
     ended: str
@@ -112,7 +116,7 @@ class JobEnd(_Stored):
 
 
 def read_job(folder: Path) -> Job:
-    """What was ordered; SettingsError where the folder is none of a job."""
+    """Return the job of a folder, or raise SettingsError if the folder holds none."""
     try:
         return Job.model_validate(read_json(folder / JOB, "job"))
     except ValidationError as error:
@@ -122,7 +126,7 @@ def read_job(folder: Path) -> Job:
 
 
 def read_end(folder: Path) -> JobEnd | None:
-    """How the run ended; None where that is not written down."""
+    """Return how the run ended, or None if its end is not recorded."""
     try:
         return JobEnd.model_validate(read_json(folder / ENDED, "job"))
     except (SettingsError, ValidationError):
@@ -130,7 +134,7 @@ def read_end(folder: Path) -> JobEnd | None:
 
 
 def read_process(file: Path) -> ProcessIdentity | None:
-    """A process that was written down; None where there is none."""
+    """Return a recorded process, or None if there is none."""
     try:
         return ProcessIdentity.model_validate(read_json(file, "job"))
     except (SettingsError, ValidationError):
@@ -139,14 +143,14 @@ def read_process(file: Path) -> ProcessIdentity | None:
 
 LOG = "log.txt"
 MOST_BYTES = 2**20
-"""Of the file: once it is larger, its older half goes."""
+"""Maximum size of the log: once it is larger, its older half is dropped."""
 LONGEST_LINE = 2000
 SHOWN_LINES = 200
 _CUT = b"(older lines were left out)\n"
 
 
 class JobLog:
-    """The file, open for adding lines. What a line holds is masked before it is cut."""
+    """A log file open for appending. Each line is masked before it is cut."""
 
     def __init__(self, path: Path, mask: Mask, most_bytes: int = MOST_BYTES) -> None:
         self._path, self._mask, self._most = path, mask, most_bytes
@@ -169,9 +173,9 @@ class JobLog:
     def _drop_older_half(self) -> None:
         self._file.close()
         kept = _CUT + _tail(self._path, self._most // 2).partition(b"\n")[2]
-        beside = self._path.with_suffix(".new")
-        beside.write_bytes(kept)
-        beside.replace(self._path)
+        replacement = self._path.with_suffix(".new")
+        replacement.write_bytes(kept)
+        replacement.replace(self._path)
         self._file = self._path.open("ab", buffering=0)
         self._size = len(kept)
 
@@ -182,7 +186,7 @@ class JobLog:
 
 
 def log_tail(path: Path, number: int = SHOWN_LINES) -> list[str]:
-    """The last lines of a log; none where there is no file."""
+    """Return the last lines of a log; none if there is no file."""
     try:
         data = _tail(path, number * LONGEST_LINE)
     except OSError:
@@ -191,7 +195,7 @@ def log_tail(path: Path, number: int = SHOWN_LINES) -> list[str]:
 
 
 def _tail(path: Path, size: int) -> bytes:
-    # A link in the folder, as a project of somebody else may bring one, shows no file from elsewhere.
+    # Links are not followed: another person's project may contain one that leads to a foreign file.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     with os.fdopen(descriptor, "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - size))

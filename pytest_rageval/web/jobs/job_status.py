@@ -1,4 +1,4 @@
-"""The state of a job in a word and a sentence, as its folder, its processes and its run's folder say."""
+"""The status of a job as a word and a sentence, from its folder, its processes and its run's folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pytest_rageval.web.jobs.job_files import (
 BLOCK = 8 * 2**20
 MANY_A_SECOND = 100
 RATE_OVER_S = 30.0
-"""Seconds over which the rate is taken."""
+"""Seconds over which the rate is measured."""
 _OUTCOME = re.compile(rb'"outcome":"(\w+)"')
 _COST = re.compile(rb'"judge_cost_usd":([0-9.eE+-]+)')
 _TRIAL = b'"trial":'
@@ -40,7 +40,7 @@ _TRIAL = b'"trial":'
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Cases that have ended, by outcome; `rate` in cases a second, `cost_usd` of judging, None where not known yet."""
+    """Ended cases by outcome; `rate` in cases per second and `cost_usd` of judging are None while unknown."""
 
     done: int = 0
     total: int = 0
@@ -56,14 +56,14 @@ class Progress:
 
     @property
     def rate_in_words(self) -> str:
-        """`9.8 cases/s`; blank while it is not known."""
+        """Return the rate as `9.8 cases/s`, blank while unknown."""
         if not self.rate:
             return ""
         return f"{self.rate:.1f} cases/s" if self.rate < MANY_A_SECOND else f"{self.rate:,.0f} cases/s"
 
     @property
     def time_left_in_words(self) -> str:
-        """`about 40 s left`; blank while it is not known."""
+        """Return the time left as `about 40 s left`, blank while unknown."""
         seconds = self.seconds_left
         if seconds is None:
             return ""
@@ -74,7 +74,7 @@ class Progress:
 
     @property
     def cost_in_words(self) -> str:
-        """`$0.12` of judging; blank where nothing was paid, or nobody knows."""
+        """Return the cost of judging as `$0.12`, blank if it is zero or unknown."""
         return f"${self.cost_usd:.2f}" if self.cost_usd else ""
 
     @property
@@ -83,7 +83,7 @@ class Progress:
 
 
 class ProgressReader:
-    """Reads one run's results as they come; safe to ask from several threads."""
+    """A thread-safe incremental reader of one run's results."""
 
     def __init__(self, run_folder: Path, total: int) -> None:
         self._file, self._total = run_folder / RESULTS, total
@@ -94,12 +94,12 @@ class ProgressReader:
         self._samples: deque[tuple[float, int]] = deque()
 
     def read(self) -> Progress:
-        """How far the run is now."""
+        """Return the current progress of the run."""
         with self._lock:
-            self._take_new()
+            self._read_new()
             done = sum(self._outcomes.values())
             if done == 0:
-                self._samples.clear()  # starting takes its time, and is no part of the rate
+                self._samples.clear()  # the start-up does not count for the rate
             self._samples.append((time.monotonic(), done))
             while len(self._samples) > 2 and self._samples[-1][0] - self._samples[0][0] > RATE_OVER_S:
                 self._samples.popleft()
@@ -111,10 +111,10 @@ class ProgressReader:
         (first, before), (last, now) = self._samples[0], self._samples[-1]
         return (now - before) / (last - first) if now > before and last > first else None
 
-    def _take_new(self) -> None:
+    def _read_new(self) -> None:
         try:
             with self._file.open("rb") as file:
-                if self._offset > file.seek(0, 2):  # another program wrote the file anew
+                if self._offset > file.seek(0, 2):  # another program rewrote the file
                     self._offset, self._cost = 0, None
                     self._outcomes.clear()
                 file.seek(self._offset)
@@ -122,13 +122,13 @@ class ProgressReader:
                 while block := file.read(BLOCK):
                     *lines, rest = (rest + block).split(b"\n")
                     for line in lines:
-                        self._take(line)
+                        self._count(line)
                         self._offset += len(line) + 1
         except OSError:
             return
 
-    def _take(self, line: bytes) -> None:
-        # Keys of ours stand before and behind what a system may have named alike; within texts quotation marks are
+    def _count(self, line: bytes) -> None:
+        # Our keys come before and after any that a system may have named the same; quotation marks in texts are
         # escaped. Parsing each record takes fifty times as long.
         if (outcome := _OUTCOME.search(line)) is None:
             return
@@ -144,17 +144,17 @@ TONES: Mapping[State, str] = {
     "failed": "red",
 }  # fmt: skip
 FOR_STARTING_S = 20.0
-"""Seconds after its creation in which a job without a process may still be starting."""
+"""Seconds after its creation during which a job without a process counts as starting."""
 ENDED_WITH_A_VERDICT = (0, 1)
-"""Exit codes of a run that came to its end."""
+"""Exit codes of a completed run."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """One job as it is now.
+    """The current status of one job.
 
-    has_run  is there a folder of its run to look at?
-    tone     of the sentence: that of the run's verdict once there is one
+    has_run  whether its run has a folder
+    tone     of the sentence: the tone of the run's verdict once there is one
     """
 
     job: Job
@@ -174,28 +174,29 @@ class JobStatus:
 
 
 def status(folder: Path, job: Job, run_folder: Path, progress: Progress) -> JobStatus:
-    """What is to be said of a job now."""
-    # In this order: a run that ends between two looks is then seen alive or ended, never as gone without an end.
-    is_alive = any((process := read_process(folder / name)) is not None and process.is_alive
-                   for name in (SUPERVISOR, RUN_PROCESS))  # fmt: skip
+    """Return the current status of a job."""
+    # Check the processes before the end: a run that ends in between is then seen alive or ended, never as killed.
+    is_alive = any(
+        (process := read_process(folder / name)) is not None and process.is_alive for name in (SUPERVISOR, RUN_PROCESS)
+    )
     end = read_end(folder)
     has_run, verdict = (run_folder / CONFIG).is_file(), _verdict(run_folder)
     if end is not None:
-        state, sentence = _ended(folder, end, progress, verdict)
+        state, sentence = _ended_state(folder, end, progress, verdict)
     elif is_alive or _may_be_starting(folder, job):
-        state, sentence = _going(folder, progress, has_run=has_run)
+        state, sentence = _running_state(folder, progress, has_run=has_run)
     elif (folder / CANCELLED).exists():
-        state, sentence = "stopped", f"cancelled: {_kept(progress)}"
+        state, sentence = "stopped", f"cancelled: {_ended_cases(progress)}"
     elif verdict is not None:
         state, sentence = "finished", verdict["sentence"]
     else:
-        state, sentence = "killed", f"its processes are gone without an end: {_kept(progress)}"
+        state, sentence = "killed", f"its processes are gone without an end: {_ended_cases(progress)}"
     tone = verdict["tone"] if verdict is not None and state == "finished" else TONES[state]
     return JobStatus(job, state, sentence, progress, has_run, tone)
 
 
 def _verdict(run_folder: Path) -> Mapping[str, Any] | None:
-    """What the run came to; None where it has not ended, or its file cannot be read."""
+    """Return the run's verdict, or None if it has not ended or its file is unreadable."""
     try:
         metrics = StoredRun(run_folder).metrics
     except SettingsError:
@@ -208,7 +209,7 @@ def _may_be_starting(folder: Path, job: Job) -> bool:
     return not (folder / SUPERVISOR).exists() and age.total_seconds() < FOR_STARTING_S
 
 
-def _going(folder: Path, progress: Progress, *, has_run: bool) -> tuple[State, str]:
+def _running_state(folder: Path, progress: Progress, *, has_run: bool) -> tuple[State, str]:
     if (folder / CANCELLED).exists():
         return "stopping", "cancelled; the cases that ended are written down"
     if not has_run:
@@ -218,20 +219,20 @@ def _going(folder: Path, progress: Progress, *, has_run: bool) -> tuple[State, s
     return "running", f"{progress.done} of {counted(progress.total, 'case')}"
 
 
-def _ended(folder: Path, end: JobEnd, progress: Progress, verdict: Mapping[str, Any] | None) -> tuple[State, str]:
+def _ended_state(folder: Path, end: JobEnd, progress: Progress, verdict: Mapping[str, Any] | None) -> tuple[State, str]:
     code = end.exit_code
     if code in ENDED_WITH_A_VERDICT and verdict is not None:
         return "finished", verdict["sentence"]
     if end.is_cancelled:
-        return "stopped", f"cancelled: {_kept(progress)}"
+        return "stopped", f"cancelled: {_ended_cases(progress)}"
     if code is not None and code < 0:
-        return "killed", f"the run was killed by {_signal_name(-code)}: {_kept(progress)}"
+        return "killed", f"the run was killed by {_signal_name(-code)}: {_ended_cases(progress)}"
     reason = next((line for line in reversed(log_tail(folder / LOG)) if line.startswith("ERROR: ")), None)
     what = f"exit code {code}" if reason is None else reason.removeprefix("ERROR: ")
     return "failed", f"the run did not come to its end: {what}"
 
 
-def _kept(progress: Progress) -> str:
+def _ended_cases(progress: Progress) -> str:
     if not progress.done:
         return "no case had ended"
     return f"{progress.done} of {counted(progress.total, 'case')} had ended, and stay"

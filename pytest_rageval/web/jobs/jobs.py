@@ -1,4 +1,4 @@
-"""All jobs of a data folder: made, started, watched, cancelled and resumed."""
+"""The jobs of a data folder: start, watch, cancel and resume them."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ LARGEST = 64 * 1024
 _LINE = re.compile(r"(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(?P<value>.*)")
 _QUOTED = re.compile(r"""(?P<mark>['"])(?P<value>[^'"\\$]*)(?P=mark)(?:[ \t]+#.*)?""")
 _PLAIN = re.compile(r"""[^\s'"\\$#`]*""")
-NOT_HANDED_ON = (*ENVIRONMENT, WEB_TOKEN)
-"""They would ask another system than the agent's, write elsewhere, or give the run the word for the server."""
+NOT_INHERITED = (*ENVIRONMENT, WEB_TOKEN)
+"""Variables that would query another system than the agent's, write elsewhere, or give the run the server's token."""
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """The variables of the file, none where there is no file; SettingsError with every line that cannot be read.
+    """Read the variables of the file, none if it is missing; raise SettingsError with every invalid line.
 
     A problem names the line and the variable, never a value.
     """
@@ -98,35 +98,35 @@ def _value(written: str) -> str | None:
 
 
 def run_environment(root: Path, env_file: Path | None, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Variables for a run of this project's code; what is set already counts more than the file.
+    """Return the variables for a run of this project's code; the environment overrides the file.
 
-    SettingsError where the file cannot be read.
+    Raise SettingsError if the file is unreadable.
     """
     own = os.environ if environment is None else environment
     variables = {**({} if env_file is None else read_env_file(env_file)), **own}
-    for name in NOT_HANDED_ON:
+    for name in NOT_INHERITED:
         variables.pop(name, None)
     paths = [str(root), *filter(None, [variables.get("PYTHONPATH")])]
     return variables | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
 
 
 MOST_AT_ONCE = 4
-"""Jobs that may run at the same time."""
+"""Maximum number of concurrent jobs."""
 MOST_READERS = 500
-"""Jobs whose progress is remembered, so that only what is new is read."""
+"""Jobs whose progress is cached, so that only new lines are read."""
 SUPERVISED = "pytest_rageval.web.jobs.supervisor"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a person wants to be run, complete: nothing else is looked up when it is started.
+    """The complete order for a run: starting it looks nothing else up.
 
-    lay_out   writes the configuration, the cases, and what else these need into the job's folder
-    cases     how many there are
-    answers   path of the uploaded answers in that folder; None where a connector is asked
-    baseline  run that it is compared with, if any
-    warnings  what a person should know of this run, a line each
-    left_out  metrics whose gates do not count in it
+    lay_out   writes the configuration, the cases and their other files into the job's folder
+    cases     number of cases
+    answers   path of the uploaded answers in that folder; None if a connector is queried
+    baseline  run to compare with, if any
+    warnings  one line each
+    left_out  metrics whose gates are off
     """
 
     agent: str
@@ -144,27 +144,26 @@ class Order:
 
 
 class Jobs:
-    """The folder `data/jobs`. One for a server; what it says of a job rests on files and processes alone."""
+    """The folder `data/jobs`, one per server. The status of a job depends on files and processes only."""
 
     def __init__(self, data: Path, reports: Path, root: Path, env_file: Path | None) -> None:
         self._folder, self._reports, self._root, self._env_file = data / "jobs", reports, root, env_file
         self._readers: OrderedDict[str, ProgressReader] = OrderedDict()
         self._lock = threading.Lock()
         self._beginning = threading.Lock()
-        """Held until a job's processes are written down: until then nobody else can count it among those that run."""
+        """Held until a job's process is recorded: only then do other threads count the job as running."""
 
     # ── what there is ─────────────────────────────────────────────────────────────────────────────────────────
 
     def going(self) -> Iterator[JobStatus]:
-        """Yield the jobs that have not ended, the newest first; folders that hold none are passed over."""
+        """Yield the jobs that have not ended, the newest first. Skip folders without a job."""
         for name in sorted(self._names(), reverse=True):
             with suppress(SettingsError):
                 if not (self._folder / name / ENDED).exists() and (job := self.status(name)).is_going:
                     yield job
 
     def last_whole(self, agent: str, versions: Collection[int], dataset: str, source: Source) -> str | None:
-        """Return what the next run is compared with: the last whole one of these versions of an agent, and any of a
-        dataset, with answers from the same source; None where there is none."""
+        """Return the baseline of the next run: the last complete run of these versions, or None."""
         for name in sorted(self._names(), reverse=True):
             with suppress(SettingsError):
                 job = read_job(self._folder / name)
@@ -182,7 +181,7 @@ class Jobs:
             return []
 
     def status(self, job_id: str) -> JobStatus:
-        """A job as it is now; SettingsError where there is none of this id."""
+        """Return the current status of a job, or raise SettingsError if the id is unknown."""
         folder = self._place(job_id)
         job = read_job(folder)
         run_folder = self._run_folder(job_id)
@@ -197,11 +196,11 @@ class Jobs:
         return job_id in self._names()
 
     def log(self, job_id: str) -> list[str]:
-        """The last lines that the run of a job printed; none where there is no such job."""
+        """Return the last lines that the run of a job printed; none if there is no such job."""
         return log_tail(self._place(job_id) / LOG) if job_id in self else []
 
     def _place(self, job_id: str) -> Path:
-        """The folder of a job. The id is looked for among the names that are there: it is never a path."""
+        """Return the folder of a job. Look the id up among the existing names: it never becomes a path."""
         if job_id not in self:
             raise SettingsError(f"there is no job {job_id!r}")
         return self._folder / job_id
@@ -212,7 +211,7 @@ class Jobs:
     # ── what is done ──────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, order: Order) -> Job:
-        """Run what is ordered; SettingsError where that cannot begin."""
+        """Start the ordered run, or raise SettingsError if it cannot begin."""
         check_reports(self._reports)
         environment = run_environment(self._root, self._env_file)
         with self._beginning:
@@ -232,24 +231,31 @@ class Jobs:
         return job
 
     def _check_listed(self, folder: Path, job: Job) -> None:
-        """SettingsError where it would run code or read files that the project does not list."""
+        """Raise SettingsError if the job would run code or read files that the project does not list."""
         check_listed(load_settings(folder, environment={}), self._root, is_asked=job.source == "connector")
 
     def _check_room(self) -> None:
-        """SettingsError where as many run as may."""
+        """Raise SettingsError if the maximum number of jobs runs already."""
         if len(self.going_names()) >= MOST_AT_ONCE:
             raise SettingsError(f"{MOST_AT_ONCE} at most run at the same time; wait for one to end, or cancel one")
 
     def _job(self, job_id: str, order: Order) -> Job:
         return Job(
-            id=job_id, agent=order.agent, agent_version=order.agent_version, dataset=order.dataset,
-            dataset_version=order.dataset_version, source=order.source, description=order.description,
-            created=datetime.now(UTC).isoformat(timespec="seconds"), cases=order.cases, warnings=order.warnings,
+            id=job_id,
+            agent=order.agent,
+            agent_version=order.agent_version,
+            dataset=order.dataset,
+            dataset_version=order.dataset_version,
+            source=order.source,
+            description=order.description,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            cases=order.cases,
+            warnings=order.warnings,
             arguments=self._arguments(job_id, order),
-        )  # fmt: skip
+        )
 
     def going_names(self) -> list[str]:
-        """Names of the jobs whose processes live."""
+        """Return the names of the jobs whose processes are alive."""
         return [
             name
             for name in self._names()
@@ -259,7 +265,7 @@ class Jobs:
         ]
 
     def resume(self, job_id: str) -> None:
-        """Finish the run of a job that was stopped or killed; SettingsError where there is nothing to finish."""
+        """Finish the run of a stopped or killed job, or raise SettingsError if nothing is left to do."""
         folder = self._place(job_id)
         environment = run_environment(self._root, self._env_file)
         with self._beginning:
@@ -275,17 +281,17 @@ class Jobs:
             self._supervise(folder, environment)
 
     def cancel(self, job_id: str) -> None:
-        """End a run in order: it keeps what has ended. Nothing happens where it has ended already."""
+        """Stop a run gracefully and keep its ended cases. Do nothing if it has ended."""
         folder = self._place(job_id)
         supervisor, run = (read_process(folder / name) for name in (SUPERVISOR, RUN_PROCESS))
         if (folder / ENDED).exists() or not any(
             process is not None and process.is_alive for process in (supervisor, run)
         ):
             return
-        with suppress(OSError):  # a full disk keeps no run alive
+        with suppress(OSError):  # a full disk must not prevent the cancellation
             (folder / CANCELLED).touch()
         if supervisor is None or not supervisor.send(SIGTERM):
-            # Nobody looks after the run any more: it gets the signal from here.
+            # The supervisor is gone: signal the run directly.
             _ = run is not None and run.send(SIGINT)
 
     def _new_folder(self) -> Path:
@@ -318,29 +324,36 @@ class Jobs:
         with (folder / LOG).open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 because the arguments are ours and no shell reads them
                 [sys.executable, "-m", SUPERVISED, str(folder.resolve())],
-                cwd=folder, env=dict(environment), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log,
+                cwd=folder,
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         assert process.stdin is not None
         try:
             if (identity := identify(process.pid)) is not None:
                 write_json(folder / SUPERVISOR, identity.model_dump())
-        except OSError:  # it waits for its input still: nothing has begun that nobody could find again
+        except OSError:  # the supervisor still waits for its input: no unrecorded run has begun
             process.kill()
             process.communicate()
             raise
-        with suppress(BrokenPipeError), process.stdin as stream:  # one that died at once has nothing to mask
+        with suppress(BrokenPipeError), process.stdin as stream:  # a supervisor that died at once masks nothing
             stream.write(json.dumps(secrets).encode())
-        # Waited for, so that its pid is given back; the thread ends with the process, or with the server.
+        # Wait for it, so that its pid is released; the thread ends with the process or with the server.
         threading.Thread(target=process.wait, name=f"job {folder.name}", daemon=True).start()
 
 
 def _with_origin(configuration: str, order: Order) -> str:
-    """The configuration with the table that says which versions it is made of."""
+    """Return the configuration with a table that names the versions it is made from."""
     prefix = "tool.rageval." if "tool" in tomllib.loads(configuration) else ""
     values = {
-        "agent": order.agent, "agent_version": order.agent_version, "dataset": order.dataset,
-        "dataset_version": order.dataset_version, "source": order.source,
-    }  # fmt: skip
+        "agent": order.agent,
+        "agent_version": order.agent_version,
+        "dataset": order.dataset,
+        "dataset_version": order.dataset_version,
+        "source": order.source,
+    }
     lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
     return f"{configuration.rstrip()}\n\n[{prefix}origin]\n" + "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""A chosen pair of versions: what a run of it takes, what is doubtful about it, and the order for it."""
+"""A chosen agent and dataset version: the outlook of a run, its warnings, and the order for it."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
 
 CASES = "evalcases"
-"""Folder of a job in which its cases stand, as a project's do. The file is named by the dataset alone, so that a case
-keeps its key from version to version."""
+"""Folder of a job's case file. The file is named after the dataset without its version, so that case keys stay."""
 
 NEED_CONTEXTS = ("groundedness", "faithfulness", "claim_support", "citation_accuracy", "synthesis", "composite")
-"""Metrics that hold an answer against what it rests on, and have no value where that is not there."""
+"""Metrics that compare an answer with its contexts, and have no value without any."""
 
 
 @dataclass(frozen=True)
 class RunChoice:
-    """An agent version and a dataset version, both there; a RagevalError where one is not, or cannot be read."""
+    """An existing agent version and dataset version, with the source of the answers."""
 
     agents: AgentStore
     datasets: DatasetStore
@@ -55,18 +54,18 @@ class RunChoice:
         return f"{self.agent.title} × {self.dataset.title}"
 
     def check(self) -> None:
-        """SettingsError where the versions are not as they were saved, or the agent cannot be asked."""
+        """Raise SettingsError if a version was changed after it was saved, or the agent has no target to query."""
         self.datasets.checked_path(self.dataset.slug, self.dataset.number)
         if self.source == "connector" and self.agent.agent.target is None:
             raise SettingsError(f"{self.agent.title} names no system to ask; upload its answers, or give it a target")
 
     def outlook(self) -> RunOutlook:
-        """What the run takes; SettingsError where it could not begin."""
+        """Return what the run takes, or raise SettingsError if it cannot begin."""
         self.check()
         return run_outlook(self.agents, self.agent.slug, self.agent.number, len(self.cases), self.source)
 
     def warnings(self, answers: AnswersUpload | None = None) -> list[str]:
-        """What a person should know before it is started."""
+        """Return the warnings to show before the run starts."""
         warnings = agent_warnings(self.agent.agent, self.agents.registry, answers.model_names if answers else ())
         doubts = [version.problem for version in (self.agent, self.dataset) if version.problem is not None]
         if MAIN_RUBRIC in self.agent.agent.thresholds and not any(case.gold.answers for case in self.cases):
@@ -85,18 +84,18 @@ class RunChoice:
         return [*doubts, *warnings]
 
     def left_out(self, answers: AnswersUpload | None) -> list[str]:
-        """Metrics whose thresholds would look at nothing, since no answer comes with contexts."""
+        """Return the metrics whose gates would have nothing to check, because no answer has contexts."""
         if answers is None or answers.without_contexts < answers.answers:
             return []
         return [name for name in self.agent.agent.thresholds if name in NEED_CONTEXTS]
 
-    def measured_alike(self) -> list[int]:
-        """The versions of the agent with whose runs this one can be compared."""
+    def comparable_versions(self) -> list[int]:
+        """Return the versions of the agent whose runs are comparable with this one."""
         versions, _ = self.agents.versions(self.agent.slug)
         return [version.number for version in versions if version.agent.measures_as(self.agent.agent)]
 
     def order(self, description: str, baseline: str | None, file: Path | None, answers: AnswersUpload | None) -> Order:
-        """The order for the run; `file` holds the uploaded `answers`."""
+        """Return the order for the run; `file` holds the uploaded `answers`."""
         kept_as = None if file is None else f"answers{file.suffix}"
 
         def lay_out(folder: Path) -> None:
@@ -108,15 +107,23 @@ class RunChoice:
                 shutil.copyfile(file, folder / kept_as)
 
         return Order(
-            agent=self.agent.slug, agent_version=self.agent.number, dataset=self.dataset.slug,
-            dataset_version=self.dataset.number, source=self.source, lay_out=lay_out, cases=len(self.cases),
-            answers=kept_as, description=description, baseline=baseline, warnings=tuple(self.warnings(answers)),
+            agent=self.agent.slug,
+            agent_version=self.agent.number,
+            dataset=self.dataset.slug,
+            dataset_version=self.dataset.number,
+            source=self.source,
+            lay_out=lay_out,
+            cases=len(self.cases),
+            answers=kept_as,
+            description=description,
+            baseline=baseline,
+            warnings=tuple(self.warnings(answers)),
             left_out=tuple(self.left_out(answers)),
-        )  # fmt: skip
+        )
 
 
 class RunOutlook(NamedTuple):
-    """Lines to be shown before a run is started."""
+    """The lines that a page shows before a run starts."""
 
     asked: str
     judged: str
@@ -124,18 +131,20 @@ class RunOutlook(NamedTuple):
 
 
 def run_outlook(agents: AgentStore, slug: str, number: int, cases: int, source: Source) -> RunOutlook:
-    """What a run of an agent version over so many cases takes; SettingsError where it could not begin.
+    """Return what a run of an agent version over this many cases takes; raise SettingsError if it cannot begin.
 
-    No server is asked, and no key is needed for it.
+    This queries no server and needs no key.
     """
     with tempfile.TemporaryDirectory(prefix="rageval-outlook-") as folder:
         agents.write_configuration(slug, number, Path(folder))
         settings = load_settings(Path(folder), environment={})
         plan = make_plan(settings, agents.registry, Path(folder))
     times = cases * settings.repeat
-    asked = "nothing is asked: the answers are there" if source != "connector" else (
-        f"{counted(times, 'question')} to {settings.target}"
-    )  # fmt: skip
+    asked = (
+        "nothing is asked: the answers are there"
+        if source != "connector"
+        else (f"{counted(times, 'question')} to {settings.target}")
+    )
     if not asks_server(settings.judge) or settings.retrieval_only or not plan.wordings:
         words = " compares words, a heuristic" if settings.judge == "lexical" else ""
         return RunOutlook(asked, f"judge {settings.judge}{words}: nobody is asked, nothing is paid", None)
@@ -146,7 +155,7 @@ def run_outlook(agents: AgentStore, slug: str, number: int, cases: int, source: 
 
 
 def _tariff(settings: Settings) -> Tariff | None:
-    """The prices of the model behind the judge; None where the spec names no model."""
+    """Return the prices of the judge's model, or None if the spec names no model."""
     try:
         return chat_model(settings.judge, EndpointOptions(base_url=settings.judge_base_url, is_replay=True)).tariff
     except SettingsError:

@@ -1,8 +1,7 @@
-"""The parent of one run: keeps its log, hands a cancellation on, and writes down how it ended.
+"""The parent process of one run: writes its log, forwards a cancellation, and records its end.
 
-It is a process of its own, in a session of its own, so that the run goes on when the server is gone, and so that its
-end is known to the server that comes next. `python -m pytest_rageval.web.jobs.supervisor FOLDER` reads the credentials
-to mask from standard input, as a JSON list.
+It has its own session, so that the run outlives the server and the next server knows its end.
+`python -m pytest_rageval.web.jobs.supervisor FOLDER` reads the credentials to mask from standard input, as a JSON list.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.web.jobs.job_files import ENDED, LOG, RUN_PROCESS, JobLog, identify, read_job
 
 GRACE_S = 10.0
-"""Seconds after which a run that heeds no signal gets the next one: SIGINT, SIGTERM, SIGKILL."""
+"""Seconds until a run that ignores a signal gets the next one: SIGINT, SIGTERM, SIGKILL."""
 LONGEST_PIECE = 2**20
-"""Bytes of a printed line that are looked at; what is longer is left out, lest a credential be cut in two."""
+"""Maximum bytes of a printed line; longer lines are dropped, because a cut could split a credential."""
 
 
 class Supervisor:
-    """One run of the command in its job's folder."""
+    """The supervisor of one `rageval run` in its job's folder."""
 
     def __init__(self, folder: Path, mask: Mask) -> None:
         self._folder, self._mask = folder, mask
@@ -38,14 +37,17 @@ class Supervisor:
         self._signals = iter((signal.SIGINT, signal.SIGTERM, signal.SIGKILL))
 
     def run(self) -> None:
-        """To the end of the run, whatever its end."""
+        """Run the command and record its end, however it ends."""
         signal.signal(signal.SIGTERM, lambda *_: self._cancel())
         job = read_job(self._folder)
         if not self._is_cancelled:
             self._run = subprocess.Popen(  # noqa: S603 because the arguments are ours and no shell reads them
                 [sys.executable, "-m", "pytest_rageval", "run", *job.arguments],
-                cwd=self._folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
             if (identity := identify(self._run.pid)) is not None:
                 write_json(self._folder / RUN_PROCESS, identity.model_dump())
             if self._is_cancelled:
@@ -53,7 +55,7 @@ class Supervisor:
             assert self._run.stdout is not None
             with JobLog(self._folder / LOG, self._mask) as log:
                 for line in _lines(self._run.stdout):
-                    with suppress(OSError):  # of a full disk: the run goes on without its log
+                    with suppress(OSError):  # on a full disk the run goes on without its log
                         log.add(line)
         code = None if self._run is None else self._run.wait()
         ended = datetime.now(UTC).isoformat(timespec="seconds")
@@ -65,7 +67,7 @@ class Supervisor:
             self._signal()
 
     def _signal(self) -> None:
-        """Send the next signal, and the one after it where the run does not end."""
+        """Send the next signal, and schedule the one after it in case the run does not end."""
         number = next(self._signals, None)
         if self._run is None or number is None or self._run.poll() is not None:
             return

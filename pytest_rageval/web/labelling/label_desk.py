@@ -1,4 +1,4 @@
-"""Labelling sessions that are open: one a file and person, whoever looks at it from which window."""
+"""The open labelling sessions: one per file, shared by all windows."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.version_folder import VersionChoice, version_choice
 
 PROJECT, DEMO = "project", "demo"
-"""How the project's target and the demo are named where systems are chosen; an agent's version is `shop-bot/3`."""
+"""The form values of the project's target and the demo; an agent version is `shop-bot/3`."""
 
 
 class SystemOption(NamedTuple):
-    """A system that can be chosen: `value` in forms, `title` for people."""
+    """A selectable system: `value` for forms, `title` for display."""
 
     value: str
     title: str
 
 
 def offered_systems(site: Site, versions: Iterable[AgentVersion]) -> list[SystemOption]:
-    """What can be chosen; the project's target, if its configuration names one and can be read."""
+    """Return the selectable systems, the project's target only if its configuration is readable and names one."""
     try:
         target = site.project().settings.target
     except SettingsError:
@@ -61,7 +61,7 @@ def offered_systems(site: Site, versions: Iterable[AgentVersion]) -> list[System
 
 
 def _options(target: str | None, versions: Iterable[AgentVersion]) -> list[SystemOption]:
-    """Of the agent versions the one that was saved last first, then the project's target and the demo."""
+    """Return the agent versions, the last saved first, then the project's target and the demo."""
     asked = [version for version in versions if version.agent.target is not None]
     asked.sort(key=lambda version: version.created, reverse=True)
     options = [SystemOption(str(VersionChoice(version.slug, version.number)), version.title) for version in asked]
@@ -77,7 +77,7 @@ def chosen_systems(
     cases: Sequence[EvalCase],
     environment: Mapping[str, str],
 ) -> list[AskedSystem]:
-    """The systems that are named; SettingsError with all that cannot be asked. `environment`: holds their keys."""
+    """Return the named systems with keys from `environment`; SettingsError names all that cannot be queried."""
     problems = Problems()
     systems = [problems.attempt(_system, name, project, agents, cases, environment) for name in chosen]
     problems.raise_all()
@@ -106,7 +106,7 @@ def _system(
 
 
 def _agent_project(choice: VersionChoice, project: Project, agents: AgentStore) -> Project:
-    """The project's folder with the configuration of an agent's version: asked as a run of it would ask."""
+    """Return the project with the configuration of an agent version, as a run of that version queries it."""
     with tempfile.TemporaryDirectory(prefix="rageval-label-") as folder:
         agents.write_configuration(choice.slug, choice.number, Path(folder))
         settings = load_settings(Path(folder), {"reports": str(project.reports)}, environment={})
@@ -115,18 +115,18 @@ def _agent_project(choice: VersionChoice, project: Project, agents: AgentStore) 
 
 
 MOST_OPEN = 6
-"""Sessions that are kept; the one that was used longest ago is closed for another."""
+"""Maximum number of open sessions; the least recently used one is closed for a new one."""
 
 
-class Where(NamedTuple):
-    """What is looked at. It stands in the address, so that a page can be loaded again and sent to others.
+class LabelPlace(NamedTuple):
+    """A place in a labelling session, as its address holds it, so that a page can be reloaded and shared.
 
-    file      path of the case file within the project; blank where a dataset's working copy is labelled
+    file      path of the case file within the project; blank for a dataset's working copy
     dataset   slug of that dataset
-    case      id; blank: the first that is not labelled
-    row       of the chunk pointed at
-    start     with a range, the row where it begins
-    group     of golds to come
+    case      id; blank for the first unlabelled case
+    row       of the selected chunk
+    start     the first row of a selected range
+    group     of the next golds
     """
 
     file: str = ""
@@ -136,25 +136,31 @@ class Where(NamedTuple):
     start: int | None = None
     group: int = 1
 
-    def at_row(self, row: int, start: int | None = None) -> Where:
-        """The same with another chunk pointed at."""
+    def at_row(self, row: int, start: int | None = None) -> LabelPlace:
+        """Return this place with another chunk selected."""
         return self._replace(row=row, start=start)
 
-    def at_case(self, case: str | None) -> Where:
-        """Another case of the file."""
-        return Where(self.file, self.dataset, case or "")
+    def at_case(self, case: str | None) -> LabelPlace:
+        """Return the place of another case in the same file."""
+        return LabelPlace(self.file, self.dataset, case or "")
 
     @property
     def address(self) -> str:
         group = None if self.group == 1 else self.group
         return path_to(
-            "label", "cases", file=self.file, dataset=self.dataset, case=self.case, row=self.row or None,
-            start=self.start, group=group,
-        )  # fmt: skip
+            "label",
+            "cases",
+            file=self.file,
+            dataset=self.dataset,
+            case=self.case,
+            row=self.row or None,
+            start=self.start,
+            group=group,
+        )
 
 
 def label_files(project: Project) -> dict[str, Path]:
-    """Files that can be labelled, by path within the project: case files, and drafts beside them."""
+    """Return the files that can be labelled by their path within the project: case files and their drafts."""
     files = case_files_of(project.root, project.settings.cases, project.reports)
     folders = dict.fromkeys([*(file.parent for file in files), project.root / "evalcases"])
     drafts = [file for folder in folders if folder.is_dir() for file in sorted(folder.glob(f"*{ENDING}"))]
@@ -162,16 +168,16 @@ def label_files(project: Project) -> dict[str, Path]:
 
 
 class OpenLabelling:
-    """One session with its lock: requests come from several threads."""
+    """One labelling session with its lock, because requests use several threads."""
 
     def __init__(
         self, labelling: Labelling, project: Project, systems_for: Callable[[Sequence[EvalCase]], Sequence[AskedSystem]]
     ) -> None:
-        """`systems_for`: who gives the chunks of these cases."""
+        """Open a session over the chunks of the systems that `systems_for` returns for its cases."""
         self.lock = threading.RLock()
         self.is_closed = False
         self.keys_stamp = (0, 0)
-        """Of the file of keys with which the systems are asked."""
+        """The time and size of the `.env` whose keys the systems use."""
         self._path = labelling.path
         if labelling.is_of_drafts and not labelling.path.read_bytes().strip():
             raise CaseError(f"{labelling.path.name}: every draft is decided")
@@ -185,67 +191,67 @@ class OpenLabelling:
             raise
         self._stamp = _stamp(self._path)
 
-    def look(self, where: Where) -> None:
-        """Point at what an address says; CaseError where there is no such case."""
+    def move_to(self, place: LabelPlace) -> None:
+        """Move the session to the place in an address, or raise CaseError if there is no such case."""
         session = self.session
-        if where.case and where.case != session.case.id:
+        if place.case and place.case != session.case.id:
             session.save()
-            session.open_case(where.case)
+            session.open_case(place.case)
         last = max(0, len(session.pool.candidates) - 1)
-        session.row = min(max(0, where.row), last)
-        session.range_start = None if where.start is None else min(max(0, where.start), last)
-        session.group = min(max(1, where.group), 9)
+        session.row = min(max(0, place.row), last)
+        session.range_start = None if place.start is None else min(max(0, place.start), last)
+        session.group = min(max(1, place.group), 9)
 
-    def here(self, where: Where) -> Where:
-        """The address of what the session points at now."""
+    def current_place(self, place: LabelPlace) -> LabelPlace:
+        """Return the place that the session shows now."""
         session = self.session
-        is_same = session.case.id == where.case
+        is_same = session.case.id == place.case
         row, start = (session.row, session.range_start) if is_same else (0, None)
-        return where._replace(case=session.case.id, row=row, start=start, group=session.group if is_same else 1)
+        return place._replace(case=session.case.id, row=row, start=start, group=session.group if is_same else 1)
 
     @property
     def seen(self) -> str:
-        """A mark of the case, what is said of it and the chunk pointed at, so that a form of an older page is known."""
+        """Return a hash of the case, its labels and the selected chunk, to detect forms of outdated pages."""
         session, case = self.session, self.session.case
         chunk = session.candidate.chunk if session.candidate is not None else None
         state = repr((case.id, case.question, case.history, case.contexts, session.states[session.at], chunk))
         return hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:16]
 
     def act(self, action: Callable[[LabelSession], object]) -> None:
-        """Do something, and write down at once what was said by it."""
+        """Apply an action, and save its labels at once."""
         session = self.session
         session.message = ""
         action(session)
         message, session.message = session.message, ""
         session.save()
-        session.message = session.message or message  # what becomes of the file matters more
+        session.message = session.message or message  # the result of saving matters more
         self._stamp = _stamp(self._path)
 
     def is_outdated(self, keys_stamp: tuple[int, int]) -> bool:
-        """Has another program changed the file or the keys since we used them, and is nothing of ours waiting?"""
+        """Return True if another program changed the file or the keys and the session has no unsaved labels."""
         is_other_file = not self.is_aside and _stamp(self._path) != self._stamp
         return self.session.is_saved and (is_other_file or self.keys_stamp != keys_stamp)
 
     @property
     def is_aside(self) -> bool:
-        """Do labels go into another file, because this one was changed?"""
+        """Return True if labels go into another file because this one was changed."""
         return self.session.store.file_name != self._path.name
 
     def close(self) -> None:
-        """Ask nobody any more: what is on other pages of this session cannot be marked through it."""
+        """Stop querying systems. Other pages of this session can no longer mark chunks through it."""
         self.is_closed = True
         self._source.close()
 
 
 @dataclass
-class _Place:
-    """A session, or the place of one that is being opened."""
+class _Slot:
+    """The slot of a session, which may still be opening."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     labelling: OpenLabelling | None = None
 
     def close(self) -> None:
-        """Close the session once nobody opens or uses it."""
+        """Wait until the session is not in use, then close it."""
         with self.lock:
             if self.labelling is not None:
                 with self.labelling.lock:
@@ -256,38 +262,37 @@ class LabelDesk:
     """The open sessions of a server, by file and dataset."""
 
     def __init__(self, data: Path, env_file: Path | None = None) -> None:
-        """`env_file`: holds keys for the systems that are asked, beside the environment."""
+        """Open the desk of a data folder; `env_file` holds further keys for the systems."""
         self.copies = WorkingCopies(data)
         self._agents, self._env_file = AgentStore(data), env_file
         self._lock = threading.Lock()
-        self._places: dict[_Key, _Place] = {}
+        self._slots: dict[_Key, _Slot] = {}
         self.chosen: dict[str, Sequence[str]] = {}
-        """By dataset who gives the chunks; the system that is offered first where nobody chose."""
+        """The chosen systems by dataset; the first offered one is the default."""
 
-    def open(self, project: Project, where: Where) -> OpenLabelling:
-        """The session of a file, begun anew where another program has changed the file or the keys; a RagevalError
-        where it cannot be opened."""
-        key = where.file, where.dataset
+    def open(self, project: Project, place: LabelPlace) -> OpenLabelling:
+        """Return the session of a file, reopened if the file or the keys changed; RagevalError if that fails."""
+        key = place.file, place.dataset
         while True:
-            place = self._place(key)
-            with place.lock:  # it is opened once, while others are opened and used
-                if self._places.get(key) is not place:
-                    continue  # closed meanwhile
+            slot = self._slot(key)
+            with slot.lock:  # open it once, without blocking other sessions
+                if self._slots.get(key) is not slot:
+                    continue  # closed by another request
                 keys_stamp = (0, 0) if self._env_file is None else _stamp(self._env_file)
-                if place.labelling is not None and place.labelling.is_outdated(keys_stamp):
-                    place.labelling.close()
-                    place.labelling = None
-                if place.labelling is None:
-                    place.labelling = self._opened(project, where)
-                    place.labelling.keys_stamp = keys_stamp
-                return place.labelling
+                if slot.labelling is not None and slot.labelling.is_outdated(keys_stamp):
+                    slot.labelling.close()
+                    slot.labelling = None
+                if slot.labelling is None:
+                    slot.labelling = self._open(project, place)
+                    slot.labelling.keys_stamp = keys_stamp
+                return slot.labelling
 
-    def begin_anew(self, where: Where) -> None:
-        """Forget a session, with its undo: the file is read again."""
-        self._close(lambda key: key == (where.file, where.dataset))
+    def reopen(self, place: LabelPlace) -> None:
+        """Drop a session with its undo history, so that the file is read again."""
+        self._close(lambda key: key == (place.file, place.dataset))
 
     def close_dataset(self, slug: str) -> None:
-        """Close the session of a dataset's working copy; what is being marked is written before."""
+        """Save and close the session of a dataset's working copy."""
         self._close(lambda key: key[1] == slug)
 
     def close(self) -> None:
@@ -295,36 +300,36 @@ class LabelDesk:
         self._close(lambda _: True)
 
     def choose(self, slug: str, systems: Sequence[str]) -> None:
-        """Let these systems give the chunks of a dataset from now on."""
+        """Retrieve the chunks of a dataset from these systems from now on."""
         self.chosen[slug] = systems
         self.close_dataset(slug)
 
-    def _place(self, key: _Key) -> _Place:
-        """The place of a session as the one that was used last; the oldest goes where there are too many."""
+    def _slot(self, key: _Key) -> _Slot:
+        """Return the place of a session, as the most recently used one. Close the oldest if there are too many."""
         with self._lock:
-            place = self._places[key] = self._places.pop(key) if key in self._places else _Place()
-            surplus = [self._places.pop(next(iter(self._places))) for _ in range(len(self._places) - MOST_OPEN)]
+            slot = self._slots[key] = self._slots.pop(key) if key in self._slots else _Slot()
+            surplus = [self._slots.pop(next(iter(self._slots))) for _ in range(len(self._slots) - MOST_OPEN)]
         for other in surplus:
             other.close()
-        return place
+        return slot
 
     def _close(self, is_meant: Callable[[_Key], bool]) -> None:
         with self._lock:
-            places = [self._places.pop(key) for key in list(self._places) if is_meant(key)]
-        for place in places:
-            place.close()
+            slots = [self._slots.pop(key) for key in list(self._slots) if is_meant(key)]
+        for slot in slots:
+            slot.close()
 
-    def _opened(self, project: Project, where: Where) -> OpenLabelling:
+    def _open(self, project: Project, place: LabelPlace) -> OpenLabelling:
         environment = {**({} if self._env_file is None else read_env_file(self._env_file)), **os.environ}
-        environment.pop(WEB_TOKEN, None)  # no agent's header may name it
-        if where.dataset:
-            labelling = Labelling(self.copies.opened(where.dataset).path)
+        environment.pop(WEB_TOKEN, None)  # an agent's header must not send it
+        if place.dataset:
+            labelling = Labelling(self.copies.opened(place.dataset).path)
             first = [each.value for each in _options(project.settings.target, self._agents.newest_versions()[0])[:1]]
-            systems = self.chosen.get(where.dataset, first)
+            systems = self.chosen.get(place.dataset, first)
             return OpenLabelling(
                 labelling, project, lambda cases: chosen_systems(systems, project, self._agents, cases, environment)
             )
-        labelling = _labelling(project, where)
+        labelling = _labelling(project, place)
         return OpenLabelling(labelling, project, lambda cases: project_systems(labelling, project, cases, environment))
 
 
@@ -334,14 +339,14 @@ def _desk(request: Request) -> LabelDesk:
 
 
 TheDesk = Annotated[LabelDesk, Depends(_desk)]
-"""A parameter of a route: the desk."""
+"""A route parameter: the desk."""
 _Key = tuple[str, str]
 
 
-def _labelling(project: Project, where: Where) -> Labelling:
-    path = label_files(project).get(where.file)
+def _labelling(project: Project, place: LabelPlace) -> Labelling:
+    path = label_files(project).get(place.file)
     if path is None:
-        raise CaseError(f"there is no case file {where.file!r} in this project")
+        raise CaseError(f"there is no case file {place.file!r} in this project")
     return Labelling(path)
 
 

@@ -1,4 +1,4 @@
-"""The label page as values: rows of chunks with their marks, the text of the one pointed at, what was said so far."""
+"""The values and the form of the label page: chunks with their marks, the selected chunk's text, the actions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pytest_rageval.text import counted
 from pytest_rageval.words import fold
 
 MOST_LINES, LONGEST_LINE = 200, 2_000
-"""Of the text of a chunk that are shown; a snippet may reach beyond them by its numbers."""
+"""Limits of a chunk's displayed text; a snippet may include lines beyond them by number."""
 SYMBOLS = {"gold": "✔", "irrelevant": "✘", "": ""}
 
 
 class RowView(NamedTuple):
-    """One chunk of the list. `origin` says which group it is in, and who found it."""
+    """One chunk of the list. `origin` shows its groups of golds, and whether it is listed, retrieved or searched."""
 
     number: int
     mark: str
@@ -34,7 +34,7 @@ class RowView(NamedTuple):
 
 
 class LineView(NamedTuple):
-    """One line of a chunk; `is_marked`: it is part of a snippet."""
+    """One line of a chunk; `is_marked` if it is part of a snippet."""
 
     number: int
     text: str
@@ -43,7 +43,7 @@ class LineView(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LabelView:
-    """All that the page shows of a session."""
+    """The values that the label page shows of a session."""
 
     session: LabelSession
     rows: list[RowView]
@@ -56,7 +56,7 @@ class LabelView:
 
     @property
     def title(self) -> str:
-        """Who gave the chunks."""
+        """Return the title of the list: the sources and the number of its chunks."""
         pool = self.session.pool
         parts = [counted(len(pool.systems), "system")] if pool.systems else []
         parts += ["search"] if pool.has_search else []
@@ -64,13 +64,13 @@ class LabelView:
 
     @property
     def neighbours(self) -> tuple[str | None, str | None]:
-        """Ids of the cases before and after."""
+        """Return the ids of the previous and the next case."""
         cases, at = self.session.cases, self.session.at
         return cases[at - 1].id if at else None, cases[at + 1].id if at + 1 < len(cases) else None
 
 
 def label_view(session: LabelSession, *, hides_scores: bool = False) -> LabelView:
-    """The session as it is now."""
+    """Return the current view of a session."""
     candidates, view = session.pool.candidates, session.view()
     golds_here = view.golds[min(session.row, len(candidates) - 1)] if candidates else frozenset()
     rows = [_row(session, view, at, candidate) for at, candidate in enumerate(candidates)]
@@ -82,9 +82,15 @@ def label_view(session: LabelSession, *, hides_scores: bool = False) -> LabelVie
     candidate = session.candidate
     note = candidate.origin(is_gold=bool(golds_here), hides_ranks=hides_scores) if candidate is not None else ""
     return LabelView(
-        session, rows, lines, more, [note] if note else [], sorted(groups.items()),
-        [row.number for row in rows if row.mark == "irrelevant"], _draft(session),
-    )  # fmt: skip
+        session,
+        rows,
+        lines,
+        more,
+        [note] if note else [],
+        sorted(groups.items()),
+        [row.number for row in rows if row.mark == "irrelevant"],
+        _draft(session),
+    )
 
 
 def _row(session: LabelSession, view: PoolView, at: int, candidate: Candidate) -> RowView:
@@ -100,7 +106,7 @@ def _row(session: LabelSession, view: PoolView, at: int, candidate: Candidate) -
 
 
 def _lines(session: LabelSession, golds_here: Iterable[int]) -> tuple[list[LineView], int]:
-    """The text of the chunk pointed at, and how many more lines it has."""
+    """Return the text lines of the selected chunk, and how many more it has."""
     candidate = session.candidate
     text = (candidate.chunk.text or "") if candidate is not None else ""
     if not text:
@@ -118,7 +124,7 @@ def _lines(session: LabelSession, golds_here: Iterable[int]) -> tuple[list[LineV
 
 
 def _snippet_spans(session: LabelSession, golds_here: Iterable[int], text: str) -> Iterator[tuple[int, int]]:
-    """Where snippets of the chunk's golds stand in its text."""
+    """Yield the spans of the golds' snippets in the text of their chunk."""
     for gold in golds_here:
         for snippet in getattr(session.marks.golds[gold], "snippets", ()):
             start = text.find(snippet)
@@ -129,7 +135,7 @@ def _snippet_spans(session: LabelSession, golds_here: Iterable[int], text: str) 
 
 
 def _draft(session: LabelSession) -> str | None:
-    """The draft as it would be written, laid out to be edited."""
+    """Return the draft as JSON, indented for editing."""
     if session.drafts is None:
         return None
     record: Any = json.loads(session.drafts.text_of(session.case, session.marks))
@@ -137,15 +143,15 @@ def _draft(session: LabelSession) -> str | None:
 
 
 ANSWER_WITHIN_S = 60.0
-"""Seconds that systems have to answer another question."""
+"""Timeout in seconds for another question to the systems."""
 LONGEST_WORDS, LONGEST_DRAFT = 2_000, 500_000
 Action = Callable[[LabelSession], object]
 Blank = Annotated[int | None, BeforeValidator(lambda written: None if written == "" else written)]
-"""A number that need not be given."""
+"""An optional number, which a form sends as blank."""
 
 
 class LabelForm(BaseModel):
-    """A mark as the page sends it: where, what the page had seen of the case, and what is to be done."""
+    """The form of a mark: the place, the hash of the case when the page was made (`seen`), and the action (`do`)."""
 
     file: str = ""
     dataset: str = ""
@@ -162,7 +168,7 @@ class LabelForm(BaseModel):
 
 
 def action_of(form: LabelForm) -> Action | None:
-    """What is to be done; None where there is no such thing to do."""
+    """Return the action of a form, or None if it is unknown."""
     if form.do.startswith("group-") and form.do[6:] in set("123456789"):
         return lambda session: session.put_in_group(int(form.do[6:]))
     plain = _PLAIN.get(form.do)
@@ -178,7 +184,7 @@ def _find(session: LabelSession, form: LabelForm) -> None:
 
 
 def _ask(session: LabelSession, form: LabelForm) -> None:
-    """Ask the systems something else; who does not answer in time is said."""
+    """Query the systems with another question, and report a timeout."""
     question = form.words.strip()
     if not question:
         session.message = "write what to ask"
@@ -202,9 +208,9 @@ def _snippet(session: LabelSession, form: LabelForm) -> None:
 
 
 def _unanswerable(session: LabelSession) -> None:
-    """Say so; where there are golds, `clear` is asked for first."""
+    """Mark the case as unanswerable. If it has golds, the page asks whether to `clear` them first."""
     if session.marks.golds:
-        session.message = ""  # the page asks whether they are to be cleared
+        session.message = ""  # the page asks whether to clear them
     else:
         session.set_answerable(is_answerable=False)
 

@@ -1,4 +1,4 @@
-"""Working copies of datasets, `data/labelling/NAME/v3.jsonl`: labelled like case files, then saved as a version."""
+"""Working copies of datasets, `data/labelling/NAME/v3.jsonl`, which are labelled and saved as versions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAME = re.compile(r"v([1-9][0-9]{0,8})\.jsonl")
 
 
 class WorkingCopy(NamedTuple):
-    """A case file in which the dataset `slug` is labelled. Its name says from which version it began."""
+    """A case file for labelling the dataset `slug`, named after the version that it began from."""
 
     slug: str
     based_on: int
@@ -35,14 +35,14 @@ class WorkingCopy(NamedTuple):
 
 
 class WorkingCopies:
-    """The working copies of a data folder, at most one a dataset. Versions are never touched by them."""
+    """The working copies of a data folder, at most one per dataset. They never change a version."""
 
     def __init__(self, data: Path) -> None:
         self._folder = data / "labelling"
         self._datasets = DatasetStore(data)
 
     def folder(self, slug: str) -> Path:
-        """The folder of a dataset's copy, whether it is there or not; SettingsError of one that a link leads to."""
+        """Return the folder of a dataset's copy, which may be missing; raise SettingsError if it is a link."""
         folder = self._folder / checked_slug(slug)
         for place in (folder, *(folder.glob("v*.jsonl"))):
             if place.is_symlink():
@@ -50,12 +50,12 @@ class WorkingCopies:
         return folder
 
     def all_open(self) -> list[WorkingCopy]:
-        """Every working copy of a dataset that is there, by slug."""
+        """Return all existing working copies, by slug."""
         copies = map(self.get, self._datasets.files.slugs() if self._folder.is_dir() else [])
         return [copy for copy in copies if copy is not None]
 
     def get(self, slug: str) -> WorkingCopy | None:
-        """The working copy of a dataset; None where there is none."""
+        """Return the working copy of a dataset, or None if there is none."""
         try:
             files = list(self.folder(slug).glob("v*.jsonl")) if is_slug(slug) else []
         except SettingsError:
@@ -64,31 +64,30 @@ class WorkingCopies:
         return WorkingCopy(slug, max(numbers), numbers[max(numbers)]) if numbers else None
 
     def opened(self, slug: str) -> WorkingCopy:
-        """The working copy; UnknownPageError where there is none."""
+        """Return the working copy, or raise UnknownPageError if there is none."""
         copy = self.get(slug)
         if copy is None:
-            raise _gone(slug)
+            raise _missing_copy(slug)
         return copy
 
     def cases(self, copy: WorkingCopy) -> Sequence[EvalCase]:
-        """The cases as they are labelled by now; CaseError where the file cannot be read whole, UnknownPageError where
-        another window has saved or discarded it meanwhile."""
+        """Return the labelled cases; CaseError if the file is not fully readable, UnknownPageError if it is gone."""
         loaded = load_file(copy.path, copy.path.parent)
         if loaded.problems:
-            raise CaseError(*loaded.problems) if copy.path.is_file() else _gone(copy.slug)
+            raise CaseError(*loaded.problems) if copy.path.is_file() else _missing_copy(copy.slug)
         return loaded.cases
 
     def transfer(self, copy: WorkingCopy, number: int) -> LabelTransfer:
-        """What was labelled, over the version that the copy began from, or a newer one."""
-        begun = self._datasets.cases(copy.slug, copy.based_on)
-        return label_transfer(begun, self.cases(copy), self._datasets.cases(copy.slug, number))
+        """Return the labels of the copy over its own version or a newer one."""
+        original = self._datasets.cases(copy.slug, copy.based_on)
+        return label_transfer(original, self.cases(copy), self._datasets.cases(copy.slug, number))
 
     # ── begun, saved, discarded ───────────────────────────────────────────────────────────────────────────────
 
     def begin(self, slug: str, number: int) -> None:
-        """Make a working copy of the newest version unless one is open; NewerVersion where `number` is not the newest.
+        """Make a working copy of the newest version unless one is open; NewerVersion if `number` is not the newest.
 
-        Cases without an id get the one that they are known by: without it, a label would make another case of them.
+        Cases without an id get their derived one: without it, a label would turn them into other cases.
         """
         with self._locked(slug) as folder:
             if self.get(slug) is None:
@@ -99,9 +98,9 @@ class WorkingCopies:
                 write_bytes(folder / f"v{number}.jsonl", _with_ids(content, self._datasets.cases(slug, number)))
 
     def save(self, slug: str, note: str, based_on: int) -> DatasetVersion:
-        """Save the copy as the version after `based_on`, and remove it; NewerVersion where that is not the newest.
+        """Save the copy as the version after `based_on`, and remove it; NewerVersion if that is not the newest.
 
-        Where the copy began from an older one, what was labelled is put into `based_on`.
+        If the copy began from an older version, apply its labels to `based_on`.
         """
         with self._locked(slug):
             copy = self.opened(slug)
@@ -117,7 +116,7 @@ class WorkingCopies:
             return version
 
     def discard(self, slug: str) -> None:
-        """Remove the copy, with all that was labelled in it; nothing happens where there is none."""
+        """Remove the copy with all its labels, if there is one."""
         with self._locked(slug) as folder:
             self._remove(folder)
 
@@ -125,7 +124,7 @@ class WorkingCopies:
 
     @contextmanager
     def _locked(self, slug: str) -> Iterator[Path]:
-        """The copy's folder, while nobody else writes into it."""
+        """Lock the copy's folder against other writers, and yield it."""
         folder = self.folder(slug)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -135,10 +134,10 @@ class WorkingCopies:
             raise SettingsError(f"{error.filename or folder}: cannot be written: {error.strerror or error}") from None
 
     def _moved(self, copy: WorkingCopy, transfer: LabelTransfer, number: int) -> Path:
-        """Make a copy of a newer version with what was labelled. What has no place in it is kept in a file beside."""
-        if transfer.homeless:
+        """Copy a newer version with these labels. Save labels of missing cases in a separate file."""
+        if transfer.unmatched:
             text = CaseText(copy.path.read_bytes())
-            lines = (text.text_of(case.source.line).rstrip("\r") for case in transfer.homeless)
+            lines = (text.text_of(case.source.line).rstrip("\r") for case in transfer.unmatched)
             write_lines(aside_file(copy.path), lines)
         newer = transfer.content(self._datasets.files.content(copy.slug, number))
         path = copy.path.with_name(f"v{number}.jsonl")
@@ -152,12 +151,12 @@ class WorkingCopies:
                 path.unlink(missing_ok=True)
 
 
-def _gone(slug: str) -> UnknownPageError:
+def _missing_copy(slug: str) -> UnknownPageError:
     return UnknownPageError(f"there is no working copy of {slug}: it was saved as a version, or discarded")
 
 
 def _with_ids(content: bytes, cases: Sequence[EvalCase]) -> bytes:
-    """The lines of a case file, each with the id of its case."""
+    """Add the id of its case to each line of a case file."""
     text = CaseText(content)
     lines = {case.source.line: text.text_of(case.source.line) for case in cases}
     nameless = {case.source.line: case.id for case in cases if parse(lines[case.source.line]).get("id") is None}
@@ -166,22 +165,22 @@ def _with_ids(content: bytes, cases: Sequence[EvalCase]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class LabelTransfer:
-    """What was labelled in a copy, over the cases of a newer version.
+    """The labels of a copy over the cases of a newer version.
 
-    labelled  cases of the copy whose labels differ from those of the version that it began from, by id
-    newer     the cases of the newer version
-    disputed  ids of labelled cases whose labels the newer version changed too, to others
-    homeless  labelled cases that the newer version does not have
+    labelled   cases of the copy with labels that differ from the version it began from, by id
+    newer      the cases of the newer version
+    disputed   ids of labelled cases to which the newer version gave other labels
+    unmatched  labelled cases that the newer version does not have
     """
 
     labelled: Mapping[str, EvalCase]
     newer: Sequence[EvalCase]
     disputed: list[str]
-    homeless: list[EvalCase]
+    unmatched: list[EvalCase]
 
     @property
     def changes(self) -> DatasetChanges:
-        """What the labels change in the newer version."""
+        """Return the changes that the labels make in the newer version."""
         after = [
             case_with_marks(case, Marks.of(self.labelled[case.id])) if case.id in self.labelled else case
             for case in self.newer
@@ -189,7 +188,7 @@ class LabelTransfer:
         return dataset_changes(self.newer, after)
 
     def content(self, newer_content: bytes) -> bytes:
-        """The file of the newer version with the labels; all else stays as it is there, byte for byte."""
+        """Return the newer version's file with the labels; all other bytes stay the same."""
         text = CaseText(newer_content)
         changed = {
             case.source.line: text.line_with(case, Marks.of(self.labelled[case.id]), _hashes(self.labelled[case.id]))
@@ -200,21 +199,22 @@ class LabelTransfer:
 
 
 def label_transfer(
-    begun: Sequence[EvalCase], labelled: Sequence[EvalCase], newer: Sequence[EvalCase]
-) -> LabelTransfer:  # fmt: skip
-    """Hold a copy against the version that it began from, and that against the newer one."""
-    marks_begun = {case.id: Marks.of(case) for case in begun}
-    marks_newer = {case.id: Marks.of(case) for case in newer}
-    changed = {case.id: case for case in labelled if Marks.of(case) != marks_begun.get(case.id)}
+    original: Sequence[EvalCase], labelled: Sequence[EvalCase], newer: Sequence[EvalCase]
+) -> LabelTransfer:
+    """Compare a copy with the version that it began from, and that version with the newer one."""
+    original_marks = {case.id: Marks.of(case) for case in original}
+    newer_marks = {case.id: Marks.of(case) for case in newer}
+    changed = {case.id: case for case in labelled if Marks.of(case) != original_marks.get(case.id)}
     disputed = [
-        case_id for case_id, case in changed.items()
-        if case_id in marks_newer and marks_newer[case_id] not in (marks_begun.get(case_id), Marks.of(case))
-    ]  # fmt: skip
-    homeless = [case for case_id, case in changed.items() if case_id not in marks_newer]
-    return LabelTransfer(changed, newer, disputed, homeless)
+        case_id
+        for case_id, case in changed.items()
+        if case_id in newer_marks and newer_marks[case_id] not in (original_marks.get(case_id), Marks.of(case))
+    ]
+    unmatched = [case for case_id, case in changed.items() if case_id not in newer_marks]
+    return LabelTransfer(changed, newer, disputed, unmatched)
 
 
 def _hashes(case: EvalCase) -> Mapping[str, str]:
-    """Hashes of the notes that the labels were made from."""
+    """Return the hashes of the notes that the labels were made from."""
     hashes = case.metadata.get(NOTE_HASHES)
     return {path: str(digits) for path, digits in hashes.items()} if isinstance(hashes, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Agents: the list, an agent with its versions, the form that saves a next version, and the difference of two."""
+"""The pages of agents: the list, an agent with its versions, the form, and the differences of two versions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pytest_rageval.web.forms.agent_form import (
     with_default_prompt,
 )
 from pytest_rageval.web.forms.form_state import FormState, Submitted
-from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, Agent, AgentVersion, editable_rubrics, threshold_gate
 from pytest_rageval.web.versions.agent_check import agent_warnings
@@ -51,8 +51,9 @@ Agents = Annotated[AgentStore, Depends(_store)]
 def agents_page(request: Request, store: Agents, q: str = "") -> Response:
     versions, problems = store.newest_versions()
     shown = [version for version in versions if _mentions(version, q)]
-    return page(request, "agents.html", versions=shown, all=len(versions), problems=problems, q=q,
-                folder=store.files.folder)  # fmt: skip
+    return page(
+        request, "agents.html", versions=shown, all=len(versions), problems=problems, q=q, folder=store.files.folder
+    )
 
 
 @router.get("/agents/new")
@@ -62,7 +63,7 @@ def new_agent_page(request: Request, store: Agents) -> Response:
 
 @router.post("/agents")
 def create_agent(request: Request, site: TheSite, store: Agents, submitted: Submitted) -> Response:
-    """A first version, unless the name is taken."""
+    """Save the first version of an agent, unless the name is taken."""
     if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
         state = with_default_prompt(submitted, store.registry, rubric)
         return _form_page(request, store, state, None, 0, reset=rubric)
@@ -73,9 +74,9 @@ def create_agent(request: Request, site: TheSite, store: Agents, submitted: Subm
     try:
         store.save(slug, agent, form.model.note.strip(), 0)
     except NewerVersion:
-        refused = form.refused("name", "is taken: an agent of this name, or of one very like it, is there already")
+        refused = form.with_problem("name", "is taken: an agent of this name, or of one very like it, is there already")
         return _form_page(request, store, refused, None, 0, status=422)
-    return see(path_to("agents", slug))
+    return redirect(path_to("agents", slug))
 
 
 @router.get("/agents/{slug}")
@@ -90,7 +91,7 @@ def agent_version_page(request: Request, store: Agents, slug: str, number: int) 
 
 @router.get("/agents/{slug}/versions/{number}/toml")
 def agent_toml(store: Agents, slug: str, number: int) -> Response:
-    """The file as it is, to be kept elsewhere or run with the command."""
+    """Return the unchanged file, for download or for a run of the command."""
     disposition = f'attachment; filename="{slug}-v{number}.toml"'
     content = store.files.content(slug, number).decode("utf-8", "replace")
     return PlainTextResponse(content, headers={"Content-Disposition": disposition})
@@ -98,45 +99,52 @@ def agent_toml(store: Agents, slug: str, number: int) -> Response:
 
 @router.get("/agents/{slug}/edit")
 def edit_agent_page(request: Request, store: Agents, slug: str, version: int | None = None) -> Response:
-    """The form over the newest version, or over an older one that is to be the next."""
+    """Show the form over the newest version, or over an older one to save as the next."""
     newest = store.files.newest(slug)
-    begun = store.read(slug, version or newest)
-    state: FormState[AgentForm] = FormState(agent_values(begun.agent, store.registry))
-    return _form_page(request, store, state, begun, newest)
+    original = store.read(slug, version or newest)
+    state: FormState[AgentForm] = FormState(agent_values(original.agent, store.registry))
+    return _form_page(request, store, state, original, newest)
 
 
 @router.post("/agents/{slug}")
 def save_agent(request: Request, site: TheSite, store: Agents, submitted: Submitted, slug: str) -> Response:
-    """The next version of an agent; the page of the conflict where somebody else saved one meanwhile."""
+    """Save the next version of an agent, or show the conflict if another window saved one since."""
     newest = store.files.newest(slug)
-    based_on = _whole(submitted.get("based_on"), newest)
-    begun = store.read(slug, min(based_on, newest))
+    based_on = _number_or(submitted.get("based_on"), newest)
+    original = store.read(slug, min(based_on, newest))
     if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
         state = with_default_prompt(submitted, store.registry, rubric)
-        return _form_page(request, store, state, begun, based_on, reset=rubric)
-    form, agent = agent_of_form(submitted, store.registry, begun.agent, site.settings.root)
+        return _form_page(request, store, state, original, based_on, reset=rubric)
+    form, agent = agent_of_form(submitted, store.registry, original.agent, site.settings.root)
     if agent is None or form.model is None:
-        return _form_page(request, store, form, begun, based_on, status=422)
-    if agent == begun.agent and begun.problem is None and based_on == newest:
-        refused = form.refused("", f"Nothing differs from version {based_on}.")
-        return _form_page(request, store, refused, begun, based_on, status=422)
-    note = form.model.note.strip() or changed_in_words(agent_changes(begun.agent, agent))
+        return _form_page(request, store, form, original, based_on, status=422)
+    if agent == original.agent and original.problem is None and based_on == newest:
+        refused = form.with_problem("", f"Nothing differs from version {based_on}.")
+        return _form_page(request, store, refused, original, based_on, status=422)
+    note = form.model.note.strip() or changed_in_words(agent_changes(original.agent, agent))
     try:
         store.save(slug, agent, note, based_on)
     except NewerVersion as newer:
-        return _conflict_page(request, store, form, begun, agent, newer)
-    return see(path_to("agents", slug))
+        return _conflict_page(request, store, form, original, agent, newer)
+    return redirect(path_to("agents", slug))
 
 
 @router.get("/agents/{slug}/diff")
 def agent_diff_page(
     request: Request, store: Agents, slug: str, before: int | None = None, after: int | None = None
 ) -> Response:
-    """What differs between any two versions; without numbers, between the last two."""
+    """Show the differences of two versions, by default the last two."""
     numbers, earlier, later = store.files.compared(slug, before, after)
     one, other = store.read(slug, earlier), store.read(slug, later)
-    return page(request, "agent_diff.html", before=one, after=other, numbers=list(reversed(numbers)), slug=slug,
-                changes=agent_changes(one.agent, other.agent))  # fmt: skip
+    return page(
+        request,
+        "agent_diff.html",
+        before=one,
+        after=other,
+        numbers=list(reversed(numbers)),
+        slug=slug,
+        changes=agent_changes(one.agent, other.agent),
+    )
 
 
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,27 +158,36 @@ def _version_page(request: Request, store: AgentStore, version: AgentVersion) ->
     held = [(metric, threshold, threshold_gate(metric, threshold)) for metric, threshold in thresholds]
     others = [(name, _own_gate(store.registry, name)) for name in on if name not in agent.thresholds]
     return page(
-        request, "agent.html", version=version, agent=agent, versions=versions, problems=problems, held=held,
-        others=others, main_rubric=MAIN_RUBRIC, warnings=agent_warnings(agent, store.registry),
-        newest=store.files.newest(version.slug), place=store.files.path(version.slug, version.number),
-    )  # fmt: skip
+        request,
+        "agent.html",
+        version=version,
+        agent=agent,
+        versions=versions,
+        problems=problems,
+        held=held,
+        others=others,
+        main_rubric=MAIN_RUBRIC,
+        warnings=agent_warnings(agent, store.registry),
+        newest=store.files.newest(version.slug),
+        place=store.files.path(version.slug, version.number),
+    )
 
 
 def _form_page(
     request: Request,
     store: AgentStore,
     form: FormState[AgentForm],
-    begun: AgentVersion | None,
+    original: AgentVersion | None,
     based_on: int,
     *,
     status: int = 200,
     reset: str = "",
     **content: Any,
 ) -> Response:
-    """The form.
+    """Render the form.
 
-    begun  the version that its values came from, None for a new agent
-    reset  the rubric whose prompt was just brought back
+    original  the version that its values come from, None for a new agent
+    reset     the rubric whose prompt was just restored
     """
     layers = _by_layer(store.registry)
     wrong = [
@@ -180,25 +197,39 @@ def _form_page(
     ]
     opened = {name.removeprefix("prompt.") for name in form.errors} | {reset}
     return page(
-        request, "agent_form.html", status=status, form=form, begun=begun, based_on=based_on,
-        layers=layers, open_layers={LAYERS["L5"], *wrong}, rubrics=editable_rubrics(), main_rubric=MAIN_RUBRIC,
-        target_kinds=TARGET_KINDS, chat_apis=CHAT_APIS, judges=JUDGES,
+        request,
+        "agent_form.html",
+        status=status,
+        form=form,
+        original=original,
+        based_on=based_on,
+        layers=layers,
+        open_layers={LAYERS["L5"], *wrong},
+        rubrics=editable_rubrics(),
+        main_rubric=MAIN_RUBRIC,
+        target_kinds=TARGET_KINDS,
+        chat_apis=CHAT_APIS,
+        judges=JUDGES,
         on=frozenset(form.values.get("metrics", ())),
         are_prompts_open=not opened.isdisjoint(editable_rubrics()[1:]),
         **{"conflict": None, **content},
-    )  # fmt: skip
+    )
 
 
 def _conflict_page(
-    request: Request, store: AgentStore, form: FormState[AgentForm], begun: AgentVersion, typed: Agent,
+    request: Request,
+    store: AgentStore,
+    form: FormState[AgentForm],
+    original: AgentVersion,
+    typed: Agent,
     newer: NewerVersion,
-) -> Response:  # fmt: skip
-    """The form with what was typed, over the version that was saved meanwhile, and what differs."""
+) -> Response:
+    """Render the typed form over the version that was saved in between, with the differences."""
     theirs = store.read(newer.slug, newer.newest)
     conflict = {
-        "base": begun.number,
+        "base": original.number,
         "number": newer.newest,
-        "theirs": agent_changes(begun.agent, theirs.agent),
+        "theirs": agent_changes(original.agent, theirs.agent),
         "mine": agent_changes(theirs.agent, typed),
         "note": theirs.note,
     }
@@ -206,7 +237,7 @@ def _conflict_page(
 
 
 class MetricChoice(NamedTuple):
-    """A metric of the form: what it measures in a line, and its own gate in words."""
+    """A metric of the form, with its definition in one line and its own gate in words."""
 
     metric: Metric
     definition: str
@@ -214,7 +245,7 @@ class MetricChoice(NamedTuple):
 
 
 def _by_layer(registry: Registry) -> Mapping[str, Sequence[MetricChoice]]:
-    """The metrics below the titles of their layers."""
+    """Return the metrics by the titles of their layers."""
     layers: dict[str, list[MetricChoice]] = {title: [] for title in LAYERS.values()}
     for metric in registry:
         choice = MetricChoice(metric, doc_parts(metric).definition.replace("`", ""), _own_gate(registry, metric.name))
@@ -223,7 +254,7 @@ def _by_layer(registry: Registry) -> Mapping[str, Sequence[MetricChoice]]:
 
 
 def _own_gate(registry: Registry, name: str) -> str:
-    """The default gates of a metric, without what a failure is called."""
+    """Return the default gate of a metric, without the tag of a failure."""
     bare = name.partition("@")[0]
     gates = registry[bare].gates if bare in registry else ()
     return "; ".join(gate.partition(" tag ")[0].partition(" when ")[0].removeprefix(f"{bare} ") for gate in gates[:1])
@@ -235,5 +266,5 @@ def _mentions(version: AgentVersion, q: str) -> bool:
     return all(any(word in text.lower() for text in texts) for word in q.lower().split())
 
 
-def _whole(written: object, otherwise: int) -> int:
+def _number_or(written: object, otherwise: int) -> int:
     return int(written) if isinstance(written, str) and re.fullmatch("[0-9]{1,6}", written) else otherwise

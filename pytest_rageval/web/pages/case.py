@@ -1,4 +1,4 @@
-"""The page of a case: the fragment of the report, with the cases before and after it in the list it was opened from."""
+"""The page of a case: the fragment of the report, with links to its neighbours in the list."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from pytest_rageval.text import printable
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
 from pytest_rageval.web.case_list import CaseList, CaseQuery
 from pytest_rageval.web.forms.form_state import Submitted
-from pytest_rageval.web.labelling.label_desk import Where
+from pytest_rageval.web.labelling.label_desk import LabelPlace
 from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.run import Filter, Order, head_of_run, unfinished_case
-from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite, UnknownPageError
 
 View = Literal["case", "compare"]
 
 router = APIRouter()
 OTHER_DRAFTS = f"evalcases/answers{ENDING}"
-"""For cases whose file does not say where in this project it is."""
+"""The drafts file for cases whose own file is unknown or outside the project."""
 
 
-class Shown(NamedTuple):
-    """What an address shows, and where it leads from there."""
+class CaseLinks(NamedTuple):
+    """The parameters of a case's page, and the addresses to which they lead."""
 
     run_id: str
     key: str
@@ -52,14 +52,14 @@ class Shown(NamedTuple):
     against: str = ""
 
     def case(self, key: str | None = None, **changed: str) -> str:
-        """The address of a case in the same list and the same view, as far as nothing is `changed`."""
+        """Return the address of a case in the same list and view, except for what is `changed`."""
         chosen = {"view": self.view, "diff": self.diff} | changed
         unusual = {name: value for name, value in chosen.items() if value not in ("case", "on")}
         return path_to("runs", self.run_id, "cases", printable(key or self.key), **self._list, **unusual)
 
     @property
     def cases(self) -> str:
-        """The address of the list."""
+        """Return the address of the list."""
         if self.against:
             return path_to("compare", a=self.against, b=self.run_id, q=self.q, sort=self.sort) + "#cases"
         return path_to("runs", self.run_id, q=self.q, sort=self.sort) + "#cases"
@@ -71,11 +71,18 @@ class Shown(NamedTuple):
 
 @router.get("/runs/{run_id}/cases/{key:path}")
 def show_case(
-    request: Request, run_id: str, key: str, site: TheSite, runs: TheRuns, q: Filter = "",
-    sort: Order = "", view: View = "case",
-    diff: Literal["on", "off"] = "on", against: Annotated[str, Query(max_length=400)] = "",
-) -> Response:  # fmt: skip
-    """A case of a run, or the same before and after; `against`: the run chosen to compare with."""
+    request: Request,
+    run_id: str,
+    key: str,
+    site: TheSite,
+    runs: TheRuns,
+    q: Filter = "",
+    sort: Order = "",
+    view: View = "case",
+    diff: Literal["on", "off"] = "on",
+    against: Annotated[str, Query(max_length=400)] = "",
+) -> Response:
+    """Show a case of a run, alone or before and after; `against` is the run to compare with."""
     stored = site.stored_run(run_id)
     try:
         opened = runs.open(run_id, against or None)
@@ -83,70 +90,87 @@ def show_case(
         if against:
             raise
         listed = runs.recorded(stored)
-        shown = Shown(run_id, listed.key_of(key), q, sort, "case", diff)
-        return _case_of_unfinished(request, stored, site.project().baseline_file, listed, shown)
+        links = CaseLinks(run_id, listed.key_of(key), q, sort, "case", diff)
+        return _unfinished_case_page(request, stored, site.project().baseline_file, listed, links)
     number = opened.numbers.get(key)
     if number is None:
         raise UnknownPageError(f"run {run_id} has no case {key!r}")
     case = opened.page.cases[number]
-    beside = opened.cases.neighbours(case.key, CaseQuery(q, sort))
-    shown = Shown(run_id, case.key, q, sort, view if opened.page.has_both_sides else "case", diff, against)
+    neighbours = opened.cases.neighbours(case.key, CaseQuery(q, sort))
+    links = CaseLinks(run_id, case.key, q, sort, view if opened.page.has_both_sides else "case", diff, against)
     content = next(case_views(opened.page, [case]), None)
     return page(
-        request, "case_page.html", page=opened.page, case=case, c=content, shown=shown, beside=beside,
-        has_both_sides=opened.page.has_both_sides, head=head_of_run(opened.page.config),
-        definitions=_definitions(case, opened.page.registry), keys=KEYS,
-    )  # fmt: skip
+        request,
+        "case_page.html",
+        page=opened.page,
+        case=case,
+        c=content,
+        links=links,
+        neighbours=neighbours,
+        has_both_sides=opened.page.has_both_sides,
+        head=head_of_run(opened.page.config),
+        definitions=_definitions(case, opened.page.registry),
+        keys=KEYS,
+    )
 
 
-def _case_of_unfinished(request: Request, run: StoredRun, baseline: Path, listed: CaseList, shown: Shown) -> Response:
-    """A case of a run that was stopped, goes on, or cannot be read as a whole: what it recorded, compared with none."""
-    recorded = unfinished_case(run, shown.key, baseline)
+def _unfinished_case_page(
+    request: Request, run: StoredRun, baseline: Path, listed: CaseList, links: CaseLinks
+) -> Response:
+    """Show the recorded case of an unfinished or partly unreadable run, without a comparison."""
+    recorded = unfinished_case(run, links.key, baseline)
     if recorded is None:
-        raise UnknownPageError(f"run {shown.run_id} has recorded no case {shown.key!r}")
+        raise UnknownPageError(f"run {links.run_id} has recorded no case {links.key!r}")
     return page(
-        request, "case_page.html", case=recorded.case, c=recorded.view, shown=shown,
-        beside=listed.neighbours(shown.key, CaseQuery(shown.q, shown.sort)), has_both_sides=False,
-        head=head_of_run(run.config), definitions=_definitions(recorded.case, registry_of(run)), keys=KEYS,
-    )  # fmt: skip
+        request,
+        "case_page.html",
+        case=recorded.case,
+        c=recorded.view,
+        links=links,
+        neighbours=listed.neighbours(links.key, CaseQuery(links.q, links.sort)),
+        has_both_sides=False,
+        head=head_of_run(run.config),
+        definitions=_definitions(recorded.case, registry_of(run)),
+        keys=KEYS,
+    )
 
 
 def _definitions(case: ListedCase, registry: Registry) -> list[DefinitionText]:
-    """Of the metrics that the case has scores of: their names lead there."""
+    """Return the definitions of the case's metrics, to which their names link."""
     return definitions_of([*case.row.scores, *(name for name, _ in case.row.failed)], registry)
 
 
 @router.post("/runs/{run_id}/draft")
 def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Response:
-    """Add the draft to the file beside the case's own, in which no run asks it, and open it for labelling."""
+    """Add a draft to the drafts file of the case, which no run reads, and open it for labelling."""
     project = site.project()
     run = site.stored_run(run_id)
-    record, line = _recorded(run, str(submitted.get("case", "")))
+    record, line = _record_of(run, str(submitted.get("case", "")))
     draft = answer_draft(record, line, run_id)
     if draft is None:
         raise SettingsError(f"run {run_id} keeps no texts (redact): there is no question to draft a case from")
-    file = _within(project.root, drafts_file_of(record))
+    file = _drafts_file(project.root, drafts_file_of(record))
     add_drafts(project.root / file, [Mask(project.settings.secrets()).value(draft)])
-    return see(Where(file, case=str(draft["id"])).address)
+    return redirect(LabelPlace(file, case=str(draft["id"])).address)
 
 
-def _recorded(run: StoredRun, case: str) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
-    """The record of a case that stands for its trials, and its observation where the run keeps it."""
-    records = _trials(run, RESULTS, check_result, case)
+def _record_of(run: StoredRun, case: str) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
+    """Return the record of the case's representative trial, and its observation if the run keeps it."""
+    records = _records_by_trial(run, RESULTS, check_result, case)
     if not records:
         raise UnknownPageError(f"run {run.run_id} has recorded no case {case!r}")
     record = representative_trial(records)
-    return dict(record), _trials(run, OBSERVATIONS, check_observation, case).get(record["trial"])
+    return dict(record), _records_by_trial(run, OBSERVATIONS, check_observation, case).get(record["trial"])
 
 
-def _trials(run: StoredRun, name: str, check: Check, case: str) -> dict[int, Mapping[str, Any]]:
-    """The lines of a case by trial, also those that a worker of a run that died had written."""
+def _records_by_trial(run: StoredRun, name: str, check: Check, case: str) -> dict[int, Mapping[str, Any]]:
+    """Return the records of a case by trial, including those in the journals of crashed workers."""
     places = index([run.path / name, *journals(run.path, name)], check=check, keeps=lambda key: key[0] == case)
     return {trial: record_at(place) for (_, trial), place in places.items()}
 
 
-def _within(root: Path, written: str) -> str:
-    """A file of drafts as a run names it, if that is a place of this project; else one for all others."""
+def _drafts_file(root: Path, written: str) -> str:
+    """Return the drafts file that a run names if it is inside the project, else the common one."""
     path = PurePosixPath(written)
     is_inside = (
         not path.is_absolute() and ".." not in path.parts and (root / path).resolve().is_relative_to(root.resolve())

@@ -1,4 +1,4 @@
-"""The first page: the last run of each agent and data set, what runs now, and the newest runs."""
+"""The first page: the last run of each agent and dataset, the current runs, and the newest runs."""
 
 from __future__ import annotations
 
@@ -40,23 +40,31 @@ def dashboard(request: Request, folders: TheFolders, desk: TheDesk, agents: Agen
     progress = folders.refresh()
     rows = folders.rows()
     return page(
-        request, "dashboard.html", cards=run_cards(rows, latest_of_series(rows, CARDS)),
-        lines=lines_of_runs(rows, rows[:NEWEST]), total=len(rows), choices=run_choices(rows),
-        agents=len(agents.files.slugs()), datasets=len(datasets.files.slugs()), running=running_cards(request, rows),
-        progress=progress, narrowed=RunFilter(), copies=desk.copies.all_open(),
-    )  # fmt: skip
+        request,
+        "dashboard.html",
+        cards=run_cards(rows, latest_of_series(rows, CARDS)),
+        lines=lines_of_runs(rows, rows[:NEWEST]),
+        total=len(rows),
+        choices=run_choices(rows),
+        agents=len(agents.files.slugs()),
+        datasets=len(datasets.files.slugs()),
+        running=running_cards(request, rows),
+        progress=progress,
+        narrowed=RunFilter(),
+        copies=desk.copies.all_open(),
+    )
 
 
 @router.get("/running")
 def running(request: Request, folders: TheFolders) -> Response:
-    """What runs now, for a script that asks again until nothing does."""
+    """Show the current runs, for a script that polls until none is left."""
     folders.refresh()
     return page(request, "running.html", running=running_cards(request, folders.rows()))
 
 
 @router.get("/indexing")
 def indexing(request: Request, folders: TheFolders) -> Response:
-    """How many run folders are read; once all are, a script loads the page that asked anew."""
+    """Show how many run folders are read. Once all are, the script reloads its page."""
     progress = folders.refresh()
     response = page(request, "indexing.html", progress=progress)
     if progress.is_done:
@@ -65,11 +73,11 @@ def indexing(request: Request, folders: TheFolders) -> Response:
 
 
 class RunningCard(NamedTuple):
-    """A run in progress: what it is made from, where its page is, and how far it is.
+    """A run in progress: its versions, its page and its progress.
 
-    done, total  cases; None where nobody counts them, as of a run that pytest began
+    done, total  cases; None if unknown, for example for a run of pytest
     notes        short facts, such as `2 errors` or `about 40 s left`
-    cancel       where a form that cancels it goes; None where this app cannot
+    cancel       address of the form that cancels it; None if this app cannot
     """
 
     title: str
@@ -82,7 +90,7 @@ class RunningCard(NamedTuple):
 
 
 def running_cards(request: Request, rows: Rows) -> list[RunningCard]:
-    """Whatever runs now: what was started here, and what others write, the newest first."""
+    """Return a card for each current run: those started here, then others, the newest first."""
     jobs, data = list(jobs_of(request).going()), site_of(request).settings.data
     started_here = {job.job.id for job in jobs}
     others = (
@@ -94,12 +102,15 @@ def running_cards(request: Request, rows: Rows) -> list[RunningCard]:
 
 
 def _card(status: JobStatus, data: Path) -> RunningCard:
-    """A job with what its page says of it."""
+    """Return the card of a job."""
     job, progress = status.job, status.progress
     facts = (
-        None if status.state == "running" else status.state, counted(progress.errors, "error"),
-        progress.rate_in_words, progress.time_left_in_words, progress.cost_in_words,
-    )  # fmt: skip
+        None if status.state == "running" else status.state,
+        counted(progress.errors, "error"),
+        progress.rate_in_words,
+        progress.time_left_in_words,
+        progress.cost_in_words,
+    )
     cancel = None if status.state == "stopping" else path_to("jobs", job.id, "cancel")
     notes = tuple(fact for fact in facts if fact)
     title = versions_title(data, (job.agent, job.agent_version), (job.dataset, job.dataset_version))

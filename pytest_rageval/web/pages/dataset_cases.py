@@ -1,4 +1,4 @@
-"""One case of a dataset: shown, edited, added or removed, each time as a next version."""
+"""One case of a dataset: show, edit, add or remove it. Each change saves a new version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.web.forms.dataset_form import CaseForm, case_of_form, case_values
 from pytest_rageval.web.forms.form_state import FormState, Submitted, read_form
 from pytest_rageval.web.pages.datasets import Datasets
-from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite, UnknownPageError
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 from pytest_rageval.web.versions.value_changes import case_changes
@@ -25,10 +25,10 @@ NEW = "new"
 
 @router.get("/datasets/{slug}/versions/{number}/cases/{position}")
 def dataset_case_page(request: Request, store: Datasets, slug: str, number: int, position: str) -> Response:
-    """A case in a form; of the newest version it can be saved."""
+    """Show a case in a form, which can be saved if the version is the newest."""
     cases = store.cases(slug, number)
-    begun = _case_at(cases, position)
-    state: FormState[CaseForm] = FormState({} if begun is None else case_values(begun))
+    original = _case_at(cases, position)
+    state: FormState[CaseForm] = FormState({} if original is None else case_values(original))
     return _case_form(request, store, slug, number, position, cases, state)
 
 
@@ -36,34 +36,34 @@ def dataset_case_page(request: Request, store: Datasets, slug: str, number: int,
 def save_dataset_case(
     request: Request, site: TheSite, store: Datasets, submitted: Submitted, slug: str, number: int, position: str
 ) -> Response:
-    """The next version with this case changed, added or removed."""
+    """Save the next version with this case changed, added or removed."""
     cases = store.cases(slug, number)
-    begun = _case_at(cases, position)
+    original = _case_at(cases, position)
     state = read_form(CaseForm, submitted)
     case: EvalCase | None = None
-    if state.model is not None and state.model.action == "remove" and begun is not None:
-        after = [other for other in cases if other is not begun]
-        words = f"case {shown_value(begun.id)} removed"
+    if state.model is not None and state.model.action == "remove" and original is not None:
+        after = [other for other in cases if other is not original]
+        words = f"case {shown_value(original.id)} removed"
         if not after:
-            state = state.refused("", "This is the only case; a dataset needs one.")
+            state = state.with_problem("", "This is the only case; a dataset needs one.")
     else:
-        state, case = case_of_form(submitted, begun, site.settings.limits.field_characters)
-        state = _checked(state, case, begun, cases)
-        after = [case if other is begun else other for other in cases] if case and begun else [*cases]
-        after += [case] if case and begun is None else []
-        words = _words(case, begun) if case else ""
+        state, case = case_of_form(submitted, original, site.settings.limits.field_characters)
+        state = _checked(state, case, original, cases)
+        after = [case if other is original else other for other in cases] if case and original else [*cases]
+        after += [case] if case and original is None else []
+        words = _words(case, original) if case else ""
     if state.model is None:
         return _case_form(request, store, slug, number, position, cases, state, status=422)
     version = store.version(slug, number)
     try:
         saved = store.save(slug, version.about, after, state.model.note.strip() or words, state.model.based_on)
     except NewerVersion as newer:
-        return _conflict(request, store, slug, state, begun or case, case, newer)
-    return see(path_to("datasets", slug, "diff", before=saved.number - 1, after=saved.number))
+        return _conflict(request, store, slug, state, original or case, case, newer)
+    return redirect(path_to("datasets", slug, "diff", before=saved.number - 1, after=saved.number))
 
 
 def _case_at(cases: Sequence[EvalCase], position: str) -> EvalCase | None:
-    """The case at a 1-based position; None for a new one; UnknownPageError where there is none."""
+    """Return the case at a 1-based position, or None for a new one; raise UnknownPageError if there is none."""
     if position == NEW:
         return None
     if position.isascii() and position.isdigit() and len(position) < 10 and 0 < int(position) <= len(cases):
@@ -72,41 +72,46 @@ def _case_at(cases: Sequence[EvalCase], position: str) -> EvalCase | None:
 
 
 def _checked(
-    state: FormState[CaseForm], case: EvalCase | None, begun: EvalCase | None, cases: Sequence[EvalCase]
+    state: FormState[CaseForm], case: EvalCase | None, original: EvalCase | None, cases: Sequence[EvalCase]
 ) -> FormState[CaseForm]:
-    """The state with what is wrong with the case among the others."""
+    """Add the problems of the case among the others: a duplicate id, or no difference."""
     if case is None:
         return state
-    if begun is None and any(other.id == case.id for other in cases):
-        return state.refused("id", f"{shown_value(case.id)} is used already; ids are unique in a dataset")
-    if begun is not None and not case_changes(begun, case):
-        return state.refused("", "Nothing differs.")
+    if original is None and any(other.id == case.id for other in cases):
+        return state.with_problem("id", f"{shown_value(case.id)} is used already; ids are unique in a dataset")
+    if original is not None and not case_changes(original, case):
+        return state.with_problem("", "Nothing differs.")
     return state
 
 
-def _words(case: EvalCase, begun: EvalCase | None) -> str:
-    if begun is None:
+def _words(case: EvalCase, original: EvalCase | None) -> str:
+    if original is None:
         return f"case {shown_value(case.id)} added"
-    names = ", ".join(change.name for change in case_changes(begun, case))
+    names = ", ".join(change.name for change in case_changes(original, case))
     return f"case {shown_value(case.id)}: {names}"
 
 
 def _conflict(
-    request: Request, store: DatasetStore, slug: str, state: FormState[CaseForm], begun: EvalCase | None,
-    typed: EvalCase | None, newer: NewerVersion,
-) -> Response:  # fmt: skip
-    """The form with what was typed, over the version that was saved meanwhile, and what differs from theirs.
+    request: Request,
+    store: DatasetStore,
+    slug: str,
+    state: FormState[CaseForm],
+    original: EvalCase | None,
+    typed: EvalCase | None,
+    newer: NewerVersion,
+) -> Response:
+    """Render the typed form over the version that was saved in between, with the differences.
 
-    begun  the case that was edited, removed or added
-    typed  what it was to become; None where it was to be removed
+    original  the case that was edited, removed or added
+    typed     its new content; None if it was to be removed
     """
-    assert begun is not None
+    assert original is not None
     cases = store.cases(slug, newer.newest)
-    theirs = next((case for case in cases if case.id == begun.id), None)
+    theirs = next((case for case in cases if case.id == original.id), None)
     place = str(cases.index(theirs) + 1) if theirs is not None else NEW
     mine = case_changes(theirs, typed) if theirs is not None and typed is not None else []
     conflict = {"number": newer.newest, "mine": mine, "is_there": theirs is not None, "is_removal": typed is None}
-    typed_values: FormState[CaseForm] = FormState({**state.values, "id": begun.id}, state.errors)
+    typed_values: FormState[CaseForm] = FormState({**state.values, "id": original.id}, state.errors)
     return _case_form(request, store, slug, newer.newest, place, cases, typed_values, status=409, conflict=conflict)
 
 
@@ -122,7 +127,14 @@ def _case_form(
 ) -> Response:
     at = None if position == NEW else int(position)
     return page(
-        request, "dataset_case.html", form=form, version=store.version(slug, number), position=position, at=at,
-        case=None if at is None else cases[at - 1], total=len(cases), newest=store.files.newest(slug),
+        request,
+        "dataset_case.html",
+        form=form,
+        version=store.version(slug, number),
+        position=position,
+        at=at,
+        case=None if at is None else cases[at - 1],
+        total=len(cases),
+        newest=store.files.newest(slug),
         **{"conflict": None, **content},
-    )  # fmt: skip
+    )

@@ -1,4 +1,4 @@
-"""Importing a dataset in steps: upload, look at it, choose what each column is, and save what is sound."""
+"""The import of a dataset in steps: upload, preview, choice of columns, saving."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_rageval.errors import CaseError
 from pytest_rageval.web.forms.dataset_form import ImportForm, about_of_form
 from pytest_rageval.web.forms.form_state import FormState, Submitted, read_form
 from pytest_rageval.web.pages.datasets import Datasets
-from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.uploads.column_mapping import (
     CHOICES,
@@ -31,7 +31,7 @@ from pytest_rageval.web.uploads.dataset_upload import (
     DatasetReading,
     Preview,
     forget_readings,
-    guessed_columns,
+    guess_columns,
     is_document,
     preview,
     read_dataset,
@@ -44,84 +44,84 @@ from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
 
 router = APIRouter()
 MOST_PROBLEMS = 1_000
-"""Lines that a page lists."""
+"""Maximum number of problems on a page."""
 
 
 @router.get("/datasets/new")
 def dataset_upload_page(request: Request, site: TheSite, store: Datasets, dataset: str = "") -> Response:
-    """The form that takes files, for a new dataset or for the next version of one."""
+    """Show the form for files of a new dataset or of a dataset's next version."""
     return _upload_form(request, site, store, FormState(), dataset)
 
 
 @router.post("/datasets/uploads")
 def take_dataset_upload(request: Request, site: TheSite, store: Datasets, submitted: Submitted) -> Response:
-    """Keep the files until they are confirmed; nothing becomes a dataset yet."""
+    """Keep the files until they are confirmed. No dataset is created yet."""
     dataset = str(submitted.get("dataset") or "")
-    files = {part: file for part in (CASES, REFERENCES) if (file := _file(submitted, part)) is not None}
+    files = {part: file for part in (CASES, REFERENCES) if (file := _uploaded_file(submitted, part)) is not None}
     about: dict[str, Any] = {"dataset": dataset, "based_on": store.files.newest(dataset)} if dataset else {}
     form: FormState[ImportForm] = FormState()
     if CASES not in files:
-        return _upload_form(request, site, store, form.refused(CASES, "choose a file"), dataset, status=422)
+        return _upload_form(request, site, store, form.with_problem(CASES, "choose a file"), dataset, status=422)
     uploads = UploadFolder(site.settings.data, site.settings.limits)
     try:
         upload = uploads.begin(files, about)
         try:
             for part in upload.names:
-                guessed_columns(upload, part)
+                guess_columns(upload, part)
         except CaseError:
             uploads.remove(upload)
             raise
     except CaseError as error:
         for problem in error.problems:
-            form = form.refused(CASES, problem)
+            form = form.with_problem(CASES, problem)
         return _upload_form(request, site, store, form, dataset, status=422)
-    return see(path_to("datasets", "uploads", upload.id))
+    return redirect(path_to("datasets", "uploads", upload.id))
 
 
 @router.get("/datasets/uploads/{upload_id}")
 def dataset_preview_page(request: Request, site: TheSite, store: Datasets, upload_id: str) -> Response:
-    """The first rows, the guesses, and everything that is wrong."""
-    looked_at = _looked_at(site, upload_id, None)
-    form: FormState[ImportForm] = FormState(_first_values(looked_at, store))
-    return _preview(request, store, looked_at, form)
+    """Show the first rows, the guesses and all problems."""
+    review = _review(site, upload_id, None)
+    form: FormState[ImportForm] = FormState(_initial_values(review, store))
+    return _preview(request, store, review, form)
 
 
 @router.post("/datasets/uploads/{upload_id}")
 def decide_dataset_upload(
     request: Request, site: TheSite, store: Datasets, submitted: Submitted, upload_id: str
 ) -> Response:
-    """Look again with other fields, save what was read as a version, or forget the upload."""
+    """Preview with other fields, save the reading as a version, or discard the upload."""
     form = read_form(ImportForm, submitted)
     uploads = UploadFolder(site.settings.data, site.settings.limits)
     upload = uploads.get(upload_id)
-    upload.path(CASES)  # which an upload of answers does not have
+    upload.path(CASES)  # raises for an upload of answers
     if form.model is not None and form.model.action == "discard":
         _forget(uploads, upload)
-        return see(path_to("datasets", "new", dataset=upload.about.get("dataset")))
-    form, columns_may_differ = _read_otherwise(uploads, upload, form)
-    looked_at = _looked_at(site, upload_id, None if columns_may_differ else form)
+        return redirect(path_to("datasets", "new", dataset=upload.about.get("dataset")))
+    form, columns_may_differ = _change_dialects(uploads, upload, form)
+    review = _review(site, upload_id, None if columns_may_differ else form)
     if form.model is None or form.model.action == "check":
-        return _preview(request, store, looked_at, form, status=200 if form.model else 422)
-    if looked_at.problems:
-        refused = form.refused("", "Nothing is saved as long as the file has problems.")
-        return _preview(request, store, looked_at, refused, status=422)
-    dataset = str(looked_at.upload.about.get("dataset", ""))
+        return _preview(request, store, review, form, status=200 if form.model else 422)
+    if review.problems:
+        refused = form.with_problem("", "Nothing is saved as long as the file has problems.")
+        return _preview(request, store, review, refused, status=422)
+    dataset = str(review.upload.about.get("dataset", ""))
     if not dataset and not form.model.name.strip():
-        return _preview(request, store, looked_at, form.refused("name", "is blank"), status=422)
+        return _preview(request, store, review, form.with_problem("name", "is blank"), status=422)
     try:
-        saved = _saved(store, looked_at, form.model, dataset)
+        saved = _save(store, review, form.model, dataset)
     except NewerVersion as newer:
-        return _preview(request, store, looked_at, _told(form, newer, dataset), status=409)
-    _forget(uploads, looked_at.upload)
-    return see(path_to("datasets", saved))
+        return _preview(request, store, review, _with_conflict(form, newer, dataset), status=409)
+    _forget(uploads, review.upload)
+    return redirect(path_to("datasets", saved))
 
 
 # ── steps ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class _LookedAt:
-    """An upload with what was read of it by the fields that were chosen or guessed."""
+class _Review:
+    """An upload with its reading by the chosen or guessed fields."""
 
     upload: Upload
     previews: Mapping[str, Preview]
@@ -130,44 +130,43 @@ class _LookedAt:
 
     @property
     def problems(self) -> list[str]:
-        """Everything that stands between this upload and a version."""
-        return [*_of_choice(self.columns), *self.reading.problems]
+        """Return every problem that prevents this upload from becoming a version."""
+        return [*_choice_problems(self.columns), *self.reading.problems]
 
 
-def _read_otherwise(
+def _change_dialects(
     uploads: UploadFolder, upload: Upload, form: FormState[ImportForm]
 ) -> tuple[FormState[ImportForm], bool]:
-    """Read the tables as the form says they are written; whether that is another way than before, so that the columns
-    are to be guessed anew."""
+    """Read the tables in the form's dialects. Also return whether these changed: then the columns are guessed again."""
     written = zip(form.values.get("encoding", ()), form.values.get("separator", ()), strict=False)
     chosen = {part: chosen_dialect(*words) for part, words in zip(upload.dialects, written, strict=False)}
     dialects = {part: dialect for part, dialect in chosen.items() if dialect is not None}
     try:
-        return form, uploads.read_otherwise(upload, dialects).dialects != upload.dialects
+        return form, uploads.change_dialects(upload, dialects).dialects != upload.dialects
     except CaseError as error:
         for problem in error.problems:
-            form = form.refused("", problem)
+            form = form.with_problem("", problem)
         return form, False
 
 
-def _looked_at(site: Site, upload_id: str, form: FormState[ImportForm] | None) -> _LookedAt:
+def _review(site: Site, upload_id: str, form: FormState[ImportForm] | None) -> _Review:
     upload = UploadFolder(site.settings.data, site.settings.limits).get(upload_id)
     columns = {}
     for part, name in ((CASES, "field"), (REFERENCES, "reference_field")):
         if part == REFERENCES and part not in upload.names:
             continue
-        columns[part] = guessed_columns(upload, part)
+        columns[part] = guess_columns(upload, part)
         chosen = [] if form is None else list(form.values.get(name, ()))
         if len(chosen) == len(columns[part]):
             pairs = zip(columns[part], chosen, strict=True)
             columns[part] = [column._replace(field=field) for column, field in pairs]
-    is_chosen = not _of_choice(columns)
+    is_chosen = not _choice_problems(columns)
     reading = read_dataset(upload, columns, site.settings.limits) if is_chosen else DatasetReading((), (), {})
-    return _LookedAt(upload, {part: preview(upload, part) for part in columns}, columns, reading)
+    return _Review(upload, {part: preview(upload, part) for part in columns}, columns, reading)
 
 
-def _of_choice(columns: Mapping[str, Sequence[MappedColumn]]) -> list[str]:
-    """What is wrong with the fields that are chosen; documents of other tools have no columns."""
+def _choice_problems(columns: Mapping[str, Sequence[MappedColumn]]) -> list[str]:
+    """Return the problems of the chosen fields. Documents of other tools have no columns."""
     of_cases, of_references = columns[CASES], columns.get(REFERENCES, ())
     return [
         *(mapping_problems(of_cases) if of_cases else ()),
@@ -180,41 +179,41 @@ def _forget(uploads: UploadFolder, upload: Upload) -> None:
     forget_readings()
 
 
-def _first_values(looked_at: _LookedAt, store: DatasetStore) -> Mapping[str, str]:
-    """A name for a new dataset from that of its file; for a next version a note of what differs."""
-    dataset = looked_at.upload.about.get("dataset")
+def _initial_values(review: _Review, store: DatasetStore) -> Mapping[str, str]:
+    """Return a name for a new dataset from its file name, or a note of the differences for a next version."""
+    dataset = review.upload.about.get("dataset")
     if not dataset:
-        return {"name": looked_at.upload.names[CASES].partition(".")[0]}
-    if looked_at.problems:
+        return {"name": review.upload.names[CASES].partition(".")[0]}
+    if review.problems:
         return {}
-    before = store.cases(dataset, looked_at.upload.about["based_on"])
-    return {"note": str(dataset_changes(before, looked_at.reading.cases))}
+    before = store.cases(dataset, review.upload.about["based_on"])
+    return {"note": str(dataset_changes(before, review.reading.cases))}
 
 
-def _saved(store: DatasetStore, looked_at: _LookedAt, form: ImportForm, dataset: str) -> str:
-    """The slug of the dataset that has the new version."""
-    origin = " + ".join(looked_at.upload.names.values())
+def _save(store: DatasetStore, review: _Review, form: ImportForm, dataset: str) -> str:
+    """Save the new version and return the slug of its dataset."""
+    origin = " + ".join(review.upload.names.values())
     if not dataset:
         about = about_of_form(form, origin)
         slug = slug_of(about.name)
-        store.save(slug, about, looked_at.reading.cases, form.note.strip(), 0)
+        store.save(slug, about, review.reading.cases, form.note.strip(), 0)
         return slug
-    based_on = int(looked_at.upload.about["based_on"])
+    based_on = int(review.upload.about["based_on"])
     about = store.version(dataset, based_on).about.model_copy(update={"origin": origin})
-    note = form.note.strip() or str(dataset_changes(store.cases(dataset, based_on), looked_at.reading.cases))
-    store.save(dataset, about, looked_at.reading.cases, note, based_on)
+    note = form.note.strip() or str(dataset_changes(store.cases(dataset, based_on), review.reading.cases))
+    store.save(dataset, about, review.reading.cases, note, based_on)
     return dataset
 
 
-def _told(form: FormState[ImportForm], newer: NewerVersion, dataset: str) -> FormState[ImportForm]:
+def _with_conflict(form: FormState[ImportForm], newer: NewerVersion, dataset: str) -> FormState[ImportForm]:
     if not dataset:
-        return form.refused("name", "is taken: a dataset of this name, or of one very like it, is there already")
+        return form.with_problem("name", "is taken: a dataset of this name, or of one very like it, is there already")
     words = f"Version {newer.newest} was saved meanwhile by another window; nothing was overwritten."
-    return form.refused("", f"{words} Look at it, and upload the file again if yours is to be the next.")
+    return form.with_problem("", f"{words} Look at it, and upload the file again if yours is to be the next.")
 
 
-def _file(submitted: FormData, part: str) -> UploadedFile | None:
-    """The file of a part; a field without a chosen file comes with an empty name."""
+def _uploaded_file(submitted: FormData, part: str) -> UploadedFile | None:
+    """Return the file of a part; a field without a chosen file has an empty name."""
     file = submitted.get(part)
     return UploadedFile(file.filename, file.file) if isinstance(file, UploadFile) and file.filename else None
 
@@ -227,28 +226,43 @@ def _upload_form(
 
 
 def _preview(
-    request: Request, store: DatasetStore, looked_at: _LookedAt, form: FormState[ImportForm], *, status: int = 200
+    request: Request, store: DatasetStore, review: _Review, form: FormState[ImportForm], *, status: int = 200
 ) -> Response:
-    dataset = looked_at.upload.about.get("dataset")
-    problems = looked_at.problems
+    dataset = review.upload.about.get("dataset")
+    problems = review.problems
     tables = [
         PartTable(
-            part, looked_at.upload.names[part], columns, looked_at.previews[part].rows,
-            CHOICES if part == CASES else REFERENCE_CHOICES, looked_at.upload.dialects.get(part),
+            part,
+            review.upload.names[part],
+            columns,
+            review.previews[part].rows,
+            CHOICES if part == CASES else REFERENCE_CHOICES,
+            review.upload.dialects.get(part),
         )
-        for part, columns in looked_at.columns.items()
+        for part, columns in review.columns.items()
         if columns
-    ]  # fmt: skip
+    ]
     return page(
-        request, "dataset_upload.html", status=status, form=form, upload=looked_at.upload, tables=tables,
-        reading=looked_at.reading, problems=problems[:MOST_PROBLEMS], count=len(problems), left_out=LEFT_OUT,
-        metadata=METADATA, is_document=is_document(looked_at.upload), encodings=ENCODINGS, separators=SEPARATORS,
+        request,
+        "dataset_upload.html",
+        status=status,
+        form=form,
+        upload=review.upload,
+        tables=tables,
+        reading=review.reading,
+        problems=problems[:MOST_PROBLEMS],
+        count=len(problems),
+        left_out=LEFT_OUT,
+        metadata=METADATA,
+        is_document=is_document(review.upload),
+        encodings=ENCODINGS,
+        separators=SEPARATORS,
         version=store.newest(dataset) if dataset else None,
-    )  # fmt: skip
+    )
 
 
 class PartTable(NamedTuple):
-    """A file of an upload as a table: its columns with what each may be, the first rows, how it is written."""
+    """A file of an upload as a table: its columns with their choices, the first rows, and its dialect."""
 
     part: str
     file: str
@@ -259,5 +273,5 @@ class PartTable(NamedTuple):
 
     @property
     def field(self) -> str:
-        """The name that the choices of its columns are sent under."""
+        """Return the field name under which the choices of its columns are sent."""
         return "field" if self.part == CASES else "reference_field"

@@ -1,4 +1,4 @@
-"""The working copy of a dataset: begun for labelling, looked at, saved as the next version, or discarded."""
+"""The pages of a dataset's working copy: begin, label, save as the next version, or discard."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pytest_rageval.cases.marks import Marks
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.web.forms.form_state import FormState, Note, Submitted, read_form
-from pytest_rageval.web.labelling.label_desk import DEMO, PROJECT, TheDesk, Where, offered_systems
+from pytest_rageval.web.labelling.label_desk import DEMO, PROJECT, LabelPlace, TheDesk, offered_systems
 from pytest_rageval.web.labelling.working_copy import WorkingCopy
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import MOST_SHOWN, Datasets
-from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite
 from pytest_rageval.web.versions.dataset_store import DatasetVersion
 from pytest_rageval.web.versions.version_folder import NewerVersion, version_choice
 
 MOST_SYSTEMS = 8
-"""Systems that are asked for one case: each is asked for 20 chunks."""
+"""Maximum number of systems per case: each retrieves 20 chunks."""
 router = APIRouter()
 
 
@@ -37,57 +37,74 @@ SystemName = Annotated[str, AfterValidator(_system), Expects("one of the list")]
 
 
 class SystemsForm(BaseModel):
-    """Who gives the chunks; nobody: the notes alone are searched."""
+    """The systems that retrieve the chunks; without any, only the notes are searched."""
 
     systems: list[SystemName] = Field(default_factory=list, max_length=MOST_SYSTEMS)
 
 
 class BeginForm(SystemsForm):
-    """A working copy of `version`, which the page showed as the newest."""
+    """The form of a new working copy of `version`, which the page showed as the newest."""
 
     version: int = Field(ge=1)
 
 
 class SaveCopyForm(BaseModel):
-    """The working copy as the version after `based_on`, which the page showed as the newest."""
+    """The form that saves the working copy as the version after `based_on`, which the page showed as the newest."""
 
     note: Note = ""
     based_on: int = Field(ge=1)
 
 
 class CopyPages:
-    """The pages of working copies, whatever brought one to them."""
+    """The renderer of the pages of working copies."""
 
     def __init__(self, request: Request, site: TheSite, desk: TheDesk, store: Datasets, agents: Agents) -> None:
         self.copies, self._chosen = desk.copies, desk.chosen
         self._request, self._site, self._store, self._agents = request, site, store, agents
 
-    def shown(
-        self, slug: str, form: FormState[Any] | None = None, *, status: int = 200, problems: Sequence[str] = (),
+    def render(
+        self,
+        slug: str,
+        form: FormState[Any] | None = None,
+        *,
+        status: int = 200,
+        problems: Sequence[str] = (),
         asks_to_discard: bool = False,
-    ) -> Response:  # fmt: skip
-        """The page of a dataset's working copy, or the one that offers to begin it."""
+    ) -> Response:
+        """Render the page of a dataset's working copy, or the page that offers to begin one."""
         newest, copy = self._store.newest(slug), self.copies.get(slug)
         versions = [version for name in self._agents.files.slugs() for version in self._agents.versions(name)[0]]
         options = offered_systems(self._site, versions)
         content: dict[str, Any] = {"transfer": None}
         if copy is not None:
             try:
-                content = self._of_copy(copy, newest)
+                content = self._copy_content(copy, newest)
             except RagevalError as error:
                 problems = [*problems, *error.problems]
         return page(
-            self._request, "working_copy.html", status=status, form=form or FormState(), copy=copy, version=newest,
-            problems=problems, options=options, asks_to_discard=asks_to_discard, most=MOST_SHOWN,
-            systems=self._chosen.get(slug, [option.value for option in options[:1]]), **content,
-        )  # fmt: skip
+            self._request,
+            "working_copy.html",
+            status=status,
+            form=form or FormState(),
+            copy=copy,
+            version=newest,
+            problems=problems,
+            options=options,
+            asks_to_discard=asks_to_discard,
+            most=MOST_SHOWN,
+            systems=self._chosen.get(slug, [option.value for option in options[:1]]),
+            **content,
+        )
 
-    def _of_copy(self, copy: WorkingCopy, newest: DatasetVersion) -> dict[str, Any]:
+    def _copy_content(self, copy: WorkingCopy, newest: DatasetVersion) -> dict[str, Any]:
         cases, transfer = self.copies.cases(copy), self.copies.transfer(copy, newest.number)
         return {
-            "go_on": Where(dataset=copy.slug).address, "total": len(cases), "transfer": transfer,
-            "labelled": sum(Marks.of(case).is_label for case in cases), "changes": transfer.changes,
-        }  # fmt: skip
+            "go_on": LabelPlace(dataset=copy.slug).address,
+            "total": len(cases),
+            "transfer": transfer,
+            "labelled": sum(Marks.of(case).is_label for case in cases),
+            "changes": transfer.changes,
+        }
 
 
 TheCopyPages = Annotated[CopyPages, Depends(CopyPages)]
@@ -95,50 +112,48 @@ TheCopyPages = Annotated[CopyPages, Depends(CopyPages)]
 
 @router.get("/datasets/{slug}/label")
 def working_copy_page(pages: TheCopyPages, slug: str, discard: bool = False) -> Response:
-    """What was labelled so far. `discard`: the question whether it is to go."""
-    return pages.shown(slug, asks_to_discard=discard)
+    """Show the labels so far; `discard` asks whether to discard them."""
+    return pages.render(slug, asks_to_discard=discard)
 
 
 @router.post("/datasets/{slug}/label")
 def begin_labelling(pages: TheCopyPages, desk: TheDesk, submitted: Submitted, slug: str) -> Response:
-    """Make a working copy of the newest version, or open the one that is there."""
+    """Make a working copy of the newest version, or open the existing one."""
     form = read_form(BeginForm, submitted)
     if form.model is None:
-        return pages.shown(slug, form, status=422)
+        return pages.render(slug, form, status=422)
     pages.copies.begin(slug, form.model.version)
     desk.choose(slug, form.model.systems)
-    return see(Where(dataset=slug).address)
+    return redirect(LabelPlace(dataset=slug).address)
 
 
 @router.post("/datasets/{slug}/label/systems")
 def choose_systems(pages: TheCopyPages, desk: TheDesk, submitted: Submitted, slug: str) -> Response:
-    """Let other systems give the chunks."""
+    """Retrieve the chunks from other systems."""
     form = read_form(SystemsForm, submitted)
     if form.model is None:
-        return pages.shown(slug, form, status=422)
+        return pages.render(slug, form, status=422)
     desk.choose(slug, form.model.systems)
-    return see(Where(dataset=slug).address)
+    return redirect(LabelPlace(dataset=slug).address)
 
 
 @router.post("/datasets/{slug}/label/save")
-def save_working_copy(
-    pages: TheCopyPages, desk: TheDesk, store: Datasets, submitted: Submitted, slug: str
-) -> Response:  # fmt: skip
-    """The next version of the dataset; the page of the conflict where somebody else saved one meanwhile."""
+def save_working_copy(pages: TheCopyPages, desk: TheDesk, store: Datasets, submitted: Submitted, slug: str) -> Response:
+    """Save the next version of the dataset, or show the conflict if another window saved one since."""
     form = read_form(SaveCopyForm, submitted)
     copy = pages.copies.opened(slug)
     if form.model is None:
-        return pages.shown(slug, form, status=422)
+        return pages.render(slug, form, status=422)
     desk.close_dataset(slug)
     based_on = form.model.based_on
     if based_on == store.files.newest(slug) and not any(pages.copies.transfer(copy, based_on).changes):
         nothing = f"Nothing differs from version {based_on}: label a case, or discard the working copy."
-        return pages.shown(slug, form.refused("", nothing), status=422)
+        return pages.render(slug, form.with_problem("", nothing), status=422)
     try:
         pages.copies.save(slug, form.model.note, based_on)
     except NewerVersion:
-        return pages.shown(slug, form, status=409)
-    return see(path_to("datasets", slug))
+        return pages.render(slug, form, status=409)
+    return redirect(path_to("datasets", slug))
 
 
 @router.post("/datasets/{slug}/label/discard")
@@ -147,4 +162,4 @@ def discard_working_copy(desk: TheDesk, store: Datasets, slug: str) -> Response:
     store.files.newest(slug)
     desk.close_dataset(slug)
     desk.copies.discard(slug)
-    return see(path_to("datasets", slug))
+    return redirect(path_to("datasets", slug))

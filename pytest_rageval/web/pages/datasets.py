@@ -1,4 +1,4 @@
-"""Datasets: the list, a dataset with its versions and cases, one case, differences, the audit and exports."""
+"""The pages of datasets: the list, a dataset with its versions and cases, differences, the audit and exports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pytest_rageval.web.versions.value_changes import dataset_changes
 router = APIRouter()
 PAGE_SIZE = 50
 MOST_SHOWN = 200
-"""Cases of a difference, and findings of an audit, that a page shows."""
+"""Maximum number of cases of a difference, or findings of an audit, on a page."""
 
 
 def _store(site: TheSite) -> DatasetStore:
@@ -34,14 +34,13 @@ Datasets = Annotated[DatasetStore, Depends(_store)]
 
 
 class VersionPages:
-    """The pages of dataset versions."""
+    """The renderer of the pages of dataset versions."""
 
     def __init__(self, request: Request, site: TheSite, store: Datasets, desk: TheDesk, agents: Agents) -> None:
         self._request, self._site, self._store, self._desk, self._agents = request, site, store, desk, agents
 
-    def shown(self, version: DatasetVersion, q: str, category: str, at: int) -> Response:
-        """The cases of a version, a page of them; a file that cannot be read is said, and its versions stay
-        reachable."""
+    def render(self, version: DatasetVersion, q: str, category: str, at: int) -> Response:
+        """Render a page of a version's cases. If the file is unreadable, show why, and keep its versions reachable."""
         store, slug = self._store, version.slug
         problems: Sequence[str] = ()
         cases: Sequence[EvalCase] = ()
@@ -49,16 +48,28 @@ class VersionPages:
             cases = store.cases(slug, version.number)
         except CaseError as error:
             problems = error.problems
-        shown = [(position, case) for position, case in enumerate(cases, start=1) if _holds(case, q, category)]
+        shown = [(position, case) for position, case in enumerate(cases, start=1) if _matches(case, q, category)]
         pages = max(1, -(-len(shown) // PAGE_SIZE))
         at = min(max(at, 1), pages)
         return page(
-            self._request, "dataset.html", version=version, problems=problems, total=len(cases), found=len(shown),
-            rows=shown[(at - 1) * PAGE_SIZE : at * PAGE_SIZE], q=q, category=category, at=at, pages=pages,
-            categories=sorted({case.category for case in cases if case.category}), newest=store.files.newest(slug),
-            versions=store.versions(slug), place=store.files.path(slug, version.number),
-            copy=self._desk.copies.get(slug), options=offered_systems(self._site, self._agents.newest_versions()[0]),
-        )  # fmt: skip
+            self._request,
+            "dataset.html",
+            version=version,
+            problems=problems,
+            total=len(cases),
+            found=len(shown),
+            rows=shown[(at - 1) * PAGE_SIZE : at * PAGE_SIZE],
+            q=q,
+            category=category,
+            at=at,
+            pages=pages,
+            categories=sorted({case.category for case in cases if case.category}),
+            newest=store.files.newest(slug),
+            versions=store.versions(slug),
+            place=store.files.path(slug, version.number),
+            copy=self._desk.copies.get(slug),
+            options=offered_systems(self._site, self._agents.newest_versions()[0]),
+        )
 
 
 TheVersionPages = Annotated[VersionPages, Depends(VersionPages)]
@@ -83,26 +94,26 @@ def datasets_page(request: Request, store: Datasets, desk: TheDesk, q: str = "")
 def dataset_page(
     pages: TheVersionPages, store: Datasets, slug: str, q: str = "", category: str = "", at: int = 1
 ) -> Response:
-    return pages.shown(store.newest(slug), q, category, at)
+    return pages.render(store.newest(slug), q, category, at)
 
 
 @router.get("/datasets/{slug}/versions/{number}")
 def dataset_version_page(
     pages: TheVersionPages, store: Datasets, slug: str, number: int, q: str = "", category: str = "", at: int = 1
 ) -> Response:
-    return pages.shown(store.version(slug, number), q, category, at)
+    return pages.render(store.version(slug, number), q, category, at)
 
 
 @router.get("/datasets/{slug}/versions/{number}/jsonl")
 def dataset_jsonl(store: Datasets, slug: str, number: int) -> Response:
-    """The case file as it is."""
+    """Return the unchanged case file."""
     path = store.files.checked_path(slug, number)
     return FileResponse(path, media_type="application/jsonl", filename=f"{slug}-v{number}.jsonl")
 
 
 @router.get("/datasets/{slug}/versions/{number}/csv")
 def dataset_csv(store: Datasets, slug: str, number: int) -> Response:
-    """The cases as a table of our own names, for a spreadsheet: none of its texts is run as a formula there."""
+    """Return the cases as a table for a spreadsheet, with no text that it would run as a formula."""
     lines = write_csv(store.cases(slug, number), {}, as_text).files["cases.csv"]
     disposition = f'attachment; filename="{slug}-v{number}.csv"'
     return PlainTextResponse(
@@ -114,32 +125,44 @@ def dataset_csv(store: Datasets, slug: str, number: int) -> Response:
 def dataset_diff_page(
     request: Request, store: Datasets, slug: str, before: int | None = None, after: int | None = None
 ) -> Response:
-    """What differs between any two versions; without numbers, between the last two."""
+    """Show the differences of two versions, by default the last two."""
     numbers, earlier, later = store.files.compared(slug, before, after)
     changes = dataset_changes(store.cases(slug, earlier), store.cases(slug, later))
     return page(
-        request, "dataset_diff.html", before=store.version(slug, earlier), after=store.version(slug, later),
-        numbers=list(reversed(numbers)), slug=slug, changes=changes, most=MOST_SHOWN,
-    )  # fmt: skip
+        request,
+        "dataset_diff.html",
+        before=store.version(slug, earlier),
+        after=store.version(slug, later),
+        numbers=list(reversed(numbers)),
+        slug=slug,
+        changes=changes,
+        most=MOST_SHOWN,
+    )
 
 
 @router.get("/datasets/{slug}/versions/{number}/audit")
 def dataset_audit_page(request: Request, site: TheSite, store: Datasets, slug: str, number: int) -> Response:
-    """What may be wrong with the labels, by themselves and against the notes of the project."""
+    """Show possible errors in the labels, by themselves and against the project's notes."""
     cases = store.cases(slug, number)
     findings, notes = _findings(site, cases)
     positions = {case.key: position for position, case in enumerate(cases, start=1)}
     return page(
-        request, "dataset_audit.html", version=store.version(slug, number), findings=findings[:MOST_SHOWN],
-        count=len(findings), words=audit_in_words(findings, len(cases)), notes=notes, positions=positions,
+        request,
+        "dataset_audit.html",
+        version=store.version(slug, number),
+        findings=findings[:MOST_SHOWN],
+        count=len(findings),
+        words=audit_in_words(findings, len(cases)),
+        notes=notes,
+        positions=positions,
         place=store.files.path(slug, number),
-    )  # fmt: skip
+    )
 
 
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _holds(case: EvalCase, q: str, category: str) -> bool:
+def _matches(case: EvalCase, q: str, category: str) -> bool:
     if category and case.category != category:
         return False
     texts = (case.id, case.question, *(case.gold.answers or ()), *case.tags)
@@ -147,7 +170,7 @@ def _holds(case: EvalCase, q: str, category: str) -> bool:
 
 
 def _findings(site: Site, cases: Sequence[EvalCase]) -> tuple[list[AuditFinding], str]:
-    """The findings, and what was looked at beside the cases."""
+    """Return the findings, and a sentence on the notes that were searched."""
     findings = list(findings_in_files(cases))
     try:
         notes = site.project().notes

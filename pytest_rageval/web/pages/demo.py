@@ -1,4 +1,4 @@
-"""Two buttons for whoever has nothing yet: the demo system as an agent, and its questions as a dataset."""
+"""Two buttons for the first steps: save the demo system as an agent, and its questions as a dataset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_rageval.tools.scaffold import shipped
 from pytest_rageval.web.forms.form_state import Submitted
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
-from pytest_rageval.web.rendering import path_to, see
+from pytest_rageval.web.rendering import path_to, redirect
 from pytest_rageval.web.versions.agent_store import AgentStore, new_agent
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
@@ -20,21 +20,21 @@ from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
 router = APIRouter()
 AGENT, QUESTIONS = "Demo", "Demo questions"
 CASE_FILES = ("notes_anchors.jsonl", "reference.csv", "sanity.jsonl")
-"""Those of the shipped case files whose cases an answer, or what was retrieved, is compared with."""
+"""The shipped case files with gold for answers or for retrieved chunks."""
 
 
 @router.post("/demo/agent")
 def make_demo_agent(_: Submitted, store: Agents) -> Response:
-    return see(path_to("agents", save_demo_agent(store)))
+    return redirect(path_to("agents", save_demo_agent(store)))
 
 
 @router.post("/demo/questions")
 def make_demo_questions(_: Submitted, store: Datasets) -> Response:
-    return see(path_to("datasets", save_demo_questions(store)))
+    return redirect(path_to("datasets", save_demo_questions(store)))
 
 
 def save_demo_agent(store: AgentStore) -> str:
-    """The slug of the demo as an agent, which is made unless one of that name is there."""
+    """Save the demo as an agent unless it exists, and return its slug."""
     slug = slug_of(AGENT)
     about = "The small RAG system inside the package: real retrieval over shipped notes, no model, no network."
     with suppress(NewerVersion):
@@ -43,14 +43,15 @@ def save_demo_agent(store: AgentStore) -> str:
 
 
 def save_demo_questions(store: DatasetStore) -> str:
-    """The slug of the demo's questions as a dataset, which is made unless one of that name is there."""
+    """Save the demo's questions as a dataset unless it exists, and return its slug."""
     slug = slug_of(QUESTIONS)
     paths = [shipped("evalcases") / name for name in CASE_FILES]
     cases = [case for path in paths for case in load_file(path, path.parent).cases]
     about = DatasetAbout(
-        name=QUESTIONS, description="What the notes of the demo answer, and what they do not.",
+        name=QUESTIONS,
+        description="What the notes of the demo answer, and what they do not.",
         origin=" + ".join(CASE_FILES),
-    )  # fmt: skip
+    )
     with suppress(NewerVersion):
         store.save(slug, about, cases, "", 0)
     return slug

@@ -1,4 +1,4 @@
-"""The health page: is the project ready to run, what does the app serve, which keys are set."""
+"""The health page: the readiness of the project, the facts of the app, and the keys that are set."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
 TARGET = "target"
-"""The one check that reaches out, or imports code of the project: it is made on request, in a process of its own."""
+"""The only check that uses the network or imports the project's code: it runs on request, in a separate process."""
 DOCTOR_S = 30
-"""Seconds for that process."""
+"""Timeout in seconds of that process."""
 
 
 class HealthLine(NamedTuple):
-    """A line of the doctor: `mark` is ok, warning or problem."""
+    """A line of the doctor; `mark` is ok, warning or problem."""
 
     mark: str
     symbol: str
@@ -43,14 +43,14 @@ class HealthLine(NamedTuple):
 
 
 class KeyState(NamedTuple):
-    """A variable that holds a key, and where it is set; the value is nobody's business."""
+    """The name of a variable that holds a key, and where it is set; never its value."""
 
     name: str
     where: str
 
 
 def health_lines(site: Site) -> list[HealthLine]:
-    """What a run needs, without a look at the system under test."""
+    """Check what a run needs, except for the system under test."""
     try:
         project = site.project()
     except RagevalError as error:
@@ -60,17 +60,22 @@ def health_lines(site: Site) -> list[HealthLine]:
 
 
 def health_lines_with_target(site: Site) -> list[HealthLine]:
-    """The same with the system: made, or reached, and asked no question.
+    """Check the system under test too: load or reach it, without a question.
 
-    A process of its own: code of the project is imported anew, and what it does to its process is not done to this one.
+    This runs in a process of its own: it imports the project's code afresh, and its side effects stay there.
     """
     command = [sys.executable, "-m", "pytest_rageval", "doctor", "--json"]
     root = site.settings.root
     try:
         done = subprocess.run(  # noqa: S603 because it is our own command
-            command, cwd=root, env={name: value for name, value in os.environ.items() if name != WEB_TOKEN},
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=DOCTOR_S, check=False,
-        )  # fmt: skip
+            command,
+            cwd=root,
+            env={name: value for name, value in os.environ.items() if name != WEB_TOKEN},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=DOCTOR_S,
+            check=False,
+        )
         findings = json.loads(done.stdout)["findings"]
     except subprocess.TimeoutExpired:
         late = Diagnosis("problem", f"rageval doctor did not end within {DOCTOR_S} s", "run it in a terminal")
@@ -81,7 +86,7 @@ def health_lines_with_target(site: Site) -> list[HealthLine]:
 
 
 def key_states(settings: WebSettings) -> tuple[list[KeyState], Sequence[str]]:
-    """Which keys are set, and what is wrong with the `.env`."""
+    """Return which keys are set, and the problems of the `.env`."""
     problems: Sequence[str] = ()
     from_file: dict[str, str] = {}
     if settings.env_file is not None:
@@ -94,7 +99,7 @@ def key_states(settings: WebSettings) -> tuple[list[KeyState], Sequence[str]]:
 
 
 def app_facts(settings: WebSettings) -> Iterator[tuple[str, str]]:
-    """The app itself: version, folders, who can reach it, how much it takes."""
+    """Yield the facts of the app: version, folders, who can reach it, its limits."""
     limits = settings.limits
     yield "version", version("pytest-rageval")
     yield "project", str(settings.root)
@@ -128,20 +133,18 @@ router = APIRouter()
 
 @router.get("/health")
 def show_health(request: Request, site: TheSite, agents: Agents, datasets: Datasets) -> Response:
-    """Everything but the system under test: nothing is asked, nothing costs."""
+    """Show all checks except that of the system under test. This queries nothing and is free."""
     return _health(request, site, _Versions(agents, datasets), health_lines(site), has_target=False)
 
 
 @router.post("/health")
-def check_target_too(
-    request: Request, site: TheSite, agents: Agents, datasets: Datasets, _: Submitted
-) -> Response:  # fmt: skip
-    """The same with the system under test, which is asked no question."""
+def check_target_too(request: Request, site: TheSite, agents: Agents, datasets: Datasets, _: Submitted) -> Response:
+    """Show all checks, including that of the system under test, without a question to it."""
     return _health(request, site, _Versions(agents, datasets), health_lines_with_target(site), has_target=True)
 
 
 class _Versions(NamedTuple):
-    """Where runs from the browser take what they need."""
+    """The stores of agents and datasets for runs from the browser."""
 
     agents: AgentStore
     datasets: DatasetStore
@@ -149,10 +152,17 @@ class _Versions(NamedTuple):
 
 def _health(
     request: Request, site: Site, versions: _Versions, lines: Sequence[HealthLine], *, has_target: bool
-) -> Response:  # fmt: skip
+) -> Response:
     keys, problems = key_states(site.settings)
     return page(
-        request, "health.html", lines=lines, has_target=has_target, keys=keys, key_problems=problems,
-        facts=list(app_facts(site.settings)), is_ready=all(line.mark != "problem" for line in lines),
-        agents=len(versions.agents.files.slugs()), datasets=len(versions.datasets.files.slugs()),
-    )  # fmt: skip
+        request,
+        "health.html",
+        lines=lines,
+        has_target=has_target,
+        keys=keys,
+        key_problems=problems,
+        facts=list(app_facts(site.settings)),
+        is_ready=all(line.mark != "problem" for line in lines),
+        agents=len(versions.agents.files.slugs()),
+        datasets=len(versions.datasets.files.slugs()),
+    )

@@ -1,4 +1,4 @@
-"""Jobs: how far a run is that was started here, what it prints, and how it is cancelled or finished."""
+"""The pages of jobs: the progress and log of a run started here, and the buttons to cancel or finish it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.web.forms.form_state import Submitted
 from pytest_rageval.web.jobs.job_status import JobStatus
 from pytest_rageval.web.jobs.jobs import Jobs
-from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.rendering import page, path_to, redirect
 
 router = APIRouter()
 
@@ -23,18 +23,18 @@ def jobs_of(request: Request) -> Jobs:
 
 
 TheJobs = Annotated[Jobs, Depends(jobs_of)]
-"""A parameter of a route: the jobs."""
+"""A route parameter: the jobs."""
 
 
 @router.get("/jobs/{job_id}")
 def show_job(request: Request, jobs: TheJobs, job_id: str) -> Response:
-    """One job: what it runs, how far it is, its log."""
+    """Show one job: what it runs, its progress and its log."""
     return page(request, "job.html", job_status=_status(jobs, job_id), log=jobs.log(job_id))
 
 
 @router.get("/jobs/{job_id}/progress")
 def show_progress(request: Request, jobs: TheJobs, job_id: str) -> Response:
-    """What changes of that page, for its script, which asks again as long as the run goes on."""
+    """Show the changing part of the job's page, for a script that polls while the run goes on."""
     return page(request, "job_progress.html", job_status=_status(jobs, job_id), log=jobs.log(job_id))
 
 
@@ -42,18 +42,18 @@ def show_progress(request: Request, jobs: TheJobs, job_id: str) -> Response:
 def cancel_job(_: Submitted, jobs: TheJobs, job_id: str) -> Response:
     _status(jobs, job_id)
     jobs.cancel(job_id)
-    return see(path_to("jobs", job_id))
+    return redirect(path_to("jobs", job_id))
 
 
 @router.post("/jobs/{job_id}/resume")
 def resume_job(_: Submitted, jobs: TheJobs, job_id: str) -> Response:
-    """Finish a run that was stopped or killed."""
+    """Finish a stopped or killed run."""
     _status(jobs, job_id)
     try:
         jobs.resume(job_id)
     except SettingsError as error:
         raise HTTPException(409, str(error)) from None
-    return see(path_to("jobs", job_id))
+    return redirect(path_to("jobs", job_id))
 
 
 def _status(jobs: Jobs, job_id: str) -> JobStatus:

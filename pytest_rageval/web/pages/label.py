@@ -1,4 +1,4 @@
-"""Label: chunks marked as golds case by case, with the keys of the terminal; drafts accepted or dropped."""
+"""The label pages: mark chunks as golds case by case with the terminal's keys, accept or drop drafts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from starlette.responses import Response
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.web.forms.form_state import Submitted, read_form
-from pytest_rageval.web.labelling.label_desk import LabelDesk, OpenLabelling, TheDesk, Where, label_files
+from pytest_rageval.web.labelling.label_desk import LabelDesk, LabelPlace, OpenLabelling, TheDesk, label_files
 from pytest_rageval.web.labelling.label_view import LabelForm, action_of, label_view
 from pytest_rageval.web.pages.dataset_labelling import TheCopyPages
 from pytest_rageval.web.pages.datasets import Datasets
-from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite, UnknownPageError
 
 POOL_WITHIN_S = 1.5
-"""Seconds that a page waits for the chunks of its case; then it is shown without them, and asks again."""
+"""Seconds that a page waits for the chunks of its case; after that it appears without them and polls."""
 MARK_WITHIN_S = 20.0
-"""Seconds that a mark waits for them."""
+"""Seconds that a mark waits for the chunks."""
 CLOSED = "This file was saved, discarded or read again in another window meanwhile; nothing was marked. Open it again."
 
 router = APIRouter()
@@ -30,103 +30,112 @@ router = APIRouter()
 
 @router.get("/label")
 def label_files_page(request: Request, site: TheSite, desk: TheDesk, store: Datasets) -> Response:
-    """The files and datasets that can be labelled."""
+    """Show the files and datasets that can be labelled."""
     project = site.project()
     files = [(name, name.endswith(ENDING)) for name in label_files(project)]
     datasets = [(version, desk.copies.get(version.slug)) for version in store.newest_versions()]
     return page(
-        request, "label_files.html", files=files, target=project.settings.target, notes=project.settings.notes,
+        request,
+        "label_files.html",
+        files=files,
+        target=project.settings.target,
+        notes=project.settings.notes,
         datasets=datasets,
-    )  # fmt: skip
+    )
 
 
-def _where(
+def _place(
     file: str = "", dataset: str = "", case: str = "", row: int = 0, start: int | None = None, group: int = 1
-) -> Where:
-    return Where(file, dataset, case, row, start, group)
+) -> LabelPlace:
+    return LabelPlace(file, dataset, case, row, start, group)
 
 
-Asked = Annotated[Where, Depends(_where)]
+ThePlace = Annotated[LabelPlace, Depends(_place)]
 
 
 @router.get("/label/cases")
 def label_page(
-    request: Request, site: TheSite, desk: TheDesk, copy_pages: TheCopyPages, where: Asked, clear: bool = False,
+    request: Request,
+    site: TheSite,
+    desk: TheDesk,
+    copy_pages: TheCopyPages,
+    place: ThePlace,
+    clear: bool = False,
     scores: bool = True,
-) -> Response:  # fmt: skip
-    """One case with its chunks. `clear`: the question whether its golds are to go; `scores`: are they shown?
+) -> Response:
+    """Show one case with its chunks; `clear` asks whether to clear its golds, `scores` shows the scores.
 
-    Where a system cannot be asked for chunks of a dataset, the page of the working copy says so: others can be chosen
-    there.
+    If a system cannot be queried for chunks of a dataset, show the page of the working copy with the problem: another
+    system can be chosen there.
     """
     try:
-        labelling = _opened(site, desk, where)
+        labelling = _open(site, desk, place)
     except SettingsError as error:
-        if not where.dataset or isinstance(error, UnknownPageError):
+        if not place.dataset or isinstance(error, UnknownPageError):
             raise
-        return copy_pages.shown(where.dataset, status=409, problems=error.problems)
-    _wait_for_pool(labelling, where, POOL_WITHIN_S)
-    return _shown(request, labelling, where, asks_to_clear=clear, shows_scores=scores)
+        return copy_pages.render(place.dataset, status=409, problems=error.problems)
+    _wait_for_pool(labelling, place, POOL_WITHIN_S)
+    return _render(request, labelling, place, asks_to_clear=clear, shows_scores=scores)
 
 
 @router.post("/label/cases")
 def mark(request: Request, site: TheSite, desk: TheDesk, submitted: Submitted) -> Response:
-    """Do what a button says, unless the case was marked in another window since the page was made."""
+    """Apply a button's action, unless the case changed in another window since the page was made."""
     form = read_form(LabelForm, submitted).model
     if form is None or (action := action_of(form)) is None:
         raise HTTPException(400, "This button is none of the label page.")
-    where = Where(form.file, form.dataset, form.case, form.row, form.start, form.group)
-    labelling = _opened(site, desk, where)
-    _wait_for_pool(labelling, where, MARK_WITHIN_S)  # a session that was opened just now has none yet
+    place = LabelPlace(form.file, form.dataset, form.case, form.row, form.start, form.group)
+    labelling = _open(site, desk, place)
+    _wait_for_pool(labelling, place, MARK_WITHIN_S)  # a session that was just opened has no chunks yet
     with labelling.lock:
         if labelling.is_closed:
             raise HTTPException(409, CLOSED)
-        _look(labelling, where)
+        _move_to(labelling, place)
         if form.seen != labelling.seen:
             problem = "This case was marked or changed elsewhere meanwhile; nothing was overwritten. So it is now."
-            return _shown(request, labelling, where, status=409, problem=problem)
+            return _render(request, labelling, place, status=409, problem=problem)
         asks_to_clear = form.do == "unanswerable" and bool(labelling.session.marks.golds)
         labelling.act(action)
-        address = labelling.here(where).address
-    return see(f"{address}&clear=true" if asks_to_clear else address)
+        address = labelling.current_place(place).address
+    return redirect(f"{address}&clear=true" if asks_to_clear else address)
 
 
 @router.post("/label/anew")
-def begin_anew(desk: TheDesk, submitted: Submitted) -> Response:
-    """Read a file again that another program has changed."""
+def reopen(desk: TheDesk, submitted: Submitted) -> Response:
+    """Read a file again after another program changed it."""
     file, dataset, case = (str(submitted.get(name, "")) for name in ("file", "dataset", "case"))
-    where = Where(file, dataset, case)
-    desk.begin_anew(where)
-    return see(where.address)
+    place = LabelPlace(file, dataset, case)
+    desk.reopen(place)
+    return redirect(place.address)
 
 
-def _opened(site: TheSite, desk: LabelDesk, where: Where) -> OpenLabelling:
+def _open(site: TheSite, desk: LabelDesk, place: LabelPlace) -> OpenLabelling:
     project = site.project()
-    if not where.dataset and where.file not in label_files(project):
-        raise HTTPException(404, f"There is no case file {where.file!r} in this project.")
-    return desk.open(project, where)
+    if not place.dataset and place.file not in label_files(project):
+        raise HTTPException(404, f"There is no case file {place.file!r} in this project.")
+    return desk.open(project, place)
 
 
-def _wait_for_pool(labelling: OpenLabelling, where: Where, seconds: float) -> None:
-    """Wait for the chunks of a case, without keeping others from the session."""
+def _wait_for_pool(labelling: OpenLabelling, place: LabelPlace, seconds: float) -> None:
+    """Wait for the chunks of a case, without the lock of the session."""
     with labelling.lock:
-        _look(labelling, where)
+        _move_to(labelling, place)
         future = labelling.session.waits_for
     if future is not None:
         wait([future], seconds)
 
 
-def _look(labelling: OpenLabelling, where: Where) -> None:
+def _move_to(labelling: OpenLabelling, place: LabelPlace) -> None:
     try:
-        labelling.look(where)
+        labelling.move_to(place)
     except CaseError as error:
         raise HTTPException(404, str(error)) from None
 
 
-def _shown(
+def _render(
     request: Request,
     labelling: OpenLabelling,
-    where: Where,
+    place: LabelPlace,
     *,
     status: int = 200,
     problem: str = "",
@@ -134,13 +143,22 @@ def _shown(
     shows_scores: bool = True,
 ) -> Response:
     with labelling.lock:
-        _look(labelling, where)
+        _move_to(labelling, place)
         session = labelling.session
         is_waiting = session.waits_for is not None
         message, session.message = problem or session.message, ""
         return page(
-            request, "label.html", status=status, view=label_view(session, hides_scores=not shows_scores),
-            session=session, where=labelling.here(where), seen=labelling.seen, message=message, is_waiting=is_waiting,
-            is_aside=labelling.is_aside, asks_to_clear=asks_to_clear, shows_scores=shows_scores,
-            back=path_to("datasets", where.dataset, "label") if where.dataset else path_to("label"),
-        )  # fmt: skip
+            request,
+            "label.html",
+            status=status,
+            view=label_view(session, hides_scores=not shows_scores),
+            session=session,
+            place=labelling.current_place(place),
+            seen=labelling.seen,
+            message=message,
+            is_waiting=is_waiting,
+            is_aside=labelling.is_aside,
+            asks_to_clear=asks_to_clear,
+            shows_scores=shows_scores,
+            back=path_to("datasets", place.dataset, "label") if place.dataset else path_to("label"),
+        )

@@ -1,4 +1,4 @@
-"""The login page: the app's token against a cookie, and away with that cookie."""
+"""The login page: exchange the app's token for a cookie, and the logout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from pytest_rageval.web.forms.form_state import FormState, Submitted, read_form
-from pytest_rageval.web.rendering import page, see
+from pytest_rageval.web.rendering import page, redirect
 from pytest_rageval.web.security.session import BrowserSession, TokenCheck
 
 router = APIRouter()
@@ -24,13 +24,13 @@ def login_page(request: Request) -> Response:
 
 @router.post("/login")
 def log_in(request: Request, submitted: Submitted) -> Response:
-    """Take the token: a new session that has given it, so that a name known before is worth nothing."""
+    """Check the token and start a new session with it, so that a known old id is useless (session fixation)."""
     tokens: TokenCheck = request.app.state.tokens
     form = read_form(LoginForm, submitted)
     if tokens.token is None:
-        return see("/")
+        return redirect("/")
     if not tokens.accepts(form.model.token if form.model else "", request.client.host if request.client else ""):
-        wrong = FormState[LoginForm]().refused("token", "This is not the token.")
+        wrong = FormState[LoginForm]().with_problem("token", "This is not the token.")
         return page(request, "login.html", status=403, form=wrong)
     return _with_cookie(request, tokens.token)
 
@@ -42,6 +42,6 @@ def log_out(request: Request) -> Response:
 
 def _with_cookie(request: Request, token: str | None) -> Response:
     session: BrowserSession = request.state.session
-    response = see("/" if token else "/login")
+    response = redirect("/" if token else "/login")
     response.headers["Set-Cookie"] = session.renewed().set_cookie(token=token)
     return response

@@ -1,4 +1,4 @@
-"""New run: an agent's version on a dataset's, asked now or with uploaded answers, and what that takes."""
+"""The pages of a new run: an agent version on a dataset version, with live or uploaded answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pytest_rageval.web.jobs.job_files import Source
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.jobs.run_choice import RunChoice, RunOutlook
 from pytest_rageval.web.pages.jobs import TheJobs
-from pytest_rageval.web.rendering import NEW_RUN, page, path_to, see
+from pytest_rageval.web.rendering import NEW_RUN, page, path_to, redirect
 from pytest_rageval.web.site import TheSite
 from pytest_rageval.web.uploads.upload_folder import (
     AnswersUpload,
@@ -49,12 +49,12 @@ Choice = Annotated[str, AfterValidator(_choice), Expects("one of the list")]
 
 
 class NewRunForm(BaseModel):
-    """What is run: an agent's version on a dataset's, with live or uploaded answers.
+    """The form of a new run: an agent version on a dataset version, with live or uploaded answers.
 
-    shown   the choice of which the page said what it takes; "" where no page did
-    action  look: only show what the choice takes
+    shown   the choice whose outlook the page showed; "" if no page did
+    action  `look` only shows what the choice takes
 
-    The description becomes an argument of a command, which may hold no NUL.
+    The description becomes a command argument, which must not contain NUL.
     """
 
     agent: Choice
@@ -66,7 +66,7 @@ class NewRunForm(BaseModel):
 
     @property
     def is_as_shown(self) -> bool:
-        """Whether the page has said what this very choice takes."""
+        """Return True if the page has shown what this choice takes."""
         return self.shown in ("", f"{self.agent} {self.dataset} {self.source}")
 
 
@@ -76,7 +76,7 @@ SOURCES: tuple[tuple[Source, str], ...] = (
 )  # fmt: skip
 BLANK: dict[str, str | Sequence[str]] = {"agent": "", "dataset": "", "source": "connector", "description": ""}
 MOST_PROBLEMS = 100
-"""Of an upload that are shown."""
+"""Maximum number of an upload's problems on the page."""
 
 _OTHER_CHOICE = "Another choice than this page was showing: look at what it takes, and start it then."
 
@@ -89,7 +89,7 @@ def _registry() -> Registry:
 
 
 class Stores:
-    """Agents and datasets of this app, as a list to choose from and by name."""
+    """The stores of agents, datasets and uploads, and the choices from them."""
 
     def __init__(self, site: TheSite) -> None:
         self.agents = AgentStore(site.settings.data, _registry())
@@ -98,7 +98,7 @@ class Stores:
         self.limits = site.settings.limits
 
     def agent_options(self) -> list[tuple[str, str]]:
-        """Every version of every agent, those of one agent together, the newest first."""
+        """Return every version of every agent, grouped by agent, the newest first."""
         slugs = self.agents.files.slugs()
         versions = (version for slug in slugs for version in self.agents.versions(slug)[0])
         return [(str(VersionChoice(version.slug, version.number)), version.title) for version in versions]
@@ -109,7 +109,7 @@ class Stores:
         return [(str(VersionChoice(version.slug, version.number)), version.title) for version in versions]
 
     def first_source(self, agent: str) -> Source:
-        """Where the answers come from as long as nobody chose: only uploaded ones suit an agent without a target."""
+        """Return the default source of answers: uploaded ones for an agent without a target."""
         chosen = version_choice(agent)
         try:
             is_asked = chosen is None or self.agents.read(*chosen).agent.target is not None
@@ -118,7 +118,7 @@ class Stores:
         return "connector" if is_asked else "uploaded answers"
 
     def choice(self, agent: str, dataset: str, source: Source) -> RunChoice:
-        """The versions that are named; a RagevalError where one is not there."""
+        """Return the named versions, or raise RagevalError if one is missing."""
         chosen_agent, chosen_dataset = version_choice(agent), version_choice(dataset)
         if chosen_agent is None or chosen_dataset is None:
             raise RagevalError("choose an agent and a dataset of the lists")
@@ -134,18 +134,20 @@ TheStores = Annotated[Stores, Depends(Stores)]
 def new_run_page(
     request: Request, stores: TheStores, agent: str = "", dataset: str = "", source: str = "", description: str = ""
 ) -> Response:
-    """The form, with what the chosen run takes; the choice stands in the address."""
+    """Show the form with what the chosen run takes; the address holds the choice."""
     agents, datasets = stores.agent_options(), stores.dataset_options()
-    chosen = _chosen(agent, agents)
+    chosen = _chosen_version(agent, agents)
     values = {
-        "agent": chosen, "dataset": _chosen(dataset, datasets), "description": description,
+        "agent": chosen,
+        "dataset": _chosen_version(dataset, datasets),
+        "description": description,
         "source": source if source in get_args(Source) else stores.first_source(chosen),
-    }  # fmt: skip
+    }
     return _form_page(request, stores, FormState[NewRunForm](values))
 
 
-def _chosen(written: str, options: Sequence[tuple[str, str]]) -> str:
-    """The version that an address names; of a name alone the newest, and of nothing the first."""
+def _chosen_version(written: str, options: Sequence[tuple[str, str]]) -> str:
+    """Return the version that an address names: the newest of a bare name, the first of an empty one."""
     if "/" in written:
         return written
     return next((value for value, _ in options if value.startswith(f"{written}/") or not written), written)
@@ -153,7 +155,7 @@ def _chosen(written: str, options: Sequence[tuple[str, str]]) -> str:
 
 @router.post(NEW_RUN)
 def start_run(request: Request, stores: TheStores, jobs: TheJobs, submitted: Submitted) -> Response:
-    """Start a run that asks; take uploaded answers to be looked at first."""
+    """Start a run that queries the agent, or keep uploaded answers to be reviewed first."""
     form = read_form(NewRunForm, submitted)
     if form.model is None:
         return _form_page(request, stores, form, status=422)
@@ -161,62 +163,68 @@ def start_run(request: Request, stores: TheStores, jobs: TheJobs, submitted: Sub
     if chosen.action == "look":
         source = "" if chosen.source == "connector" else chosen.source
         about = {"agent": chosen.agent, "dataset": chosen.dataset, "source": source, "description": chosen.description}
-        return see(path_to("new-run", **about))
+        return redirect(path_to("new-run", **about))
     if not chosen.is_as_shown:
-        return _form_page(request, stores, _refused(form, "", [_OTHER_CHOICE]), status=422)
+        return _form_page(request, stores, _with_problems(form, "", [_OTHER_CHOICE]), status=422)
     try:
         choice = stores.choice(chosen.agent, chosen.dataset, chosen.source)
         if chosen.source == "connector":
             choice.outlook()
-            return _started(jobs, choice, chosen.description)
+            return _start(jobs, choice, chosen.description)
     except RagevalError as error:
-        return _form_page(request, stores, _refused(form, "", error.problems), status=422)
+        return _form_page(request, stores, _with_problems(form, "", error.problems), status=422)
     file = submitted.get(ANSWERS)
     if not isinstance(file, UploadFile) or not file.filename:
-        return _form_page(request, stores, form.refused(ANSWERS, "choose the file of answers"), status=422)
+        return _form_page(request, stores, form.with_problem(ANSWERS, "choose the file of answers"), status=422)
     about = {"agent": chosen.agent, "dataset": chosen.dataset, "description": chosen.description}
     try:
         upload = stores.uploads.begin({ANSWERS: UploadedFile(file.filename, file.file)}, about)
     except RagevalError as error:
-        return _form_page(request, stores, _refused(form, ANSWERS, error.problems), status=422)
+        return _form_page(request, stores, _with_problems(form, ANSWERS, error.problems), status=422)
     try:
         _read(stores, choice, upload)
     except RagevalError as error:
         stores.uploads.remove(upload)
-        return _form_page(request, stores, _refused(form, ANSWERS, error.problems), status=422)
-    return see(path_to("new-run", "answers", upload.id))
+        return _form_page(request, stores, _with_problems(form, ANSWERS, error.problems), status=422)
+    return redirect(path_to("new-run", "answers", upload.id))
 
 
 @router.get(f"{NEW_RUN}/answers/{{upload_id}}")
 def answers_page(request: Request, stores: TheStores, upload_id: str) -> Response:
-    """Uploaded answers that cover the dataset, before they are scored."""
-    upload, choice = _waiting(stores, upload_id)
+    """Show uploaded answers that cover the dataset, before they are scored."""
+    upload, choice = _waiting_upload(stores, upload_id)
     answers = _read(stores, choice, upload)
     return page(
-        request, "new_run_answers.html", upload=upload, choice=choice, answers=answers, outlook=choice.outlook(),
-        warnings=choice.warnings(answers), description=upload.about["description"],
-    )  # fmt: skip
+        request,
+        "new_run_answers.html",
+        upload=upload,
+        choice=choice,
+        answers=answers,
+        outlook=choice.outlook(),
+        warnings=choice.warnings(answers),
+        description=upload.about["description"],
+    )
 
 
 @router.post(f"{NEW_RUN}/answers/{{upload_id}}")
 def start_with_answers(_: Submitted, stores: TheStores, jobs: TheJobs, upload_id: str) -> Response:
-    """Score them."""
-    upload, choice = _waiting(stores, upload_id)
+    """Start a run that scores the uploaded answers."""
+    upload, choice = _waiting_upload(stores, upload_id)
     answers = _read(stores, choice, upload)
-    response = _started(jobs, choice, upload.about["description"], upload, answers)
+    response = _start(jobs, choice, upload.about["description"], upload, answers)
     stores.uploads.remove(upload)
     return response
 
 
 @router.post(f"{NEW_RUN}/answers/{{upload_id}}/discard")
 def discard_answers(_: Submitted, stores: TheStores, upload_id: str) -> Response:
-    upload, _choice = _waiting(stores, upload_id)
+    upload, _choice = _waiting_upload(stores, upload_id)
     stores.uploads.remove(upload)
-    return see(path_to("new-run", agent=upload.about["agent"], dataset=upload.about["dataset"]))
+    return redirect(path_to("new-run", agent=upload.about["agent"], dataset=upload.about["dataset"]))
 
 
-def _waiting(stores: Stores, upload_id: str) -> tuple[Upload, RunChoice]:
-    """An upload and what it is for; HTTPException where it is gone or is of another kind."""
+def _waiting_upload(stores: Stores, upload_id: str) -> tuple[Upload, RunChoice]:
+    """Return an upload and its choice, or raise HTTPException if it is gone or of another kind."""
     try:
         upload = stores.uploads.get(upload_id)
         return upload, stores.choice(upload.about["agent"], upload.about["dataset"], "uploaded answers")
@@ -230,35 +238,43 @@ def _read(stores: Stores, choice: RunChoice, upload: Upload) -> AnswersUpload:
     return read_answers_upload(path, name, choice.cases, stores.limits.upload_rows)
 
 
-def _started(
+def _start(
     jobs: Jobs, choice: RunChoice, description: str, upload: Upload | None = None, answers: AnswersUpload | None = None
 ) -> Response:
-    """To the page of the run that was started."""
+    """Start the run and redirect to its page."""
     file = None if upload is None else upload.path(ANSWERS)
-    baseline = jobs.last_whole(choice.agent.slug, choice.measured_alike(), choice.dataset.slug, choice.source)
+    baseline = jobs.last_whole(choice.agent.slug, choice.comparable_versions(), choice.dataset.slug, choice.source)
     order = choice.order(description.strip(), baseline, file, answers)
-    return see(path_to("jobs", jobs.start(order).id))
+    return redirect(path_to("jobs", jobs.start(order).id))
 
 
-def _refused(form: FormState[NewRunForm], field: str, problems: Sequence[str]) -> FormState[NewRunForm]:
+def _with_problems(form: FormState[NewRunForm], field: str, problems: Sequence[str]) -> FormState[NewRunForm]:
     for problem in problems[:MOST_PROBLEMS]:
-        form = form.refused(field, problem)
+        form = form.with_problem(field, problem)
     more = len(problems) - MOST_PROBLEMS
-    return form if more <= 0 else form.refused(field, f"… and {more:,} more")
+    return form if more <= 0 else form.with_problem(field, f"… and {more:,} more")
 
 
 def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *, status: int = 200) -> Response:
-    """The form beside what the choice in it takes, as far as there is one. It may have been sent without its fields."""
+    """Render the form with what its choice takes, if there is one. A submitted form may lack fields."""
     form = replace(form, values={**BLANK, **form.values})
-    choice, outlook, problems = _looked_at(stores, form)
+    choice, outlook, problems = _choice_and_outlook(stores, form)
     return page(
-        request, "new_run.html", status=status, form=form, agents=stores.agent_options(),
-        datasets=stores.dataset_options(), sources=SOURCES, choice=choice, outlook=outlook, problems=problems,
+        request,
+        "new_run.html",
+        status=status,
+        form=form,
+        agents=stores.agent_options(),
+        datasets=stores.dataset_options(),
+        sources=SOURCES,
+        choice=choice,
+        outlook=outlook,
+        problems=problems,
         warnings=choice.warnings() if choice is not None else [],
-    )  # fmt: skip
+    )
 
 
-def _looked_at(
+def _choice_and_outlook(
     stores: Stores, form: FormState[NewRunForm]
 ) -> tuple[RunChoice | None, RunOutlook | None, Sequence[str]]:
     agent, dataset, source = (str(form.values.get(name, "")) for name in ("agent", "dataset", "source"))

@@ -1,4 +1,4 @@
-"""The pages of one run: its head, its cases and exports, and two runs side by side."""
+"""The pages of one run: its head, its cases, its exports, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pytest_rageval.web.jobs.job_files import LOG, log_tail
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.opened_runs import BASELINE, OpenedRun, OpenedRuns, TheRuns, run_of
 from pytest_rageval.web.pages.jobs import TheJobs, jobs_of
-from pytest_rageval.web.rendering import page, path_to, see
+from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.run_folders import TheFolders
 from pytest_rageval.web.run_lines import Rows, lines_of_runs
 from pytest_rageval.web.site import TheSite, UnknownPageError
@@ -37,7 +37,7 @@ PYTEST = "pytest (unversioned)"
 
 
 class RunHead(NamedTuple):
-    """What stands beside a run's id. `agent` and `dataset` with their versions, None of a run of pytest."""
+    """The line beside a run's id. `agent` and `dataset` are None for a run of pytest."""
 
     source: str
     agent: MadeFrom | None
@@ -45,8 +45,7 @@ class RunHead(NamedTuple):
 
 
 class MadeFrom(NamedTuple):
-    """A version that a run is made from, as its configuration names it. `address` of its page, '' where the name could
-    be none of a version here."""
+    """A version in the configuration of a run. `address` leads to its page; '' if the name is no valid slug."""
 
     slug: str
     version: int
@@ -54,7 +53,7 @@ class MadeFrom(NamedTuple):
 
 
 def head_of_run(config: Mapping[str, Any]) -> RunHead:
-    """The head of a run with this config.json."""
+    """Return the head of a run with this config.json."""
     origin = config.get("origin")
     origin = origin if isinstance(origin, Mapping) else {}
     source = origin.get("source")
@@ -72,7 +71,7 @@ def _version(kind: str, name: object, version: object) -> MadeFrom | None:
 
 
 class UnfinishedRun(NamedTuple):
-    """How far the run has come, why it is no finished one, and its files: name, is it there, what it holds."""
+    """The state and problems of an unfinished run, and its files: name, whether it exists, what it holds."""
 
     state: str
     problems: Sequence[str]
@@ -85,7 +84,7 @@ def unfinished_run(run: StoredRun, problems: Sequence[str]) -> UnfinishedRun:
 
 
 def unfinished_case(run: StoredRun, key: str, baseline: Path) -> RecordedCase | None:
-    """A case of such a run, read without the others; None of one that is not recorded. `baseline`: the project's."""
+    """Return a case of an unfinished run, read alone, or None if not recorded; `baseline` is the project's file."""
     lines = read_case_lines(run, {key}).get(key)
     return recorded_case_of(run, representative_trial(lines.records), registry_of(run), baseline) if lines else None
 
@@ -96,7 +95,7 @@ FORMATS = {
 }
 LONGEST_QUERY = 2_000
 UNFINISHED = (("cases", "Cases"), ("files", "Files"))
-"""Sections of a run that has not ended: their ids and titles."""
+"""The sections of an unfinished run: their ids and titles."""
 
 router = APIRouter()
 
@@ -107,58 +106,75 @@ PageNumber = Annotated[int, Query(ge=1, le=1_000_000, alias="page")]
 
 @router.get("/runs/{run_id}")
 def show_run(
-    request: Request, run_id: str, site: TheSite, runs: TheRuns, jobs: TheJobs, q: Filter = "", sort: Order = "",
+    request: Request,
+    run_id: str,
+    site: TheSite,
+    runs: TheRuns,
+    jobs: TheJobs,
+    q: Filter = "",
+    sort: Order = "",
     number: PageNumber = 1,
-) -> Response:  # fmt: skip
-    """A finished run as its report shows it; of any other what there is of it."""
+) -> Response:
+    """Show a finished run as its report, and any other run as far as it is recorded."""
     try:
         stored, query = site.stored_run(run_id), CaseQuery(q, sort, number)
     except UnknownPageError:
         if run_id not in jobs:
             raise
-        return see(path_to("jobs", run_id))  # it died before it had a folder
+        return redirect(path_to("jobs", run_id))  # the run died before it had a folder
     try:
         if stored.metrics is None:
-            return _unfinished(request, runs, stored, query, ())
+            return _unfinished_page(request, runs, stored, query, ())
         opened = runs.open(run_id)
         listed = opened.cases.page(query)
     except SettingsError as error:
-        return _unfinished(request, runs, stored, query, error.problems)
+        return _unfinished_page(request, runs, stored, query, error.problems)
     job = run_id if opened.page.metrics["partial"] and run_id in jobs else None
-    return page(request, "run.html", **run_content(opened), listed=listed, log=_log(jobs, stored), job=job)
+    return page(request, "run.html", **run_content(opened), listed=listed, log=_log_lines(jobs, stored), job=job)
 
 
-def _unfinished(
+def _unfinished_page(
     request: Request, runs: OpenedRuns, run: StoredRun, query: CaseQuery, problems: Sequence[str]
 ) -> Response:
-    """A run that goes on, was stopped, or cannot be read: what it is made from, its files, the cases it recorded."""
+    """Show an unfinished or unreadable run: its versions, files and recorded cases."""
     recorded, more = _cases_of_unfinished(runs, run, query)
     run_id, jobs = printable(run.run_id), jobs_of(request)
     return page(
-        request, "unfinished_run.html", run=unfinished_run(run, [*problems, *more]), listed=recorded,
-        log=_log(jobs, run), run_id=run_id, keys=KEYS, about="",
-        job=run_id if run.run_id in jobs else None, head=head_of_run(run.config) if recorded else None,
+        request,
+        "unfinished_run.html",
+        run=unfinished_run(run, [*problems, *more]),
+        listed=recorded,
+        log=_log_lines(jobs, run),
+        run_id=run_id,
+        keys=KEYS,
+        about="",
+        job=run_id if run.run_id in jobs else None,
+        head=head_of_run(run.config) if recorded else None,
         sections=UNFINISHED if recorded and recorded.total else (),
-    )  # fmt: skip
+    )
 
 
-def _log(jobs: Jobs, run: StoredRun) -> list[str]:
-    """The last lines of what a run printed; none where nothing kept them."""
+def _log_lines(jobs: Jobs, run: StoredRun) -> list[str]:
+    """Return the last lines that a run printed; none if no log was kept."""
     return [printable(line) for line in jobs.log(run.run_id) or log_tail(run.path / LOG)]
 
 
 def run_content(opened: OpenedRun) -> dict[str, Any]:
-    """What the templates of a run show, whoever includes them."""
+    """Return the values that the templates of a run need."""
     head = head_of_run(opened.page.config)
     run_id = printable(run_of(opened).run_id)
     return {
-        **opened.content, "page": opened.page, "head": head, "keys": KEYS, "run_id": run_id,
+        **opened.content,
+        "page": opened.page,
+        "head": head,
+        "keys": KEYS,
+        "run_id": run_id,
         "compare_with": path_to("compare", b=run_id),
-    }  # fmt: skip
+    }
 
 
 def _cases_of_unfinished(runs: OpenedRuns, run: StoredRun, query: CaseQuery) -> tuple[CasePage | None, tuple[str, ...]]:
-    """The recorded cases of a run that is not whole, as far as they can be read."""
+    """Return the recorded cases of an unfinished run, as far as they are readable."""
     try:
         return runs.recorded(run).page(query), ()
     except SettingsError as error:
@@ -167,7 +183,7 @@ def _cases_of_unfinished(runs: OpenedRuns, run: StoredRun, query: CaseQuery) -> 
 
 @router.get("/runs/{run_id}/export.{form}")
 def export_run(run_id: str, form: str, site: TheSite) -> Response:
-    """The run as CSV or JSON, each case and trial with texts, scores and explanations, in full where it keeps them."""
+    """Return the run as CSV or JSON, with texts, scores and explanations of each trial, in full if it keeps them."""
     if form not in FORMATS:
         raise UnknownPageError(f"there is no export as {form!r}; there are {' and '.join(FORMATS)}")
     stored = site.stored_run(run_id)
@@ -185,7 +201,7 @@ def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
 
 
 CHOICES = 200
-"""Runs that can be chosen from a list; any other by its id in the address."""
+"""Maximum number of runs in the list; other runs can be compared by their ids in the address."""
 
 
 Name = Annotated[str, Query(max_length=400)]
@@ -193,40 +209,47 @@ Name = Annotated[str, Query(max_length=400)]
 
 @router.get("/compare")
 def compare_page(
-    request: Request, folders: TheFolders, runs: TheRuns, a: Name = "", b: Name = "",
-    run: Annotated[list[str] | None, Query()] = None, q: Filter = "", sort: Order = "", number: PageNumber = 1,
-) -> Response:  # fmt: skip
-    """Run `a` before and `b` after; two of a list (`run`) in the order in which they were begun."""
+    request: Request,
+    folders: TheFolders,
+    runs: TheRuns,
+    a: Name = "",
+    b: Name = "",
+    run: Annotated[list[str] | None, Query()] = None,
+    q: Filter = "",
+    sort: Order = "",
+    number: PageNumber = 1,
+) -> Response:
+    """Compare run `a` with the later run `b`, or two selected runs (`run`) in order of their start."""
     folders.refresh()
     rows = folders.rows()
     if run and not (a or b):
-        return _of_list(request, rows, run)
+        return _compare_selected(request, rows, run)
     if not (a and b):
-        return _choice(request, rows, a, b)
+        return _choice_form(request, rows, a, b)
     try:
         opened = runs.open(b, a)
     except UnknownPageError:
         raise
     except SettingsError as error:
-        return _choice(request, rows, a, b, str(error))
+        return _choice_form(request, rows, a, b, str(error))
     listed = opened.cases.page(CaseQuery(q, sort, number))
     return page(request, "compare.html", **run_content(opened), listed=listed, against=a)
 
 
-def _of_list(request: Request, rows: Rows, run_ids: list[str]) -> Response:
+def _compare_selected(request: Request, rows: Rows, run_ids: list[str]) -> Response:
     if len(set(run_ids)) != 2:
         first, second = [*run_ids, "", ""][:2]
-        return _choice(request, rows, first, second, problem=f"{len(set(run_ids))} runs are selected: select two")
+        return _choice_form(request, rows, first, second, problem=f"{len(set(run_ids))} runs are selected: select two")
     begun = {run.run_id: run.begun for run in rows}
     before, after = sorted(run_ids, key=lambda name: (begun.get(name, ""), name))
-    return see(path_to("compare", a=before, b=after))
+    return redirect(path_to("compare", a=before, b=after))
 
 
-def _choice(request: Request, rows: Rows, a: str = "", b: str = "", problem: str = "") -> Response:
-    """The form in which two runs are chosen."""
+def _choice_form(request: Request, rows: Rows, a: str = "", b: str = "", problem: str = "") -> Response:
+    """Render the form that selects two runs."""
     finished = lines_of_runs(rows, [run for run in rows[:CHOICES] if run.is_finished])
     newest = [line.run.run_id for line in finished[:2]]
     chosen = {"a": a or (newest[1] if len(newest) > 1 else BASELINE), "b": b or (newest[0] if newest else "")}
     return page(
         request, "compare_choice.html", status=409 if problem else 200, lines=finished, chosen=chosen, problem=problem
-    )  # fmt: skip
+    )

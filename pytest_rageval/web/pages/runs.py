@@ -1,4 +1,4 @@
-"""The pages of many runs: their list, and their metrics in time."""
+"""The pages of many runs: their list, and their metrics over time."""
 
 from __future__ import annotations
 
@@ -28,9 +28,16 @@ Word = Annotated[str, Query(max_length=400)]
 
 @router.get("/runs")
 def runs_page(
-    request: Request, folders: TheFolders, desk: TheDesk, agent: Word = "", dataset: Word = "", source: Word = "",
-    state: Word = "", text: Word = "", number: Annotated[int, Query(alias="page", ge=1, le=1_000_000)] = 1,
-) -> Response:  # fmt: skip
+    request: Request,
+    folders: TheFolders,
+    desk: TheDesk,
+    agent: Word = "",
+    dataset: Word = "",
+    source: Word = "",
+    state: Word = "",
+    text: Word = "",
+    number: Annotated[int, Query(alias="page", ge=1, le=1_000_000)] = 1,
+) -> Response:
     progress, narrowed = folders.refresh(), RunFilter(agent, dataset, source, state, text)
     rows = folders.rows()
     left = narrowed.of(rows)
@@ -38,21 +45,31 @@ def runs_page(
     number = min(number, pages)
     first = (number - 1) * ROWS
     return page(
-        request, "runs.html", lines=lines_of_runs(rows, left[first : first + ROWS]), left=len(left), total=len(rows),
-        number=number, pages=pages, first=first + 1, choices=run_choices(rows), narrowed=narrowed, progress=progress,
-        states=RUN_STATES, copies=desk.copies.all_open(),
-    )  # fmt: skip
+        request,
+        "runs.html",
+        lines=lines_of_runs(rows, left[first : first + ROWS]),
+        left=len(left),
+        total=len(rows),
+        number=number,
+        pages=pages,
+        first=first + 1,
+        choices=run_choices(rows),
+        narrowed=narrowed,
+        progress=progress,
+        states=RUN_STATES,
+        copies=desk.copies.all_open(),
+    )
 
 
 PASSING = "pass rate"
 CHARTS = 6
 LASTS = (20, 50, 200)
-"""Runs that can be asked for; more than the first in one chart alone, or the page would be too long to be read."""
+"""The selectable numbers of runs; the largest only for a single metric, because the page would be too long."""
 SHOWN_CHANGES = 3
 
 
 class TimelineRow(NamedTuple):
-    """A run in the table under a chart. `is_other_version`: its cases are not those of the run before it."""
+    """A run in the table under a chart; `is_other_version` if its cases differ from those of the run before it."""
 
     run: PastRun
     value: str
@@ -62,8 +79,7 @@ class TimelineRow(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """A metric in time: its line, the places where the configuration changed, those where the cases did, and its
-    table, the newest run first."""
+    """A metric over time: its line, the places of changed configurations and cases, and its table, newest run first."""
 
     metric: str
     line: Spark | None
@@ -76,9 +92,13 @@ class Timeline(NamedTuple):
 
 @router.get("/history")
 def history_page(
-    request: Request, folders: TheFolders, dataset: Word = "", agent: Word = "", metric: Word = "",
+    request: Request,
+    folders: TheFolders,
+    dataset: Word = "",
+    agent: Word = "",
+    metric: Word = "",
     last: Annotated[int, Query(ge=1, le=LASTS[-1])] = LASTS[0],
-) -> Response:  # fmt: skip
+) -> Response:
     progress = folders.refresh()
     content = _history_content(folders.rows(), dataset, agent, metric, last)
     return page(
@@ -128,7 +148,7 @@ def _value(run: PastRun, metric: str) -> float | None:
 
 
 def _change(before: Sequence[float | None], value: float | None) -> str:
-    """Against the last run before of the same cases that has a value."""
+    """Return the change since the last earlier run of the same cases that has a value."""
     earlier = next((number for number in reversed(before) if number is not None), None)
     return "" if value is None or earlier is None else change(value - earlier)
 

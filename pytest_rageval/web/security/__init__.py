@@ -1,1 +1,1 @@
-"""What a request must be before a page sees it, and what goes with every response; one subject a module."""
+"""The checks of every request and the headers of every response; one subject per module."""

@@ -1,4 +1,4 @@
-"""The border of the browser: targets and judges that run code or read files here, only as the project lists them."""
+"""The allow-list of the project for targets and judges from the browser that run code or read files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pytest_rageval.judges.judge_spec import KINDS
 
 SETTING = "web_allows"
 OPEN_JUDGES = frozenset(name for name, kind in KINDS.items() if not kind.opens_files)
-"""Kinds that import nothing by name and open no file by path. All others may: plug-ins, and those to come."""
+"""Kinds that import no name and open no path. All others may, including plug-ins and future kinds."""
 
 
 def check_listed(settings: Settings, root: Path, *, is_asked: bool = True) -> None:
     """Check settings that the browser chose; SettingsError names each target or judge that the project does not list.
 
-    root      the project: what its own configuration names as target or judge is listed by that
-    is_asked  False where the answers are uploaded, so that the target is never imported
+    root      the project: the target and judge of its own configuration are listed
+    is_asked  False if the answers are uploaded, so that the target is never imported
     """
     if specs := [*_specs_to_list(settings, is_asked=is_asked)]:
         own = load_settings(root)
@@ -40,8 +40,7 @@ def _specs_to_list(settings: Settings, *, is_asked: bool) -> Iterator[tuple[str,
 
 
 def _is_listed(spec: str, listed: Collection[str | None]) -> bool:
-    """Is it listed as it is, or the module that it stands in? A module gives its own names, none of those behind a dot:
-    `shop.bot:os.system` is another module's."""
+    """Return True if the spec or its module is listed. Names with a dot, as in `shop.bot:os.system`, are foreign."""
     module, _, name = spec.removeprefix("asgi:").partition(":")
     return spec in listed or (module in listed and "." not in name)
 

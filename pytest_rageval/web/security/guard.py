@@ -28,20 +28,20 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Nothing is told to others; with `no-referrer` browsers would send `Origin: null` with our own forms too.
+    # Other sites get no referrer; with `no-referrer` browsers would send `Origin: null` with our own forms too.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-KEPT_BY_NOBODY = "private, no-cache"
-"""A page is asked for anew each time; going back may show it again."""
+NO_CACHE = "private, no-cache"
+"""Browsers reload a page each time, except when going back."""
 
 
 def with_headers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """The headers of a response, and ours where it has not set them itself."""
+    """Return the headers of a response, with our defaults for those it does not set."""
     names = {name.lower() for name, _ in headers}
-    ours = HEADERS | {"Cache-Control": KEPT_BY_NOBODY}
+    ours = HEADERS | {"Cache-Control": NO_CACHE}
     added = ((name.lower().encode(), value.encode()) for name, value in ours.items())
     return [*headers, *(pair for pair in added if pair[0] not in names)]
 
@@ -50,30 +50,34 @@ SAFE_METHODS = frozenset({"GET", "HEAD"})
 METHODS = SAFE_METHODS | {"POST"}
 LOGIN = "/login"
 ASSETS = "/assets/"
-"""The two things that a browser may see before it has given the token."""
+"""The login page and the assets need no token."""
 TOKEN = "token"  # noqa: S105 because it is the name of a parameter
-"""In an address it is taken for a cookie and goes: it stays in no history, bookmark or referrer."""
+"""The token in an address becomes a cookie and is removed, so that no history, bookmark or referrer has it."""
 PAGES_WITH_EFFECTS = frozenset({"/label/cases"})
-"""Pages that query systems as soon as they are opened: a link on another site must not lead there."""
+"""Pages that query systems on opening: links from other sites must not open them."""
 SLOWEST = 1_000
-"""Bytes a second that a body must come with on the whole: a byte now and then would hold a connection for days."""
+"""Minimum bytes per second of a body on average: a byte now and then would hold a connection for days."""
 CLOSE = {"Connection": "close"}
-"""The rest of the body is not read, so that nothing else can be on this connection."""
+"""Close the connection, because the rest of the body stays unread on it."""
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?")
 
 
 class Guard:
-    """An ASGI app around another; what it refuses never reaches a page. `refused` renders why."""
+    """ASGI middleware that checks each request; `refused` renders the page of a refused one."""
 
     def __init__(
-        self, app: ASGIApp, settings: WebSettings, seal: Seal, tokens: TokenCheck,
-        refused: Callable[[Request, HTTPException], Response],
-    ) -> None:  # fmt: skip
+        self,
+        app: ASGIApp,
+        settings: WebSettings,
+        seal: Seal,
+        tokens: TokenCheck,
+        refusal_page: Callable[[Request, HTTPException], Response],
+    ) -> None:
         self.app = app
         self.tokens = tokens
         self.settings = settings
         self.seal = seal
-        self.refused = refused
+        self.refusal_page = refusal_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -96,19 +100,19 @@ class Guard:
             self._check(scope, headers)
             app = self._login(scope, headers, session) or self.app
         except HTTPException as refusal:
-            app = self.refused(Request(scope), refusal)
-        if scope["method"] == "HEAD":  # pages are asked as by GET; the server leaves out what stands below the headers
+            app = self.refusal_page(Request(scope), refusal)
+        if scope["method"] == "HEAD":  # pages handle it as GET; the server drops the body
             scope = {**scope, "method": "GET"}
         await app(scope, bounded_receive(receive, headers, self.settings.limits), send_guarded)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
-        """HTTPException where a request is none of a page or program that may ask at all, whoever it is."""
+        """Raise HTTPException for a request with a wrong host, method, body length or origin."""
         settings = self.settings
         host = headers.get("host", "")
         names = (settings.host, *settings.host_names)
         if len(headers.getlist("host")) != 1 or not is_own_host(host, names, is_loopback=settings.is_loopback):
             raise HTTPException(421, "This app is not called so; --host-name NAME allows a name.")
-        if "transfer-encoding" in headers and "content-length" in headers:  # a proxy may take the other one for true
+        if "transfer-encoding" in headers and "content-length" in headers:  # a proxy may use the other one (smuggling)
             raise HTTPException(400, "A body has one length.", CLOSE)
         method = scope["method"]
         if method not in METHODS:
@@ -124,14 +128,14 @@ class Guard:
             raise HTTPException(403, "This request comes from a page of somebody else.")
 
     def _login(self, scope: Scope, headers: Headers, session: BrowserSession) -> Response | None:
-        """Where somebody is sent to give the token, or from an address that holds it; HTTPException of a program."""
+        """Return a redirect to the login, or away from a token's address; None to pass; HTTPException for programs."""
         request, address = Request(scope), scope["client"][0] if scope.get("client") else ""
         is_safe = scope["method"] in SAFE_METHODS
         if is_safe and TOKEN in request.query_params:
             to = str(request.url.remove_query_params(TOKEN))
             if not self.tokens.accepts(request.query_params[TOKEN], address):
                 return RedirectResponse(to, 303)
-            # A redirect would still count as the step of the page that led here; this is a step of our own.
+            # A redirect would still count as cross-site navigation; a refresh is our own navigation.
             opened = HTMLResponse(headers={"Refresh": f"0; url={to}", "Referrer-Policy": "no-referrer"})
             if not session.has_given_token:
                 opened.headers["Set-Cookie"] = session.renewed().set_cookie(token=self.tokens.token)
@@ -149,7 +153,7 @@ class Guard:
 
 
 def bounded_receive(receive: Receive, headers: Headers, limits: WebLimits) -> Receive:
-    """`receive` that ends a body that is too large (413) or comes too slowly (408)."""
+    """Return a `receive` that rejects a body that is too large (413) or too slow (408)."""
     is_upload = headers.get("content-type", "").lower().startswith("multipart/form-data")
     most = limits.upload_bytes if is_upload else limits.form_bytes
     announced = headers.get("content-length", "0")
@@ -159,7 +163,7 @@ def bounded_receive(receive: Receive, headers: Headers, limits: WebLimits) -> Re
 
     async def bounded() -> Message:
         nonlocal size, separators, is_over, began
-        if is_over:  # from now on it is waited for the end of the connection
+        if is_over:  # only the end of the connection is left to wait for
             return await receive()
         if announced.isdecimal() and int(announced) > most:
             raise _too_large(most)
@@ -174,7 +178,7 @@ def bounded_receive(receive: Receive, headers: Headers, limits: WebLimits) -> Re
         size += len(piece)
         if size > most:
             raise _too_large(most)
-        separators += piece.count(b"&")  # the reader counts no blank fields, and takes seconds for millions of them
+        separators += piece.count(b"&")  # the form parser does not count blank fields: millions take it seconds
         if not is_upload and separators > limits.fields:
             raise HTTPException(400, f"This form has more than {limits.fields:,} fields.", CLOSE)
         return message
@@ -187,16 +191,16 @@ def _too_large(most: int) -> HTTPException:
 
 
 def host_name(header: str) -> str | None:
-    """The name or address of a Host header, in small letters without its port; None where it is no host."""
+    """Return the name or address of a Host header in lower case without its port, or None if it is invalid."""
     match = _HOST.fullmatch(header)
     return match["name"].strip("[]").rstrip(".").lower() if match else None
 
 
 def is_own_host(header: str, names: Iterable[str], *, is_loopback: bool) -> bool:
-    """Is the app called by a name of its own?
+    """Return True if the Host header names this app.
 
-    Numbers cannot be rebound to another address: where only this machine can reach the app, those of this machine are
-    right, else all. Ports are no matter: a forwarded one differs.
+    IP addresses cannot be rebound by DNS: a loopback app accepts loopback addresses, any other app all. Ports are
+    ignored, because a forwarded port differs.
     """
     name = host_name(header)
     if name is None:
@@ -211,7 +215,7 @@ def is_own_host(header: str, names: Iterable[str], *, is_loopback: bool) -> bool
 
 
 def is_own_origin(scheme: str, host: str, origin: str | None, fetch_site: str | None) -> bool:
-    """May a request with these headers write? Both may be absent (no browser sends them so); neither may be foreign."""
+    """Return True if a request with these headers may write: neither is foreign. Programs send neither."""
     if fetch_site is not None and fetch_site != "same-origin":
         return False
     if origin is None:
@@ -221,5 +225,5 @@ def is_own_origin(scheme: str, host: str, origin: str | None, fetch_site: str | 
         is_bare = not (parts.path or parts.query or parts.fragment or parts.username)
     except ValueError:
         return False
-    # A proxy in front may speak https where we speak http: a page of the same host is ours either way.
+    # A proxy may use https in front of our http: a page of the same host is ours either way.
     return is_bare and parts.scheme in {scheme, "https"} and parts.netloc.lower() == host.lower()

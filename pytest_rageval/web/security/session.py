@@ -1,4 +1,4 @@
-"""Sessions and the app's token: cookies and tokens of forms that only this app can have made, failures counted."""
+"""Sessions and the app's token: signed cookies and form tokens, and a limit on wrong tokens."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ NOT_FOR_GIT = """# Versions of agents and datasets are for git; the app's key, i
 
 @dataclass(frozen=True)
 class Seal:
-    """A key that outlives a restart, so that a form that stood open then can still be sent."""
+    """A signing key that survives a restart, so that open forms can still be submitted."""
 
     key: bytes
 
     def of(self, purpose: str, *parts: str) -> str:
-        """What belongs to these parts, in hexadecimal digits; nobody without the key can tell it."""
+        """Return the HMAC of these parts in hexadecimal, which needs the key."""
         text = "\0".join((purpose, *parts))
         return hmac.new(self.key, text.encode(), sha256).hexdigest()
 
-    def holds(self, given: str, purpose: str, *parts: str) -> bool:
-        """Is it what belongs to these parts? Takes as long whatever was given."""
+    def verifies(self, given: str, purpose: str, *parts: str) -> bool:
+        """Return True if `given` is the HMAC of these parts. Compare in constant time."""
         return hmac.compare_digest(given.encode(), self.of(purpose, *parts).encode())
 
 
 def open_seal(data: Path) -> Seal:
-    """The key of this data folder, made where there is none; only its owner can read it, and git passes it over."""
+    """Return the key of this data folder. Create it if missing, readable by its owner only and ignored by git."""
     path = data / KEY_FILE
     try:
         data.mkdir(parents=True, exist_ok=True)
@@ -77,11 +77,11 @@ _ID = re.compile(r"[0-9a-f]{48}")
 
 @dataclass(frozen=True)
 class BrowserSession:
-    """Who asks: nobody by name, the same browser as before.
+    """The anonymous session of a browser or program.
 
-    is_new          no cookie came with the request, or one that we did not make
+    is_new           the request has no valid cookie
     has_given_token  this browser has given the app's token
-    is_program      the token came in a header, which no page of another site can send: forms need no token of theirs
+    is_program       the token is in a header, which other sites cannot send: forms need no form token
     """
 
     id: str
@@ -94,21 +94,21 @@ class BrowserSession:
 
     @property
     def form_token(self) -> str:
-        """What forms of this session carry."""
+        """Return the token that the forms of this session carry."""
         return self.seal.of("form", self.id)
 
     def is_form_token(self, given: str) -> bool:
-        return self.is_program or self.seal.holds(given, "form", self.id)
+        return self.is_program or self.seal.verifies(given, "form", self.id)
 
     def renewed(self) -> BrowserSession:
-        """The same browser under a new name."""
+        """Return the session under a new id."""
         return replace(self, id=secrets.token_hex(ID_BYTES))
 
     def set_cookie(self, *, token: str | None = None) -> str:
-        """A Set-Cookie header: the session, and that it has given this token.
+        """Return the Set-Cookie header of the session, with the proof that it has given this token.
 
-        Lax, so that an address in a terminal or a message opens without another login; whatever writes is a form, which
-        needs a token of its own and comes from our own pages.
+        SameSite is Lax, so that a link in a terminal or a message opens without another login. Every write is a form
+        with a token of its own, sent from our own pages.
         """
         mark = self.seal.of("login", self.id, token) if token is not None else ""
         secure = "; Secure" if self.is_secure else ""
@@ -116,18 +116,18 @@ class BrowserSession:
 
 
 def session_of(headers: Mapping[str, str], scheme: str, seal: Seal, token: str | None) -> BrowserSession:
-    """The session that a request belongs to; a new one where it has none."""
+    """Return the session of a request, or a new one if it has none."""
     name = cookie_name(headers.get("host", ""), scheme)
     id, _, mark = _value(headers.get("cookie", ""), name).partition(".")
     is_secure = scheme == "https"
     if not _ID.fullmatch(id):
         return BrowserSession(secrets.token_hex(ID_BYTES), name, is_secure, True, False, seal)
-    has_given_token = token is not None and seal.holds(mark, "login", id, token)
+    has_given_token = token is not None and seal.verifies(mark, "login", id, token)
     return BrowserSession(id, name, is_secure, False, has_given_token, seal)
 
 
 def cookie_name(host: str, scheme: str) -> str:
-    """Browsers send cookies to every port of a host: two apps on one machine need two names."""
+    """Return the name of the cookie. It has the port, because browsers send cookies to every port of a host."""
     port = host.rpartition(":")[2] if re.search(r":\d+$", host) else ""
     name = f"{COOKIE}_{port}" if port else COOKIE
     return f"__Host-{name}" if scheme == "https" else name
@@ -142,27 +142,27 @@ def _value(header: str, name: str) -> str:
 
 
 FAILURES, WITHIN_S = 20, 60.0
-"""Wrong tokens of one address after which no more are looked at for a while: guessing must take for ever."""
+"""Wrong tokens of one address, and seconds, after which its tokens are refused for a while: this limits guessing."""
 MOST_ADDRESSES = 10_000
-"""That are remembered; those whose last failure is longest ago go."""
+"""Maximum number of addresses with failures; the one with the oldest last failure is dropped."""
 UNGUESSABLE = 32
-"""Characters of a token from which on nobody counts failures: they would only let strangers lock the owner out."""
+"""Characters from which a token needs no limit on failures: a limit would only let strangers lock the owner out."""
 
 
 def new_token() -> str:
-    """Return a random token for one run of the server; it is kept in memory alone."""
+    """Return a random token for one run of the server, kept in memory only."""
     return secrets.token_urlsafe(UNGUESSABLE)
 
 
 class TokenCheck:
-    """The token that a browser or a program must give; None: nobody is asked."""
+    """The check of the token that a browser or program must give; None requires no token."""
 
     def __init__(self, token: str | None) -> None:
         self.token = token
         self._failures = LoginFailures()
 
     def accepts(self, given: str, address: str) -> bool:
-        """Compare in constant time; HTTPException once this address has given too many wrong ones."""
+        """Compare in constant time; raise HTTPException once this address has given too many wrong tokens."""
         if self.token is None:
             return False
         is_guessable = len(self.token) < UNGUESSABLE
@@ -175,7 +175,7 @@ class TokenCheck:
 
 
 class LoginFailures:
-    """When wrong tokens were given, by address: who guesses keeps nobody else out."""
+    """The times of wrong tokens by network, so that guessing locks out no other client."""
 
     def __init__(self) -> None:
         self._times: OrderedDict[str, deque[float]] = OrderedDict()
@@ -196,7 +196,7 @@ class LoginFailures:
 
 
 def network_of(address: str) -> str:
-    """What one person has: an IPv4 address, or of IPv6 the 64 bits that a provider gives to a household."""
+    """Return the network of one client: the IPv4 address, or the IPv6 /64 that a provider assigns to a household."""
     try:
         number = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

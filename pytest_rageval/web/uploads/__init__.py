@@ -1,1 +1,1 @@
-"""Uploaded files: they wait under an id of their own until they are looked at, mapped and confirmed."""
+"""Uploaded files, which wait under an id until they are previewed, mapped and confirmed."""

@@ -1,4 +1,4 @@
-"""Which column of an uploaded file gives which field of a case: guessed by name, chosen by a person."""
+"""The mapping of an upload's columns to fields of a case: guessed by name, chosen by a person."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from pytest_rageval.model import Json
 
 LEFT_OUT = ""
 METADATA = "metadata.*"
-"""Kept below `metadata` under the column's own name, and never interpreted."""
+"""Stored in `metadata` under the column's own name, uninterpreted."""
 FIELDS: tuple[str, ...] = ("question", "reference", "id", "tag", "contexts", "category", "difficulty", "domain")
-"""The fields that most files have, first in the list to choose from."""
+"""The most frequent fields, first in the list of choices."""
 CHOICES: tuple[str, ...] = (*FIELDS, *(name for name in CELLS if name not in FIELDS))
 _PARTS = {QUESTION: "question", ANSWER: "reference", CONTEXTS: "contexts", OF_SYSTEM: LEFT_OUT}
 REFERENCE_CHOICES = ("id", "reference")
-"""What columns of a file of references may give: they are joined to the questions by id."""
+"""Fields of a references file, which is joined to the questions by id."""
 _CAMEL = str.maketrans({" ": "_", "-": "_"})
 
 
 class MappedColumn(NamedTuple):
-    """A column as it is written, and the field that it gives: one of CHOICES, METADATA or LEFT_OUT."""
+    """The name of a column, and its field: one of CHOICES, METADATA or LEFT_OUT."""
 
     name: str
     field: str
 
 
-def guessed(names: Sequence[str]) -> list[MappedColumn]:
-    """A field for each column: the one of its name, the one that other tools mean by it, the closest, or metadata.
+def guess_mapping(names: Sequence[str]) -> list[MappedColumn]:
+    """Return a field for each column: by its name, by another tool's name, by likeness, or metadata.
 
-    Each field is given once; the better guess gets it.
+    Each field is used once, for the best guess.
     """
     guesses = [_guess(name) for name in names]
     taken: set[str] = set()
@@ -47,15 +47,16 @@ def guessed(names: Sequence[str]) -> list[MappedColumn]:
     return [MappedColumn(name, field) for name, field in zip(names, fields, strict=True)]
 
 
-def guessed_for_references(names: Sequence[str]) -> list[MappedColumn]:
-    """The same for a file of references, in which other columns say nothing."""
+def guess_reference_mapping(names: Sequence[str]) -> list[MappedColumn]:
+    """Return the fields for a file of references, and leave its other columns out."""
     return [
-        column if column.field in REFERENCE_CHOICES else column._replace(field=LEFT_OUT) for column in guessed(names)
+        column if column.field in REFERENCE_CHOICES else column._replace(field=LEFT_OUT)
+        for column in guess_mapping(names)
     ]
 
 
 def _guess(name: str) -> tuple[str, int]:
-    """A field, and how doubtful it is: 0 by its own name, 1 by another tool's, 2 by likeness."""
+    """Return a field and its doubt: 0 by its own name, 1 by another tool's name, 2 by likeness."""
     word = name.strip().lower().translate(_CAMEL)
     if word in CELLS:
         return word, 0
@@ -84,11 +85,11 @@ _IN_OTHER_LANGUAGES: Mapping[str, str] = {
     **dict.fromkeys(("kategorie", "catégorie", "categoría", "categoria", "カテゴリ", "分类", "분류"), "category"),
     **dict.fromkeys(("nr", "nr.", "nummer", "kennung", "番号", "编号", "編號", "번호"), "id"),
 }  # fmt: skip
-"""Names of columns in tables of people who do not write English."""
+"""Column names in other languages than English."""
 
 
 def mapping_problems(columns: Sequence[MappedColumn]) -> list[str]:
-    """What is wrong with a choice of fields: one twice, or no question."""
+    """Return the problems of chosen fields: a duplicate, an unknown field, or no question."""
     fields = [column.field for column in columns if column.field not in (LEFT_OUT, METADATA)]
     problems = [f"two columns give {field!r}; choose one" for field in dict.fromkeys(fields) if fields.count(field) > 1]
     problems += [f"{field!r} is no field of a case" for field in dict.fromkeys(fields) if field not in CELLS]
@@ -98,7 +99,7 @@ def mapping_problems(columns: Sequence[MappedColumn]) -> list[str]:
 
 
 def reference_problems(columns: Sequence[MappedColumn]) -> list[str]:
-    """What is wrong with such a choice for a file of references: one twice, or one of both missing."""
+    """Return the problems of chosen fields for references: a duplicate or a missing field."""
     fields = [column.field for column in columns]
     problems = [f"two columns give the {field}; choose one" for field in REFERENCE_CHOICES if fields.count(field) > 1]
     return problems + [
@@ -109,12 +110,12 @@ def reference_problems(columns: Sequence[MappedColumn]) -> list[str]:
 
 
 def pseudo_name(position: int) -> str:
-    """What a column is read as that gives no field of its own: no key has such a name."""
+    """Return the name under which a column without a field is read. No key has such a name."""
     return f"column {position + 1}"
 
 
 def column_names(columns: Sequence[MappedColumn]) -> list[str]:
-    """What each column is read as."""
+    """Return the name under which each column is read."""
     return [
         pseudo_name(position) if column.field in (LEFT_OUT, METADATA) else column.field
         for position, column in enumerate(columns)
@@ -122,7 +123,7 @@ def column_names(columns: Sequence[MappedColumn]) -> list[str]:
 
 
 def mapped_record(record: Mapping[str, Json], columns: Sequence[MappedColumn]) -> dict[str, Json]:
-    """A record with the fields that its columns give; `record` has them under the names of `column_names`."""
+    """Return a record with the fields of its columns; `record` has the names of `column_names`."""
     mapped = dict(record)
     metadata: dict[str, Json] = {}
     for position, column in enumerate(columns):

@@ -1,4 +1,4 @@
-"""Uploaded files as cases: preview, guesses, and a reading that says everything that is wrong by line."""
+"""Uploaded files as cases: a preview, guessed columns, and a full reading with all problems by line."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from pytest_rageval.web.site import WebLimits
 from pytest_rageval.web.uploads.column_mapping import (
     MappedColumn,
     column_names,
-    guessed,
-    guessed_for_references,
+    guess_mapping,
+    guess_reference_mapping,
     mapped_record,
     pseudo_name,
 )
 from pytest_rageval.web.uploads.upload_folder import Upload
 
 CASES, REFERENCES = "cases", "references"
-"""The parts of an upload: a file of cases or questions, and one of references."""
+"""The parts of an upload: a file of cases or questions, and an optional one of references."""
 PREVIEWED = 20
-"""Rows that a preview shows."""
+"""Rows of a preview."""
 MOST_COLUMNS = 1_000
 MOST_BROKEN = 10_000
 LOOKED_AT = 200
-"""Records of a JSONL file whose keys are its columns."""
+"""First records of a JSONL file, whose keys are its columns."""
 Row = JsonRow | CsvRow
 
 
 class Preview(NamedTuple):
-    """The beginning of a file: its columns as they are written, texts of the first rows, and why there are no more."""
+    """The beginning of a file: its column names, texts of the first rows, and the problems of reading it."""
 
     columns: list[str]
     rows: list[list[str]]
@@ -51,7 +51,7 @@ class Preview(NamedTuple):
 
 
 class DatasetReading(NamedTuple):
-    """What an upload gave: the cases, every problem as a line, and how many cases are of which spelling."""
+    """The result of reading an upload: the cases, one line per problem, and the number of cases by label format."""
 
     cases: Sequence[EvalCase]
     problems: tuple[str, ...]
@@ -59,7 +59,7 @@ class DatasetReading(NamedTuple):
 
     @property
     def labels_in_words(self) -> str:
-        """`each with a reference answer`, or `12 with gold places, 3 without anything to compare an answer with`."""
+        """Return the labels as `each with a reference answer`, or as counts: `12 with gold places, 3 with …`."""
         if len(self.spellings) == 1:
             return f"each {_label_words(next(iter(self.spellings)))}"
         return ", ".join(f"{number:,} {_label_words(names)}" for names, number in self.spellings.items())
@@ -78,7 +78,7 @@ def _label_words(names: Sequence[str]) -> str:
 
 
 def is_document(upload: Upload) -> bool:
-    """Is this a JSON document of another tool, whose fields are known by their names and need no choice?"""
+    """Return True for a JSON document of another tool, whose fields have known names and need no choice."""
     path = upload.path(CASES)
     if path.suffix != ".json":
         return False
@@ -87,7 +87,7 @@ def is_document(upload: Upload) -> bool:
 
 
 def preview(upload: Upload, part: str = CASES) -> Preview:
-    """The first rows, whatever is wrong with them."""
+    """Return the first rows, with any problems."""
     path, report = upload.path(part), Report(upload.names[part])
     if path.suffix == ".csv":
         return _csv_preview(path, report)
@@ -100,43 +100,46 @@ def preview(upload: Upload, part: str = CASES) -> Preview:
     )
 
 
-def guessed_columns(upload: Upload, part: str = CASES) -> list[MappedColumn]:
-    """The columns of a file with a field for each; CaseError where nobody could choose for so many."""
+def guess_columns(upload: Upload, part: str = CASES) -> list[MappedColumn]:
+    """Return the columns of a file with a guessed field each, or raise CaseError if there are too many."""
     columns = preview(upload, part).columns
     if len(columns) > MOST_COLUMNS:
         raise CaseError(
             f"{upload.names[part]}: {len(columns):,} columns, more than the {MOST_COLUMNS:,} that are taken"
         )
-    return guessed(columns) if part == CASES else guessed_for_references(columns)
+    return guess_mapping(columns) if part == CASES else guess_reference_mapping(columns)
 
 
 Columns = Mapping[str, Sequence[MappedColumn]]
 
 
 def read_dataset(upload: Upload, columns: Columns, limits: WebLimits) -> DatasetReading:
-    """Read the whole upload by the fields that were chosen for the columns of each part; nothing of it is stored.
+    """Read the whole upload with the fields chosen for the columns of each part. Store nothing.
 
-    The last ones that were read are at hand: whoever looks at them again, or saves them, need not read them again.
+    The last readings are cached, so that another look or the saving does not read them again.
     """
-    # The files are written anew where another encoding is chosen.
+    # The key has the files' times and sizes: another chosen encoding rewrites the files.
     files = [upload.path(part).stat() for part in upload.names]
-    reading: DatasetReading = _kept_reading(
-        _Read(
-            upload.id, upload.folder, tuple(upload.names.items()),
-            tuple((part, tuple(chosen)) for part, chosen in columns.items()), limits,
+    reading: DatasetReading = _cached_reading(
+        _ReadingKey(
+            upload.id,
+            upload.folder,
+            tuple(upload.names.items()),
+            tuple((part, tuple(chosen)) for part, chosen in columns.items()),
+            limits,
             tuple((file.st_mtime_ns, file.st_size) for file in files),
         )
-    )  # fmt: skip
+    )
     return reading
 
 
 def forget_readings() -> None:
-    """Give back the memory of what was read, once it is confirmed or given up."""
-    _kept_reading.cache_clear()
+    """Clear the cached readings after an upload is confirmed or discarded."""
+    _cached_reading.cache_clear()
 
 
-class _Read(NamedTuple):
-    """What a reading depends on."""
+class _ReadingKey(NamedTuple):
+    """The cache key of a reading."""
 
     upload_id: str
     folder: Path
@@ -147,7 +150,7 @@ class _Read(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def _kept_reading(read: _Read) -> DatasetReading:
+def _cached_reading(read: _ReadingKey) -> DatasetReading:
     return _read(Upload(read.upload_id, read.folder, dict(read.names), {}), dict(read.columns), read.limits)
 
 
@@ -159,14 +162,14 @@ def _read(upload: Upload, columns: Columns, limits: WebLimits) -> DatasetReading
     partner = None
     if REFERENCES in upload.names:
         references = Report(upload.names[REFERENCES])
-        rows = _mapped_rows(upload.path(REFERENCES), references, columns[REFERENCES], _JOINED)
-        partner = Partner(_fitted(rows, references, limits), references, report)
-    rows = _fitted(_mapped_rows(path, report, columns[CASES], _ASKED), report, limits)
+        rows = _mapped_rows(upload.path(REFERENCES), references, columns[REFERENCES], _REFERENCE_COLUMNS)
+        partner = Partner(_fitting_rows(rows, references, limits), references, report)
+    rows = _fitting_rows(_mapped_rows(path, report, columns[CASES], _QUESTION_COLUMNS), report, limits)
     return _reading(cases_of_rows(path, rows, report, partner))
 
 
-_ASKED, _JOINED = (("question", "query"),), (("id",), ("reference",))
-"""Columns that there must be: one of each."""
+_QUESTION_COLUMNS, _REFERENCE_COLUMNS = (("question", "query"),), (("id",), ("reference",))
+"""The required columns: one of each group."""
 
 
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -175,11 +178,11 @@ _ASKED, _JOINED = (("question", "query"),), (("id",), ("reference",))
 def _mapped_rows(
     path: Path, report: Report, columns: Sequence[MappedColumn], needed: Sequence[Sequence[str]]
 ) -> Iterator[Row]:
-    """The rows with the names of fields in place of those of columns."""
+    """Yield the rows with fields as keys in place of columns."""
     names = column_names(columns)
     if path.suffix == ".csv":
         cells: dict[str, Cell] = {**CELLS, **{pseudo_name(position): "text" for position in range(len(columns))}}
-        lines = _until_hopeless(read_lines(path, report, MAX_LINE_BYTES), report)
+        lines = _readable_lines(read_lines(path, report, MAX_LINE_BYTES), report)
         for row in csv_rows(lines, report, cells, needed, MAX_LINE_BYTES, lambda _: names):
             yield row._replace(record=mapped_record(row.record, columns))
         return
@@ -190,14 +193,14 @@ def _mapped_rows(
 
 
 def _json_rows(path: Path, report: Report) -> Iterator[JsonRow]:
-    lines = _until_hopeless(read_lines(path, report, MAX_LINE_BYTES), report)
+    lines = _readable_lines(read_lines(path, report, MAX_LINE_BYTES), report)
     if path.suffix == ".json":
-        return _elements("".join(text for _, text, _ in lines), report)
+        return _list_objects("".join(text for _, text, _ in lines), report)
     return json_rows(lines, report)
 
 
-def _until_hopeless(lines: Iterable[Line], report: Report) -> Iterator[Line]:
-    """The lines of a file, but no more once so many could not be read that nobody mends them by a list."""
+def _readable_lines(lines: Iterable[Line], report: Report) -> Iterator[Line]:
+    """Yield the lines of a file until too many are unreadable to fix them one by one."""
     for line in lines:
         if report.unread > MOST_BROKEN:
             report.add_unread(line[0], 1, f"more than {MOST_BROKEN:,} rows cannot be read: nothing below was looked at")
@@ -205,8 +208,8 @@ def _until_hopeless(lines: Iterable[Line], report: Report) -> Iterator[Line]:
         yield line
 
 
-def _elements(text: str, report: Report) -> Iterator[JsonRow]:
-    """The objects of a JSON list, each with the line that it begins in."""
+def _list_objects(text: str, report: Report) -> Iterator[JsonRow]:
+    """Yield the objects of a JSON list, each with the line it begins on."""
     try:
         parse(text)
     except StrictJsonError as error:
@@ -230,14 +233,14 @@ def _after_space(text: str, at: int) -> int:
     return at
 
 
-def _fitted(rows: Iterable[Row], report: Report, limits: WebLimits) -> Iterator[Row]:
-    """The rows with their texts trimmed; those with a text that is too long are reported and passed over."""
+def _fitting_rows(rows: Iterable[Row], report: Report, limits: WebLimits) -> Iterator[Row]:
+    """Yield the rows with trimmed texts. Report and skip rows with a text that is too long."""
     for number, row in enumerate(rows, start=1):
         if number > limits.upload_rows:
             report.add_unread(row.line, 1, f"the file has more than {limits.upload_rows:,} rows; split it")
             return
         record = trimmed(row.record)
-        if findings := _too_long(record, limits):
+        if findings := _long_text_findings(record, limits):
             case_id = record.get("id")
             named = case_id if isinstance(case_id, str) else None
             report.add_findings(row.line, findings, named, row.column_finder().column)
@@ -247,7 +250,7 @@ def _fitted(rows: Iterable[Row], report: Report, limits: WebLimits) -> Iterator[
 
 
 def trimmed(record: Mapping[str, Json]) -> dict[str, Json]:
-    """A record without white space around its texts; metadata are not ours to change."""
+    """Return a record without white space around its texts. Metadata stay unchanged."""
     return {name: value if name == "metadata" else _trimmed(value) for name, value in record.items()}
 
 
@@ -259,16 +262,16 @@ def _trimmed(value: Json) -> Json:
     return {name: _trimmed(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
-def too_long(record: Mapping[str, Json], most: int) -> Iterator[tuple[Place, str]]:
-    """The texts of a record that are longer than they may be, with what to say."""
+def long_texts(record: Mapping[str, Json], most: int) -> Iterator[tuple[Place, str]]:
+    """Yield the path and the problem of each text that is too long."""
     for path, text in _texts((), dict(record)):
         if len(text) > most:
             yield path, f"has {len(text):,} characters, expected at most {most:,}; shorten it"
 
 
-def _too_long(record: Mapping[str, Json], limits: WebLimits) -> Findings:
+def _long_text_findings(record: Mapping[str, Json], limits: WebLimits) -> Findings:
     findings = Findings()
-    for path, message in too_long(record, limits.field_characters):
+    for path, message in long_texts(record, limits.field_characters):
         findings.add(path, message)
     return findings
 
@@ -288,14 +291,14 @@ def _texts(path: Place, value: Json) -> Iterator[tuple[Place, str]]:
 
 
 def _document(path: Path, name: str, limits: WebLimits) -> DatasetReading:
-    """The cases of a JSON document of another tool; its rows have numbers, no lines."""
+    """Read the cases of another tool's JSON document; its rows are numbered and have no lines."""
     try:
         records = read_other(path, name).cases
     except CaseError as error:
         return DatasetReading((), error.problems, {})
     report = Report(name)
     rows = [JsonRow(number, record, json.dumps(record)) for number, record in enumerate(records, start=1)]
-    return _reading(cases_of_rows(path, _fitted(rows, report, limits), report))
+    return _reading(cases_of_rows(path, _fitting_rows(rows, report, limits), report))
 
 
 def _reading(loaded: CaseFile) -> DatasetReading:
@@ -323,4 +326,4 @@ def _cell_text(value: Json) -> str:
 
 
 _SHOWN = 300
-"""Characters of a cell that a preview shows."""
+"""Maximum characters of a cell in a preview."""

@@ -1,7 +1,7 @@
-"""How an uploaded CSV file is written: its encoding and what stands between its cells, guessed and chosen.
+"""The dialect of an uploaded CSV file: its encoding and its separator, guessed or chosen.
 
-A spreadsheet writes what its country is used to: semicolons where the comma is the decimal mark, and the letters of the
-system's code page instead of UTF-8.
+Spreadsheets follow the locale: semicolons where the comma is the decimal mark, and the system's code page instead of
+UTF-8.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class TableDialect(NamedTuple):
-    """`encoding` is one of ENCODINGS, `separator` one of SEPARATORS."""
+    """The format of a CSV file: `encoding` is one of ENCODINGS, `separator` one of SEPARATORS."""
 
     encoding: str = "utf-8"
     separator: str = ","
 
     @property
     def is_usual(self) -> bool:
-        """Whether every program reads it so."""
+        """Return True for UTF-8 with commas, which every program reads."""
         return self == TableDialect()
 
     @property
@@ -42,30 +42,29 @@ class TableDialect(NamedTuple):
 
 
 def chosen_dialect(encoding: str, separator: str) -> TableDialect | None:
-    """The dialect that a form names; None where it names none."""
+    """Return the dialect that a form names, or None if it names none."""
     if encoding not in dict(ENCODINGS) or separator not in dict(SEPARATORS):
         return None
     return TableDialect(encoding, separator)
 
 
-def guessed_dialect(path: Path) -> TableDialect:
-    """What a file most likely is: by its mark, else UTF-8 where all of it is, else by its bytes."""
+def guess_dialect(path: Path) -> TableDialect:
+    """Return the most likely dialect: by byte order mark, else UTF-8 if the whole file is valid, else by its bytes."""
     encoding = _encoding(path)
     with path.open("rb") as file:
         beginning = codecs.getincrementaldecoder(encoding)("replace").decode(file.read(_BLOCK))
     return TableDialect(encoding, _separator(beginning))
 
 
-def write_as_usual(source: Path, target: Path, dialect: TableDialect, name: str) -> None:
-    """Write a file again as UTF-8 with commas between its cells, line for line; CaseError where its bytes are none of
-    that encoding. What is wrong with its quotes stays wrong: whoever reads it says so."""
+def write_as_utf8(source: Path, target: Path, dialect: TableDialect, name: str) -> None:
+    """Rewrite a file as UTF-8 with commas, line for line, or raise CaseError if its encoding is another."""
     part = target.with_suffix(".part")
     try:
         if dialect.is_usual:
             shutil.copyfile(source, part)
         else:
             with (
-                source.open(encoding=dialect.encoding, newline="\n") as lines,  # as the reader tells lines apart
+                source.open(encoding=dialect.encoding, newline="\n") as lines,  # as the reader splits lines
                 part.open("w", encoding="utf-8", newline="") as written,
             ):
                 written.writelines(_with_commas(lines, dialect.separator))
@@ -81,9 +80,9 @@ def _with_commas(lines: Iterable[str], separator: str) -> Iterator[str]:
     if separator == ",":
         yield from lines
         return
-    is_open = False  # a quoted cell may go on for lines
+    is_open = False  # a quoted cell may span lines
     for line in lines:
-        if len(line) > MAX_LINE_BYTES:  # the reader refuses it; to cut 60 MB up takes half a minute
+        if len(line) > MAX_LINE_BYTES:  # the reader refuses it; splitting 60 MB takes half a minute
             yield line
             continue
         if not is_open and '"' not in line:
@@ -95,7 +94,7 @@ def _with_commas(lines: Iterable[str], separator: str) -> Iterator[str]:
             if not is_open:
                 end = len(part.rstrip("\r\n")) if number == len(parts) - 1 else len(part)
                 cells = part[:end].split(separator)
-                # The first and the last touch a quote, where more of the cell may stand.
+                # The first and the last cell touch a quote and may continue there.
                 inner = [_safe(cell) if 0 < at < len(cells) - 1 else cell for at, cell in enumerate(cells)]
                 inner[0] = _safe(inner[0]) if number == 0 and len(cells) > 1 else inner[0]
                 inner[-1] = _safe(inner[-1]) if number == len(parts) - 1 and len(cells) > 1 else inner[-1]
@@ -125,7 +124,7 @@ def _encoding(path: Path) -> str:
 
 
 def _code_page(sample: bytes, error: UnicodeDecodeError) -> str:
-    """The code page of bytes that are no UTF-8.
+    """Return the code page of bytes that are not UTF-8.
 
     In Japanese text of Shift-JIS most characters are kana, which begin with the bytes 82 and 83; Western texts hardly
     have them. Others cannot be told from Windows-1252 by their bytes: the person sees the letters and chooses.
@@ -136,7 +135,7 @@ def _code_page(sample: bytes, error: UnicodeDecodeError) -> str:
 
 
 def _separator(text: str) -> str:
-    """What stands most often between the quotes of the header."""
+    """Return the most frequent separator outside the quotes of the header."""
     header = next((line for line in text.removeprefix("\ufeff").splitlines() if line.strip()), "")
     bare = "".join(header.split('"')[::2])
     return max((mark for mark, _ in SEPARATORS), key=bare.count)

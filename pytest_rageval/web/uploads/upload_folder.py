@@ -1,4 +1,4 @@
-"""Uploads that wait: `data/uploads/ID/` with the files under names of ours, gone when confirmed or after a day."""
+"""Waiting uploads: `data/uploads/ID/` with the files under our names, removed when confirmed or after a day."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pytest_rageval.model import EvalCase, Source
 from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
 from pytest_rageval.text import cut, printable
 from pytest_rageval.web.site import UnknownPageError, WebLimits
-from pytest_rageval.web.uploads.table_dialect import TableDialect, guessed_dialect, write_as_usual
+from pytest_rageval.web.uploads.table_dialect import TableDialect, guess_dialect, write_as_utf8
 
 KEPT_S = 24 * 3600
 """Seconds that an upload waits to be confirmed."""
 KEPT_AT_LEAST_S = 3600
-"""Seconds in which none goes to make room for another."""
+"""Minimum seconds before an upload may be removed to make room for another."""
 _ID = re.compile(r"[0-9a-f]{32}")
 _ABOUT = "upload.json"
 _ORIGINAL = ".original"
@@ -33,19 +33,18 @@ SUFFIXES = (".csv", ".jsonl", ".json")
 
 
 class UnknownUpload(UnknownPageError):
-    """There is no such upload, or not any more."""
+    """An upload does not exist, or not any more."""
 
 
 class UploadedFile(NamedTuple):
-    """A file of a form: what it was called, and what it holds."""
+    """A file of a form: its name and content."""
 
     name: str
     content: BinaryIO
 
 
 class Upload(NamedTuple):
-    """Files that wait for a decision. `names`: by part (`cases`, `references`), what each file was called;
-    `dialects`: how the tables among them are written."""
+    """Files that wait for a decision, with their original `names` and table `dialects` by part."""
 
     id: str
     folder: Path
@@ -54,13 +53,13 @@ class Upload(NamedTuple):
     dialects: Mapping[str, TableDialect] = {}
 
     def path(self, part: str) -> Path:
-        """Where the file of a part is; a table as UTF-8 with commas, however it came."""
+        """Return the file of a part; a table is rewritten as UTF-8 with commas."""
         if part not in self.names:
             raise UnknownUpload(f"this upload holds no {part}")
         return self.folder / f"{part}{_suffix(self.names[part])}"
 
     def original(self, part: str) -> Path:
-        """Where it is as it came."""
+        """Return the file of a part as it was uploaded."""
         path = self.path(part)
         return path.with_suffix(_ORIGINAL) if path.suffix == ".csv" else path
 
@@ -73,10 +72,10 @@ class UploadFolder:
         self.limits = limits
 
     def begin(self, files: Mapping[str, UploadedFile], about: Mapping[str, Any]) -> Upload:
-        """Keep files until they are confirmed; CaseError where one is too large or of another kind.
+        """Keep files until they are confirmed, or raise CaseError if one is too large or of an unknown type.
 
         files  by part, a plain word of ours
-        about  what the form said beside
+        about  the other fields of the form
         """
         self.remove_old()
         self._make_room()
@@ -92,7 +91,7 @@ class UploadFolder:
                 upload.folder.mkdir(parents=True)
                 for part, file in files.items():
                     self._keep(file.content, upload.original(part), names[part])
-                    upload = _as_guessed(upload, part)
+                    upload = _rewrite_as_guessed(upload, part)
                 _write_about(upload)
             except OSError as error:
                 raise SettingsError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
@@ -100,7 +99,7 @@ class UploadFolder:
         return upload
 
     def _make_room(self) -> None:
-        """Forget the oldest uploads where too many wait; CaseError where all are too young for that."""
+        """Remove the oldest uploads if too many wait, or raise CaseError if all are too recent."""
         waiting = sorted((folder for folder in self._folders()), key=_age)  # the youngest first
         size = 0
         for number, folder in enumerate(waiting, start=1):
@@ -130,7 +129,7 @@ class UploadFolder:
             raise CaseError(f"{name}: is empty")
 
     def get(self, upload_id: str) -> Upload:
-        """An upload that waits; UnknownUpload where there is none."""
+        """Return a waiting upload, or raise UnknownUpload if there is none."""
         folder = self.folder / upload_id
         is_one = _ID.fullmatch(upload_id) is not None and not folder.is_symlink() and (folder / _ABOUT).is_file()
         if not is_one or _age(folder) > KEPT_S or any(file.is_symlink() for file in folder.iterdir()):
@@ -139,39 +138,39 @@ class UploadFolder:
         dialects = {part: TableDialect(*written) for part, written in record["dialects"].items()}
         return Upload(upload_id, folder, record["names"], record["about"], dialects)
 
-    def read_otherwise(self, upload: Upload, dialects: Mapping[str, TableDialect]) -> Upload:
-        """The same files, read as a person says they are written; CaseError where one cannot be."""
+    def change_dialects(self, upload: Upload, dialects: Mapping[str, TableDialect]) -> Upload:
+        """Read the same files in the chosen dialects, or raise CaseError if one does not fit."""
         for part, dialect in dialects.items():
             if part in upload.dialects and dialect != upload.dialects[part]:
-                upload = _laid_out(upload, part, dialect)
+                upload = _rewrite_table(upload, part, dialect)
         _write_about(upload)
         return upload
 
     def remove(self, upload: Upload) -> None:
-        """Forget an upload that was confirmed or given up."""
+        """Remove an upload that was confirmed or discarded."""
         shutil.rmtree(upload.folder, ignore_errors=True)
 
     def remove_old(self) -> None:
-        """Forget what nobody confirmed for a day."""
+        """Remove the uploads that were not confirmed within a day."""
         for folder in self._folders():
             if _age(folder) > KEPT_S:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _laid_out(upload: Upload, part: str, dialect: TableDialect) -> Upload:
-    """The upload with a table of it read so; CaseError where it cannot be."""
-    write_as_usual(upload.original(part), upload.path(part), dialect, upload.names[part])
+def _rewrite_table(upload: Upload, part: str, dialect: TableDialect) -> Upload:
+    """Rewrite a table of the upload from this dialect, or raise CaseError if it does not fit."""
+    write_as_utf8(upload.original(part), upload.path(part), dialect, upload.names[part])
     return upload._replace(dialects={**upload.dialects, part: dialect})
 
 
-def _as_guessed(upload: Upload, part: str) -> Upload:
-    """The upload with a table of it read as it most likely is written, or as it is where that does not fit."""
+def _rewrite_as_guessed(upload: Upload, part: str) -> Upload:
+    """Rewrite a table of the upload from its most likely dialect, or unchanged if that does not fit."""
     if upload.path(part).suffix != ".csv":
         return upload
     try:
-        return _laid_out(upload, part, guessed_dialect(upload.original(part)))
-    except CaseError:  # then what is no UTF-8 is said by line, and another encoding can be chosen
-        return _laid_out(upload, part, TableDialect())
+        return _rewrite_table(upload, part, guess_dialect(upload.original(part)))
+    except CaseError:  # the preview then reports bad bytes by line, and another encoding can be chosen
+        return _rewrite_table(upload, part, TableDialect())
 
 
 def _write_about(upload: Upload) -> None:
@@ -189,33 +188,32 @@ def _age(folder: Path) -> float:
 def _size(folder: Path) -> int:
     try:
         return sum(file.stat().st_size for file in folder.iterdir())
-    except OSError:  # confirmed or given up meanwhile
+    except OSError:  # removed by another request
         return 0
 
 
 def _suffix(name: str) -> str | None:
-    """The ending that says what a file is, also where its name is nothing else; None of another kind."""
+    """Return the file type by suffix, also for a name that is only a suffix, or None if it is unknown."""
     return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
 
 
 def _shown_name(name: str) -> str:
-    """The last part of a file's name as it came, to be shown and never to be opened."""
+    """Return the last part of an uploaded file's name, only for display."""
     last = re.split(r"[/\\]", name)[-1].strip()
     return printable(last if len(last) <= 100 else f"{cut(last, 80)}{PurePosixPath(last).suffix[:10]}") or "upload"
 
 
 ANSWER_SUFFIXES = (".csv", ".jsonl")
 ALL = 10_000
-"""Chunks of an answer that are looked at: more than any cut-off."""
+"""Number of chunks of an answer to consider: more than any cut-off."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswersUpload:
     """Answers that cover every case.
 
-    model_names       who wrote them, as the file says
-    without_contexts  how many answers come without any text that they rest on: what is held against it, such as
-                      groundedness, is not applicable to them
+    model_names       models that wrote the answers, according to the file
+    without_contexts  number of answers without contexts, to which groundedness and the like do not apply
     """
 
     answers: int
@@ -224,16 +222,16 @@ class AnswersUpload:
 
 
 def read_answers_upload(path: Path, shown_as: str, cases: Sequence[EvalCase], most_rows: int) -> AnswersUpload:
-    """Read the answers in a file; CaseError with every problem: of the file, and ids that are missing or unknown.
+    """Read the answers in a file, or raise CaseError with every problem, missing and unknown ids among them.
 
-    shown_as  what the person's file is called
-    cases     all of the dataset
+    shown_as  the name of the person's file
+    cases     all cases of the dataset
     """
     if path.suffix not in ANSWER_SUFFIXES:
         raise CaseError(f"{shown_as}: answers are a file that ends with {' or '.join(ANSWER_SUFFIXES)}")
     file = load_answers(path, shown_as=shown_as, most_rows=most_rows)
     target = AnswersTarget(file)
-    cases = [replace(case, source=Source("", 0)) for case in cases]  # a person knows them by their ids
+    cases = [replace(case, source=Source("", 0)) for case in cases]  # so that problems name cases by their ids
     if problems := target.check_coverage(cases):
         raise CaseError(*problems)
     answers = [answer for case in cases if (answer := target.of(case)) is not None]

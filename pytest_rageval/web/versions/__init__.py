@@ -1,1 +1,1 @@
-"""Agents and datasets in versions: plain files that are written once, read back, compared and never changed."""
+"""Versions of agents and datasets: plain files that are written once and never changed."""

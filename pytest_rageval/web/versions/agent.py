@@ -1,4 +1,4 @@
-"""Agents: what is tested, as a model and as the TOML of its versions: target, metrics, thresholds, judge, prompts."""
+"""The model of an agent (target, metrics, thresholds, judge, prompts) and the TOML of its versions."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from pytest_rageval.judges.rubrics import load_rubric, rubric_names
 from pytest_rageval.llm.json_exchange import MARKER
 from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.text import excerpt
-from pytest_rageval.web.versions.version_folder import KeptVersion
+from pytest_rageval.web.versions.version_folder import StoredVersion
 
 MAIN_RUBRIC = "reference_match"
-"""The rubric that compares an answer with its reference: the one whose prompt is edited first."""
+"""The rubric that compares an answer with its reference; forms show its prompt first."""
 
 
 def editable_rubrics() -> tuple[str, ...]:
-    """The shipped rubrics whose prompts may be replaced, the main one first."""
+    """Return the shipped rubrics whose prompts may be replaced, the main one first."""
     return (MAIN_RUBRIC, *(name for name in rubric_names() if name != MAIN_RUBRIC))
 
 
 def default_prompt(rubric: str) -> str:
-    """The shipped prompt."""
+    """Return the shipped prompt."""
     return load_rubric(rubric).prompt.strip("\n") + "\n"
 
 
 def own_prompt(rubric: str, written: str) -> str | None:
-    """A prompt as it is kept; None where it is blank or the shipped one."""
+    """Return a prompt in its stored form, or None if it is blank or the shipped one."""
     text = written.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
     return None if not text.strip() or text == default_prompt(rubric).strip("\n") else f"{text}\n"
 
@@ -45,8 +45,8 @@ def own_prompt(rubric: str, written: str) -> str | None:
 def write_prompts(prompts: Mapping[str, str], folder: Path) -> None:
     """Write each prompt as the rubric file that replaces the shipped one.
 
-    A prompt with the marker fences what is judged by itself, as the shipped ones do, and needs the whole form; any
-    other is plain text.
+    A prompt with the marker separates the judged text itself, as the shipped ones do, and needs the whole rubric file.
+    Any other prompt is plain text.
     """
     for rubric, prompt in prompts.items():
         if f"{{{MARKER}}}" in prompt:
@@ -64,27 +64,27 @@ def _whole_rubric(name: str, prompt: str) -> str:
 
 
 DEFAULT_THRESHOLD = 0.70
-"""Of a judged metric, on the scale from 0 to 1, whatever the metric's own scale is."""
+"""The default threshold of a judged metric, on a scale from 0 to 1 whatever the metric's own scale is."""
 LONGEST_NOTE, LONGEST_PROMPT = 500, 100_000
 """Characters."""
 ANSWERS_ONLY = "answers"
-"""The kind of target of an agent that is never asked: its answers are uploaded."""
+"""The kind of target of an agent that is never queried: its answers are uploaded."""
 
 
 MEASURES = ("metrics", "thresholds", "gates", "judge", "judge_base_url", "judge_temperature", "prompts", "more")
-"""Fields of an agent by which its answers are measured; the others say who is asked, and how."""
+"""Fields that determine how an agent's answers are measured; the others determine how it is queried."""
 
 
 class Agent(BaseModel):
-    """What one version of an agent holds, as a person typed it; the names are those of the configuration.
+    """The content of an agent version, with the names of the configuration.
 
-    target      as `target` in the configuration; None where only uploaded answers are scored
-    mapping     for a URL: what is sent and where the answer stands
+    target      as in the configuration; None if only uploaded answers are scored
+    mapping     for a URL: the request, and the place of the answer in the reply
     llm         the model behind the system, as its owner states it: `versions.llm`
-    thresholds  by metric, on the scale from 0 to 1; each is written as a gate
-    gates       further gates, as they are written in the configuration
-    prompts     by shipped rubric, where the judge's prompt is another one than the shipped
-    more        settings that the form has no field for: kept as they are
+    thresholds  by metric, on a scale from 0 to 1; each is written as a gate
+    gates       further gates in the format of the configuration
+    prompts     the judge's prompts that replace shipped ones, by rubric
+    more        settings without a form field, kept unchanged
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -108,24 +108,24 @@ class Agent(BaseModel):
     more: Mapping[str, Any] = Field(default_factory=dict)
 
     def measures_as(self, other: Agent) -> bool:
-        """Are both held to the same thresholds by the same judge, so that their runs can be compared?"""
+        """Return True if both have the same thresholds and judge, so that their runs can be compared."""
         return all(getattr(self, name) == getattr(other, name) for name in MEASURES)
 
     @property
     def target_kind(self) -> str:
-        """demo, http, chat, python or answers."""
+        """Return the kind: demo, http, chat, python or answers."""
         if self.target is None:
             return ANSWERS_ONLY
         return kind_of(self.target).form
 
     @property
     def target_in_words(self) -> str:
-        """The target as a page names it."""
+        """Return the target for display."""
         return self.target or "uploaded answers only"
 
 
-class AgentVersion(KeptVersion):
-    """A version of an agent as it is kept."""
+class AgentVersion(StoredVersion):
+    """A stored version of an agent."""
 
     agent: Agent
 
@@ -135,12 +135,12 @@ class AgentVersion(KeptVersion):
 
 
 RUBRICS = "rubrics"
-"""The folder in which a run finds the prompts of its agent, relative to its configuration."""
+"""The folder of an agent's prompts, relative to the configuration of a run."""
 _PLAIN = ("params", "headers", "k", "judge", "judge_base_url", "judge_temperature")
 
 
 def agent_table(agent: Agent, registry: Registry) -> dict[str, Any]:
-    """The configuration of an agent as a table, without what only the web app reads."""
+    """Return the configuration of an agent as a table, without the keys that only the web app reads."""
     table: dict[str, Any] = deepcopy(dict(agent.more))
     defaults = Agent(name=agent.name)
     if agent.target is not None:
@@ -164,31 +164,36 @@ def agent_table(agent: Agent, registry: Registry) -> dict[str, Any]:
 
 
 def threshold_gates(thresholds: Mapping[str, float], registry: Registry) -> list[str]:
-    """The gates of thresholds: a share of the metric's scale, at least, or at most where lower is better."""
+    """Return the gates of thresholds: a minimum share of the metric's scale, or a maximum if lower is better."""
     return [threshold_gate(registry[name], threshold) for name, threshold in thresholds.items()]
 
 
 def threshold_gate(metric: Metric, threshold: float) -> str:
-    """`groundedness` with 0.7 → `groundedness >= 70%`, which is 3.5 of 5."""
+    """Return the gate of a threshold: 0.7 of `groundedness` → `groundedness >= 70%`, which is 3.5 of 5."""
     return f"{metric.name} {'>=' if metric.better == 'higher' else '<='} {round(threshold * 100, 10):g}%"
 
 
 def agent_text(version: AgentVersion, registry: Registry) -> str:
-    """The TOML of a version, without its seal."""
+    """Return the TOML of a version, without its seal."""
     agent = version.agent
     about: dict[str, Any] = {
-        "name": agent.name, "version": version.number, "created": version.created, "note": version.note,
-        "description": agent.description, "tags": list(agent.tags), "thresholds": dict(agent.thresholds),
+        "name": agent.name,
+        "version": version.number,
+        "created": version.created,
+        "note": version.note,
+        "description": agent.description,
+        "tags": list(agent.tags),
+        "thresholds": dict(agent.thresholds),
         "prompts": dict(agent.prompts),
-    }  # fmt: skip
+    }
     return toml_document({**agent_table(agent, registry), AGENT: {key: value for key, value in about.items() if value}})
 
 
 def read_agent(content: bytes, slug: str, number: int, place: str, registry: Registry) -> AgentVersion:
-    """The version that a file holds; SettingsError where it holds none."""
+    """Return the version in a file, or raise SettingsError if it is invalid."""
     try:
         table = tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n"))
-    except (ValueError, RecursionError) as error:  # numbers of thousands of digits and endless nesting, too
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits and very deep nesting
         raise SettingsError(f"{place}: not valid TOML: {excerpt(str(error))}") from None
     about = table.pop(AGENT, {})
     if not isinstance(about, dict):
@@ -205,7 +210,7 @@ def read_agent(content: bytes, slug: str, number: int, place: str, registry: Reg
 
 
 def _check_prompts(prompts: Any, place: str) -> None:
-    """Each becomes a file of its rubric's name, so that no other name may stand there."""
+    """Raise SettingsError for unknown rubrics: each name becomes a file name."""
     for name in prompts if isinstance(prompts, dict) else ():
         if name not in editable_rubrics():
             known = ", ".join(editable_rubrics())
@@ -213,7 +218,7 @@ def _check_prompts(prompts: Any, place: str) -> None:
 
 
 def _fields(table: dict[str, Any], about: Mapping[str, Any], registry: Registry) -> dict[str, Any]:
-    """Fields of an agent from the tables of its file; what no field takes stays in `more`."""
+    """Return the fields of an agent from the tables of its file; other keys stay in `more`."""
     fields: dict[str, Any] = {name: about[name] for name in ("description", "tags", "prompts") if name in about}
     fields |= {name: table.pop(name) for name in _PLAIN if name in table}
     target = table.pop("target", None)
@@ -223,14 +228,14 @@ def _fields(table: dict[str, Any], about: Mapping[str, Any], registry: Registry)
         fields["target"] = target
     if fields.get("prompts") and table.get(RUBRICS) == RUBRICS:
         del table[RUBRICS]
-    fields |= _taken(table, "versions", "llm", "llm") | _taken(table, "metrics", "enabled", "metrics")
+    fields |= _move_key(table, "versions", "llm", "llm") | _move_key(table, "metrics", "enabled", "metrics")
     fields["thresholds"] = _known_thresholds(about.get("thresholds", {}), registry)
     fields["gates"] = _other_gates(table.pop("gates", {}), fields["thresholds"], registry)
     return fields | {"more": table}
 
 
-def _taken(table: dict[str, Any], name: str, key: str, field: str) -> dict[str, Any]:
-    """One key of an inner table as a field; the others stay, and an empty table goes."""
+def _move_key(table: dict[str, Any], name: str, key: str, field: str) -> dict[str, Any]:
+    """Move one key of an inner table to a field. Remove the table if it is empty then."""
     inner = table.get(name)
     if not isinstance(inner, dict) or key not in inner:
         return {}
@@ -241,17 +246,17 @@ def _taken(table: dict[str, Any], name: str, key: str, field: str) -> dict[str, 
 
 
 def _known_thresholds(thresholds: Any, registry: Registry) -> Any:
-    """Thresholds of metrics by their own names; what a person wrote for others stands among the gates all the same."""
+    """Return the thresholds of known metrics. Gates of other metrics stay in `gates`."""
     if not isinstance(thresholds, dict):
-        return thresholds  # which the model refuses
+        return thresholds  # the model rejects it
     names = {metric.name for metric in registry}
     return {name: value for name, value in thresholds.items() if name in names}
 
 
 def _other_gates(gates: Any, thresholds: Any, registry: Registry) -> Any:
-    """The gates of a file that no threshold stands for; those of the run with the word before them."""
+    """Return the gates in a file that do not come from a threshold; gates of the run get the prefix `run`."""
     if not isinstance(gates, dict) or not isinstance(thresholds, dict):
-        return None  # which the model refuses
+        return None  # the model rejects it
     of_cases, of_run = gates.get("case", []), gates.get("run", [])
     if not all(
         isinstance(gates, list) and all(isinstance(gate, str) for gate in gates) for gates in (of_cases, of_run)

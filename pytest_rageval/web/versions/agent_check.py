@@ -1,4 +1,4 @@
-"""What is wrong with an agent before it is saved, by field, and what is doubtful about it."""
+"""The problems of an agent by field, which prevent saving, and its warnings."""
 
 from __future__ import annotations
 
@@ -25,30 +25,35 @@ from pytest_rageval.web.versions.agent import RUBRICS, Agent, agent_table, write
 
 
 class FieldProblem(NamedTuple):
-    """One thing that is wrong, and the field that it belongs beside; an empty field is the form as such."""
+    """One problem with its form field; an empty field means the whole form."""
 
     field: str
     message: str
 
 
 def agent_problems(agent: Agent, registry: Registry, root: Path) -> list[FieldProblem]:
-    """All that is wrong, by what a run of the project at `root` would say of the configuration that the agent makes."""
-    problems = [*_of_target(agent), *_of_judge(agent), *_of_thresholds(agent, registry), *_of_prompts(agent)]
-    sound = _without(agent, {problem.field for problem in problems})
+    """Return all problems, including those that a run in the project at `root` would report for the configuration."""
+    problems = [
+        *_target_problems(agent),
+        *_judge_problems(agent),
+        *_threshold_problems(agent, registry),
+        *_prompt_problems(agent),
+    ]
+    sound = _with_defaults(agent, {problem.field for problem in problems})
     with tempfile.TemporaryDirectory(prefix="rageval-agent-") as folder:
-        return [*problems, *_of_configuration(sound, registry, Path(folder), root)]
+        return [*problems, *_configuration_problems(sound, registry, Path(folder), root)]
 
 
 def agent_warnings(agent: Agent, registry: Registry, models: Sequence[str] = ()) -> list[str]:
-    """What a person should know and may want all the same.
+    """Return warnings that do not prevent saving.
 
     models  names of models that wrote uploaded answers
     """
-    return [*self_judging(agent, models), *_unread(agent), *_unjudged(agent, registry)]
+    return [*self_judging(agent, models), *_unread_prompts(agent), *_unscored_thresholds(agent, registry)]
 
 
 def self_judging(agent: Agent, models: Sequence[str] = ()) -> list[str]:
-    """Warnings that the judge is the model that it judges, or of its family, under any of the names known."""
+    """Return warnings if the judge is the model that it judges, or of its family, under any known name."""
     if agent.judge in ("lexical", "none") or agent.judge.startswith(("stub:", "nli:", "embedding:")):
         return []
     tested = [agent.target] if agent.target_kind == "chat" and agent.target else []
@@ -56,8 +61,8 @@ def self_judging(agent: Agent, models: Sequence[str] = ()) -> list[str]:
     return [note for name in names for note in kinship_notes(name, [agent.judge])]
 
 
-def _unread(agent: Agent) -> Iterator[str]:
-    """Own prompts that nobody reads: the heuristic judge compares words whatever they say."""
+def _unread_prompts(agent: Agent) -> Iterator[str]:
+    """Warn of own prompts that the heuristic judge never reads: it compares words."""
     if agent.judge == "lexical" and agent.prompts:
         yield (
             f"the heuristic judge lexical reads no prompt, and so not that of {', '.join(agent.prompts)}: choose a "
@@ -65,8 +70,8 @@ def _unread(agent: Agent) -> Iterator[str]:
         )
 
 
-def _unjudged(agent: Agent, registry: Registry) -> Iterator[str]:
-    """Metrics with a threshold that the heuristic judge never scores: their gates would find nothing to look at."""
+def _unscored_thresholds(agent: Agent, registry: Registry) -> Iterator[str]:
+    """Warn of thresholds on metrics that the heuristic judge never scores: their gates have nothing to check."""
     if agent.judge != "lexical":
         return
     for name in agent.thresholds:
@@ -78,7 +83,7 @@ def _unjudged(agent: Agent, registry: Registry) -> Iterator[str]:
             )
 
 
-def _of_target(agent: Agent) -> Iterator[FieldProblem]:
+def _target_problems(agent: Agent) -> Iterator[FieldProblem]:
     if agent.target is None or agent.target == "demo":
         return
     kind, colon, rest = agent.target.partition(":")
@@ -97,7 +102,7 @@ def _of_target(agent: Agent) -> Iterator[FieldProblem]:
 _JUDGES = ("lexical", "none")
 
 
-def _of_judge(agent: Agent) -> Iterator[FieldProblem]:
+def _judge_problems(agent: Agent) -> Iterator[FieldProblem]:
     kind, colon, rest = agent.judge.partition(":")
     if kind in ("openai", "anthropic") and colon:
         try:
@@ -112,7 +117,7 @@ def _of_judge(agent: Agent) -> Iterator[FieldProblem]:
         )
 
 
-def _of_thresholds(agent: Agent, registry: Registry) -> Iterator[FieldProblem]:
+def _threshold_problems(agent: Agent, registry: Registry) -> Iterator[FieldProblem]:
     for name, threshold in agent.thresholds.items():
         if name not in registry:
             yield FieldProblem("metrics", f"{shown_value(name)} is not a metric")
@@ -120,8 +125,8 @@ def _of_thresholds(agent: Agent, registry: Registry) -> Iterator[FieldProblem]:
             yield FieldProblem(f"threshold.{name}", f"is {threshold:g}, expected a number from 0 to 1")
 
 
-def _of_prompts(agent: Agent) -> Iterator[FieldProblem]:
-    """Each prompt by itself, so that all that is wrong stands beside its own field."""
+def _prompt_problems(agent: Agent) -> Iterator[FieldProblem]:
+    """Check each prompt separately, so that every problem appears at its own field."""
     for name, prompt in agent.prompts.items():
         with tempfile.TemporaryDirectory(prefix="rageval-prompt-") as folder:
             write_prompts({name: prompt}, Path(folder))
@@ -131,8 +136,8 @@ def _of_prompts(agent: Agent) -> Iterator[FieldProblem]:
                 yield from (FieldProblem(f"prompt.{name}", _PLACE_OF_PROMPT.sub("", line)) for line in error.problems)
 
 
-def _without(agent: Agent, fields: Collection[str]) -> Agent:
-    """The agent with these fields as they are in a new one: what else is wrong with it can be looked for then."""
+def _with_defaults(agent: Agent, fields: Collection[str]) -> Agent:
+    """Return the agent with the defaults in these fields, so that the remaining fields can be checked."""
     empty = Agent(name=agent.name, target="demo").model_dump()
     changed = {name: empty[name] for name in fields if name in empty}
     if "target" in fields or "mapping" in fields:
@@ -144,26 +149,26 @@ def _without(agent: Agent, fields: Collection[str]) -> Agent:
     return agent.model_copy(update={"thresholds": kept, "prompts": prompts, **changed})
 
 
-def _of_configuration(agent: Agent, registry: Registry, folder: Path, root: Path) -> Iterator[FieldProblem]:
-    """What a run would say of the configuration: first of its keys, then, without the wrong ones, of its names."""
+def _configuration_problems(agent: Agent, registry: Registry, folder: Path, root: Path) -> Iterator[FieldProblem]:
+    """Yield the problems that a run would report: of keys first, then of values without the wrong keys."""
     try:
         settings = _settings(agent, registry, folder)
     except SettingsError as error:
-        problems = [_beside_field(problem) for problem in error.problems]
+        problems = [_field_problem(problem) for problem in error.problems]
         yield from problems
         try:
-            settings = _settings(_without(agent, {problem.field for problem in problems}), registry, folder)
+            settings = _settings(_with_defaults(agent, {problem.field for problem in problems}), registry, folder)
         except SettingsError:
             return
-    yield from _secrets(settings)
+    yield from _secret_problems(settings)
     unmade = Problems()
     unmade.attempt(check_listed, settings, root)
     unmade.attempt(make_plan, settings, registry, folder)
-    yield from map(_beside_field, unmade)
+    yield from map(_field_problem, unmade)
 
 
 def _settings(agent: Agent, registry: Registry, folder: Path) -> Settings:
-    """The settings of a run of this agent, laid out in a folder; SettingsError where something in it is wrong."""
+    """Write the configuration of a run of this agent and load its settings; raise SettingsError if it is invalid."""
     try:
         text = toml_document(agent_table(agent, registry))
     except ValueError as error:
@@ -173,8 +178,8 @@ def _settings(agent: Agent, registry: Registry, folder: Path) -> Settings:
     return load_settings(folder, environment={})
 
 
-def _secrets(settings: Settings) -> Iterator[FieldProblem]:
-    """Keys belong into the environment: a version is a plain file that may end in a repository."""
+def _secret_problems(settings: Settings) -> Iterator[FieldProblem]:
+    """Report keys in the configuration. They belong in the environment: a version file may end up in a repository."""
     if any(settings.secrets({})):
         yield FieldProblem(
             "headers",
@@ -193,8 +198,8 @@ _PLACE_OF_PROMPT = re.compile(r"\A[a-z_/]+\.(?:txt|toml)(?::\d+)?(?::\d+)?: (?:p
 _PLACE = re.compile(r"(?:rageval\.toml: )?(?P<key>[a-z_]+)\b")
 
 
-def _beside_field(problem: str) -> FieldProblem:
-    """The line of a run, beside the field whose name it begins with."""
+def _field_problem(problem: str) -> FieldProblem:
+    """Return a run's error message with the field whose name it begins with."""
     if problem.startswith("unknown metric "):
         return FieldProblem("metrics", problem)
     bare = problem.removeprefix("rageval.toml: ")

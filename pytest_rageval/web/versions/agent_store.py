@@ -1,4 +1,4 @@
-"""Agents on disk: `data/agents/NAME/v3.toml`, listed, read, saved as a next version, and laid out for a run."""
+"""Agents on disk, `data/agents/NAME/v3.toml`: list, read and save versions, and write them for a run."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from pytest_rageval.web.versions.version_folder import CHANGED, VersionFolder, s
 
 CONFIGURATION = "rageval.toml"
 FIRST_METRICS = (MAIN_RUBRIC, "faithfulness")
-"""On in a new agent, each with the default threshold."""
+"""Metrics that are on in a new agent, each with the default threshold."""
 OFF_AT_FIRST = ("token_f1", "groundedness", "correctness")
-"""Off in a new agent although runs of the command begin with them: token_f1 holds it against a right answer
-that it says more than the reference, and the other two would have a judge paid for nearly what FIRST_METRICS ask."""
+"""Metrics that are off in a new agent although they are on by default: token_f1 penalises a right answer that says more
+than the reference, and a judge of the other two would cost money for nearly the questions of FIRST_METRICS."""
 
 
 class AgentStore:
@@ -38,19 +38,19 @@ class AgentStore:
         self.registry = load_registry([]) if registry is None else registry
 
     def newest_versions(self) -> tuple[list[AgentVersion], list[str]]:
-        """The newest version of each agent, by slug; and the problems of files that hold none."""
+        """Return the newest version of each agent by slug, and the problems of invalid files."""
         return _readable(partial(self.newest, slug) for slug in self.files.slugs())
 
     def newest(self, slug: str) -> AgentVersion:
-        """The newest version; UnknownVersion where there is none, SettingsError where its file holds none."""
+        """Return the newest version; raise UnknownVersion if there is none, SettingsError if its file is invalid."""
         return self.read(slug, self.files.newest(slug))
 
     def versions(self, slug: str) -> tuple[list[AgentVersion], list[str]]:
-        """All versions, the newest first, and the problems of files that hold none."""
+        """Return all versions, the newest first, and the problems of invalid files."""
         return _readable(partial(self.read, slug, number) for number in reversed(self.files.numbers(slug)))
 
     def read(self, slug: str, number: int) -> AgentVersion:
-        """One version; a file that is not as it was written comes with its `problem`."""
+        """Return one version, with its `problem` if the file was changed."""
         content = self.files.content(slug, number)
         place = str(self.files.path(slug, number))
         version = _read_agent(content, slug, number, place, self.registry)
@@ -58,7 +58,7 @@ class AgentStore:
         return version if flaw is None else version.model_copy(update={"problem": f"{place} {flaw}"})
 
     def save(self, slug: str, agent: Agent, note: str, based_on: int) -> AgentVersion:
-        """Write the next version; NewerVersion where another one than `based_on` (0: none) is the newest by now."""
+        """Write the next version, or raise NewerVersion if `based_on` (0: none) is not the newest any more."""
         created = saved_now()
 
         def version(number: int) -> AgentVersion:
@@ -72,9 +72,9 @@ class AgentStore:
         return version(number)
 
     def write_configuration(self, slug: str, number: int, folder: Path) -> AgentVersion:
-        """Lay a version out as the configuration of a run: the file as it is, and the rubrics that it names.
+        """Write a version as the configuration of a run: the unchanged file and its rubrics.
 
-        A file whose content is not what was saved is a SettingsError: nobody could say what such a run had tested.
+        Raise SettingsError if the file was changed after it was saved: the run's origin would be wrong.
         """
         version = self.read(slug, number)
         content = self.files.content(slug, number)
@@ -98,15 +98,17 @@ def _readable(reads: Iterable[Callable[[], AgentVersion]]) -> tuple[list[AgentVe
 
 @lru_cache(maxsize=2_000)
 def _read_agent(content: bytes, slug: str, number: int, place: str, registry: Registry) -> AgentVersion:
-    """A version as its file says; what was read is kept, for lists name every version on every page."""
+    """Return the version in a file, cached because lists name every version on every page."""
     return read_agent(content, slug, number, place, registry)
 
 
 def new_agent(registry: Registry, name: str = "", description: str = "") -> Agent:
-    """An agent as it is begun: the demo system, held to two judged metrics."""
+    """Return the default new agent: the demo system with two judged metrics."""
     on = [metric.name for metric in registry if metric.on_by_default or metric.name in FIRST_METRICS]
     return Agent(
-        name=name, description=description, target="demo",
+        name=name,
+        description=description,
+        target="demo",
         metrics=tuple(metric for metric in on if metric not in OFF_AT_FIRST),
         thresholds=dict.fromkeys(FIRST_METRICS, DEFAULT_THRESHOLD),
-    )  # fmt: skip
+    )

@@ -1,4 +1,4 @@
-"""Datasets on disk: `data/datasets/NAME/v2.jsonl`, a case file like any other, with a sealed `v2.json` beside it."""
+"""Datasets on disk: `data/datasets/NAME/v2.jsonl`, an ordinary case file, with a sealed `v2.json`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_rageval.web.versions.version_folder import (
     ABOUT,
     CHANGED,
     NO_SEAL,
-    KeptVersion,
+    StoredVersion,
     VersionFolder,
     saved_now,
     text_hash,
@@ -34,22 +34,22 @@ class DatasetStore:
         self.files = VersionFolder(data / "datasets", ".jsonl")
 
     def newest_versions(self) -> list[DatasetVersion]:
-        """The newest version of each dataset, by slug."""
+        """Return the newest version of each dataset, by slug."""
         return [self.newest(slug) for slug in self.files.slugs()]
 
     def newest(self, slug: str) -> DatasetVersion:
-        """The newest version; UnknownVersion where there is none."""
+        """Return the newest version, or raise UnknownVersion if there is none."""
         return self.version(slug, self.files.newest(slug))
 
     def versions(self, slug: str) -> list[DatasetVersion]:
-        """All versions, the newest first."""
+        """Return all versions, the newest first."""
         return [self.version(slug, number) for number in reversed(self.files.numbers(slug))]
 
     def version(self, slug: str, number: int) -> DatasetVersion:
-        """What a version says of itself; with its `problem` where a file is not as it was written."""
+        """Return the description of a version, with its `problem` if a file was changed."""
         place = self.files.checked_path(slug, number)
         bare = DatasetVersion(slug=slug, number=number, about=DatasetAbout(name=slug))
-        about = self.files.beside(slug, number, ABOUT)
+        about = self.files.companion(slug, number, ABOUT)
         try:
             written = b"" if about.is_symlink() else about.read_bytes()
         except OSError:
@@ -59,14 +59,14 @@ class DatasetStore:
             seal = record.pop("sha256")
             version = DatasetVersion.model_validate({**record, "slug": slug, "number": number})
         except (StrictJsonError, ValidationError, KeyError, AttributeError, TypeError):
-            return bare.model_copy(update={"problem": f"{self.files.beside(slug, number, ABOUT)} {CHANGED}"})
+            return bare.model_copy(update={"problem": f"{self.files.companion(slug, number, ABOUT)} {CHANGED}"})
         status = place.stat()
         if seal != _seal(record, _content_hash(place, status.st_mtime_ns, status.st_size)):
             return version.model_copy(update={"problem": f"{place} {CHANGED}"})
         return version
 
     def cases(self, slug: str, number: int) -> Sequence[EvalCase]:
-        """The cases of a version; UnknownVersion where there is none, CaseError where the file cannot be read whole."""
+        """Return the cases of a version; raise UnknownVersion if missing, CaseError if not fully readable."""
         path = self.files.checked_path(slug, number)
         status = path.stat()
         loaded = _loaded(path, status.st_mtime_ns, status.st_size)
@@ -77,14 +77,14 @@ class DatasetStore:
     def save(
         self, slug: str, about: DatasetAbout, cases: Sequence[EvalCase], note: str, based_on: int
     ) -> DatasetVersion:
-        """Write the next version; NewerVersion where another one than `based_on` (0: none) is the newest by now."""
+        """Write the next version, or raise NewerVersion if `based_on` (0: none) is not the newest any more."""
         if not cases:
             raise CaseError("a dataset needs a case; nothing was saved")
         content = "".join(f"{case_line(case)}\n" for case in cases).encode()
         return self._save(slug, about, content, len(cases), note, based_on)
 
     def save_file(self, slug: str, about: DatasetAbout, path: Path, note: str, based_on: int) -> DatasetVersion:
-        """Write a case file in JSONL as the next version, byte for byte; CaseError where it cannot be read whole."""
+        """Write a JSONL case file as the next version, byte for byte; CaseError if it is not fully readable."""
         content = path.read_bytes()
         loaded = load_file(path, path.parent)
         if loaded.problems:
@@ -95,14 +95,17 @@ class DatasetStore:
         self, slug: str, about: DatasetAbout, content: bytes, cases: int, note: str, based_on: int
     ) -> DatasetVersion:
         record: dict[str, Any] = {
-            "about": about.model_dump(mode="json"), "note": note, "created": saved_now(), "cases": cases,
-        }  # fmt: skip
+            "about": about.model_dump(mode="json"),
+            "note": note,
+            "created": saved_now(),
+            "cases": cases,
+        }
         sealed = json_text({**record, "sha256": _seal(record, text_hash(content))}, 1) + "\n"
         number = self.files.save(slug, based_on, lambda _: {".jsonl": content, ABOUT: sealed.encode()})
         return DatasetVersion(slug=slug, number=number, **record)
 
     def checked_path(self, slug: str, number: int) -> Path:
-        """The case file of a version, for a run; SettingsError where it was changed after it was saved."""
+        """Return the case file of a version for a run, or raise SettingsError if it was changed."""
         _content_hash.cache_clear()
         version = self.version(slug, number)
         if version.problem is not None and version.problem.endswith(CHANGED):
@@ -111,33 +114,33 @@ class DatasetStore:
 
 
 def case_line(case: EvalCase) -> str:
-    """The line of a case file that reads back as this case."""
+    """Return the line of a case file that reads back as this case."""
     mapping = case_to_mapping(case)
     del mapping["source"]
     return json.dumps(mapping, ensure_ascii=False)
 
 
 def _seal(record: dict[str, Any], content_hash: str) -> str:
-    """The hash of what a version says of itself and of its cases."""
+    """Return the hash of a version's description and cases."""
     return text_hash(json.dumps(record, sort_keys=True).encode() + content_hash.encode())
 
 
 @lru_cache(maxsize=1_000)
 def _content_hash(path: Path, _mtime_ns: int, _size: int) -> str:
-    """The hash of a case file; it is kept for the lists that follow."""
+    """Return the hash of a case file, cached for lists."""
     return text_hash(path.read_bytes())
 
 
 @lru_cache(maxsize=3)
 def _loaded(path: Path, _mtime_ns: int, _size: int) -> CaseFile:
-    """A case file read whole; it is kept for the pages that follow."""
+    """Return a fully read case file, cached for the next pages."""
     return load_file(path, path.parent)
 
 
 class DatasetAbout(BaseModel):
-    """What a person says of a dataset.
+    """The description of a dataset.
 
-    origin  the files that its cases were read from, as they were called
+    origin  names of the files that its cases were read from
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -148,10 +151,10 @@ class DatasetAbout(BaseModel):
     origin: str = ""
 
 
-class DatasetVersion(KeptVersion):
-    """A version of a dataset as it is kept; the cases stand in its file.
+class DatasetVersion(StoredVersion):
+    """A stored version of a dataset, without the cases of its file.
 
-    cases  how many there are; None where nothing says it
+    cases  number of cases; None if unknown
     """
 
     about: DatasetAbout

@@ -1,4 +1,4 @@
-"""The difference of two versions of an agent or a dataset: values by name, each with both texts, word by word."""
+"""The differences of two versions of an agent or a dataset, value by value and word by word."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_rageval.web.versions.agent import LONGEST_NOTE, Agent, default_promp
 
 
 class ValueChange(NamedTuple):
-    """One value that differs. An empty text stands for a value that is not there."""
+    """One changed value. An empty text stands for a missing value."""
 
     name: str
     before: str
@@ -22,12 +22,12 @@ class ValueChange(NamedTuple):
 
     @property
     def pieces(self) -> list[DiffPiece]:
-        """Both texts as one, by words."""
+        """Return the word-by-word difference of both texts."""
         return word_diff(self.before, self.after)
 
 
 def value_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ValueChange]:
-    """What differs between two tables of values, in the order of the later one; inner tables key by key."""
+    """Yield the differences of two tables in the order of the later one, nested tables key by key."""
     for name in dict.fromkeys([*after, *before]):
         one, other = before.get(name), after.get(name)
         if one == other:
@@ -40,7 +40,7 @@ def value_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterat
 
 
 def compared_text(value: Any) -> str:
-    """A value as a page shows it: text as it is, names one after the other, anything else as JSON."""
+    """Return a value for display: text unchanged, lists of names one per line, anything else as JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -51,14 +51,13 @@ def compared_text(value: Any) -> str:
 
 
 def agent_changes(before: Agent, after: Agent) -> list[ValueChange]:
-    """What differs, in the order of the form. A prompt that only one of them has of its own is held against the
-    shipped one, which the other used."""
+    """Return the differences in the order of the form. An agent without its own prompt has the shipped one."""
     own = {*before.prompts, *after.prompts}
     return list(value_changes(_agent_values(before, own), _agent_values(after, own)))
 
 
 def changed_in_words(changes: list[ValueChange]) -> str:
-    """`threshold of reference_match 0.7 → 0.8, judge prompt of reference_match`: what a note may say."""
+    """Return a note such as `threshold of reference_match 0.7 → 0.8, judge prompt of reference_match`."""
     return cut(", ".join(map(_in_words, changes)) or "nothing", LONGEST_NOTE)
 
 
@@ -82,14 +81,14 @@ def _in_words(change: ValueChange) -> str:
 
 
 class ChangedCase(NamedTuple):
-    """A case that both versions hold, and what differs."""
+    """A case of both versions, with its differences."""
 
     case: EvalCase
     changes: list[ValueChange]
 
 
 class DatasetChanges(NamedTuple):
-    """What differs between two versions, cases known by their ids."""
+    """The differences of two dataset versions, with cases matched by their ids."""
 
     added: list[EvalCase]
     removed: list[EvalCase]
@@ -102,7 +101,7 @@ class DatasetChanges(NamedTuple):
 
 
 def dataset_changes(before: Sequence[EvalCase], after: Sequence[EvalCase]) -> DatasetChanges:
-    """Compare two versions; a case with another id is another case."""
+    """Compare two versions. Cases are matched by their ids."""
     earlier = {case.id: case for case in before}
     later = {case.id for case in after}
     kept = (ChangedCase(case, case_changes(earlier[case.id], case)) for case in after if case.id in earlier)
@@ -114,7 +113,7 @@ def dataset_changes(before: Sequence[EvalCase], after: Sequence[EvalCase]) -> Da
 
 
 def case_changes(before: EvalCase, after: EvalCase) -> list[ValueChange]:
-    """What differs between two cases, but for where they are written."""
+    """Return the differences of two cases, except for their places in files."""
     return list(value_changes(_case_values(before), _case_values(after)))
 
 

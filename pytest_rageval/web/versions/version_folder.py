@@ -1,4 +1,4 @@
-"""Versions on disk: what one says of itself, its slug and name, and its file, written once under a lock."""
+"""Versions on disk: their slugs, names, seals and files, each written once under a lock."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.web.site import UnknownPageError
 
 ABOUT = ".json"
-"""Suffix of the file that says what a version of a dataset is."""
+"""Suffix of the file that describes a dataset version."""
 LONGEST_SLUG = 60
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?")
 _RESERVED = re.compile(r"con|prn|aux|nul|new|uploads|(?:com|lpt)[0-9]")
-"""Names that Windows keeps for devices, and words of our own addresses."""
+"""Device names of Windows, and words of our own addresses."""
 
 
 def slug_of(name: str) -> str:
-    """The slug of a name: `Shop Bot (EU)` → `shop-bot-eu`.
+    """Return the slug of a name: `Shop Bot (EU)` → `shop-bot-eu`.
 
-    A name in another script keeps what is left of it in ASCII, and a hash, so that two names are two slugs.
+    A name in another script keeps its ASCII characters and gets a hash, so that two names are two slugs.
     """
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[: LONGEST_SLUG - 9].strip("-")
@@ -47,24 +47,24 @@ def slug_of(name: str) -> str:
 
 
 def is_slug(text: str) -> bool:
-    """Whether a text is a slug, and so may be a folder's name and a part of an address."""
+    """Return True if a text is a slug, safe as a folder name and in an address."""
     return _SLUG.fullmatch(text) is not None and _RESERVED.fullmatch(text) is None
 
 
 def checked_slug(text: str) -> str:
-    """The text, which is a slug; SettingsError where it is none: it never becomes a path then."""
+    """Return the text if it is a slug, or raise SettingsError so that it never becomes a path."""
     if not is_slug(text):
         raise SettingsError(f"{shown_value(text)} is not a name here; names are lower-case letters, digits and hyphens")
     return text
 
 
-class KeptVersion(BaseModel):
-    """A version as it is kept.
+class StoredVersion(BaseModel):
+    """A stored version.
 
     slug     the name in addresses and on disk
-    note     what changed, in the words of whoever saved it
-    created  UTC, ISO 8601; empty where nothing says it
-    problem  what is doubtful about the file, None where it is as it was written
+    note     what changed, in the author's words
+    created  UTC, ISO 8601; empty if unknown
+    problem  why the file is doubtful; None if it is unchanged
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,17 +77,17 @@ class KeptVersion(BaseModel):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Return the display name."""
         return self.slug
 
     @property
     def title(self) -> str:
-        """`Shop bot v3`."""
+        """Return the name with the number: `Shop bot v3`."""
         return f"{self.name} v{self.number}"
 
 
 def saved_now() -> str:
-    """The time that a version is saved at: UTC, ISO 8601, whole seconds."""
+    """Return the current time for a saved version: UTC, ISO 8601, whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
@@ -100,11 +100,11 @@ CHANGED = "was changed after it was saved: restore it from git or a backup, or s
 
 
 class UnknownVersion(UnknownPageError):
-    """There is no such name, or no such version of it."""
+    """A name or a version of it does not exist."""
 
 
 class NewerVersion(RagevalError):
-    """Somebody else saved a version meanwhile; nothing was written. `newest` is the number of theirs."""
+    """Another window saved a version first, with the number `newest`; nothing was written."""
 
     def __init__(self, slug: str, newest: int) -> None:
         super().__init__(f"{slug}: version {newest} was saved meanwhile by another window; nothing was overwritten")
@@ -113,9 +113,9 @@ class NewerVersion(RagevalError):
 
 
 class VersionFolder:
-    """The versions of one kind of thing: a folder a slug, in it a file a version, `vN` and the suffix.
+    """The versions of agents or of datasets: one folder per slug, with one file `vN` plus suffix per version.
 
-    Other suffixes may stand beside (`beside`): they belong to the version, which is there once its own file is.
+    A version may have files with other suffixes (`companion`). It exists once its own file does.
     """
 
     def __init__(self, folder: Path, suffix: str) -> None:
@@ -124,7 +124,7 @@ class VersionFolder:
         self._name = re.compile(rf"v([1-9][0-9]{{0,4}}){re.escape(suffix)}")
 
     def slugs(self) -> list[str]:
-        """Everything that has a version, by name."""
+        """Return the slugs that have a version, in order."""
         try:
             names = sorted(entry.name for entry in self.folder.iterdir() if is_slug(entry.name) and _is_folder(entry))
         except OSError:
@@ -132,7 +132,7 @@ class VersionFolder:
         return [name for name in names if self.numbers(name)]
 
     def numbers(self, slug: str) -> list[int]:
-        """The numbers of all versions that are there, the oldest first."""
+        """Return the numbers of all existing versions, the oldest first."""
         home = self.folder / checked_slug(slug)
         if not _is_folder(home):
             return []
@@ -144,34 +144,34 @@ class VersionFolder:
         return sorted(int(match[1]) for name in names if (match := self._name.fullmatch(name)))
 
     def newest(self, slug: str) -> int:
-        """The number of the newest version; UnknownVersion where there is none."""
+        """Return the number of the newest version, or raise UnknownVersion if there is none."""
         numbers = self.numbers(slug) if is_slug(slug) else []
         if not numbers:
             raise UnknownVersion(f"there is no {self.folder.name.removesuffix('s')} of this name")
         return numbers[-1]
 
     def compared(self, slug: str, before: int | None, after: int | None) -> tuple[list[int], int, int]:
-        """The numbers of all versions, and of the two to compare: without numbers, the last two."""
+        """Return the numbers of all versions, and the two to compare: by default the last two."""
         numbers = self.numbers(slug)
         later = after or self.newest(slug)
         return numbers, before or max((number for number in numbers if number < later), default=later), later
 
     def path(self, slug: str, number: int) -> Path:
-        """Where a version is, or will be."""
-        return self.beside(slug, number, self.suffix)
+        """Return the path of a version, which may be missing."""
+        return self.companion(slug, number, self.suffix)
 
-    def beside(self, slug: str, number: int, suffix: str) -> Path:
-        """A file that belongs to a version."""
+    def companion(self, slug: str, number: int, suffix: str) -> Path:
+        """Return the path of a file that belongs to a version."""
         return self.folder / checked_slug(slug) / f"v{number:d}{suffix}"
 
     def checked_path(self, slug: str, number: int) -> Path:
-        """Where a version is; UnknownVersion where there is none."""
+        """Return the path of a version, or raise UnknownVersion if there is none."""
         if not is_slug(slug) or number not in self.numbers(slug):
             raise UnknownVersion(f"there is no version {number} of this {self.folder.name.removesuffix('s')}")
         return self.path(slug, number)
 
     def content(self, slug: str, number: int) -> bytes:
-        """The bytes of a version; UnknownVersion where there is none."""
+        """Return the bytes of a version, or raise UnknownVersion if there is none."""
         path = self.checked_path(slug, number)
         try:
             return path.read_bytes()
@@ -181,7 +181,7 @@ class VersionFolder:
     def save(self, slug: str, based_on: int, files_of: Callable[[int], Mapping[str, bytes]]) -> int:
         """Write the next version and return its number.
 
-        based_on  the version that was changed, 0 for something new; NewerVersion where another one is the newest now
+        based_on  the version that was changed, 0 for something new; NewerVersion if another one is the newest now
         files_of  the files of a version by suffix; its own file, which makes the version exist, is written last
         """
         home = self.folder / checked_slug(slug)
@@ -204,20 +204,20 @@ class VersionFolder:
 
     def _write(self, slug: str, number: int, files: Mapping[str, bytes]) -> None:
         for suffix in sorted(files, key=lambda suffix: suffix == self.suffix):
-            path = self.beside(slug, number, suffix)
+            path = self.companion(slug, number, suffix)
             if suffix != self.suffix:
-                path.unlink(missing_ok=True)  # of a save that was cut off before the version was there
+                path.unlink(missing_ok=True)  # left by a save that was interrupted
             write_new(path, files[suffix])
 
 
 def _is_folder(path: Path) -> bool:
-    """Links are not followed: a project of somebody else may bring one that leads out of it."""
+    """Return True for a real folder. Links are not followed: another person's project may link outside of itself."""
     return path.is_dir() and not path.is_symlink()
 
 
 @contextmanager
 def locked_folder(home: Path) -> Iterator[None]:
-    """Nobody else writes into a folder meanwhile; SettingsError where another program keeps it too long."""
+    """Lock a folder against other writers, or raise SettingsError if another program keeps the lock too long."""
     until = time.monotonic() + LOCK_PATIENCE_S
     while True:
         try:
@@ -234,12 +234,12 @@ def locked_folder(home: Path) -> Iterator[None]:
 
 
 def sealed_text(text: str) -> str:
-    """The text of a TOML file with its seal as the first line."""
+    """Return the text of a TOML file with its seal as the first line."""
     return f"# rageval version, sha256 {text_hash(text.encode())}; {_REMARK}\n{text}"
 
 
 def seal_problem(content: bytes) -> str | None:
-    """What is wrong with a sealed text, as the end of a sentence; None where it is as it was written."""
+    """Return the problem of a sealed text as the end of a sentence, or None if it is unchanged."""
     content = content.removeprefix(b"\xef\xbb\xbf")
     seal = _SEAL.match(content)
     if seal is None:
@@ -248,12 +248,12 @@ def seal_problem(content: bytes) -> str | None:
 
 
 def text_hash(content: bytes) -> str:
-    """SHA-256 in hex digits. A line end is LF however git checked the file out."""
+    """Return the SHA-256 in hexadecimal, with line ends read as LF because git may convert them."""
     return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
 
 
 class VersionChoice(NamedTuple):
-    """A version that a form names as `shop-bot/3`."""
+    """A version that forms name as `shop-bot/3`."""
 
     slug: str
     number: int
@@ -263,7 +263,7 @@ class VersionChoice(NamedTuple):
 
 
 def version_choice(written: str) -> VersionChoice | None:
-    """The version that is named; None where the text names none."""
+    """Return the named version, or None if the text names none."""
     slug, _, number = written.partition("/")
     if not is_slug(slug) or not (number.isascii() and number.isdecimal()) or len(number) > 5:
         return None
@@ -273,23 +273,21 @@ def version_choice(written: str) -> VersionChoice | None:
 Kind = Literal["agents", "datasets"]
 
 
-def versions_title(
-    data: Path, agent: tuple[str | None, object], dataset: tuple[str | None, object]
-) -> str:  # fmt: skip
-    """`Shop bot v4 × Products v2`; what a run does not name is left out."""
+def versions_title(data: Path, agent: tuple[str | None, object], dataset: tuple[str | None, object]) -> str:
+    """Return `Shop bot v4 × Products v2`, without what a run does not name."""
     kinds: tuple[tuple[Kind, str | None, object], ...] = (("agents", *agent), ("datasets", *dataset))
     named = [(version_name(data, kind, slug), version) for kind, slug, version in kinds if slug]
     return " × ".join(f"{name} v{version}" if version else name for name, version in named)
 
 
 def version_name(data: Path, kind: Kind, slug: str) -> str:
-    """The name that the newest version has; the slug where nothing says one."""
+    """Return the name in the newest version, or the slug if it has none."""
     if not is_slug(slug):
         return slug
     files = VersionFolder(data / kind, ".toml" if kind == "agents" else ".jsonl")
     try:
         number = files.newest(slug)
-        path = files.path(slug, number) if kind == "agents" else files.beside(slug, number, ABOUT)
+        path = files.path(slug, number) if kind == "agents" else files.companion(slug, number, ABOUT)
         return _name_in(path, path.stat().st_mtime_ns) or slug
     except (SettingsError, OSError):
         return slug
@@ -306,7 +304,7 @@ def _name_in(path: Path, _mtime_ns: int) -> str | None:
 
 
 def _about(path: Path) -> Any:
-    """The part of a version's file that says what it is."""
+    """Return the descriptive part of a version's file."""
     if path.suffix == ".toml":
         return tomllib.loads(path.read_text("utf-8-sig"))[AGENT]
     return parse(path.read_bytes())["about"]
