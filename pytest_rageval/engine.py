@@ -43,7 +43,7 @@ LONGEST_SAID = 300
 
 @dataclass(frozen=True, slots=True)
 class Unobserved:
-    """Asking failed, or code of the project: no scores, and the case is an error. `answer` is what came before."""
+    """A failure to ask, or of user code: no scores, and the case is an error. `answer` is what was received before."""
 
     problem: Problem
     timings: Timings = Timings()
@@ -56,7 +56,7 @@ _Slot = AbstractAsyncContextManager[Permit | None]
 
 
 def are_at_once(target: Target, judge: Judge | None) -> bool:
-    """True if neither of them ever waits, so that a case can be observed where it is needed, without a loop."""
+    """Return True if neither ever waits: then a case can be observed on demand, without a loop."""
     return asks_at_once(target) and (judge is None or judges_at_once(judge))
 
 
@@ -76,7 +76,7 @@ def observe_at_once(
 
 
 def _ask_ms(target: Target, started: float) -> float | None:
-    """How long asking took; None if nothing is called."""
+    """Return the milliseconds that asking took; None if nothing is called."""
     return _ms(started) if is_called(target) else None
 
 
@@ -84,7 +84,7 @@ T = TypeVar("T")
 
 
 def _completed(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that waits for nothing; RuntimeError where it does."""
+    """Return the result of a coroutine that never waits; raise RuntimeError if it does."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -132,7 +132,7 @@ def _observation(case: EvalCase, target: Target, question: AskRequest, asked: _A
 
 
 class _Asked(NamedTuple):
-    """An answer, how long it took so far, and what the judge says of it."""
+    """An answer, its time so far, and its judgements."""
 
     answer: Answer
     timings: Timings
@@ -142,7 +142,7 @@ class _Asked(NamedTuple):
 async def _asked(
     target: Target, question: AskRequest, plan: Plan, slots: CallSlots | None, submitted: float | None
 ) -> _Asked | Unobserved:
-    """Ask within the longest time that a call may take. What was asked for nothing has no time of its own."""
+    """Ask within the call's time limit. An answer that calls nothing has no time of its own."""
     is_at_once = asks_at_once(target)  # beside a judge that waits
     slot: _Slot = nullcontext() if slots is None or is_at_once else slots.asking()
     async with slot as permit:
@@ -173,7 +173,7 @@ async def _asked(
 
 
 def _fit(answer: Answer, plan: Plan) -> Answer:
-    """The answer without credentials, and without a blank text where texts do not count."""
+    """Mask credentials in the answer, and drop a blank text if answers are not evaluated."""
     answer = plan.mask.value(answer)
     return _without_blank_text(answer) if plan.settings.retrieval_only else answer
 
@@ -188,7 +188,7 @@ def _with_asking(queued: Timings, taken_ms: float, tally: CallTally) -> Timings:
 async def _judged(
     judge: Judge | None, case: EvalCase, asked: _Asked, plan: Plan, trial: int, slots: CallSlots | None
 ) -> _Asked:
-    """Judge by all rubrics of the plan; nothing where there is no judge, or nothing to judge by."""
+    """Judge by all rubrics of the plan; return nothing without a judge or anything to judge."""
     if judge is None or not plan.rubrics:
         return asked
     slot: _Slot = nullcontext() if slots is None or judges_at_once(judge) else slots.judging()
@@ -211,7 +211,7 @@ async def said_of(
     trial: int = 0,
     on_error: Callable[[JudgeError], Problem] | None = None,
 ) -> dict[str, Judgement]:
-    """Return the judgements of one answer by rubric, as in a run of this plan; `on_error` as for `judge_answer`."""
+    """Return the judgements of one answer by rubric, as a run of this plan does; `on_error` as for `judge_answer`."""
     settings = plan.settings
     return await judge_answer(
         judge, case, answer, plan.rubrics, settings.k, wordings=plan.wordings, repeats=settings.judge_repeats,
@@ -220,24 +220,24 @@ async def said_of(
 
 
 def _without_blank_text(answer: Answer) -> Answer:
-    """Where answers are not asked for, a blank one beside chunks is none: it neither answers nor abstains."""
+    """Drop a blank text beside chunks: it neither answers nor abstains when only retrieval is evaluated."""
     is_blank = answer.text is not None and not answer.text.strip() and answer.abstained is None
     return replace(answer, text=None) if is_blank and answer.chunks is not None else answer
 
 
 def problem_of(kind: str, error: TargetError | JudgeError, mask: Mask) -> Problem:
-    """Why asking or judging failed, without credentials."""
+    """Return why asking or judging failed, without credentials."""
     raw = error.raw if isinstance(error, JudgeError) else None
     return Problem(kind, mask.message(str(error)), None if raw is None else mask.message(raw), error.status)
 
 
 def raised(error: BaseException, mask: Mask) -> str:
-    """Type and message of what code of the user's raised, on one line, short, without credentials."""
+    """Return type and message of an exception of user code, on one short line, without credentials."""
     return f"{type(error).__name__}: {excerpt(mask.text(str(error)), LONGEST_SAID)}"
 
 
 def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
-    """What the system is asked: the case's question and scope, and what the user set."""
+    """Return the request for the system: the case's question and scope, and the configured parameters."""
     return AskRequest(
         question=case.question,
         k=plan.asked_k,
@@ -276,7 +276,7 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
 
 
 def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTrial]], plan: Plan) -> dict[str, Any]:
-    """What the gates make of a case, or of one trial as its only one, as members of its result. An error stays one."""
+    """Gate a case, or one trial as its only one; return the result's fields. An error stays an error."""
     obs = trials[0][0]
     gated = gate_verdict(
         plan.gates_in_effect.meant_for(obs.case, obs.matching.kind),
@@ -294,7 +294,7 @@ def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTr
 
 
 def _gated_failure(obs: Observation, failed: Mapping[str, FailedJudgement], plan: Plan) -> Problem | None:
-    """Why the case is an error: a gate in effect reads a metric whose judgement failed."""
+    """Return the judgement failure that makes the case an error: a gate in effect reads its metric."""
     for gate in plan.gates_reading(obs.case, obs.matching.kind):
         if gate.name in failed and not (gate.is_default and failed[gate.name].judgement.heuristic):
             return failed[gate.name].problem
@@ -302,7 +302,7 @@ def _gated_failure(obs: Observation, failed: Mapping[str, FailedJudgement], plan
 
 
 class _Measured(NamedTuple):
-    """What the measures say of one observation."""
+    """The scores of one observation."""
 
     scores: Mapping[str, float]
     details: Mapping[str, Mapping[str, Json]]
@@ -352,7 +352,7 @@ NO_ANSWER = Problem(
 
 
 def _lacks_answer(obs: Observation, plan: Plan) -> bool:
-    """Is there no answer where one is wanted and looked at? A blank one is an answer that abstains."""
+    """Return True if a wanted and scored answer is missing. A blank answer is present: it abstains."""
     if obs.answer.text is not None or obs.answer.abstained or not obs.case.answerable or plan.settings.retrieval_only:
         return False
     gold = obs.case.gold
@@ -361,7 +361,7 @@ def _lacks_answer(obs: Observation, plan: Plan) -> bool:
 
 
 class Evaluation(NamedTuple):
-    """All trials of one case, and what they come to."""
+    """All trials of one case, and their overall result."""
 
     overall: CaseResult
     trials: tuple[CaseResult, ...]
@@ -378,14 +378,14 @@ def evaluation(trials: Sequence[Trial], observed: Sequence[Observed], plan: Plan
 
 
 def _as_asked(result: CaseResult, trial: Trial, attempts: int) -> CaseResult:
-    """The result with what its trial is; most are the first of their case, and the only one."""
+    """Set the result's trial, test and attempts; most are the only trial of their case."""
     if (result.trial, result.test, result.attempts) == (trial.number, trial.test, attempts):
         return result
     return replace(result, trial=trial.number, test=trial.test, attempts=attempts)
 
 
 def overall_result(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
-    """What the trials of a case come to: the mean of each score, gated; an error, if one of them is one."""
+    """Combine the trials of a case: gate the mean of each score; an error if a trial is an error."""
     stands, scores = over_trials(results, lambda result: result.error is not None)
     if stands.error is not None or stands.observation is None:
         return stands

@@ -1,4 +1,4 @@
-"""Cases asked and judged before they are needed: bounded, in the items' order, on a loop in a thread of its own."""
+"""Prefetched cases: asked and judged in the items' order, bounded, on a loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ reply waits for the thread that scores, and so does each request, since sending 
 
 
 class Journal(Protocol):
-    """Keeps what was observed, so that a run that dies need not ask it again. Called on the loop's thread, or on that
-    of who needs the case where nothing waits."""
+    """A store of observations, so that a resumed run need not ask again.
+
+    Called on the loop's thread, or on the caller's thread if nothing waits.
+    """
 
     def find(self, trial: Trial) -> Observed | None:
-        """What an interrupted run has observed of this trial already, if this one finishes it."""
+        """Return the observation of this trial from the interrupted run that is resumed, if any."""
 
     def keep(self, trials: Sequence[Trial], observed: Sequence[Observed]) -> list[Observed]:
-        """Write observations down at once; what comes back is what counts: an error, where it cannot be written."""
+        """Write observations at once; return what counts: an error for those that cannot be written."""
 
 
 def _is_cancelled() -> bool:
@@ -49,7 +51,7 @@ def _is_cancelled() -> bool:
 
 @dataclass(slots=True)
 class Tally:
-    """How far asking and judging are: of the cases that ended how many were asked and judged, and calls in flight."""
+    """Progress of asking and judging: cases asked and judged among those that ended, and calls in flight."""
 
     calls: Any = None
     """Counts the calls in flight."""
@@ -69,7 +71,7 @@ class Tally:
 
 
 class LoopBlockedError(Exception):
-    """Code of a target or judge that calls itself async blocks the loop: nothing else can go on."""
+    """Async code of a target or judge that blocks the loop: nothing else can proceed."""
 
     def __init__(self, patience: float) -> None:
         super().__init__(
@@ -80,10 +82,10 @@ class LoopBlockedError(Exception):
 
 
 class BackgroundLoop:
-    """An event loop on a daemon thread: all that waits for servers runs there, whatever the main thread does."""
+    """An event loop on a daemon thread: everything that waits for servers runs there."""
 
     def __init__(self, patience: float = math.inf) -> None:
-        """`patience`: seconds after which a loop that does not move is given up, its thread abandoned."""
+        """Start the loop; after `patience` seconds without progress it is given up, its thread abandoned."""
         self._patience = patience
         self._unanswered_since: float | None = None
         self.on_wait: Callable[[], None] | None = None
@@ -97,7 +99,7 @@ class BackgroundLoop:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The coroutine's result, waited for on the calling thread; Ctrl-C cancels it."""
+        """Return the coroutine's result, awaited on the calling thread; Ctrl-C cancels it."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return self.wait(future)
@@ -105,9 +107,9 @@ class BackgroundLoop:
             future.cancel()  # of one that is done, nothing
 
     def wait(self, future: Future[T]) -> T:
-        """The future's result; LoopBlockedError where nothing moves any more.
+        """Return the future's result; raise LoopBlockedError if the loop makes no progress.
 
-        Wakes now and then, so that Ctrl-C is seen on every platform.
+        Wakes now and then, so that every platform notices Ctrl-C.
         """
         while True:
             try:
@@ -138,7 +140,7 @@ class BackgroundLoop:
         return since is not None and time.monotonic() - since > self._patience
 
     def start(self, coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
-        """Run coroutines that nobody waits for. One wake-up of the loop for all: it costs more than a task."""
+        """Start coroutines in the background, with one wake-up of the loop for all: it costs more than a task."""
         self._loop.call_soon_threadsafe(self._start, coroutines)
 
     def _start(self, coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -149,11 +151,11 @@ class BackgroundLoop:
             task.add_done_callback(self._tasks.discard)
 
     def cancel(self) -> None:
-        """Stop at once all that was started."""
+        """Cancel all started coroutines at once."""
         self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in self._tasks])
 
     def close(self) -> None:
-        """Cancel what is left, let it clean up for at most a second, end the loop; safe to call twice."""
+        """Cancel the rest, allow at most a second of clean-up, end the loop; safe to call twice."""
         if self._loop.is_closed() or not self._thread.is_alive() or self.is_blocked:
             return
         self.run(self._finish())
@@ -196,7 +198,7 @@ class Prefetcher:
         self._cases = asyncio.Semaphore(plan.settings.concurrency + plan.settings.concurrency // 4)
 
     def printed(self, trials: Iterable[Trial]) -> Output:
-        """What the code of the user's printed for these trials, once."""
+        """Return what user code printed for these trials, and forget it."""
         together = self.new_output()
         for trial in trials:
             if printed := self._printed.pop((trial.case.key, trial.number), None):
@@ -208,7 +210,7 @@ class Prefetcher:
         return output
 
     def now(self, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
-        """Evaluate trials now, in turn with everything that was queued before; without the loop where nothing waits."""
+        """Evaluate trials now, after everything queued before; without the loop if nothing waits."""
         self.is_reading = are_at_once(target, judge)
         if self.is_reading:
             return self.read([trials], target, judge)[0]
@@ -217,7 +219,7 @@ class Prefetcher:
         return [self.observed(future) for future in futures]
 
     def read(self, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None) -> list[list[Observed]]:
-        """Observe a block of cases for which nothing is waited for, on this thread: the first of these, by trial.
+        """Observe a block of cases that never wait, on this thread; return those of each case, by trial.
 
         As many as are read in a moment: their observations are written at once.
         """
@@ -254,7 +256,7 @@ class Prefetcher:
         return observed
 
     def observed(self, future: Future[Observed]) -> Observed:
-        """What came of a trial, waited for; where the loop is blocked, that is what came of it."""
+        """Wait for a trial and return its observation, or a timeout if the loop is blocked."""
         try:
             return self.loop.wait(future)
         except LoopBlockedError as error:
@@ -263,7 +265,7 @@ class Prefetcher:
     def queue(
         self, trials: Sequence[Trial], target: Target, judge: Judge | None, futures: Sequence[Future[Observed]]
     ) -> None:
-        """Start trials, or let them wait for a free slot; each one's future gets what came of it."""
+        """Start trials, or let them wait for a free slot; each future receives its trial's observation."""
         submitted = time.perf_counter()
         self.loop.start(
             self._one(trial, target, judge, future, submitted) for trial, future in zip(trials, futures, strict=True)
@@ -308,7 +310,7 @@ class Prefetcher:
 
 
 class Batch:
-    """Consecutive cases for one target and one judge, evaluated ahead of the one that was asked for last."""
+    """Consecutive cases for one target and one judge, prefetched beyond the one requested last."""
 
     def __init__(
         self, prefetcher: Prefetcher, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None
@@ -323,7 +325,7 @@ class Batch:
         self._futures: dict[int, list[Future[Observed]]] = {}
 
     def observed(self, position: int) -> list[Observed]:
-        """What came of the case at this position, by trial; asked again if it was handed out before (a rerun)."""
+        """Return the observations of the case at this position, by trial; ask again on a rerun."""
         prefetcher = self._prefetcher
         prefetcher.is_reading = self._is_at_once
         if self._is_at_once:
@@ -376,8 +378,7 @@ def calls_of(evaluations: Sequence[Evaluation]) -> list[Call]:
 
 
 class CircuitBreaker:
-    """Counts the first calls of a run, whoever made them: if all fail alike, in a way that cannot heal, the others
-    need not be made."""
+    """A counter of a run's first calls: it ends the run if all fail alike in a way that cannot heal."""
 
     def __init__(self) -> None:
         self._failures = 0
@@ -386,7 +387,7 @@ class CircuitBreaker:
         """True once a call answered, or failed otherwise: no later one ends the run."""
 
     def add(self, calls: Iterable[Call]) -> str | None:
-        """Return why the run is to end with these calls, as a line; None if it goes on."""
+        """Return in a line why the run must end with these calls; None if it goes on."""
         for kind, message in calls:
             self._kind = self._kind or kind
             self.is_over = self.is_over or kind != self._kind or not kind
