@@ -53,12 +53,12 @@ NO_TARGET = (
 
 
 class ActiveSession:
-    """The part of a session with cases that every process has: hooks, items and fixtures call it.
+    """A session with cases on any process, called by hooks, items and fixtures.
 
     problem   what is wrong with the settings: then nothing is prepared, and the session ends before its first test
     run       None until the first question is near, and in a dry run
-    expected  cases by node id, on the process that writes the run: every one of them must have a record at the end
-    finished  the run, once it is finished
+    expected  cases by node id, on the process that writes the run: each must have a record at the end
+    finished  the finished run, or None
     """
 
     def __init__(self, session: EvalSession) -> None:
@@ -146,7 +146,7 @@ class ActiveSession:
             collector.take_hooks()
 
     def load(self, path: Path) -> CaseFile:
-        """Read a case file once, and let the project's hook change its cases."""
+        """Read a case file once, and apply the project's hook to its cases."""
         if path not in self._files:
             limit = {"max_line_bytes": self.settings.max_line_bytes} if self.is_prepared else {}
             file = load_file(path, self.session.root, **limit)
@@ -154,7 +154,7 @@ class ActiveSession:
         return self._files[path]
 
     def is_reported(self, path: Path) -> bool:
-        """Return whether the controller of xdist has reported the problems of this file."""
+        """Return True if the controller of xdist has reported the problems of this file."""
         return str(path) in self.session.worker_input("rageval_checked").split(os.pathsep)
 
     def all_cases(self) -> list[EvalCase]:
@@ -191,7 +191,7 @@ class ActiveSession:
             items[:] = [item for item, is_kept in zip(items, are_kept, strict=True) if is_kept]
 
     def drop_duplicates(self, items: list[pytest.Item]) -> None:
-        """Leave one item a case: of `--keep-duplicates`, plugins that multiply items, files named twice."""
+        """Leave one item a case, despite `--keep-duplicates`, multiplying plugins and files named twice."""
         real, kept = cache(os.path.realpath), dict[object, pytest.Item]()
         for number, item in enumerate(items):
             kept.setdefault((real(item.path), item.case.id) if isinstance(item, EvalItem) else number, item)
@@ -222,11 +222,11 @@ class ActiveSession:
 
     @property
     def writer(self) -> Keeper:
-        """Return what writes the run, on the controlling process."""
+        """Return the writer of the run, on the controlling process."""
         return self.opened().writer
 
     def plan_batches(self, items: Sequence[EvalItem]) -> None:
-        """Take the final order of the items, without those that a resumed run has results of."""
+        """Take the final order of the items, without those whose results the resumed run has."""
         run = self.opened()
         self._batches.plan([item for item in items if not run.is_done(item.case)])
 

@@ -24,7 +24,7 @@ from pytest_rageval.text import printable
 
 
 class _Above(pytest.Directory):
-    """A folder that is collected for its `conftest.py` files alone."""
+    """A folder that is collected only for its `conftest.py` files."""
 
     def collect(self) -> Iterator[pytest.Item]:
         return iter(())

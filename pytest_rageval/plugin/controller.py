@@ -1,4 +1,4 @@
-"""The session of the process that writes the run: opened after checks, results kept, the end reported in pytest."""
+"""The session of the process that writes the run: opened after checks, results written, the end reported in pytest."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def activate(session: EvalSession) -> ActiveSession:
 
 
 class Controller(ActiveSession):
-    """Hooks of the controlling process: it runs tests itself, or the workers of xdist do."""
+    """Hooks of the controlling process, which runs tests itself or through the workers of xdist."""
 
     def __init__(self, session: EvalSession) -> None:
         super().__init__(session)
@@ -97,7 +97,7 @@ class Controller(ActiveSession):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Take the final order of items; stop with a usage error where nothing could be asked."""
+        """Take the final order of items; raise a usage error if nothing could be asked."""
         items = [item for item in session.items if isinstance(item, EvalItem)]
         option = self.config.option
         if option.collectonly or option.setuponly:
@@ -136,7 +136,7 @@ class Controller(ActiveSession):
             terminal.write_line(line)
 
     def _open_run(self, *, is_judge_asked: bool, judges: Collection[str | None]) -> RunSession:
-        """Open the run; SettingsError where that cannot be. `judges` as for `run_configuration`."""
+        """Open the run; raise SettingsError if that fails. `judges` as for `run_configuration`."""
         target = used_target(self.session, self.settings.target)
         files = self.session.all_files
         config = run_configuration(self.prepared, self.all_cases(), files, judges=judges, target=target)
@@ -162,7 +162,7 @@ class Controller(ActiveSession):
     # ── during ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def take_report(self, report: pytest.TestReport) -> None:
-        """Keep the records that a report brings: they are on disk before their case is shown as done."""
+        """Write the records of a report: they are on disk before their case is shown as done."""
         payload: str | list[RecordLine] = report.__dict__.pop("rageval")
         if report.longrepr is not None:
             file, line, _name = report.location
@@ -182,7 +182,7 @@ class Controller(ActiveSession):
                 self.cannot_write(error)
 
     def _same_error(self, report: pytest.TestReport) -> str | None:
-        """Return the test that has shown the same error of its setup, if there is one."""
+        """Return the test that has shown the same setup error, if any."""
         if report.when != "setup" or not report.failed:
             return None
         crash = getattr(report.longrepr, "reprcrash", None)
@@ -202,7 +202,7 @@ class Controller(ActiveSession):
             raise session.Failed(reason)
 
     def cannot_write(self, error: OSError) -> NoReturn:
-        """End the session in one line: a result that cannot be written need not be asked for."""
+        """End the session in one line: results that cannot be written need not be asked for."""
         self.opened().cannot_write(error)
         folder = self.writer.folder.path
         message = f"rageval: {folder} cannot be written to: {error.strerror}; resume the run when it can"
@@ -242,7 +242,7 @@ class Controller(ActiveSession):
         self.interrupts.end_finishing()
 
     def close(self) -> None:
-        """Take what the workers still wrote, once they are gone, and close the run."""
+        """Take the last results of the workers, once they have ended, and close the run."""
         self.interrupts.begin_closing()
         try:
             if self.run is not None and not self.run.is_broken:
@@ -288,7 +288,7 @@ class Controller(ActiveSession):
         self.session.notes += write_reports(self.finished.folder, prepared.plan, self.finished.cases)
 
     def _has_results(self, exitstatus: int) -> bool:
-        """Return whether there is anything to finish; a run without a result leaves no folder."""
+        """Return True if there is anything to finish; a run without a result leaves no folder."""
         writer = self.writer
         writer.take_over()
         is_lost = bool(self.expected) and exitstatus == pytest.ExitCode.OK

@@ -1,4 +1,4 @@
-"""How far a session was to go, and which of its tests it came to: what tells a partial run from a whole one."""
+"""The planned extent of a session and the tests that it reached: they tell a partial run from a whole one."""
 
 from __future__ import annotations
 

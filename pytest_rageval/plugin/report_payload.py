@@ -1,4 +1,4 @@
-"""What a report carries from the process that ran a test to the one that keeps the results: lines of JSON, checked.
+"""The payload of a report from the process that ran a test to the one that writes results: lines of JSON, checked.
 
 A value that the channel between processes cannot carry kills the worker, and pytest then ends with exit code 0 and a
 failure lost. So everything of ours on a report is made encodable here, before it leaves.
@@ -85,7 +85,7 @@ def _attach_records(
 
 
 def _is_final(report: pytest.TestReport) -> bool:
-    """Return whether this phase decides the test's outcome."""
+    """Return True if this phase decides the test's outcome."""
     return report.when != "teardown" and (report.when == "call" or not report.passed)
 
 
@@ -96,7 +96,7 @@ HARMLESS = ("passed", "skipped")
 def _ended(
     evaluations: list[Evaluation], report: pytest.TestReport, raised: BaseException | None, run: RunSession
 ) -> Iterator[Evaluation]:
-    """Yield what a test of the project's own evaluated, with the outcome that pytest gives the test."""
+    """Yield the evaluations of a test of the project's own, with the outcome that pytest gives it."""
     outcome = _outcome(report)
     if outcome in HARMLESS and isinstance(raised, GateFailure):
         outcome = "failed"
@@ -108,7 +108,7 @@ def _ended(
 
 
 def _ended_trials(item: EvalItem, report: pytest.TestReport, run: RunSession) -> Iterator[Evaluation]:
-    """Yield what an item evaluated, with the outcome that pytest gives it."""
+    """Yield the evaluations of an item, with the outcome that pytest gives it."""
     outcome, reason = _outcome(report), _reason(report)
     if item.evaluation is not None:
         verdict = ending(item.evaluation.overall, run.prepared.plan, run.prepared.baseline)
@@ -142,7 +142,7 @@ def _reason(report: pytest.TestReport) -> str | None:
 
 
 def _lines(item: pytest.Item, evaluation: Evaluation, report: pytest.TestReport, run: RunSession) -> list[RecordLine]:
-    """Return a record a trial; a result that cannot be written fails the test."""
+    """Return one record a trial; a result that cannot be written fails the test."""
     try:
         hook = item.ihook.pytest_rageval_result
         if hook.get_hookimpls():  # a call that nobody takes costs as much as to score a case by a metric
@@ -209,8 +209,10 @@ def _drop_place_of_ours(report: pytest.TestReport) -> None:
 
 
 def _make_printable(report: pytest.TestReport) -> None:
-    """Escape what could steer a terminal or a CI service, or has no UTF-8 form, in all that is shown of the test: it
-    may be what the system said or printed. Colours of pytest's own, in the lines of logs, stay."""
+    """Escape what could steer a terminal or a CI service, or has no UTF-8 form, in all that is shown of the test.
+
+    It may be the system's output. Colours of pytest's own, in the lines of logs, stay.
+    """
     longrepr = report.longrepr
     if longrepr is not None and not isinstance(longrepr, tuple):
         shown = str(longrepr)

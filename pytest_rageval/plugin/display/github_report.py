@@ -1,4 +1,4 @@
-"""What a run leaves in a job of GitHub Actions: annotations in the log, and its verdict on the job's page."""
+"""The report to GitHub Actions: annotations in the log, and the verdict on the job's page."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def report_to_github(terminal: pytest.TerminalReporter, finished: Finished, conf
 
 
 def _in_workspace(path: Path, otherwise: str) -> str:
-    """The path as GitHub knows it: from the root of the repository."""
+    """Return the path from the root of the repository, as GitHub knows it."""
     workspace = Path(os.environ.get("GITHUB_WORKSPACE") or ".").absolute()
     return path.relative_to(workspace).as_posix() if path.is_relative_to(workspace) else otherwise
 

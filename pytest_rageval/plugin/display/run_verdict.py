@@ -51,7 +51,7 @@ class SummarisedText(str):
 def summarised(
     longrepr: Any, path: str, lineno: int = 0, *, is_line: bool = False, same_as: str | None = None
 ) -> Any:  # fmt: skip
-    """A report's `longrepr` in the form whose message pytest's summaries show; `lineno` 0 where there is no line.
+    """Return a report's `longrepr` in the form whose message pytest's summaries show; `lineno` 0 for no line.
 
     Only for reports that no process sends on: the channel between processes takes plain text alone.
     """
@@ -67,7 +67,7 @@ def summarised(
 def write_summary(
     terminal: pytest.TerminalReporter, finished: Finished, notes: Sequence[str], root: Path, report: EndReport | None
 ) -> None:
-    """Short by default, metric by metric with -v, nothing with -qq."""
+    """Write the summary: short by default, by metric with -v, nothing with -qq."""
     if terminal.verbosity < -1:
         return
     terminal.write_sep("=", "rageval")
@@ -92,7 +92,7 @@ FILE = "rageval-gates"
 
 
 def report_verdict(session: pytest.Session, finished: Finished) -> None:
-    """The run and its verdict as properties of the suite in JUnit XML, where one is written."""
+    """Add the run and its verdict as properties of the suite in JUnit XML, if one is written."""
     for plugin in session.config.pluginmanager.get_plugins():
         if add := getattr(plugin, "add_global_property", None):
             add("rageval.run", str(finished.metrics["volatile"]["run_id"]))
@@ -100,7 +100,7 @@ def report_verdict(session: pytest.Session, finished: Finished) -> None:
 
 
 def report_gates(session: pytest.Session, tests: list[GateTest]) -> None:
-    """Report each as a test with all three phases, and set the exit status.
+    """Report each gate as a test with all three phases, and set the exit status.
 
     Plugins that remember failing tests for the next run are left out: nobody can run a gate alone.
     """
@@ -124,7 +124,7 @@ def report_gates(session: pytest.Session, tests: list[GateTest]) -> None:
 
 @contextmanager
 def _beyond_progress(terminal: Any, tests: int) -> Iterator[None]:
-    """The terminal has said 100 % for the last case: what comes now stands on a line of its own, without a share."""
+    """Write what follows the terminal's 100 % on a line of its own, without a share."""
     if terminal is None or not tests:
         yield
         return
