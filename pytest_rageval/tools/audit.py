@@ -1,4 +1,4 @@
-"""What may be wrong with labels: lost golds, near duplicates, questions that tell the answer."""
+"""Checks of labels: lost golds, near duplicates, questions that contain the answer."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ LEAST_LIKENESS = 0.8
 
 
 def shingles(question: str) -> frozenset[tuple[str, str]]:
-    """The pairs of neighbouring words, begin and end among them."""
+    """Return the pairs of neighbouring words, with the beginning and the end as words."""
     words = ["", *normalise(question).split(), ""]
     return frozenset(pairwise(words))
 
 
 def likeness(first: frozenset[tuple[str, str]], second: frozenset[tuple[str, str]]) -> float:
-    """Shared pairs as a share of all pairs, 0 to 1."""
+    """Return shared pairs as a share of all pairs, 0 to 1."""
     return len(first & second) / len(first | second) if first or second else 1.0
 
 
 def near_duplicates(questions: Sequence[str], least: float = LEAST_LIKENESS) -> Iterator[tuple[int, int]]:
-    """Each question that is like an earlier one, with the first that it is like: (later, earlier)."""
+    """Yield each question that resembles an earlier one, with the first such: (later, earlier)."""
     sets = [shingles(question) for question in questions]
     counts = Counter(shingle for members in sets for shingle in members)
     # Sets that are alike share one of their rarest pairs: only those are looked up (prefix filtering).
@@ -60,7 +60,7 @@ CHOICES = (" or ", " oder ", " ou ", " o ", " 또는 ", " 아니면 ")
 
 
 class AuditFinding(NamedTuple):
-    """One thing about one case: its kind, what is wrong with which value, and what to do."""
+    """A finding about one case: its kind, the wrong value, and what to do."""
 
     kind: str
     case: EvalCase
@@ -72,7 +72,7 @@ class AuditFinding(NamedTuple):
         return f"{self.case.source}: case {shown_value(self.case.id)}: {self.message}; {self.remedy}"
 
     def content(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the finding as JSON."""
         return {
             "kind": self.kind, "case": self.case.key, "file": self.case.source.file, "line": self.case.source.line,
             "message": self.message, "remedy": self.remedy, "unwinnable": self.is_unwinnable,
@@ -80,7 +80,7 @@ class AuditFinding(NamedTuple):
 
 
 def findings_in_files(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
-    """Near-duplicate questions, categories that need more golds than there are, questions that hold their answer."""
+    """Find near-duplicate questions, categories that need more golds, questions that contain their answer."""
     yield from _duplicates(cases)
     for case in cases:
         yield from _arity(case)
@@ -88,7 +88,7 @@ def findings_in_files(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
 
 
 def _duplicates(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
-    """Questions in the same scope, after the same turns, that are nearly the same."""
+    """Yield nearly equal questions in the same scope, after the same turns."""
     by_scope: dict[Any, list[EvalCase]] = {}
     for case in cases:
         by_scope.setdefault((case.vaults, case.folders, case.history), []).append(case)
@@ -100,7 +100,7 @@ def _duplicates(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
 
 
 def _arity(case: EvalCase) -> Iterator[AuditFinding]:
-    """A case of several golds by its category, for which one is enough."""
+    """Yield a finding if the category needs several golds and one is enough."""
     if case.category not in ALL_NEEDED or not case.answerable:
         return
     golds, groups = len(case.gold.supports or case.gold.chunk_ids or ()), case.gold.support_groups or ()
@@ -126,7 +126,7 @@ def _given_away(case: EvalCase) -> Iterator[AuditFinding]:
 
 
 def audit_in_words(findings: Sequence[AuditFinding], cases: int) -> str:
-    """`5 of 135 cases cannot be won, 12 findings`."""
+    """Summarise the audit: `5 of 135 cases cannot be won, 12 findings`."""
     unwinnable = len({finding.case.key for finding in findings if finding.is_unwinnable})
     return f"{unwinnable} of {counted(cases, 'case')} cannot be won, {counted(len(findings), 'finding')}"
 
@@ -136,7 +136,7 @@ MOST_RUNS = 20
 
 
 def findings_in_notes(cases: Sequence[EvalCase], folder: Path) -> Iterator[AuditFinding]:
-    """Golds whose file, heading or snippet no note holds, and those whose note is another one than when labelled."""
+    """Find golds whose file, heading or snippet no note contains, and those whose note has changed since."""
     notes = NoteFolder(folder)
     for case in cases:
         lost = lost_places(case, notes)
@@ -154,7 +154,7 @@ def findings_in_notes(cases: Sequence[EvalCase], folder: Path) -> Iterator[Audit
 
 
 def findings_in_index(cases: Sequence[EvalCase], chunks: Sequence[Chunk], gold_by: GoldBy) -> Iterator[AuditFinding]:
-    """Golds that match no chunk of the index, whatever is asked of it."""
+    """Find golds that match no chunk of the index: no question can retrieve them."""
     index = Answer(chunks=tuple(chunk for chunk in chunks))
     for case in cases:
         matching = match(case, index, gold_by)
@@ -169,7 +169,7 @@ def findings_in_index(cases: Sequence[EvalCase], chunks: Sequence[Chunk], gold_b
 
 
 def findings_in_runs(cases: Sequence[EvalCase], reports: Path) -> Iterator[AuditFinding]:
-    """Golds that no stored run retrieved, though it asked the case as it is now."""
+    """Find golds that no stored run retrieved, though it asked the case in its present form."""
     hashes = {case.key: content_hash(case) for case in cases}
     matched: dict[str, set[int]] = {}
     asked: dict[str, int] = {}
@@ -193,7 +193,7 @@ def findings_in_runs(cases: Sequence[EvalCase], reports: Path) -> Iterator[Audit
 
 
 def gold_name(case: EvalCase, gold: int, kind: str) -> str:
-    """The gold as a message names it: its key, and the place or the id."""
+    """Return the gold's key and its place or id, for a message."""
     if kind == "anchors":
         return f"gold_supports[{gold}] {shown_value(str((case.gold.supports or ())[gold]))}"
     ids = list(dict.fromkeys([*(case.gold.chunk_ids or ()), *(case.gold.relevance or ())]))

@@ -22,7 +22,7 @@ CALIBRATIONS = Path("cache") / "calibrations.json"
 
 @dataclass(frozen=True, slots=True)
 class KeptCalibration:
-    """How far a judge agreed with people in a metric, when that was last measured.
+    """How far a judge agreed with people in a metric at its last calibration.
 
     answers    labelled answers that both scored
     agreement  share of them on the same side of the gate; with its 95 % interval, and kappa
@@ -41,7 +41,7 @@ class KeptCalibration:
 
 
 def keep_calibration(reports: Path, identity: str, labels: str, calibration: Calibration) -> None:
-    """Keep the figures in place of the judge's last ones in this metric; an OSError where they cannot be written.
+    """Replace the judge's last calibration in this metric; raise OSError if the file cannot be written.
 
     They hold no texts. Without an answer that both scored, nothing is kept.
     """
@@ -61,7 +61,7 @@ def keep_calibration(reports: Path, identity: str, labels: str, calibration: Cal
 
 
 def kept_calibrations(reports: Path, judge: Mapping[str, Any] | None) -> tuple[KeptCalibration, ...]:
-    """Those of the judge that a run's config.json names, by metric; none where it was never calibrated here."""
+    """Return the calibrations of the judge in a run's config.json, by metric; none if it has none here."""
     records = _mapping(_read(reports / CALIBRATIONS).get(judge_identity(judge) or ""))
     try:
         return TypeAdapter(tuple[KeptCalibration, ...]).validate_python([records[metric] for metric in sorted(records)])
@@ -70,13 +70,13 @@ def kept_calibrations(reports: Path, judge: Mapping[str, Any] | None) -> tuple[K
 
 
 def judge_identity(judge: Mapping[str, Any] | None) -> str | None:
-    """What a judge is known by, its server included, as config.json describes it; None of none, or of a fixture's."""
+    """Return a judge's identity in config.json, its server included; None without a judge, or for a fixture's."""
     identity = (judge or {}).get("identity") or (judge or {}).get("model")
     return identity if isinstance(identity, str) else None
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The file's content; nothing where there is none or it is no longer JSON."""
+    """Read the file; return nothing if it is missing or no longer JSON."""
     try:
         return _mapping(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError):

@@ -56,7 +56,7 @@ ALL_CHECKS_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What was established, and what to do about it; `fix` is blank where nothing is to be done."""
+    """A finding, and what to do about it; `fix` is blank if nothing is to be done."""
 
     mark: Mark
     what: str
@@ -75,7 +75,7 @@ Check = Callable[[Project], Iterable[Diagnosis]]
 def diagnoses(
     checks: Mapping[str, Check], project: Project, seconds: float = ALL_CHECKS_S
 ) -> Iterator[tuple[str, Diagnosis]]:
-    """Diagnoses by subject, in the order of the checks, which run at the same time.
+    """Yield diagnoses by subject, in the order of the checks, which run at the same time.
 
     A check that is not done in time is a warning of its own, and is left behind.
     """
@@ -90,7 +90,7 @@ def diagnoses(
 
 
 def _begun(subject: str, check: Check, project: Project) -> queue.SimpleQueue[list[Diagnosis]]:
-    """Where the findings will be. The thread is one that the program does not wait for."""
+    """Start a check in a daemon thread, and return the queue that receives its findings."""
     done: queue.SimpleQueue[list[Diagnosis]] = queue.SimpleQueue()
 
     def look() -> None:
@@ -125,7 +125,7 @@ SERVER_S = 2.0
 
 
 def look_at_target(project: Project) -> Iterator[Diagnosis]:
-    """The configured target: can it be made, can it be reached, does it have all answers? It is asked no question."""
+    """Check that the target can be made and reached, and has all answers; ask it no question."""
     spec = project.settings.target
     if spec is None:
         yield doubt("none", "set target, or override the rag_client fixture")
@@ -146,7 +146,7 @@ def look_at_target(project: Project) -> Iterator[Diagnosis]:
 
 
 async def _index(target: Target, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
-    """Does the index hold the gold, where the system lists its chunks?"""
+    """Check that the index holds the gold, if the system lists its chunks."""
     try:
         if not isinstance(target, ListsChunks):
             return []
@@ -183,7 +183,7 @@ def _cases(project: Project) -> list[EvalCase]:
 
 
 def look_at_reports(project: Project) -> Iterator[Diagnosis]:
-    """The folder of runs: can it be written, is there room?"""
+    """Check that the folder of runs can be written and has room."""
     check_reports(project.reports)
     runs = sum(1 for _ in project.reports.glob("runs/*/config.json"))
     baseline = "no baseline yet" if project_baseline(project) is None else "with a baseline"
@@ -200,7 +200,7 @@ def look_at_reports(project: Project) -> Iterator[Diagnosis]:
 
 
 def look_at_ontology(project: Project) -> Iterator[Diagnosis]:
-    """The files that the graph's claims are checked against."""
+    """Read the files that the graph's claims are checked against."""
     places = project.settings.ontology
     if places is None:
         yield fine("none: claims of a knowledge graph are checked against none")
@@ -210,7 +210,7 @@ def look_at_ontology(project: Project) -> Iterator[Diagnosis]:
 
 
 def look_at_extras(_: Project) -> Iterator[Diagnosis]:
-    """Optional parts of the installation."""
+    """List the installed and the missing extras."""
     installed = [name for name, modules in EXTRAS.items() if all(find_spec(module) for module in modules)]
     missing = [name for name in EXTRAS if name not in installed]
     fix = f"pip install 'pytest-rageval[{missing[0]}]', for one that you need" if missing else ""
@@ -218,7 +218,7 @@ def look_at_extras(_: Project) -> Iterator[Diagnosis]:
 
 
 def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
-    """Names in the settings, rubrics and gates, conditions of gates, the baseline: all that a run would refuse."""
+    """Check the names in the settings, rubrics, gates and their conditions, and the baseline."""
     try:
         plan = make_plan(project.settings, load_registry(), project.root)
     except SettingsError as error:
@@ -247,7 +247,7 @@ def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
 
 
 def look_at_cases(project: Project) -> Iterator[Diagnosis]:
-    """Case files: are there any, and can all be read?"""
+    """Check that there are case files, and that all can be read."""
     globs = project.settings.cases
     files = find_case_files(project.root, globs)
     if not files:
@@ -265,7 +265,7 @@ def look_at_cases(project: Project) -> Iterator[Diagnosis]:
 
 
 def look_at_labels(project: Project) -> Iterator[Diagnosis]:
-    """Golds against the notes, where their folder is configured: can every case be won?"""
+    """Check golds against the notes, if their folder is configured: can every case be won?"""
     if (notes := project.notes) is None:
         return
     cases = _cases(project)
@@ -278,7 +278,7 @@ def look_at_labels(project: Project) -> Iterator[Diagnosis]:
 
 
 def look_at_judge(project: Project) -> Iterator[Diagnosis]:
-    """The configured judge: can it be asked, is it pinned, was it tried?"""
+    """Check that the configured judge can be asked, is pinned and was tried."""
     settings = project.settings
     if settings.retrieval_only:
         yield fine("retrieval only: nothing is judged")
@@ -325,7 +325,7 @@ def _of_the_judge(project: Project, judge: Judge) -> Iterator[Diagnosis]:
 
 
 def look_at_cache(project: Project) -> Iterator[Diagnosis]:
-    """The judge cache: can it be opened, and does a replay find anything in it?"""
+    """Check that the judge cache can be opened, and is not empty for a replay."""
     path, is_replay = project.judge_cache_file, project.settings.judge_cache == "replay"
     if not path.exists():
         if is_replay:

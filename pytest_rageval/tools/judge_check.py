@@ -63,7 +63,7 @@ async def check_server(judge: Judge) -> None:
 
 @contextmanager
 def behind_cache(judge: Judge, project: Project, mode: Mode, mask: Mask, tell: Tell) -> Iterator[CachedJudge]:
-    """Put a judge behind the cache of the project, whose notes are told at the end."""
+    """Put a judge behind the project's cache, whose notes are told at the end."""
     cache = project_cache(project.settings, project.judge_cache_file)
     with closing(cache) if cache is not None else nullcontext():
         yield CachedJudge(judge, cache, "off" if cache is None else mode, mask)
@@ -75,7 +75,7 @@ def behind_cache(judge: Judge, project: Project, mode: Mode, mask: Mask, tell: T
 
 
 def verdicts_on(judge: Judge, wordings: Mapping[str, Rubric], repeats: int = 1) -> list[Verdict]:
-    """One verdict for each canary. The judge is closed.
+    """Return one verdict for each canary, and close the judge.
 
     SettingsError where its server cannot be asked, or it has no rubric that canaries are for.
     """
@@ -88,7 +88,7 @@ def verdicts_on(judge: Judge, wordings: Mapping[str, Rubric], repeats: int = 1) 
 def keep_result(
     project: Project, judge: Judge, verdicts: Sequence[Verdict], wordings: Mapping[str, Rubric], repeats: int
 ) -> str | None:
-    """Keep the verdicts for later runs with this judge; why they are not kept, in one line, or None."""
+    """Store the verdicts for later runs with this judge; return in one line why that failed, or None."""
     if not any(verdict.scores for verdict in verdicts):
         return "not kept: no score came, which says nothing about the judge"
     path = project.judge_checks_file
@@ -112,7 +112,7 @@ async def _verdicts(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) 
 
 @dataclass(frozen=True, slots=True)
 class JudgementPair:
-    """One score of one answer by both judges, as shares of their scales, 0 to 1; `gate`: one that lies between them."""
+    """One score of one answer by both judges, as shares of their scales, 0 to 1; `gate`: a gate between them."""
 
     case_key: str
     trial: int
@@ -133,9 +133,9 @@ class JudgementPair:
 
 @dataclass(frozen=True, slots=True)
 class SpotCheck:
-    """What came of it. `n` answers have a score by both; of `failed` others the second judge gave none.
+    """The result of a spot check. `n` answers have a score by both; of `failed` others the second judge gave none.
 
-    `served`: models that the servers of both say they are; a second opinion of the same one is none.
+    `served`: models that the servers of both report; a second opinion of the same model is none.
     """
 
     first_judge: str
@@ -152,7 +152,7 @@ class SpotCheck:
 
     @property
     def rate(self) -> float:
-        """Share of the answers of which at least one score disagrees."""
+        """Return the share of the answers with at least one disagreement."""
         return len({(pair.case_key, pair.trial) for pair in self.disagreeing}) / self.n
 
     @property
@@ -163,11 +163,11 @@ class SpotCheck:
         return {rubric: _counted(pairs) for rubric, pairs in sorted(pairs_by_rubric.items())}
 
     def in_short(self) -> dict[str, Any]:
-        """What stands under aggregate_metrics."""
+        """Return the figures for aggregate_metrics."""
         return {"disagreement_rate": self.rate, "spot_check_n": self.n}
 
     def as_mapping(self) -> dict[str, Any]:
-        """What metrics.json holds: no texts."""
+        """Return the figures for metrics.json, without texts."""
         return {
             **self.in_short(),
             "judge": self.first_judge,
@@ -179,7 +179,7 @@ class SpotCheck:
 
 
 def _counted(pairs: Sequence[JudgementPair]) -> dict[str, Any]:
-    """Of one rubric; `n` counts scores, of which some rubrics fill several."""
+    """Count the scores of one rubric that disagree; some rubrics give several scores an answer."""
     disagreeing = sum(pair.disagrees for pair in pairs)
     return {
         "n": len(pairs),
@@ -192,7 +192,7 @@ def _counted(pairs: Sequence[JudgementPair]) -> dict[str, Any]:
 def check_by_second_judge(
     run: StoredRun, first: Plan, second: Plan, judge: Judge, n: int | None, watch: Callable[[int], None]
 ) -> SpotCheck:
-    """Put `n` of the run's judged answers to another judge, or to the same with the wordings of another plan.
+    """Let another judge score `n` of the run's judged answers, or the same one with another plan's prompts.
 
     Which ones follows from the run's configuration: the same every time. `first` is the run's own plan, whose gates
     count. A SettingsError where nothing can be compared.
@@ -226,13 +226,13 @@ def check_by_second_judge(
 
 
 def _served(lines: Sequence[Line]) -> set[str | None]:
-    """The models that the servers said they were when the run was judged."""
+    """Return the models that the servers reported when the run was judged."""
     judgements = (judgement for line in lines for judgement in line["judgements"].values())
     return {judgement.get("extra", {}).get("served_model") for judgement in judgements}
 
 
 def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: Judge) -> bool:
-    """Whether the second opinion would be the first one again: an equal identity, and equal wordings."""
+    """Return True if the second judge has the same identity and the same prompts as the first."""
     configured = run.config["judge"] or {}
     if "identity" in configured:
         is_same = configured["identity"] == identity_of(judge)
@@ -247,7 +247,7 @@ def _prompt_versions(plan: Plan) -> dict[str, str]:
 
 
 def _chosen(run: StoredRun, n: int | None) -> Iterator[Line]:
-    """Judged observations, drawn by the hash of the configuration, in the order of their keys."""
+    """Return judged observations, drawn by the hash of the configuration, in the order of their keys."""
     places = run.observation_places()
     judged: list[Key] = sorted(key for key, place in places.items() if record_at(place)["judgements"])
     size = min(len(judged), n or max(FEWEST, math.ceil(SHARE * len(judged))))
@@ -293,7 +293,7 @@ def _share(judgement: Judgement, name: str) -> float:
 
 
 def _between(name: str, first_share: float, second_share: float, obs: Observation, plan: Plan) -> str | None:
-    """The gate that only one of the two passes."""
+    """Return the gate that only one of the two scores passes."""
     for gate in plan.case_gates:
         if gate.measure is None or gate.measure.metric.name != name:
             continue

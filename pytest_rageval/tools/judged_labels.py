@@ -1,4 +1,4 @@
-"""What does the judge say of the labelled answers? Each is judged as a run would judge it, or as a run did."""
+"""Labelled answers as the judge scores them: each judged as a run would judge it, or as a run did."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pytest_rageval.tools.labels import Label
 
 @dataclass(frozen=True, slots=True)
 class JudgedLabel:
-    """A label, and what the judge made of the same answer; scores are on the metric's scale.
+    """A label and the judge's score of the same answer, on the metric's scale.
 
     human      what a person scored, None where only pass or fail was said
     score      what the judge scored; None where it gave none
@@ -48,14 +48,14 @@ class JudgedLabel:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """By what is judged: the measure that gates read, its rubric, and the settings of the project."""
+    """The measure that gates read, its rubric, and the project's settings."""
 
     measure: Measure
     rubric: Rubric
     settings: Settings
 
     def on_scale(self, score: float | None) -> float | None:
-        """A score on the rubric's scale, brought to the metric's."""
+        """Convert a score from the rubric's scale to the metric's."""
         if score is None:
             return None
         (low, high), (from_low, from_high) = self.measure.metric.scale, self.rubric.scale
@@ -71,9 +71,9 @@ Recorded = Observation | JudgedLabel
 def observations_of(
     labels: Iterable[Label], open_run: Callable[[str], StoredRun], run: str | None
 ) -> dict[str, Recorded]:
-    """By id of the label, what a stored run holds of its answer: first trial, as recorded.
+    """Return, by the label's id, the recorded first trial of its answer in a stored run.
 
-    `run` is meant where a label names a case and no run. A CaseError names every label whose run or case is not there.
+    `run` is meant if a label names a case and no run. A CaseError names every label whose run or case is missing.
     """
     found: dict[str, Recorded] = {}
     problems: list[str] = []
@@ -148,7 +148,7 @@ async def judge_labels(
     *,
     tell: Callable[[], None] = lambda: None,
 ) -> dict[str, JudgedLabel]:
-    """Return, by id, each label with what the judge says of its answer; call `tell` after each.
+    """Return, by id, each label with the judge's score of its answer; call `tell` after each.
 
     As many at once as the settings let judges work. An error belongs to its label alone.
     """
@@ -187,7 +187,7 @@ async def _judged(label: Label, obs: Observation, judge: Judge, how: Examination
 
 
 def _scored(label: Label, obs: Observation, how: Examination) -> JudgedLabel:
-    """What the measure makes of the judgements, which is what a gate would see."""
+    """Score the judgements by the measure, as a gate sees them."""
     about = _about(label, obs, how)
     scored = how.measure(obs)
     if isinstance(scored, NotApplicable):

@@ -34,7 +34,7 @@ OnFinished = Callable[[Finished, Prepared], object]
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Who is asked, on which loop: target and judge may belong to it, and outlive the run."""
+    """A target and a judge with the loop that they belong to; they may outlive the run."""
 
     target: Target
     loop: BackgroundLoop
@@ -51,7 +51,7 @@ class Asking:
         return asking
 
     def close(self) -> None:
-        """Give the target back, and the judge if there is one."""
+        """Release the target, and the judge if there is one."""
         self.loop.cancel()
         if not self.loop.is_blocked:
             self.loop.run(self.target.aclose())
@@ -61,7 +61,7 @@ class Asking:
 
 
 def ask_without_trace(asking: Asking, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
-    """What comes of each case, by key; nothing is written."""
+    """Ask the cases and return their observations by key; write nothing."""
     prefetcher = Prefetcher(prepared.plan, RunJournal(None, prepared.settings, None, None), asking.loop)
     observed = prefetcher.now([Trial(case) for case in cases], asking.target, asking.judge)
     return {case.key: outcome for case, outcome in zip(cases, observed, strict=True)}
@@ -75,7 +75,7 @@ def write_run(
     watch: Watch,
     on_finished: OnFinished,
 ) -> dict[str, Observed]:
-    """Ask the cases as a run of their own, stored like any other; what comes of each first trial, by key.
+    """Ask the cases as a stored run of their own; return the observations of first trials, by key.
 
     A run that is resumed asks only what it has no record of. Whatever ends this early leaves a run to be resumed.
     """
@@ -93,7 +93,7 @@ def write_run(
 
 
 def _asked(asking: Asking, run: RunSession, cases: Sequence[EvalCase], watch: Watch) -> dict[str, Observed]:
-    """What comes of the cases; of those that a resumed run has, what it has observed."""
+    """Ask the cases and return their observations; of a resumed run also those that it has."""
     observed: dict[str, Observed] = {}
     if run.unfinished is not None:
         recorded = {case.key: run.unfinished.observation(case.key, 0) for case in cases if run.is_done(case)}
@@ -112,7 +112,7 @@ NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "e
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What came of the cases at a point: observations by key, keys of errors with what went wrong."""
+    """The answers to the cases at a point: observations by key, and errors by key with their reason."""
 
     observations: Mapping[str, Observation]
     errors: Mapping[str, str] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class Answers:
 
 
 class Bench:
-    """Asks cases at points. Used as a context: it closes the target that it makes."""
+    """The place that asks cases at points. Used as a context: it closes the target that it makes."""
 
     def __init__(
         self, project: Project, options: Mapping[str, Json], cases: Sequence[EvalCase], files: Sequence[Path],
@@ -158,7 +158,7 @@ class Bench:
         self._asking.close()
 
     def settings_of(self, point: Point, run_id: str | None = None, resume: str | None = None) -> Settings:
-        """The settings of a run at this point; SettingsError where the point sets what cannot be."""
+        """Return the settings of a run at this point; raise SettingsError for invalid values."""
         options = point.options({**self._options, "retrieval_only": True})
         if run_id is not None:
             options |= {"run_id": run_id, "description": f"sweep {self.sweep_id}: {point}"}
@@ -167,18 +167,18 @@ class Bench:
         return load_settings(self.project.root, options).model_copy(update=NOT_TUNED)
 
     def k_of(self, point: Point) -> int:
-        """How many chunks count at this point."""
+        """Return how many chunks count at this point."""
         k = point.params.get("k")
         return k if isinstance(k, int) else self.project.settings.k
 
     def run_id(self, point: Point) -> str:
-        """The name of the point's run: the same whenever the sweep is resumed."""
+        """Return the id of the point's run: the same whenever the sweep is resumed."""
         if not point.params:
             return f"{self.sweep_id}-default"
         return f"{self.sweep_id}-{hashlib.sha256(point.key.encode()).hexdigest()[:8]}"
 
     def measured(self, point: Point) -> Answers:
-        """What the cases come to at this point as a stored run; one that has ended before is read."""
+        """Ask the cases at this point as a stored run, or read the run if it has ended."""
         run_id = self.run_id(point)
         stored = StoredRun(self.project.reports / "runs" / run_id)
         if stored.state == "complete":
@@ -191,7 +191,7 @@ class Bench:
         return Answers.of(observed, run_id)
 
     def asked(self, point: Point, cases: Sequence[EvalCase]) -> Answers:
-        """What some cases come to at this point; nothing is stored."""
+        """Ask some cases at this point; store nothing."""
         if not cases:
             return Answers({})
         prepared = self._prepared(self.settings_of(point))
