@@ -100,7 +100,7 @@ def calibrate(
 def _identities(
     judged: Sequence[JudgedLabel], asked: Mapping[str, str], open_run: Callable[[str], StoredRun], run: str | None
 ) -> set[str] | None:
-    """Whom the scores are of, servers included; None where a label brought one along, and nobody knows whose."""
+    """Return the judges of the scores, servers included; None for a score of unknown origin in a label."""
     scored = [label for label in judged if label.score is not None]
     if not all(label.model for label in scored):
         return None
@@ -121,7 +121,7 @@ def _keep(reports: Path, identity: str, labels: str, result: Calibration) -> Non
 
 
 def _examination(settings: Settings, root: Path, rubric: str, written: str | None) -> tuple[Examination, Gate]:
-    """What is judged, and the gate; a SettingsError where either is not one that labels can be held against."""
+    """Return the rubric to judge by, and the gate; raise SettingsError if labels cannot be compared by them."""
     own = own_rubrics(settings, root)
     registry = with_rubric_metrics(load_registry(), own.values(), settings.rubrics)
     names = [metric.name for metric in registry if metric.rubrics == (metric.name,) and metric.better == "higher"]
@@ -136,7 +136,7 @@ def _examination(settings: Settings, root: Path, rubric: str, written: str | Non
 
 
 def _gate(settings: Settings, registry: Registry, rubric: str, written: str | None) -> Gate:
-    """The gate of the command line, else the project's first without a condition, else the metric's own."""
+    """Return the gate of the command line, else the project's first without a condition, else the metric's own."""
     if written is not None:
         gate = resolve(parse_gate(written, "--gate"), registry, settings.k)
         if gate.when or gate.off or gate.scope == "run":
@@ -154,7 +154,7 @@ def _gate(settings: Settings, registry: Registry, rubric: str, written: str | No
 def _unlabelled(
     open_run: Callable[[str], StoredRun], unlabelled_run: str, gate: Gate, labels: Sequence[Label], run: str | None
 ) -> Unlabelled:
-    """The run's cases that are not labelled: those that are count there."""
+    """Return the run's unlabelled cases; labelled ones count among the labels."""
     stored = open_run(unlabelled_run)
     of_run = [(label.run or run, label.case_key) for label in labels if label.case_key is not None]
     folders = {name: open_run(name).path.resolve() for name, _ in of_run if name is not None}

@@ -111,7 +111,7 @@ def _read_traced(file: Path, form: str) -> list[TracedAnswer]:
 
 
 def _list_rest(matched: Matched) -> None:
-    """Write the traces and cases that came to nothing to standard error."""
+    """Write the unmatched traces and cases to standard error."""
     lines = [f"trace {entry.trace_id}: no case asks {shown_value(entry.question)}" for entry in matched.unmatched]
     lines += [f"trace {entry.trace_id}: holds no question, or neither answer nor documents" for entry in matched.silent]
     for listed in (lines, [f"case {case.key}: no trace" for case in matched.unanswered]):
@@ -246,7 +246,7 @@ def _check_can_be_written(path: Path, *, force: bool) -> None:
 
 
 def _put(records: Sequence[Mapping[str, Json]], file: Path | None, noun: str, option: str, use: str) -> None:
-    """Write what stood beside the cases if a file is named for it; else say that it is left out."""
+    """Write what came with the cases if a file is named for it; else report that it is left out."""
     if records and file is not None:
         _write(file, records)
         click.echo(f"{file}: {counted(len(records), noun)}; {use}", err=True)

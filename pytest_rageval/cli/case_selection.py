@@ -1,4 +1,4 @@
-"""Which cases a run of the command asks: files and folders that were named, a shard, those of an earlier run."""
+"""The cases that `rageval run` asks: named files and folders, a shard, those of an earlier run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BrokenCaseFiles(CaseError):
 
 
 class Wanted(NamedTuple):
-    """What the command line says of cases: places, a filter, and the run that it is applied to."""
+    """The selection on the command line: places, a filter, and the run that it is applied to."""
 
     places: Sequence[Path] = ()
     only: str | None = None
@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
 
 
 class CaseSelection(NamedTuple):
-    """The case files that there are, all their cases, those that are asked, and how these were selected, by option."""
+    """The case files, all their cases, the selected ones, and the options that selected them."""
 
     files: tuple[CaseFile, ...]
     cases: Sequence[EvalCase]
@@ -42,7 +42,7 @@ class CaseSelection(NamedTuple):
 
 
 def select_cases(project: Project, wanted: Wanted) -> CaseSelection:
-    """Read the case files and choose; BrokenCaseFiles, or SettingsError where a place is wrong."""
+    """Read the case files and select; raise BrokenCaseFiles, or SettingsError for a wrong place."""
     found_files = case_files_of(project.root, project.settings.cases, project.reports)
     named_files = _named_files(project, wanted.places, found_files)
     paths = list(dict.fromkeys([*found_files, *named_files]))

@@ -62,7 +62,7 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
 
 
 def _content(comparison: Paired, form: str, after: str | None) -> Mapping[str, Any]:
-    """What came of it; for programs, with the cases to look at next."""
+    """Return the comparison; for programs, with the cases to look at next."""
     if form != "json":
         return comparison.content
     flipped: Sequence[Mapping[str, Any]] = comparison.content.get("flipped_to_fail", ())
@@ -81,7 +81,7 @@ def _rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured:
 
 
 def _page(sides: Sequence[Side], comparison: Paired, settings: Settings) -> str:
-    """The report of B, compared with A: the same page as `rageval report B --compare A` writes."""
+    """Render the report of B, compared with A: the same page as `rageval report B --compare A` writes."""
     from pytest_rageval.render.html.page_run import page_of
     from pytest_rageval.render.html.report_writer import sized_html
 

@@ -1,4 +1,4 @@
-"""`rageval explain RUN CASE`: one case of a run, everything."""
+"""`rageval explain RUN CASE`: everything about one case of a run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ WIDTH = 160
 @REPORTS
 def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) -> None:
     """Explain CASE (an id or key) of RUN (an id, `latest`, `latest~1` or a folder): gold, what came, claims, every
-    metric's arithmetic and every gate."""
+    metric's arithmetic and every gate.
+    """
     project = find_project({"reports": reports})
     stored = open_stored_run(project.reports, run, project.baseline_file)
     record = stored.find(case)

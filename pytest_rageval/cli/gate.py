@@ -37,7 +37,8 @@ def gate(
     *, as_json: bool,
 ) -> None:  # fmt: skip
     """Put RUN (an id, `latest`, `latest~1` or a folder) under the gates that the project has now, those given here
-    in the place of the project's on the same metric. The recorded scores count; nothing is written."""
+    in the place of the project's on the same metric. The recorded scores count; nothing is written.
+    """
     at = opened(run, reports=reports, baseline=baseline, gate=gates or None, tolerated=regressions or None)
     plan = plan_of_gates(at.run, at.settings, at.root)
     finished = regate(at.run, plan, at.baseline)
@@ -51,7 +52,7 @@ def gate(
 
 
 def _content(finished: Finished, plan: Plan) -> dict[str, Any]:
-    """The gates that do not hold: of the run, and by case."""
+    """Return the gates that fail: of the run, and by case."""
     return {
         "partial": finished.is_partial,
         "outcomes": finished.metrics["outcomes"],
@@ -68,7 +69,7 @@ def _next(finished: Finished, run_id: str) -> Iterator[str]:
 
 
 def _show_cases(finished: Finished) -> None:
-    """The cases that fail, with the gates that they fail by; known failures too, as such."""
+    """Print the failing cases with their failed gates; known failures too, as such."""
     failing = [row for row in finished.rows if row.outcome in STYLES]
     for row in failing[:SHOWN]:
         word, colour = STYLES[row.outcome]

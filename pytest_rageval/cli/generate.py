@@ -100,7 +100,7 @@ def generate(
 
 @dataclass
 class GenerateOutcome:
-    """What came of a call."""
+    """The result of a call."""
 
     sifted: Sifted = field(default_factory=Sifted)
     added: int = 0
@@ -126,12 +126,12 @@ class GenerateOutcome:
 
 
 def this_command() -> str:
-    """The command as it was called, without a password in it."""
+    """Return the command line of this process, without a password."""
     return shlex.join(["rageval", *map(public_target, sys.argv[1:])])
 
 
 def _passages(notes: NoteFolder) -> list[NotePassage]:
-    """The sections with text."""
+    """Return the sections with text."""
     return [
         NotePassage(rel_path, section)
         for rel_path in notes.rel_paths
@@ -173,7 +173,7 @@ def _said_before(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict[s
 
 
 def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage], outcome: GenerateOutcome) -> list[Draft]:
-    """The model's drafts, as far as it came: Ctrl-C, its budget or an error of its server end it early."""
+    """Return the model's drafts until Ctrl-C, its budget or an error of its server ends them."""
     drafts: list[Draft] = []
     try:
         for draft in asking.drafts(passages):

@@ -1,4 +1,4 @@
-"""`rageval history`: every run's metrics in time, and what was changed in between."""
+"""`rageval history`: every run's metrics over time, and the changes of configuration in between."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ LINE = 500
 @REPORTS
 def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str | None) -> None:
     """Show the metrics of all finished runs in time, grouped by the cases that they were run with, and below each run
-    what was configured otherwise than in the one before."""
+    what was configured otherwise than in the one before.
+    """
     folder = find_project({"reports": reports}).reports
     runs, skipped = read_history(folder)
     check_metrics(runs, metrics)

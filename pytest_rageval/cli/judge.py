@@ -68,7 +68,8 @@ def judge(
     failed, and score the run with the new judgements.
 
     With --spot-check, some answers are put before a second judge (--second-judge), or the same one with other rubrics
-    (--rubrics); no score changes. The exit code is 0, however often they disagree."""
+    (--rubrics); no score changes. The exit code is 0, however often they disagree.
+    """
     if not is_spot_check and (spot_check_n is not None or second_judge is not None):
         raise click.UsageError("--spot-check-n and --second-judge go with --spot-check")
     if is_spot_check and (metrics or claim_level):
@@ -92,13 +93,13 @@ def judge(
 
 
 def _settings_among(overrides: dict[str, str]) -> dict[str, str]:
-    """Those that are options of a run as well; the others are keys of the table alone."""
+    """Return the settings that are options of a run as well; the others are keys of the table alone."""
     fields = {option.field for option in OPTIONS}
     return {name: value for name, value in overrides.items() if name in fields}
 
 
 def _judging(at: Opened, overrides: dict[str, str], spec: str | None) -> dict[str, Any]:
-    """The settings that replace those of the run; another judge takes the project's server, where it names none."""
+    """Return the settings that replace the run's; another judge that names no server uses the project's."""
     server = {} if spec is None else {"judge": spec, "judge_base_url": at.settings.judge_base_url}
     return {"retrieval_only": False, **overrides, **server}
 
@@ -164,9 +165,9 @@ def _spot_check(at: Opened, overrides: dict[str, str], second_judge: str | None,
 
 @contextmanager
 def _judge_at_hand(plan: Plan, at: Opened, cases: int = 0) -> Iterator[Judge]:
-    """The judge of the plan behind its cache, once its server has answered. Who uses it closes it.
+    """Yield the judge of the plan behind its cache, once its server has answered. The caller closes it.
 
-    `cases`: how many it is to judge, to say what that may cost; 0 to say nothing.
+    `cases`: how many it is to judge, to estimate the cost; 0 for no estimate.
     """
     settings = plan.settings
     budget = None if settings.max_cost is None else Budget(settings.max_cost)
@@ -197,7 +198,7 @@ async def _check(judge: Judge) -> None:
 
 @contextmanager
 def interruptible(run_id: str) -> Iterator[Callable[[], None]]:
-    """Let a signal end the judging of a run, until the given function is called; from there on it waits for the end.
+    """Let a signal end the judging of a run until the given function is called; then wait for the end.
 
     The function is to be called before the first file of the run is replaced.
     """

@@ -72,7 +72,7 @@ def _as_json(judge: Judge, verdicts: Sequence[Verdict], conclusion: Sequence[str
 
 
 def estimate_lines(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) -> Iterator[str]:
-    """What putting the canaries to a judge may cost, in a line; none where nothing is paid for."""
+    """Yield a line with the estimated cost of the canaries; nothing for a judge that is free."""
     tariff: Tariff | None = getattr(judge, "tariff", None)
     if tariff is None:
         return
@@ -83,7 +83,7 @@ def estimate_lines(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) -
 
 
 def table_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Each canary with what was expected of the judge and what came."""
+    """Yield each canary with the expected and the actual result."""
     rows = [("", "rubric", "canary", "expected", "came")]
     rows += [
         ("✓" if verdict.passed else "✗", verdict.rubric, verdict.canary, _band(verdict), _came(verdict))
@@ -95,7 +95,7 @@ def table_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def conclusion_lines(model: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """What the judge can be trusted with and what not, one line each."""
+    """Yield one line each on what the judge can and cannot be trusted with."""
     by_rubric = rubrics_of(verdicts)
     if trusted := [rubric for rubric, group in by_rubric.items() if all(verdict.passed for verdict in group)]:
         yield f"{model} can be trusted with {', '.join(trusted)}, as far as these canaries tell"

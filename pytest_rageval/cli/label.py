@@ -118,7 +118,7 @@ def _check(labelling: Labelling, options: LabelOptions) -> None:
 
 
 def _has_screen(*, is_plain: bool) -> bool:
-    """Is there a full screen to work on? Without the extra there are numbers by line; without a terminal an error."""
+    """Return True if a full screen is available; without the extra use lines, without a terminal raise an error."""
     if is_plain:
         return False
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -152,7 +152,7 @@ def _run_lines(session: LabelSession) -> None:
 
 
 def _agreement(path: Path, cases: Sequence[EvalCase], project: Project, *, as_json: bool) -> list[LabelAgreement]:
-    """Compare, and print what came of it."""
+    """Compare, and print the result."""
     files = opinion_files(path)
     if not files:
         name = opinion_file(path, "NAME").name
@@ -178,7 +178,7 @@ def _agreement_lines(result: LabelAgreement) -> Iterator[str]:
 
 
 def _said_by_others(results: Sequence[LabelAgreement]) -> dict[str, list[str]]:
-    """By case what is in dispute, for the screen."""
+    """Return the disputed labels by case, for the screen."""
     said: dict[str, list[str]] = {}
     for result in results:
         for difference in result.differences:

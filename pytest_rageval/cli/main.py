@@ -89,7 +89,7 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Verbs by what this file says of them: no module is imported for a press of a key."""
+        """Complete verbs from this file's table: no module is imported for a key press."""
         verbs = {verb: about for group in VERBS.values() for verb, about in group.items()}
         items = [CompletionItem(verb, help=about) for verb, about in verbs.items() if verb.startswith(incomplete)]
         return items or click.Command.shell_complete(self, ctx, incomplete)
@@ -125,7 +125,7 @@ def main() -> None:
 
 
 def _end_with(*problems: str) -> NoReturn:
-    """Say what is wrong: to people, and to the program that asked for JSON."""
+    """Report the problems: to people, and to the program that asked for JSON."""
     lines = [printable(problem) for problem in problems]
     for line in lines:
         click.echo(f"ERROR: {line}", err=True)

@@ -28,7 +28,7 @@ from pytest_rageval.text import counted
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run that was asked as far as it went. `finished` is None where nothing came of it."""
+    """A run of the command at its end, whole or cut short. `finished` is None if it has no results."""
 
     prepared: Prepared
     run_id: str
@@ -44,20 +44,20 @@ class Ended:
 
 
 class Elsewhere(NamedTuple):
-    """The machines that ask, and at most how many processes there."""
+    """The machines that ask, and the greatest number of processes there."""
 
     machines: Machines
     workers: int
 
 
 def prepare_unjudged(project: Project) -> Prepared:
-    """The run without its judge."""
+    """Prepare the run without its judge."""
     unjudged = project.settings.model_copy(update={"judge": "none"})
     return prepare(project._replace(settings=unjudged))
 
 
 class Pipeline:
-    """One run of the command: opened, its cases evaluated here or elsewhere, finished."""
+    """A run of the command: opened, its cases evaluated here or elsewhere, finished."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Pipeline:
         self._left_out_judge = left_out_judge
 
     def run(self) -> Ended:
-        """Take all steps. SettingsError if the run cannot be opened."""
+        """Take all steps; raise SettingsError if the run cannot be opened."""
         self._session = run = self._opened()
         try:
             return self._ended(self._evaluated_and_finished(run))
@@ -112,7 +112,7 @@ class Pipeline:
         return self._session.writer.folder.run_id
 
     def _opened(self) -> RunSession:
-        """The run; without its judge if that cannot be asked."""
+        """Open the run, without its judge if that cannot be asked."""
         try:
             return self._open()
         except JudgeUnavailable as error:
@@ -159,7 +159,7 @@ class Pipeline:
             progress.wipe()
 
     def _evaluate_elsewhere(self, run: RunSession, cases: Sequence[EvalCase], elsewhere: Elsewhere) -> None:
-        """Have the cases evaluated by workers; their records are put in order once nothing comes any more."""
+        """Let workers evaluate the cases, and sort their records at the end."""
         workers = crew_size(self._prepared, len(cases), elsewhere.workers)
         crew = elsewhere.machines.crew(self._prepared, run.config_hash)
         cluster_run = ClusterRun(run, cases, crew, workers)
@@ -183,7 +183,7 @@ class Pipeline:
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _finished(self, run: RunSession) -> Finished | None:
-        """The verdict and the reports of what is on disk; a run in which nothing happened leaves no trace."""
+        """Decide the verdict and write the reports from the files on disk; an empty run leaves no folder."""
         prepared = self._prepared
         if self._elsewhere is not None:
             run.writer.reconcile()  # first: records of this process may wait to be written
@@ -218,7 +218,7 @@ class Pipeline:
         )
 
     def _leave(self) -> NoReturn:
-        """At a second signal, once the run's files are written."""
+        """Leave at a second signal, once the run's files are written."""
         self._screen.line(f"interrupted; {resume_command(self._run_id)} finishes the run", colour="yellow")
         raise SystemExit(INTERRUPTED)
 

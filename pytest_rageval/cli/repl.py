@@ -1,4 +1,4 @@
-"""`rageval repl`: questions of one's own to the system, cases and judgements, line by line."""
+"""`rageval repl`: free questions to the system, cases and judgements, line by line."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def repl(cases: tuple[Path, ...], **options: Any) -> None:
 
 
 class Lines(cmd.Cmd):
-    """Reads lines, and shows what comes of each. Nothing that is wrong with one ends the session."""
+    """Reads lines and shows the result of each. A wrong line never ends the session."""
 
     prompt = f"{NAME}> "
     _OF_ONE_LINE: ClassVar = frozenset({"sweep", "report", "diff", "save", "quit", "help"})
@@ -85,7 +85,7 @@ class Lines(cmd.Cmd):
         self.has_failed = False
 
     def run(self) -> None:
-        """Until the end of the input, or `quit`."""
+        """Read and execute lines until the end of the input, or `quit`."""
         if self.is_terminal:
             self._say(BANNER)
         with self._history():
@@ -96,7 +96,7 @@ class Lines(cmd.Cmd):
                     self._say("")
 
     def _read(self) -> str | None:
-        """The next line; None at the end of the input. Ctrl-C leaves a line that was begun."""
+        """Return the next line; None at the end of the input. Ctrl-C discards a line."""
         while True:
             try:
                 if self.is_terminal:
@@ -116,7 +116,7 @@ class Lines(cmd.Cmd):
             return line.rstrip("\n") if line else None
 
     def _done(self, line: str) -> bool:
-        """Do what a line says; was it the last?"""
+        """Execute a line; return True if it was the last."""
         try:
             return bool(self.onecmd(line))
         except RagevalError as error:
@@ -133,7 +133,7 @@ class Lines(cmd.Cmd):
     # ── lines ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def parseline(self, line: str) -> tuple[str | None, str | None, str]:
-        """The command and its arguments; a line that only begins like one is a question."""
+        """Return the command and its arguments; a line that only begins like one is a question."""
         text = line.strip()
         word, _, rest = text.partition(" ")
         rest = rest.strip()
@@ -213,7 +213,7 @@ class Lines(cmd.Cmd):
         return True
 
     def _call(self, verb: str, *arguments: str) -> None:
-        """Another verb of the command, whose end does not end the session."""
+        """Call another verb, whose end does not end the session."""
         group = Verbs()
         command = group.get_command(click.Context(group), verb)
         assert command is not None
@@ -247,7 +247,7 @@ class Lines(cmd.Cmd):
 
     @contextlib.contextmanager
     def _history(self) -> Iterator[None]:
-        """On a terminal: Tab completes, and what was typed is kept among the reports, unless texts are kept out."""
+        """Set up Tab completion on a terminal, and store the history with the reports unless texts are kept out."""
         if not self.is_terminal:
             yield
             return

@@ -1,4 +1,4 @@
-"""`rageval run`: the cases asked, judged, scored and gated outside pytest, with its records, reports and exit codes."""
+"""`rageval run`: ask, judge, score and gate cases outside pytest, with its records, reports and exit codes."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ REPORTS = ("summary.md", "report.html")
 
 
 class WrongUsage(click.UsageError):
-    """Wrong usage with the exit code that pytest has for it: 2 says there that a run was interrupted."""
+    """Wrong usage with pytest's exit code for it: 2 would mean that a run was interrupted."""
 
     exit_code = USAGE
 
 
 class Engine(NamedTuple):
-    """Workers, as the command line names them: on a Ray cluster, or processes of this machine."""
+    """Workers that the command line names: on a Ray cluster, or processes of this machine."""
 
     kind: str
     address: str | None
@@ -114,7 +114,7 @@ def run(paths: tuple[Path, ...], **parameters: Any) -> None:
 
 
 def run_in(root: Path, wanted: Wanted) -> int:
-    """Run the cases of the project in this folder, as it is configured; the exit code."""
+    """Run the cases of the project in this folder, as configured; return the exit code."""
     return _run(lambda: Project(root, load_settings(root)), wanted, as_json=False)
 
 
@@ -136,7 +136,7 @@ def _run(project: Callable[[], Project], wanted: Wanted, *, as_json: bool, engin
 
 
 def _mending(error: RagevalError) -> str:
-    """The command that says all of what is wrong."""
+    """Return the command that reports everything that is wrong."""
     return "rageval cases validate" if isinstance(error, BrokenCaseFiles) else "rageval doctor"
 
 
@@ -147,7 +147,7 @@ def _code_of(error: RagevalError) -> int:
 def run_project(
     project: Project, wanted: Wanted, screen: Screen, engine: Engine | None = None
 ) -> tuple[int, dict[str, Any]]:
-    """Run the cases of a project, here or by that engine; the exit code, and what `--json` says beside it.
+    """Run the cases of a project, here or by that engine; return the exit code and the other content of `--json`.
 
     RagevalError for what is wrong before the first question.
     """
@@ -211,7 +211,7 @@ def _wanted(paths: tuple[Path, ...], parameters: dict[str, Any]) -> Wanted:
 
 
 def _settings_of(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The settings that were given, those among them that the flags of this command stand for."""
+    """Return the given settings, those of this command's own flags included."""
     given = settings_given(parameters)
     skipped = [layer for layer in SKIPPED_LAYERS if parameters.pop(f"skip_{layer}_metrics")]
     if skipped:
@@ -222,14 +222,14 @@ def _settings_of(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _project(given: dict[str, Any], *, is_prompted: bool) -> Project:
-    """The project of the current folder; nobody is asked anything where its settings are wrong."""
+    """Return the project of the current folder; prompt only once its settings are valid."""
     project = find_project(given)
     described = _described(given) if is_prompted else given
     return project if described is given else find_project(described)
 
 
 def _described(given: dict[str, Any]) -> dict[str, Any]:
-    """With a description, asked for where a person sits at a terminal and has given none."""
+    """Add a description: prompt for it at a terminal if none is given."""
     is_person = sys.stdin.isatty() and sys.stdout.isatty()
     if not is_person or any(given.get(name) for name in ("description", "dry_run", "resume")):
         return given
@@ -247,7 +247,7 @@ def _why_no_case(prepared: Prepared, wanted: Wanted) -> str:
 
 
 def _target(prepared: Prepared, cases: CaseSelection) -> Target:
-    """The target, which can answer; a dry run looks at files of answers only."""
+    """Make the target and check that it can answer; a dry run checks files of answers only."""
     target = make_target(prepared.project)
     if not prepared.settings.dry_run or kind_of(prepared.settings.target or "").is_checkable:
         check_can_answer(prepared, target, cases.cases)
@@ -255,7 +255,7 @@ def _target(prepared: Prepared, cases: CaseSelection) -> Target:
 
 
 def exit_code(ended: Ended, screen: Screen) -> int:
-    """Show what the run came to; its exit code."""
+    """Show the result of the run; return its exit code."""
     if ended.is_broken:
         return INTERNAL
     code = show(ended.finished, ended.prepared.plan, as_written_here) if ended.finished is not None else 0
@@ -276,19 +276,19 @@ def exit_code(ended: Ended, screen: Screen) -> int:
 
 
 def _can_be_resumed(ended: Ended) -> bool:
-    """Is there more to ask, and anything to go on from? A run in which nothing was answered has left no folder."""
+    """Return True if cases are left to ask and the run has a folder: one without answers has none."""
     is_unfinished = ended.finished is not None and ended.finished.is_unfinished
     folder = ended.prepared.project.reports / "runs" / ended.run_id
     return ended.is_broken or ((ended.is_interrupted or is_unfinished) and folder.is_dir())
 
 
 def judge_command(ended: Ended) -> str:
-    """What judges the answers of a run whose judge could not be asked."""
+    """Return the command that judges the answers of a run whose judge could not be asked."""
     return f"rageval judge {ended.run_id} --judge {public_target(ended.left_out_judge or 'SPEC')}"
 
 
 def outcome(ended: Ended, screen: Screen) -> dict[str, Any]:
-    """What `--json` says of a run beside the exit code."""
+    """Return the content of `--json` for a run, except the exit code."""
     finished, mask = ended.finished, ended.prepared.mask
     content: dict[str, Any] = {"run": ended.run_id, "failed_steps": screen.failed_steps}
     if finished is not None:
@@ -317,7 +317,7 @@ def _from_here(path: Path) -> Path:
 
 
 def _next(ended: Ended) -> Iterator[str]:
-    """Commands that one would type now."""
+    """Yield the commands to type next."""
     finished = ended.finished
     if ended.left_out_judge is not None:
         yield judge_command(ended)

@@ -128,8 +128,7 @@ def _agreed(number: int) -> bool:
 
 
 def _baseline(project: Project, *, is_lenient: bool) -> str | None:
-    """The id of the run that the baseline came from; a baseline that cannot be read is a SettingsError, or nothing
-    where that does not matter."""
+    """Return the id of the baseline's run; if it cannot be read, None if `is_lenient`, else SettingsError."""
     try:
         baseline = read_baseline(project.baseline_file, is_required=False)
     except SettingsError:
@@ -143,7 +142,7 @@ def _baseline(project: Project, *, is_lenient: bool) -> str | None:
 
 
 def _table(runs: Sequence[KeptRun], baseline: str | None, width: int) -> Iterator[str]:
-    """A line a run, with its note at the end or, where that has no room, below it."""
+    """Yield a line for each run, with its note at the end or, if that has no room, below it."""
     tables = blocks(_rows(runs), width)
     notes = ["note", *(_note(run, baseline) for run in runs)]
     for number, table in enumerate(tables):
@@ -158,7 +157,7 @@ def _table(runs: Sequence[KeptRun], baseline: str | None, width: int) -> Iterato
 
 
 def _rows(runs: Sequence[KeptRun]) -> list[list[str]]:
-    """Known failures have a column where a run has some."""
+    """Return the rows, with a column of known failures if a run has any."""
     names = {"passed": "passed", "failed": "failed", "error": "error"}
     if any((run.outcomes or {}).get("xfailed") for run in runs):
         names["xfailed"] = "known"

@@ -27,20 +27,20 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class Deciding(NamedTuple):
-    """What the shared options say: files of new labels, aggregates alone, and where metrics.json is to go as well."""
+    """The shared options: files of new labels, aggregates alone, and a second place for metrics.json."""
 
     paths: tuple[Path, ...]
     aggregate_only: bool
     output_metrics: Path | None
 
     def labels(self, at: Opened) -> Labels | None:
-        """The new labels for the run; None where no files were named. What they leave out is said."""
+        """Read the new labels for the run, and print what they leave out; None without files."""
         return _labels(at, self.paths) if self.paths else None
 
     def decide(
         self, at: Opened, metrics: Sequence[str] = (), stays: Callable[[Measure], bool] = is_described_measure
     ) -> NoReturn:
-        """Score the run again, or only aggregate it, by the new labels if any were named, and leave.
+        """Re-score the run, or only aggregate it, by the new labels if any were named, and leave.
 
         `stays`: which measures keep their scores where the labels are those of the run.
         """
@@ -54,14 +54,14 @@ class Deciding(NamedTuple):
         self.end(finished, plan, at)
 
     def end(self, finished: Finished, plan: Plan, at: Opened) -> NoReturn:
-        """Write metrics.json where it is wanted as well, show the run, and leave."""
+        """Write metrics.json to the second place too, show the run, and leave."""
         if self.output_metrics is not None:
             write_metrics(self.output_metrics, finished.metrics)
         end(finished, plan, at.project.baseline_file)
 
 
 def deciding_options(command: F) -> F:
-    """`--cases`, `--aggregate-only` and `--output-metrics`, as parameters for `deciding`."""
+    """Add `--cases`, `--aggregate-only` and `--output-metrics`, as parameters for `deciding`."""
     for option in (
         click.option("--output-metrics", type=click.Path(path_type=Path), metavar="FILE",
                      help="Write metrics.json here too."),
@@ -74,7 +74,7 @@ def deciding_options(command: F) -> F:
 
 
 def deciding(options: dict[str, Any], *, changes_scores: Sequence[str] = ()) -> Deciding:
-    """The shared options, taken from those of a command; `changes_scores`: its other options that were given."""
+    """Take the shared options out of a command's; `changes_scores`: its other options that were given."""
     shared = Deciding(**{name: options.pop(name) for name in Deciding._fields})
     if shared.aggregate_only and changes_scores:
         change = "change" if len(changes_scores) > 1 else "changes"
@@ -109,7 +109,8 @@ def _labels(at: Opened, paths: Sequence[Path]) -> Labels:
 @exit_codes({1: "a case or a gate of the run fails"})
 def score(run: str, reports: str | None, baseline: str | None, metrics: str | None, **options: Any) -> None:
     """Score RUN (an id, `latest`, `latest~1` or a folder) again from its observations, with the judgements that it has:
-    records, verdicts, metrics.json and summary.md are rewritten together. Nothing is asked or judged."""
+    records, verdicts, metrics.json and summary.md are rewritten together. Nothing is asked or judged.
+    """
     shared = deciding(options, changes_scores=["--metrics"] if metrics else [])
     shared.decide(opened(run, reports=reports, baseline=baseline), names_of(metrics))
 
@@ -121,6 +122,7 @@ def score(run: str, reports: str | None, baseline: str | None, metrics: str | No
 def abstention(run: str, reports: str | None, baseline: str | None, **options: Any) -> None:
     """Score the abstention layer of RUN (an id, `latest`, `latest~1` or a folder) again from its observations; also
     where the run had not scored it. All other scores stay as recorded, unless --cases brings new labels; verdicts,
-    metrics.json and summary.md follow."""
+    metrics.json and summary.md follow.
+    """
     at = opened(run, reports=reports, baseline=baseline)
     deciding(options).decide(at, ("abstention",), stays=lambda measure: measure.metric.layer != "abstention")

@@ -1,4 +1,4 @@
-"""A stored run that a verb works on: opened in its project, and shown with pytest's exit code when it is written."""
+"""A stored run for a verb: opened in its project, and shown with pytest's exit code when it is written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class Opened(NamedTuple):
-    """A stored run, and the project as it is now."""
+    """A stored run, and the project in its present state."""
 
     project: Project
     run: StoredRun
@@ -67,7 +67,7 @@ def end(finished: Finished, plan: Plan, baseline: Path) -> NoReturn:
 
 
 def show(finished: Finished, plan: Plan, worded: Callable[[str], str] = str) -> int:
-    """Show what a run comes to, each line as `worded` makes it, and return its exit code."""
+    """Show the result of a run, each line as `worded` makes it, and return its exit code."""
     echo_view(run_view(finished.metrics, finished.rows), worded)
     for note in finished.notes:
         click.secho(worded(printable(note)), fg="yellow")
