@@ -59,9 +59,9 @@ _HANGUL = re.compile("[가-힣]")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The answer with the chunks it cites, `[1]` being the first of them; or why there is none.
+    """The answer with the chunks it cites, `[1]` being the first; or the reason why there is none.
 
-    `remarks` say what of a model's answer was not taken as it came, one line each.
+    `remarks` say what was changed in a model's answer, one line each.
     """
 
     text: str
@@ -71,7 +71,7 @@ class Written:
 
 
 class _Sentence(NamedTuple):
-    """A sentence of a chunk; `covered` are terms of the question in it, `about` those in its headings as well."""
+    """A sentence of a chunk; `covered` are question terms in it, `about` those in its headings as well."""
 
     chunk: NoteChunk
     order: int
@@ -82,7 +82,7 @@ class _Sentence(NamedTuple):
 
 
 class _Question:
-    """A question, and how much each of its terms says: a term weighs by how few chunks have it."""
+    """A question and the weights of its terms: a term weighs more, the fewer chunks have it."""
 
     def __init__(self, text: str, terms: Sequence[str], rarity: Callable[[str], float]) -> None:
         self.years = frozenset(_YEAR.findall(text))
@@ -93,12 +93,12 @@ class _Question:
         return _terms(text) & self._weights.keys()
 
     def share(self, terms: frozenset[str]) -> float:
-        """How much of the question these terms are, from 0 to 1."""
+        """Return the share of the question that these terms are, from 0 to 1."""
         return math.fsum(weight for term, weight in self._weights.items() if term in terms) / self.rarity
 
 
 def write(text: str, terms: Sequence[str], hits: Sequence[Hit], rarity: Callable[[str], float]) -> Written:
-    """An extractive answer to a question with these terms; `rarity` weighs a term by how few chunks have it."""
+    """Write an extractive answer to a question with these terms; `rarity` weighs a term by how few chunks have it."""
     question = _Question(text, terms, rarity)
     if question.rarity < LEAST_RARITY * rarity(""):  # no chunk has the empty term
         return _abstained(text, "ambiguous_question")
@@ -121,9 +121,9 @@ def write(text: str, terms: Sequence[str], hits: Sequence[Hit], rarity: Callable
 
 
 def checked(question: str, draft: ModelDraft, shown: Sequence[NoteChunk]) -> Written:
-    """What a model wrote over the chunks that it was shown, `[1]` being the first of them.
+    """Check a model's answer over the chunks that it was shown, `[1]` being the first of them.
 
-    Citations are numbered anew in the order in which they come. One that names no chunk is taken out, and said.
+    Citations are renumbered in their order. One that names no chunk is removed, with a remark.
     """
     if draft.text is None:
         return _abstained(question, "insufficient_information")
@@ -148,7 +148,7 @@ def checked(question: str, draft: ModelDraft, shown: Sequence[NoteChunk]) -> Wri
 
 
 def _cited_numbers(written: str) -> Iterator[int]:
-    """The numbers of `1, 3-5`."""
+    """Yield the numbers of `1, 3-5`."""
     for part in written.split(","):
         ends = [int(number) for number in re.split("[–-]", part)]
         yield from range(ends[0], ends[-1] + 1) if len(ends) == 2 and ends[0] < ends[1] else ends
@@ -171,7 +171,7 @@ def _sentences(question: _Question, hits: Sequence[Hit]) -> Iterator[_Sentence]:
 
 
 def _further(question: _Question, best: _Sentence, sentences: Sequence[_Sentence]) -> list[_Sentence]:
-    """The best sentence and up to two more, each of which covers much of the question that those before do not."""
+    """Choose the best sentence and up to two more, each of which covers much of the uncovered question."""
     chosen = [best]
     covered = best.about
     while len(chosen) < SENTENCES:
@@ -187,7 +187,7 @@ def _further(question: _Question, best: _Sentence, sentences: Sequence[_Sentence
 
 
 def _with_neighbour(chosen: list[_Sentence], sentences: Sequence[_Sentence]) -> list[_Sentence]:
-    """A sentence that stands alone is quoted with the next one of its section, or the one before: often the reason."""
+    """Add to a single sentence the next one of its section, or the one before: often the reason."""
     if len(chosen) > 1:
         return chosen
     beside = {sentence.order - chosen[0].order: sentence for sentence in sentences if sentence.chunk is chosen[0].chunk}
@@ -196,7 +196,7 @@ def _with_neighbour(chosen: list[_Sentence], sentences: Sequence[_Sentence]) -> 
 
 
 def _other_version(question: _Question, best: _Sentence, sentences: Sequence[_Sentence]) -> _Sentence | None:
-    """The sentence of a note of another date about the same terms that fits about as well, with other numbers."""
+    """Find a sentence of a note of another date on the same terms that fits about as well, with other numbers."""
     for other in sentences:
         dates = {best.chunk.meta.get("date", ""), other.chunk.meta.get("date", "")}
         if len(dates) < 2 or "" in dates or other.value < ABOUT_AS_MUCH * best.value:
@@ -222,7 +222,7 @@ def _two_versions(newer: _Sentence, older: _Sentence) -> Written:
 
 
 def _joined(chosen: Sequence[_Sentence]) -> Written:
-    """The sentences with their citations: those of the best one's section first, each section in its own order."""
+    """Join the sentences with citations: those of the best one's section first, each section in its own order."""
     chosen = sorted(chosen, key=lambda sentence: (sentence.chunk is not chosen[0].chunk, sentence.order))
     cited = tuple({sentence.chunk.chunk_id: sentence.chunk for sentence in chosen}.values())
     number = {chunk.chunk_id: place for place, chunk in enumerate(cited, start=1)}
@@ -240,7 +240,7 @@ def _headings(chunk: NoteChunk) -> str:
 
 
 def _years(chunk: NoteChunk) -> frozenset[str]:
-    """The years that a passage speaks of, that of its note's date among them."""
+    """Return the years in a passage, its note's date included."""
     return frozenset(_YEAR.findall(f"{chunk.heading_path} {chunk.text} {chunk.meta.get('date', '')}"))
 
 

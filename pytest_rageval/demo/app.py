@@ -1,4 +1,4 @@
-"""The demo system as an ASGI app: the native contract over HTTP, with every error as JSON that a person can read."""
+"""The demo system as an ASGI app: the native contract over HTTP, with every error as readable JSON."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ AsgiApp = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 def create_app(corpus: Path | None = None, *, graph: Path | None = None, llm: LanguageModel | None = None) -> AsgiApp:
-    """The demo over its own notes, or over those of another folder of vaults (then without a graph, unless given).
+    """Make the demo over its own notes, or over another folder of vaults (then without a graph, unless given).
 
-    With a language model, that writes the answers and reranks, and the app belongs to the model's event loop.
+    A language model, if given, writes the answers and reranks, and the app belongs to the model's event loop.
 
     POST /api/v1/ask[?debug=true], POST /api/v1/index, GET /api/v1/index/stats,
     GET /api/v1/index/chunks[?cursor=N], GET /api/v1/health. The index is built
-    at the first need, in a thread; lifespan events are answered but not needed. Raises FileNotFoundError where the
+    on the first request, in a thread; lifespan events are answered but not needed. Raises FileNotFoundError if the
     corpus is no folder.
     """
     if corpus is not None and not corpus.is_dir():

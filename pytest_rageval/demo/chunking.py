@@ -1,4 +1,4 @@
-"""Read the notes of a corpus, and cut them into chunks that fit a token budget. Ids of chunks outlive re-indexing."""
+"""The chunks of a corpus: notes are read and cut to fit a token budget. Ids of chunks outlive re-indexing."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Note:
 
     @property
     def folder(self) -> str:
-        """The folder of the note inside its vault; empty at the top."""
+        """Return the folder of the note inside its vault; empty at the top."""
         return self.rel_path.rpartition("/")[0]
 
 
 def read_notes(corpus: Path) -> tuple[Note, ...]:
-    """Every `*.md` file below the vaults of the corpus, sorted by vault and path. Hidden files are no notes."""
+    """Read every `*.md` file below the vaults of the corpus, sorted by vault and path, without hidden files."""
     return tuple(
         _read_note(path, vault.name, path.relative_to(vault).as_posix())
         for vault in sorted(corpus.iterdir())
@@ -69,7 +69,7 @@ def _read_note(path: Path, vault: str, rel_path: str) -> Note:
 
 
 def _front_matter(lines: tuple[str, ...]) -> tuple[dict[str, str], int]:
-    """The `key: value` lines between two `---` at the very top, and how many lines they take.
+    """Return the `key: value` lines between two `---` at the very top, and the number of lines.
 
     A leading rule that no second one closes, or that encloses anything else, is text of the note.
     """
@@ -98,7 +98,7 @@ _MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 
 class TokenBudget(NamedTuple):
-    """Sizes in tokens: of a chunk at most, and of what it may repeat from the chunk before it in its section."""
+    """Sizes in tokens: of a chunk at most, and of what it may repeat from the previous one in its section."""
 
     chunk_max_tokens: int = 200
     chunk_overlap: int = 0
@@ -121,19 +121,19 @@ class NoteChunk:
 
     @property
     def folder(self) -> str:
-        """The folder of the note inside its vault; empty at the top."""
+        """Return the folder of the note inside its vault; empty at the top."""
         return self.rel_path.rpartition("/")[0]
 
 
 class Cut(NamedTuple):
-    """What became of one note: its chunks, and why passages were left out (reason → how many)."""
+    """The result of cutting a note: its chunks, and counts of omitted passages by reason."""
 
     chunks: tuple[NoteChunk, ...]
     skipped: Mapping[str, int]
 
 
 def cut_note(note: Note, budget: TokenBudget) -> Cut:
-    """The chunks of a note in order. A section without text gives none; a word beyond the budget is left out."""
+    """Cut a note into chunks in order. A section without text gives none; a word beyond the budget is left out."""
     chunks: list[NoteChunk] = []
     skipped: Counter[str] = Counter()
     seen: Counter[str] = Counter()
@@ -166,7 +166,7 @@ def _fit(piece: Piece, most: int) -> Iterator[Piece]:
 
 
 def _packed(pieces: Iterable[Piece], budget: TokenBudget) -> Iterator[list[Piece]]:
-    """Yield pieces in runs within the budget; a run begins with the last of the one before, as overlap allows."""
+    """Yield pieces in runs within the budget; a run begins with the last of the previous one, as overlap allows."""
     most = budget.chunk_max_tokens
     pack: list[Piece] = []
     for piece in pieces:
@@ -180,7 +180,7 @@ def _packed(pieces: Iterable[Piece], budget: TokenBudget) -> Iterator[list[Piece
 
 
 def _total(pack: Sequence[Piece]) -> int:
-    """Return the tokens of a chunk of these pieces; one that begins with a row pays for the head of its table."""
+    """Return the tokens of a chunk of these pieces; one that begins with a row includes the head of its table."""
     return _size(pack[0].header) + sum(_size(piece.text) for piece in pack)
 
 
@@ -238,8 +238,7 @@ class Piece(NamedTuple):
 
 
 def sections(note: Note) -> list[tuple[str, list[Piece]]]:
-    """Return the sections of a note: the heading with all above it (`# Title > ## Section`, empty before the first),
-    and the text below it, if any.
+    """Return the sections of a note: heading path (`# Title > ## Section`, empty before the first) and pieces.
 
     A `#` inside fenced code, a quotation or a list is no heading.
     """
@@ -260,7 +259,7 @@ def sections(note: Note) -> list[tuple[str, list[Piece]]]:
 
 
 def _source(note: Note, start: int, end: int) -> list[str]:
-    """Lines of the body by 0-based numbers, the way markdown-it counts, without blank ones at the end."""
+    """Return lines of the body by 0-based numbers, as markdown-it counts, without blank ones at the end."""
     lines = list(note.lines[start:end])
     while lines and not lines[-1].strip():
         lines.pop()
@@ -268,7 +267,7 @@ def _source(note: Note, start: int, end: int) -> list[str]:
 
 
 def _prose(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]:
-    """A paragraph or a quotation: its sentences."""
+    """Yield the sentences of a paragraph or a quotation."""
     start, end = tokens[position].map or (0, 0)
     lines = [line.strip().lstrip(">").strip() for line in _source(note, start, end)]
     text = " ".join(lines)
@@ -283,7 +282,7 @@ def _prose(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece
 
 
 def _line_of(lines: Sequence[str], offset: int) -> int:
-    """Index of the line that holds this offset of the lines joined by one space."""
+    """Return the index of the line at this offset of the lines joined by one space."""
     for number, line in enumerate(lines):
         if offset <= len(line):
             return number
@@ -292,7 +291,7 @@ def _line_of(lines: Sequence[str], offset: int) -> int:
 
 
 def _items(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]:
-    """A list: its items, each with all that is nested in it."""
+    """Yield the items of a list, each with all that is nested in it."""
     glue = PARAGRAPH
     for token in _inside(tokens, position):
         if token.type == "list_item_open" and token.level == 1 and token.map:
@@ -305,7 +304,7 @@ def _items(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece
 
 
 def _rows(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]:
-    """A table: its rows, each said with the names of its columns."""
+    """Yield the rows of a table, each with the names of its columns."""
     start = (tokens[position].map or (0, 0))[0]
     header = "\n".join(note.lines[start : start + 2])
     rows: list[tuple[int, list[str]]] = []
@@ -323,7 +322,7 @@ def _rows(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]
 
 
 def _code(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]:
-    """Code: its lines, the fence's own among them, blank ones joined to the line above."""
+    """Yield the lines of code, the fence's own among them, blank ones joined to the line above."""
     start, end = tokens[position].map or (0, 0)
     glue = PARAGRAPH
     for number, line in enumerate(_source(note, start, end), start=note.first_line + start):
@@ -334,7 +333,7 @@ def _code(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]
 
 
 def _inside(tokens: Sequence[Token], position: int) -> Iterator[Token]:
-    """The tokens between an opening one and the one that closes it."""
+    """Yield the tokens between an opening one and its closing one."""
     for token in tokens[position + 1 :]:
         if token.level == 0:
             return

@@ -25,7 +25,7 @@ DOC_TYPE = "markdown"
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """One index and what belongs to it. `graph` is None where the corpus has none."""
+    """One index and what belongs to it. `graph` is None if the corpus has none."""
 
     index: Index
     folders: Folders
@@ -34,7 +34,7 @@ class Built:
 
 
 class Library:
-    """The notes of a corpus and an index for each budget asked for. May be used from any thread."""
+    """The notes of a corpus and an index for each requested budget. May be used from any thread."""
 
     def __init__(self, corpus: Path, graph: Path | None) -> None:
         self._corpus = corpus
@@ -46,7 +46,7 @@ class Library:
         self._lock = threading.RLock()
 
     def is_ready(self, ask: Ask | None = None) -> bool:
-        """True if the index for this question is there, and free; never waits. None stands for no question."""
+        """Return True if the index for this question is built and free; never wait. None stands for no question."""
         budget = self._budget_of(ask)
         if not self._lock.acquire(blocking=False):
             return False
@@ -56,7 +56,7 @@ class Library:
             self._lock.release()
 
     def index_for(self, ask: Ask | None = None) -> Built:
-        """The index with the budget of this question, built now if need be. Raises `BadRequest` and OSError."""
+        """Return the index with the budget of this question, built if necessary. Raises `BadRequest` and OSError."""
         budget = self._budget_of(ask)
         with self._lock:
             if budget not in self._built:
@@ -67,7 +67,7 @@ class Library:
             return self._built[budget]
 
     def rebuild(self, chunk_max_tokens: int | None = None, chunk_overlap: int | None = None) -> Built:
-        """Reads the corpus afresh; the given parts of the budget stay for those who name none."""
+        """Read the corpus again; the given parts of the budget become the defaults."""
         with self._lock:
             self._budget = merged_budget(self._budget, chunk_max_tokens, chunk_overlap)
             self._notes = None
@@ -90,7 +90,7 @@ class Library:
 
 
 def coverage(notes: Sequence[Note], cuts: Sequence[Cut], budget: TokenBudget, version: str) -> dict[str, Any]:
-    """`debug.indexing_coverage`: counts, reasons, sizes and versions; `cuts` holds what became of each note.
+    """Return `debug.indexing_coverage`: counts, reasons, sizes and versions; `cuts` holds the result for each note.
 
     `chunks_embedded` are those in the index, which here is one of words: the name is that of the contract.
     """
@@ -127,7 +127,7 @@ def coverage(notes: Sequence[Note], cuts: Sequence[Cut], budget: TokenBudget, ve
 
 
 def why_empty(note: Note, cut: Cut) -> str:
-    """Why a note has no chunk."""
+    """Return why a note has no chunk."""
     if note.problem is not None:
         return note.problem
     if cut.skipped:
@@ -136,7 +136,7 @@ def why_empty(note: Note, cut: Cut) -> str:
 
 
 def _sizes(sizes: Sequence[int]) -> dict[str, float]:
-    """Least, most, mean and 95th percentile (nearest rank) of the chunks' tokens; empty where there is no chunk."""
+    """Return minimum, maximum, mean and 95th percentile (nearest rank) of the chunks' tokens; empty without chunks."""
     if not sizes:
         return {}
     return {
@@ -163,10 +163,10 @@ class System:
         self._llm = llm
 
     async def ask(self, ask: Ask, built: Built, *, debug: bool) -> dict[str, Any]:
-        """The response to a question over the index that the library has for it, ready for JSON.
+        """Answer a question over the index that the library has for it; the response is ready for JSON.
 
-        The same for the same question, apart from `debug.latency` and from what a language model says. Waits for
-        nothing but that model. Raises `BadRequest`, and LlmError where the model was to write and did not.
+        The same for the same question, apart from `debug.latency` and from a language model's text. Waits for
+        nothing but that model. Raises `BadRequest`, and LlmError if the model fails to write.
         """
         _check_scope(ask, built.folders)
         retrieved = retrieve(ask, built.index, built.folders)
@@ -200,7 +200,7 @@ class System:
 
 
 def _check_scope(ask: Ask, folders: Folders) -> None:
-    """Refuses a vault or a folder that no chunk is in: it would silently answer nothing."""
+    """Refuse a vault or a folder without chunks: it would silently answer nothing."""
     problems = [
         f"unknown vault {name!a}; known are {', '.join(folders.vaults)}"
         for name in ask.vaults
@@ -244,7 +244,7 @@ def _debug(ask: Ask, built: Built, retrieved: Retrieved, generation_ms: float) -
 
 
 def _add_reranking(debug: dict[str, Any], reranked: Reranked, threshold: float) -> None:
-    """Puts the chunks that were relevant in place of those that were retrieved, in their own order."""
+    """Replace the retrieved chunks by the relevant ones, in their own order."""
     retrieved = {chunk["chunk_id"]: chunk for chunk in debug["retrieved_chunks"]}
     debug["retrieved_chunks"] = [
         retrieved[hit.chunk.chunk_id] | {"score_rerank": hit.score, "score_final": hit.score, "rank": rank}
@@ -270,12 +270,12 @@ def _retrieved_chunk(rank: int, hit: Hit) -> dict[str, Any]:
 
 
 def listed_chunk(chunk: NoteChunk) -> dict[str, Any]:
-    """A chunk as the list of the index gives it."""
+    """Return a chunk as in the list of the index."""
     return _place(chunk) | {"text": chunk.text, "token_count": chunk.token_count}
 
 
 def _place(chunk: NoteChunk) -> dict[str, Any]:
-    """Where a chunk stands: what references and retrieved chunks both say of it."""
+    """Return the place of a chunk, which references and retrieved chunks share."""
     place = {
         "chunk_id": chunk.chunk_id,
         "vault": chunk.vault,
