@@ -14,7 +14,7 @@ from logging import LogRecord
 from typing import Any
 
 MOST_CHARACTERS, MOST_RECORDS = 64_000, 1_000
-"""Kept of one case: of each stream, and of its log."""
+"""Limits of one case: characters of each stream, records of its log."""
 CUT = f"…\n(longer than {MOST_CHARACTERS:,} characters)\n"
 
 
@@ -69,7 +69,7 @@ class Output:
 
 
 OUTPUT: ContextVar[Output | None] = ContextVar("rageval_output", default=None)
-"""Whose code runs here."""
+"""The output of the case whose code is running."""
 
 
 class Routing:

@@ -37,8 +37,8 @@ from pytest_rageval.plan import Plan
 from pytest_rageval.targets.target import Target, asks_at_once, is_called
 from pytest_rageval.text import excerpt
 
-LONGEST_SAID = 300
-"""Characters of an exception's message that are kept: it may quote an answer of any length."""
+LONGEST_MESSAGE = 300
+"""Characters kept of an exception's message, which may quote an answer of any length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,9 @@ class Unobserved:
 
 Observed = Observation | Unobserved
 _Slot = AbstractAsyncContextManager[Permit | None]
-"""What a call waits for."""
+"""The slot that a call waits for."""
+OnError = Callable[[JudgeError], Problem]
+T = TypeVar("T")
 
 
 def are_at_once(target: Target, judge: Judge | None) -> bool:
@@ -78,9 +80,6 @@ def observe_at_once(
 def _ask_ms(target: Target, started: float) -> float | None:
     """Return the milliseconds that asking took; None if nothing is called."""
     return _ms(started) if is_called(target) else None
-
-
-T = TypeVar("T")
 
 
 def _completed(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -143,7 +142,7 @@ async def _asked(
     target: Target, question: AskRequest, plan: Plan, slots: CallSlots | None, submitted: float | None
 ) -> _Asked | Unobserved:
     """Ask within the call's time limit. An answer that calls nothing has no time of its own."""
-    is_at_once = asks_at_once(target)  # beside a judge that waits
+    is_at_once = asks_at_once(target)  # while the judge waits
     slot: _Slot = nullcontext() if slots is None or is_at_once else slots.asking()
     async with slot as permit:
         queued = Timings(queue_ms=_ms(submitted) if submitted is not None else None)
@@ -168,14 +167,16 @@ async def _asked(
             return Unobserved(problem_of(error.kind, error, plan.mask), timings())
         taken = timings()
     if permit is not None:
-        await asyncio.sleep(0)  # whoever waited for the slot sends first, then we compute
+        await asyncio.sleep(0)  # the next call of the slot is sent before we compute
     return _Asked(_fit(answer, plan), taken)
 
 
 def _fit(answer: Answer, plan: Plan) -> Answer:
-    """Mask credentials in the answer, and drop a blank text if answers are not evaluated."""
+    """Mask credentials; for retrieval alone, drop a blank text beside chunks: it neither answers nor abstains."""
     answer = plan.mask.value(answer)
-    return _without_blank_text(answer) if plan.settings.retrieval_only else answer
+    is_blank = answer.text is not None and not answer.text.strip() and answer.abstained is None
+    is_dropped = plan.settings.retrieval_only and is_blank and answer.chunks is not None
+    return replace(answer, text=None) if is_dropped else answer
 
 
 def _with_asking(queued: Timings, taken_ms: float, tally: CallTally) -> Timings:
@@ -188,41 +189,38 @@ def _with_asking(queued: Timings, taken_ms: float, tally: CallTally) -> Timings:
 async def _judged(
     judge: Judge | None, case: EvalCase, asked: _Asked, plan: Plan, trial: int, slots: CallSlots | None
 ) -> _Asked:
-    """Judge by all rubrics of the plan; return nothing without a judge or anything to judge."""
+    """Judge by all rubrics of the plan; return the answer unchanged without a judge or rubrics."""
     if judge is None or not plan.rubrics:
         return asked
     slot: _Slot = nullcontext() if slots is None or judges_at_once(judge) else slots.judging()
     async with slot as permit:
         started = time.perf_counter()
-        judgements = await said_of(
+        judgements = await judgements_of(
             judge, case, asked.answer, plan, trial, lambda error: problem_of(f"judge_{error.kind}", error, plan.mask)
         )
         timings = replace(asked.timings, judge_ms=_ms(started))
     if permit is not None:
-        await asyncio.sleep(0)  # whoever waited for the slot sends first, then we compute
+        await asyncio.sleep(0)  # the next call of the slot is sent before we compute
     return _Asked(asked.answer, timings, judgements)
 
 
-async def said_of(
-    judge: Judge,
-    case: EvalCase,
-    answer: Answer,
-    plan: Plan,
-    trial: int = 0,
-    on_error: Callable[[JudgeError], Problem] | None = None,
+async def judgements_of(
+    judge: Judge, case: EvalCase, answer: Answer, plan: Plan, trial: int = 0, on_error: OnError | None = None
 ) -> dict[str, Judgement]:
     """Return the judgements of one answer by rubric, as a run of this plan does; `on_error` as for `judge_answer`."""
     settings = plan.settings
     return await judge_answer(
-        judge, case, answer, plan.rubrics, settings.k, wordings=plan.wordings, repeats=settings.judge_repeats,
-        phrases=settings.abstention.phrases, trial=trial, on_error=on_error,
-    )  # fmt: skip
-
-
-def _without_blank_text(answer: Answer) -> Answer:
-    """Drop a blank text beside chunks: it neither answers nor abstains when only retrieval is evaluated."""
-    is_blank = answer.text is not None and not answer.text.strip() and answer.abstained is None
-    return replace(answer, text=None) if is_blank and answer.chunks is not None else answer
+        judge,
+        case,
+        answer,
+        plan.rubrics,
+        settings.k,
+        wordings=plan.wordings,
+        repeats=settings.judge_repeats,
+        phrases=settings.abstention.phrases,
+        trial=trial,
+        on_error=on_error,
+    )
 
 
 def problem_of(kind: str, error: TargetError | JudgeError, mask: Mask) -> Problem:
@@ -233,7 +231,7 @@ def problem_of(kind: str, error: TargetError | JudgeError, mask: Mask) -> Proble
 
 def raised(error: BaseException, mask: Mask) -> str:
     """Return type and message of an exception of user code, on one short line, without credentials."""
-    return f"{type(error).__name__}: {excerpt(mask.text(str(error)), LONGEST_SAID)}"
+    return f"{type(error).__name__}: {excerpt(mask.text(str(error)), LONGEST_MESSAGE)}"
 
 
 def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
@@ -324,7 +322,7 @@ def _measured(observation: Observation, plan: Plan) -> _Measured:
         except FailedJudgement as failure:
             failed[measure.name] = failure
             continue
-        # A metric may be the user's own code, and whatever it raises, pytest.skip() included, is a record of this case.
+        # A metric may be user code: whatever it raises, pytest.skip() included, is recorded for this case.
         except BaseException as error:
             if ends_the_run(error):
                 raise
@@ -373,7 +371,7 @@ def evaluation(trials: Sequence[Trial], observed: Sequence[Observed], plan: Plan
         _as_asked(score_case(trial.case, observation, plan), trial, attempts)
         for trial, observation in zip(trials, observed, strict=True)
     )
-    # Of a single trial the mean is what it is, and its gates were asked.
+    # A single trial is its own mean, and has been gated.
     return Evaluation(results[0] if len(results) == 1 else overall_result(results, plan), results)
 
 

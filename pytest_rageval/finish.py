@@ -41,7 +41,7 @@ RUN_THROUGH = (0, 1)
 """Exit codes of pytest with which all selected tests were run."""
 INTERRUPTED = "baseline not updated: the session was interrupted; run it to its end"
 KEPT = ("run_id", "timestamp", "concurrency", "hardware")
-"""Of `volatile`, facts of the asking, which deciding again does not change: the rest follows from the records."""
+"""Keys of `volatile` about the asking, which re-scoring keeps; the others follow from the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Finished:
     problems: Mapping[str, str]
     notes: tuple[str, ...]
     is_unfinished: bool = False
-    """Were cases selected that have no record? Then the run can be resumed."""
+    """True if selected cases have no record: then the run can be resumed."""
 
     @property
     def cases(self) -> CaseColumns:
@@ -150,7 +150,7 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Side | None) 
     served = served_change(baseline.config, config) if baseline is not None and baseline.config else None
     notes = (
         *([served] if served else ()),
-        *([problems["verdicts"]] if "verdicts" in problems else ()),  # hooks may change the report that says it, too
+        *([problems["verdicts"]] if "verdicts" in problems else ()),  # hooks may change the report that shows it, too
         *stated_otherwise(stated, reported(keeper.versions, keeper.coverage)),
         *_notes(keeper, trials, config, plan, comparison),
         *(() if info.is_partial else _unscored(plan, metrics)),
@@ -163,13 +163,13 @@ def conclude(keeper: Keeper, plan: Plan, extent: Extent, baseline: Side | None) 
 def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
     """Add the verdict, which every report shows in the same words."""
     metrics, settings = finished.metrics, plan.settings
+    is_waived = settings.allow_regressions or settings.update_baseline
     facts = VerdictFacts(
-        metrics, metrics["comparison"], metrics["gates"], finished.problems, extent.exit_status,
-        is_waived=settings.allow_regressions or settings.update_baseline,
-    )  # fmt: skip
+        metrics, metrics["comparison"], metrics["gates"], finished.problems, extent.exit_status, is_waived=is_waived
+    )
     decided: dict[str, Any] = {"known_failures": settings.known_failures}
     if extent.exit_status and not (facts.outcome("failed") or facts.outcome("error")):
-        decided["exit_status"] = extent.exit_status  # other tests failed, which no comparison can tell
+        decided["exit_status"] = extent.exit_status  # other tests failed, which no comparison shows
     return replace(finished, metrics={**metrics, "verdict": run_verdict(facts).content() | decided})
 
 
@@ -227,7 +227,7 @@ def _unreached(metrics: Mapping[str, Any]) -> int:
 
 def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path, folder: Path) -> Finished:
     """Write the run as the new baseline, or add the problem that prevents it."""
-    if extent.is_interrupted:  # where problems are not shown
+    if extent.is_interrupted:  # then problems are not shown
         return replace(finished, notes=(*finished.notes, INTERRUPTED))
     refusal = _refusal(plan, extent, finished.metrics)
     if refusal is not None:

@@ -24,7 +24,7 @@ from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, 
 from pytest_rageval.model import EvalCase, GoldKind
 
 MOST_HASHES = 50_000
-"""Cases of which the hashes are remembered: 15 MB."""
+"""Cases whose hashes are remembered: 15 MB."""
 RETRIEVAL_ONLY_LAYERS = (LAYERS.keys() - GENERATED) | {"abstention"}
 
 
@@ -49,7 +49,7 @@ class Plan:
     ontology: str | None = None
     wordings: Mapping[str, Rubric] = field(default_factory=dict)
     mask: Mask = field(default=Mask(()), repr=False, compare=False)
-    """Hides the credentials of this run in whatever systems, judges and exceptions say."""
+    """Masks the credentials of this run in texts of systems, judges and exceptions."""
     gates_in_effect: GatesInEffect = field(init=False, repr=False, compare=False)
     _hashes: dict[int, tuple[EvalCase, CaseHashes]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -223,7 +223,7 @@ def _measures(
     named = [gate.measure for gate in gates if not gate.is_default]
     named += [gate.measure for gate in regressions if not gate.is_default]
     chosen |= {measure.name: measure for measure in named if measure is not None}
-    # Of an answer taken for an abstention little else is judged: a case that has an answer must not pass by that.
+    # An answer taken for an abstention is hardly judged otherwise: an answerable case must not pass by that.
     is_judged = settings.judge != "none" and any(
         set(measure.metric.rubrics) - {CLASSIFIER} for measure in chosen.values()
     )

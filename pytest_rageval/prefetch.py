@@ -25,17 +25,14 @@ from pytest_rageval.targets.target import Target
 T = TypeVar("T")
 
 MOST_OF_A_BLOCK, MOMENT_S = 256, 0.2
-"""Cases whose answers are there already are read in blocks of so many, or of as many as are read in so many seconds."""
+"""Size of a block of cases that never wait: at most this many cases, or those read in this many seconds."""
 SWITCH_S = 0.0005
 """Seconds for which a thread that computes may keep the interpreter from another. Ten times as long, as is usual, each
 reply waits for the thread that scores, and so does each request, since sending lets go of the interpreter."""
 
 
 class Journal(Protocol):
-    """A store of observations, so that a resumed run need not ask again.
-
-    Called on the loop's thread, or on the caller's thread if nothing waits.
-    """
+    """A store of observations, for resumed runs. Called on the loop's thread, or the caller's if nothing waits."""
 
     def find(self, trial: Trial) -> Observed | None:
         """Return the observation of this trial from the interrupted run that is resumed, if any."""
@@ -104,7 +101,7 @@ class BackgroundLoop:
         try:
             return self.wait(future)
         finally:
-            future.cancel()  # of one that is done, nothing
+            future.cancel()  # no effect on one that is done
 
     def wait(self, future: Future[T]) -> T:
         """Return the future's result; raise LoopBlockedError if the loop makes no progress.
@@ -168,7 +165,7 @@ class BackgroundLoop:
         self._collect_as_usual()
 
     async def _finish(self) -> None:
-        # Those that targets and judges began, too: asyncio complains of a task that outlives its loop.
+        # Those of targets and judges, too: asyncio warns of a task that outlives its loop.
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
@@ -190,11 +187,11 @@ class Prefetcher:
         self.tally = Tally(self.slots)
         self._journal = journal
         self.is_reading = False
-        """True if the answer to the case that was observed last was there already: it cost nothing."""
+        """True if the last observed case never waited: it cost nothing."""
         self.new_output: Callable[[], Output] = Output
-        """Makes what takes the prints of a trial."""
+        """Makes the output of a trial."""
         self._printed: dict[tuple[str, int], Output] = {}
-        # A quarter more cases than calls: while one computes between its calls, another's call is in flight.
+        # A quarter more cases than calls, so that calls are in flight while some cases compute.
         self._cases = asyncio.Semaphore(plan.settings.concurrency + plan.settings.concurrency // 4)
 
     def printed(self, trials: Iterable[Trial]) -> Output:
@@ -280,7 +277,7 @@ class Prefetcher:
             return
         async with self._cases:
             try:
-                OUTPUT.set(self._output(trial))  # this task is the trial's alone
+                OUTPUT.set(self._output(trial))  # this task belongs to one trial
                 observed = await observe_case(
                     trial.case,
                     target,
@@ -290,13 +287,13 @@ class Prefetcher:
                     trial=trial.number,
                     slots=self.slots,
                 )
-            # A target or judge of the user's own may raise anything; it is this case's error and nobody else's.
+            # A user's target or judge may raise anything; it is an error of this case alone.
             except BaseException as error:
                 if _is_cancelled():
                     future.cancel()
                     raise
                 if ends_the_run(error) or isinstance(error, GeneratorExit):
-                    # Raised here, it would end this thread, and everybody would wait for ever.
+                    # Raised here, it would end this thread, and all waiting would never end.
                     future.set_exception(error)
                     return
                 observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
@@ -363,7 +360,7 @@ class Batch:
 FIRST_CALLS = 16
 
 Call = tuple[str, str]
-"""How a call failed, as kind and message; both empty if it answered, or may the next time."""
+"""A call's failure as kind and message; both empty if it succeeded, or may succeed next time."""
 
 
 def calls_of(evaluations: Sequence[Evaluation]) -> list[Call]:
@@ -384,7 +381,7 @@ class CircuitBreaker:
         self._failures = 0
         self._kind: str | None = None
         self.is_over = False
-        """True once a call answered, or failed otherwise: no later one ends the run."""
+        """True once a call succeeded, or failed differently: no later one ends the run."""
 
     def add(self, calls: Iterable[Call]) -> str | None:
         """Return in a line why the run must end with these calls; None if it goes on."""

@@ -83,7 +83,7 @@ def prepare(
     baseline = problems.attempt(project_baseline, project)
     problems.raise_all()
     assert plan is not None
-    # The judge last: making one may ask its server which model it has.
+    # The judge last: making one may ask its server for its model.
     judge = None if settings.retrieval_only else judge_of_run(settings, root, workers)
     return Prepared(project, plan, judge, baseline)
 
@@ -116,10 +116,13 @@ def target_in(project: Project, spec: str, environment: Mapping[str, str] | None
     """
     settings = project.settings
     connection = Connection(
-        timeout=settings.timeout, retries=settings.retries, concurrency=settings.concurrency,
-        max_bytes=settings.max_response_bytes, headers=settings.resolved_headers(environment),
+        timeout=settings.timeout,
+        retries=settings.retries,
+        concurrency=settings.concurrency,
+        max_bytes=settings.max_response_bytes,
+        headers=settings.resolved_headers(environment),
         environment=environment,
-    )  # fmt: skip
+    )
     mapping = settings.mapping if spec == settings.target else None
     return target_from_spec(spec, root=project.root, reports=project.reports, connection=connection, mapping=mapping)
 

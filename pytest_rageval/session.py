@@ -28,7 +28,7 @@ from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
 
 UNWRITABLE = (ValueError, TypeError, RecursionError)
-"""What `record_lines` raises where a result has no form as JSON."""
+"""Exceptions of `record_lines` for a result that JSON cannot hold."""
 
 
 def _leave_at_once() -> NoReturn:
@@ -101,7 +101,7 @@ class RunSession:
                 prepared, str(config["config_hash"]), keeper.folder, keeper=keeper, loop=own_loop, interrupts=interrupts
             )
             session._owns_loop = loop is None
-            opened.pop_all()  # all went well: from now on the run closes them
+            opened.pop_all()  # success: from now on the run closes them
         if interrupts is not None:
             interrupts.install()
         return session
@@ -147,7 +147,7 @@ class RunSession:
             evaluated = self.evaluated(of_case, batch.observed(position))
             asked = plan.hashes_of(evaluated.overall.case).asked if baseline is not None else None
             end = ending(evaluated.overall, plan, baseline, asked)
-            evaluated, lines = self.lines(ended(evaluated, end.outcome, end.reason))
+            evaluated, lines = self.lines(with_outcome(evaluated, end.outcome, end.reason))
             self.keep(lines)
             yield evaluated
             if breaks_off and not self.breaker.is_over:
@@ -254,14 +254,14 @@ def _keeper(prepared: Prepared, config: Mapping[str, Any]) -> Keeper:
         ) from None
 
 
-def ended(evaluation: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
+def with_outcome(evaluation: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
     """Set the outcome of the case; the outcome of all trials together is that of each."""
-    trials = tuple(_ended(result, outcome, reason) for result in evaluation.trials)
+    trials = tuple(_result_with_outcome(result, outcome, reason) for result in evaluation.trials)
     is_single = len(trials) == 1 and evaluation.trials[0] is evaluation.overall
-    return Evaluation(trials[0] if is_single else _ended(evaluation.overall, outcome, reason), trials)
+    return Evaluation(trials[0] if is_single else _result_with_outcome(evaluation.overall, outcome, reason), trials)
 
 
-def _ended(result: CaseResult, outcome: Outcome, reason: str | None) -> CaseResult:
+def _result_with_outcome(result: CaseResult, outcome: Outcome, reason: str | None) -> CaseResult:
     if (result.outcome, result.reason) == (outcome, reason):
         return result
     return replace(result, outcome=outcome, reason=reason)

@@ -27,7 +27,7 @@ def printable(text: str) -> str:
     has_hashes = "##" in text and _HASHES.search(text) is not None  # headings are in every page, commands in none
     if has_hashes or ("::" in text and (text.lstrip().startswith("::") or _LINE_OF_COLONS.search(text))):
         text = _COMMAND.sub(_without_command, text)
-    # Most of a page is plain ASCII: looking at what is left without it takes an eighth of the time.
+    # Most of a page is plain ASCII: to search only the rest takes an eighth of the time.
     is_harmless = text.isprintable() or text.encode(*_UTF_8).translate(None, _PLAIN).decode(*_UTF_8).isprintable()
     return text if is_harmless else _UNPRINTABLE.sub(lambda match: _escaped(ord(match.group())), text)
 

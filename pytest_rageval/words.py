@@ -109,7 +109,7 @@ def _as_ascii(character: str, category: str) -> str | None:
 _SPECIAL: dict[int, int | str | None] = dict(zip(range(128), range(128), strict=True))
 _SPECIAL.update(str.maketrans("‐‑‒–−—―·•’⁄∕×∼〜٫٬٪≦≧‰′", "-----    '//x~~.,%≤≥‰′"))
 _AS_ASCII = _Characters(_SPECIAL, _as_ascii)
-# What is kept of punctuation is what a quantity, a name or a unit would be another without.
+# Punctuation is kept if a quantity, a name or a unit would be another without it.
 _SPACE = re.compile(
     rf"""
     =
@@ -142,7 +142,7 @@ _HIRAGANA = r"\u3041-\u309f"
 _KATAKANA = r"\u30a0-\u30ff\u31f0-\u31ff\U0001b000-\U0001b16f"
 _BRAHMIC = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\ua9e0-\ua9ff\uaa60-\uaa7f"
 """Thai, Lao, Burmese and Khmer: written without spaces between words."""
-# Patterns of these ranges take milliseconds to compile: only where a text outside ASCII comes.
+# Patterns of these ranges take milliseconds to compile: only for texts outside ASCII.
 _UNSPACED = _HAN + _HIRAGANA + _KATAKANA + _BRAHMIC
 _HANGUL = r"\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
 
@@ -287,7 +287,7 @@ def _letters_digits_marks(character: str, category: str) -> str:
 _TERM_CHARACTERS = _Characters({}, _letters_digits_marks)
 _ASCII_TERM = re.compile(r"[a-z0-9]+")
 _ATOM = re.compile(rf"({QUANTITY}|(?<!\w)[a-z]{{1,3}}(?:\#|\++)(?!\w)|(?<![^\s\"'(\[])\.[^\W\d]\w*)")
-"""What is a word with its symbols: a quantity, C++, .NET."""
+"""A word with its symbols: a quantity, C++, .NET."""
 _PARTS = re.compile(r"[0-9.:]+")
 _ASCII_CONTENT = re.compile(r"[a-z0-9]+(?:(?<=[0-9])\.(?=[0-9])[a-z0-9]+)*")
 _CLITIC = re.compile(r"'(?:s\b)?")
@@ -317,7 +317,7 @@ _MOST_PARTICLES = 4
 _SURE_PARTICLES = _words(
     "은 는 을 를 에서 에게 께서 부터 까지 으로 입니다 입니까 이에요 예요 이었다 이었습니다 였습니다"
 )
-"""Taken off a single syllable too: few nouns of two syllables end so."""
+"""Particles that are stripped from a single syllable too: few nouns of two syllables end so."""
 _LONE_PARTICLES = frozenset(_PARTICLES) - _words("도 만 들")
 """Dropped where they stand alone, on a number or on a foreign word; 5도 are five degrees, 5만 is 50,000."""
 

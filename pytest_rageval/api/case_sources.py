@@ -17,7 +17,7 @@ from pytest_rageval.text import counted
 
 Cases = str | Path | Iterable[EvalCase | Mapping[str, Any]]
 RECORDS = "cases.jsonl"
-"""What the place of a case is called that no file holds: its line is its number."""
+"""The file name in the source of a case that is in no file; the line is its number."""
 
 
 def load_cases(*paths: str | Path) -> list[EvalCase]:
@@ -59,9 +59,9 @@ def given_cases(cases: Cases, project: Project) -> list[EvalCase]:
         return project_cases(project, [cases])
     given = list(cases)
     records = [(number, case) for number, case in enumerate(given, 1) if not isinstance(case, EvalCase)]
-    wrong = [(number, case) for number, case in records if not isinstance(case, Mapping)]
-    if wrong:
-        number, value = wrong[0]
+    unfit = [(number, case) for number, case in records if not isinstance(case, Mapping)]
+    if unfit:
+        number, value = unfit[0]
         raise CaseError(f"cases[{number - 1}]: is {type(value).__name__}, expected an EvalCase or a mapping")
     ready = [case for case in given if isinstance(case, EvalCase)]
     if records:

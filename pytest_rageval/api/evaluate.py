@@ -28,7 +28,7 @@ from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
 
 OWN_ARGUMENTS = frozenset({"target", "judge", "metrics", "resume", "shard", "dry_run"})
-"""Options of pytest that are arguments here, or mean nothing to a call that returns a run."""
+"""Options of pytest that are arguments here, or have no meaning for a call that returns a run."""
 INTERRUPTED = 2
 """The exit status of pytest for a session that Ctrl-C ended."""
 

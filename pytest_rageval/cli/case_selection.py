@@ -20,7 +20,7 @@ class BrokenCaseFiles(CaseError):
     """Case files that cannot be read: nothing is asked."""
 
 
-class Wanted(NamedTuple):
+class CaseChoice(NamedTuple):
     """The selection on the command line: places, a filter, and the run that it is applied to."""
 
     places: Sequence[Path] = ()
@@ -41,7 +41,7 @@ class CaseSelection(NamedTuple):
         return [file.path for file in self.files]
 
 
-def select_cases(project: Project, wanted: Wanted) -> CaseSelection:
+def select_cases(project: Project, wanted: CaseChoice) -> CaseSelection:
     """Read the case files and select; raise BrokenCaseFiles, or SettingsError for a wrong place."""
     found_files = case_files_of(project.root, project.settings.cases, project.reports)
     named_files = _named_files(project, wanted.places, found_files)
@@ -68,7 +68,7 @@ def _named_files(project: Project, places: Sequence[Path], found_files: Sequence
     for place in places:
         path = Path.cwd() / place
         below = [file for file in found_files if file.is_relative_to(path)]
-        if path.is_dir() and not below:  # outside of the globs, but named: searched whole
+        if path.is_dir() and not below:  # named, but outside of the globs: search all of it
             everything = find_case_files(path, ("*.jsonl", "*.csv"))
             below = [file for file in everything if looks_like_cases(file) and not file.is_relative_to(project.reports)]
         if path.is_file():
@@ -81,7 +81,7 @@ def _named_files(project: Project, places: Sequence[Path], found_files: Sequence
     return named
 
 
-def _selected_by(project: Project, wanted: Wanted) -> dict[str, str]:
+def _selected_by(project: Project, wanted: CaseChoice) -> dict[str, str]:
     written = {
         "paths": " ".join(map(str, wanted.places)),
         "--shard": project.settings.shard,

@@ -134,8 +134,12 @@ def schema() -> None:
 
 @cases.command()
 @PATHS
-@click.option("--docs", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path),
-              help="Folder of the notes (default: `notes` in the configuration).")  # fmt: skip
+@click.option(
+    "--docs",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of the notes (default: `notes` in the configuration).",
+)
 @click.option("--index", "is_index", is_flag=True, help="Look for the golds in the target's index, too.")
 @click.option("--target", metavar="SPEC", help="The target of --index (default: as configured).")
 @JSON

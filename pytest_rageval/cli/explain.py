@@ -20,16 +20,20 @@ from pytest_rageval.text import counted
 
 FORMATS = ("text", "markdown", "json")
 WIDTH = 160
-"""Columns where it goes to a file."""
+"""Columns of the output in a file."""
 
 
 @click.command()
 @click.argument("run")
 @click.argument("case")
 @click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True,
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
     help="markdown: what the page's copy gives; json: the record, and the observation that it was made of.",
-)  # fmt: skip
+)
 @FORM_JSON
 @click.option("--full", "is_full", is_flag=True, help="Show texts of answer and chunks in full, not their first lines.")
 @REPORTS

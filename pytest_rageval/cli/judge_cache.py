@@ -29,9 +29,11 @@ from pytest_rageval.text import counted, file_size, printable
 MOST_PROBLEMS = 100
 
 _CACHE = click.option(
-    "--cache", metavar="PATH", type=click.Path(path_type=Path),
+    "--cache",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
     help="The cache's file (default: judge_cache.sqlite of this project, in its reports folder, below cache/).",
-)  # fmt: skip
+)
 
 
 @click.group()

@@ -20,7 +20,7 @@ from pytest_rageval.tools.judge_check import NO_JUDGE, configured_judge, keep_re
 
 VERDICT = ("rubric", "canary", "expected", "score", "scores", "error", "passed")
 PASSAGES = 1
-"""Of usual length: those of the canaries are short."""
+"""Passages of usual length: those of the canaries are short."""
 
 
 @click.command("judge-check")
@@ -102,7 +102,7 @@ def conclusion_lines(model: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
     for rubric, group in by_rubric.items():
         failed = [verdict for verdict in group if not verdict.passed]
         names = ", ".join(verdict.canary for verdict in failed)
-        # Where the same bad answer without the attack got its low score, it is the attack that raised it.
+        # The same bad answer without the attack got a low score, so the attack raised it.
         if failed and all(verdict.is_attack and verdict.score is not None for verdict in failed):
             yield f"{model} is talked into a better score for {rubric}: {names}"
         elif failed:

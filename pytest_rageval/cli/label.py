@@ -69,7 +69,7 @@ def label(path: Path, case_id: str | None, **options: Any) -> None:
     if flags.is_web:
         from pytest_rageval.cli.web import serve_label_page  # here, because a terminal needs none of it
 
-        cases_to_label(path, find_project({}))  # what is wrong with the file is said here, not on a page
+        cases_to_label(path, find_project({}))  # problems of the file are reported here, not on a page
         serve_label_page(find_project({}), path, case_id, labelling.blind)
         return
     project = find_project({"target": labelling.targets[0]} if labelling.targets else {})
@@ -78,7 +78,7 @@ def label(path: Path, case_id: str | None, **options: Any) -> None:
     if flags.is_agreement:
         results = _agreement(path, cases, project, as_json=flags.as_json)
         cases = [case for case in cases if case.id in disputed(results)]
-        others = _said_by_others(results)
+        others = _disputes(results)
         if flags.as_json or not cases or (not flags.is_plain and not sys.stdin.isatty()):
             return
     store = label_store(labelling, project)
@@ -101,7 +101,7 @@ def label(path: Path, case_id: str | None, **options: Any) -> None:
 def _run_screen(session: LabelSession, opinions: dict[str, list[str]]) -> None:
     from pytest_rageval.label.label_screen import LabelScreen  # here, because it is an extra
 
-    LabelScreen(session, opinions).run(mouse=False)  # so that text can be selected as ever
+    LabelScreen(session, opinions).run(mouse=False)  # so that the terminal can select text
     click.echo(f"{session.labelled} of {len(session.cases)} in {printable(session.store.file_name)}")
 
 
@@ -177,10 +177,10 @@ def _agreement_lines(result: LabelAgreement) -> Iterator[str]:
         yield line if len(line) <= max(width, 100) else f"{line[: max(width, 100) - 1]}…"
 
 
-def _said_by_others(results: Sequence[LabelAgreement]) -> dict[str, list[str]]:
+def _disputes(results: Sequence[LabelAgreement]) -> dict[str, list[str]]:
     """Return the disputed labels by case, for the screen."""
-    said: dict[str, list[str]] = {}
+    disputes: dict[str, list[str]] = {}
     for result in results:
         for difference in result.differences:
-            said.setdefault(difference.case_id, []).append(f"{difference.gold_of}: {difference.what}")
-    return {case_id: list(dict.fromkeys(lines)) for case_id, lines in said.items()}
+            disputes.setdefault(difference.case_id, []).append(f"{difference.gold_of}: {difference.what}")
+    return {case_id: list(dict.fromkeys(lines)) for case_id, lines in disputes.items()}

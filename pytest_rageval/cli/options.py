@@ -114,7 +114,7 @@ USUAL: Mapping[int, str] = {0: "done", 2: "wrong usage, wrong settings, or a fil
 INTERRUPTED = BROKEN_CASES = 2
 INTERNAL, USAGE, NO_CASES = 3, 4, 5
 STOPPED = 130
-"""The code of a verb that Ctrl-C ended, as shells have it; not of verbs that do what pytest does."""
+"""The exit code after Ctrl-C, as in shells; verbs that act like pytest have pytest's."""
 CODES_OF_PYTEST: Mapping[int, str] = {
     0: "all cases ran, and all gates hold",
     1: "a case, a gate or a step failed",

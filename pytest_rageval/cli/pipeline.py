@@ -27,7 +27,7 @@ from pytest_rageval.text import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CommandRun:
     """A run of the command at its end, whole or cut short. `finished` is None if it has no results."""
 
     prepared: Prepared
@@ -36,14 +36,14 @@ class Ended:
     notes: tuple[str, ...]
     is_interrupted: bool = False
     has_stopped: bool = False
-    """Did its first calls all fail alike, so that the others were not made?"""
+    """True if the circuit breaker ended the run: its first calls all failed alike."""
     left_out_judge: str | None = None
-    """The judge that could not be asked, as it was spelt."""
+    """The specification of the judge that could not be asked."""
     is_broken: bool = False
-    """Could its files not be written?"""
+    """True if its files could not be written."""
 
 
-class Elsewhere(NamedTuple):
+class WorkerMachines(NamedTuple):
     """The machines that ask, and the greatest number of processes there."""
 
     machines: Machines
@@ -65,16 +65,16 @@ class Pipeline:
         cases: CaseSelection,
         target: Target,
         screen: Screen,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: WorkerMachines | None = None,
         left_out_judge: str | None = None,
     ) -> None:
-        """`elsewhere`: the machines that ask, if it is not this process; `left_out_judge` as in Ended."""
+        """`elsewhere`: the machines that ask, if it is not this process; `left_out_judge` as in CommandRun."""
         self._prepared, self._cases, self._target, self._screen = prepared, cases, target, screen
         self._elsewhere = elsewhere
         self._is_failing = self._is_interrupted = False
         self._left_out_judge = left_out_judge
 
-    def run(self) -> Ended:
+    def run(self) -> CommandRun:
         """Take all steps; raise SettingsError if the run cannot be opened."""
         self._session = run = self._opened()
         try:
@@ -92,7 +92,7 @@ class Pipeline:
         except KeyboardInterrupt:
             self._is_interrupted = True
         except SettingsError:
-            run.has_results()  # nothing could be asked: a run that began just now leaves no folder
+            run.has_results()  # nothing could be asked: a new run leaves no folder
             raise
         run.interrupts.begin_finishing()
         try:
@@ -100,12 +100,18 @@ class Pipeline:
         finally:
             run.interrupts.end_finishing()
 
-    def _ended(self, finished: Finished | None) -> Ended:
+    def _ended(self, finished: Finished | None) -> CommandRun:
         run = self._session
-        return Ended(
-            self._prepared, self._run_id, finished, tuple(run.notes), is_interrupted=self._is_interrupted,
-            has_stopped=run.broken_off is not None, left_out_judge=self._left_out_judge, is_broken=run.is_broken,
-        )  # fmt: skip
+        return CommandRun(
+            self._prepared,
+            self._run_id,
+            finished,
+            tuple(run.notes),
+            is_interrupted=self._is_interrupted,
+            has_stopped=run.broken_off is not None,
+            left_out_judge=self._left_out_judge,
+            is_broken=run.is_broken,
+        )
 
     @property
     def _run_id(self) -> str:
@@ -152,13 +158,13 @@ class Pipeline:
                 for evaluated in run.evaluations(cases, self._target, judge):
                     result = evaluated.overall
                     self._is_failing |= result.outcome in ("failed", "error")
-                    progress.ended(result, run.printed)
+                    progress.end_case(result, run.printed)
             run.notes += filter(None, [run.prefetcher.slots.back_off.note])
         finally:
             run.loop.on_wait = None
             progress.wipe()
 
-    def _evaluate_elsewhere(self, run: RunSession, cases: Sequence[EvalCase], elsewhere: Elsewhere) -> None:
+    def _evaluate_elsewhere(self, run: RunSession, cases: Sequence[EvalCase], elsewhere: WorkerMachines) -> None:
         """Let workers evaluate the cases, and sort their records at the end."""
         workers = crew_size(self._prepared, len(cases), elsewhere.workers)
         crew = elsewhere.machines.crew(self._prepared, run.config_hash)
@@ -196,9 +202,12 @@ class Pipeline:
         finished = run.finish(extent)
         try:
             reports = write_all_reports(
-                finished.folder, prepared.plan, finished.cases, prepared.project.baseline_file,
+                finished.folder,
+                prepared.plan,
+                finished.cases,
+                prepared.project.baseline_file,
                 exit_status=extent.exit_status,
-            )  # fmt: skip
+            )
         except OSError as error:
             self._screen.step_failed("report", f"{error.filename} cannot be written: {error.strerror}")
             return finished

@@ -76,7 +76,7 @@ class Lines(cmd.Cmd):
 
     prompt = f"{NAME}> "
     _OF_ONE_LINE: ClassVar = frozenset({"sweep", "report", "diff", "save", "quit", "help"})
-    """Commands without arguments: with some, the line is a question that begins with such a word."""
+    """Commands without arguments: a longer line is a question that begins with such a word."""
 
     def __init__(self, session: Session, project: Project, options: dict[str, Any], named: Sequence[Path] = ()) -> None:
         super().__init__()
@@ -197,8 +197,12 @@ class Lines(cmd.Cmd):
     def do_sweep(self, _: str) -> None:
         set_here = [f"{name}={value}" for name, value in self.session.parameters.items() if name not in SWEPT]
         words = [str(path.resolve()) for path in self._named]
-        words += [word for name in ("target", "k", "timeout", "reports") if name in self._options
-                  for word in (f"--{name}", str(self._options[name]))]  # fmt: skip
+        words += [
+            word
+            for name in ("target", "k", "timeout", "reports")
+            if name in self._options
+            for word in (f"--{name}", str(self._options[name]))
+        ]
         words += [word for pair in (*self._options.get("params", ()), *set_here) for word in ("--param", pair)]
         self._call("sweep", "--quick", *words)
 
@@ -229,8 +233,10 @@ class Lines(cmd.Cmd):
         verb, place = line.split(" ", 1)[0], len(line[:begins].split())
         names: dict[str, Callable[[], list[str]]] = {
             "eval": self._ids if place == 1 else lambda: self.session.metric_names,
-            "judge": self._ids, "label": self._ids, "set": lambda: [*SETTABLE, *self.session.parameters],
-        }  # fmt: skip
+            "judge": self._ids,
+            "label": self._ids,
+            "set": lambda: [*SETTABLE, *self.session.parameters],
+        }
         return sorted({name for name in names.get(verb, list)() if name.startswith(text)})
 
     complete_eval = complete_judge = complete_label = complete_set = completedefault
@@ -238,7 +244,7 @@ class Lines(cmd.Cmd):
     def _completion(self, text: str, state: int) -> str | None:
         try:
             matches = self.complete(text, state)
-        except RagevalError:  # in the middle of a line that is no command yet
+        except RagevalError:  # the line is incomplete
             return None
         return matches if isinstance(matches, str) else None
 
@@ -268,7 +274,7 @@ class Lines(cmd.Cmd):
             yield
         finally:
             if is_kept:
-                with contextlib.suppress(OSError):  # a history that cannot be kept costs nobody an answer
+                with contextlib.suppress(OSError):  # answers do not depend on the history
                     file.parent.mkdir(parents=True, exist_ok=True)
                     readline.write_history_file(file)
 
@@ -287,4 +293,4 @@ class Lines(cmd.Cmd):
 
 
 SWEPT = ("k", "min_score", "chunk_max_tokens", "chunk_overlap")
-"""Parameters of the quick grid: what is set of them here does not reach a sweep."""
+"""Parameters of the quick grid: a sweep ignores their values in this session."""

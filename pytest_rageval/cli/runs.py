@@ -24,7 +24,7 @@ from pytest_rageval.text import NO_VALUE, counted, denominator, file_size, print
 VERSIONS = ("dataset_version", "index_build_version", "retriever_version", "answerer_version")
 WIDEST = 80
 PIPED = 200
-"""Columns where there is no terminal: a run is one line for who searches it."""
+"""Columns without a terminal: a run is one line, for grep."""
 
 
 @click.group()
@@ -182,11 +182,14 @@ def _shown(
 ) -> Iterator[str]:
     note = _note(run, baseline)
     yield f"{_id(run)}  {run.timestamp:%Y-%m-%d %H:%M:%S} UTC" + (f"  {note}" if note else "")
-    yield from _titled("configuration", [
-        [name, _value(value)]
-        for name, value in flat_settings(config).items()
-        if value not in (None, {}, "server default") and not isinstance(value, list)  # `--json` has the long lists
-    ])  # fmt: skip
+    yield from _titled(
+        "configuration",
+        [
+            [name, _value(value)]
+            for name, value in flat_settings(config).items()
+            if value not in (None, {}, "server default") and not isinstance(value, list)  # `--json` has the long lists
+        ],
+    )
     yield from _titled("versions", [[name, _value(config.get(name))] for name in VERSIONS])
     if metrics is not None:
         yield from _titled("cases", [[name, str(number)] for name, number in metrics["outcomes"].items() if number])

@@ -178,7 +178,7 @@ _KINDS: Mapping[str, Any] = {
     "latency": dict[str, float | None], "scores": dict[str, float], "score_details": dict[str, _Table],
     "skipped_metrics": dict[str, str | None], "error": dict[str, str | None] | None,
 }  # fmt: skip
-"""The kinds of what a result holds, as far as readers rely on them."""
+"""The types of a result's values, as far as readers rely on them."""
 _VERDICT: Json = {"type": "object", "required": ["passed", "gates_held", "failed_gates"], "properties": {
     "passed": {"type": "boolean"}, "gates_held": {"type": "integer"},
     "failed_gates": {"type": "array", "items": {"type": "object", "required": ["metric", "threshold"], "properties": {

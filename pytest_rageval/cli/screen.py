@@ -25,7 +25,7 @@ class Screen:
     def __init__(self, mask: Mask) -> None:
         self.mask = mask
         self.failed_steps: dict[str, str] = {}
-        """What went wrong, by step: each is said at once, and the others go on."""
+        """Failures by step: each is shown at once, and the other steps go on."""
 
     def clean(self, text: str) -> str:
         return printable(self.mask.shown(text))
@@ -58,7 +58,7 @@ class CaseProgress:
         """Show the progress; called now and then while nothing ends."""
         self._count(self._done)
 
-    def ended(self, result: CaseResult, printed: Output) -> None:
+    def end_case(self, result: CaseResult, printed: Output) -> None:
         """Show a case that has ended here, with the output of its code if it did not pass, as pytest does."""
         if result.outcome in ("failed", "error"):
             self.failed(result.key, result.outcome, (result.reason or "").partition("\n")[0])

@@ -25,7 +25,7 @@ from pytest_rageval.views.run import run_view
 F = TypeVar("F", bound=Callable[..., object])
 
 
-class Opened(NamedTuple):
+class OpenedRun(NamedTuple):
     """A stored run, and the project in its present state."""
 
     project: Project
@@ -41,11 +41,11 @@ class Opened(NamedTuple):
         return self.project.settings
 
 
-def opened(run_name: str, **options: Any) -> Opened:
+def open_run(run_name: str, **options: Any) -> OpenedRun:
     """Open the run of this id in the project of the current folder; `options` are settings, None where not given."""
     project = find_project(options)
     baseline = project_baseline(project)
-    return Opened(project, open_stored_run(project.reports, run_name, project.baseline_file), baseline)
+    return OpenedRun(project, open_stored_run(project.reports, run_name, project.baseline_file), baseline)
 
 
 def run_argument(command: F) -> F:

@@ -26,7 +26,7 @@ from pytest_rageval.tools.sweep.bench import Bench
 from pytest_rageval.tools.sweep.grid import FULL, INDEXING, QUICK, parse_grid
 from pytest_rageval.tools.sweep.ranking import parse_weights, sampled
 from pytest_rageval.tools.sweep.results_file import SweepFile, SweepRequest
-from pytest_rageval.tools.sweep.sweep import Probes, Sweep, Sweeping
+from pytest_rageval.tools.sweep.sweep import Probes, Sweep, SweepRunner
 from pytest_rageval.views.sweep import caveats, difference_sentence, sweep_view
 
 OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--index-param", "sample": "--sample",
@@ -132,9 +132,14 @@ def _request(project: Project, resume: str | None, options: Mapping[str, Any]) -
     values = grid.values or (QUICK if options["is_quick"] else FULL)
     paths = tuple(_relative(path, project.root) for path in options["cases"])
     return None, SweepRequest(
-        values, grid.indexing if grid.values else (*INDEXING, *options["index_params"]),
-        parse_weights(options["weights"]), paths, options["sample"], options["seed"] or 0, options["is_confirmed"],
-    )  # fmt: skip
+        values,
+        grid.indexing if grid.values else (*INDEXING, *options["index_params"]),
+        parse_weights(options["weights"]),
+        paths,
+        options["sample"],
+        options["seed"] or 0,
+        options["is_confirmed"],
+    )
 
 
 def _relative(path: Path, root: Path) -> str:
@@ -146,7 +151,7 @@ def _swept(file: SweepFile, request: SweepRequest, bench: Bench, head: Mapping[s
     """Run the sweep and store its points one by one; Ctrl-C leaves it to be resumed."""
     try:
         keep = partial(file.keep, head, probes=probes)
-        return Sweeping(bench, request.weights, keep, probes, is_confirmed=request.confirm).run()
+        return SweepRunner(bench, request.weights, keep, probes, is_confirmed=request.confirm).run()
     except KeyboardInterrupt:
         click.echo(f"interrupted; rageval sweep --resume {file.sweep_id} goes on", err=True)
         raise SystemExit(STOPPED) from None
@@ -166,7 +171,7 @@ def _text(swept: Sweep, file: SweepFile, cases: list[EvalCase], chosen: list[Eva
         lines.append(f"on a sample of {len(chosen)} of {counted(len(cases), 'case')}")
     lines += [f"results: {file.path}", f"page:    {file.folder / SWEEP_PAGE}", ""]
     name = swept.configured_in
-    if swept.toml.partition("\n")[0].strip()[:1] not in ("[", ""):  # below a table they would be keys of that
+    if swept.toml.partition("\n")[0].strip()[:1] not in ("[", ""):  # below a table they would be its keys
         name += ", above its first [table]"
     lines += [f"paste into {name}:" if swept.is_better else f"to try it all the same, in {name}:"]
     return printable("\n".join([*lines, *swept.toml.splitlines()]))

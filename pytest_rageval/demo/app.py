@@ -72,7 +72,7 @@ class _App:
         except BadRequest as refused:
             await _send(send, refused.status, _error(*refused.problems))
         except LlmError as failed:
-            # Not a quotation in its stead: an answer that the model did not write would be taken for the model's.
+            # No quotation instead: it would be taken for the model's answer.
             await _send(send, 502, _error(f"no answer from the language model {failed}"))
         except _GoneError:
             return
@@ -82,7 +82,7 @@ class _App:
     async def _ask(self, query: str, body: bytes) -> dict[str, Any]:
         debug = _parameter(query, "debug", "true|1|false|0", "true or false") in ("true", "1")
         ask = parse_ask(body)
-        # Searching takes a millisecond: handing it to a thread would cost more than it frees. Building takes longer.
+        # A search takes a millisecond: a thread would cost more than it frees. Building an index takes longer.
         library = self._system.library
         built = library.index_for(ask) if library.is_ready(ask) else await asyncio.to_thread(library.index_for, ask)
         return await self._system.ask(ask, built, debug=debug)

@@ -55,7 +55,7 @@ def read_notes(corpus: Path) -> tuple[Note, ...]:
 
 
 def _read_note(path: Path, vault: str, rel_path: str) -> Note:
-    if not rel_path.isprintable():  # a name that is no UTF-8 comes as lone surrogates, which must not reach JSON
+    if not rel_path.isprintable():  # a name that is not UTF-8 has lone surrogates, which must not reach JSON
         return Note(vault, ascii(rel_path), problem="unprintable_name")
     if path.stat().st_size > NOTE_BYTES:
         return Note(vault, rel_path, problem="too_large")
@@ -89,7 +89,7 @@ def _front_matter(lines: tuple[str, ...]) -> tuple[dict[str, str], int]:
 
 
 CHUNKER = "headings-1"
-"""Version of the rules below: it changes when the same note would give other chunks."""
+"""Version of the rules below: it changes when they cut the same note into other chunks."""
 
 OVER_BUDGET = "context_limit_exceeded"
 PARAGRAPH, LINE, SAME_PARAGRAPH = "\n\n", "\n", " "
@@ -106,7 +106,7 @@ class TokenBudget(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NoteChunk:
-    """A passage of one section. `text` is the source below the heading; `said` is what an answer may quote of it."""
+    """A passage of one section. `text` is the source below the heading; `quotable` are its parts for answers."""
 
     chunk_id: str
     vault: str
@@ -116,7 +116,7 @@ class NoteChunk:
     end_line: int
     text: str
     token_count: int
-    said: tuple[str, ...]
+    quotable: tuple[str, ...]
     meta: Mapping[str, str]
 
     @property
@@ -125,14 +125,14 @@ class NoteChunk:
         return self.rel_path.rpartition("/")[0]
 
 
-class Cut(NamedTuple):
+class CutNote(NamedTuple):
     """The result of cutting a note: its chunks, and counts of omitted passages by reason."""
 
     chunks: tuple[NoteChunk, ...]
     skipped: Mapping[str, int]
 
 
-def cut_note(note: Note, budget: TokenBudget) -> Cut:
+def cut_note(note: Note, budget: TokenBudget) -> CutNote:
     """Cut a note into chunks in order. A section without text gives none; a word beyond the budget is left out."""
     chunks: list[NoteChunk] = []
     skipped: Counter[str] = Counter()
@@ -143,7 +143,7 @@ def cut_note(note: Note, budget: TokenBudget) -> Cut:
         if len(parts) > len(fitting):
             skipped[OVER_BUDGET] += len(parts) - len(fitting)
         chunks.extend(_chunk(note, heading_path, pack, seen) for pack in _packed(fitting, budget))
-    return Cut(tuple(chunks), dict(skipped))
+    return CutNote(tuple(chunks), dict(skipped))
 
 
 def _fit(piece: Piece, most: int) -> Iterator[Piece]:
@@ -211,7 +211,7 @@ def _chunk(note: Note, heading_path: str, pieces: Sequence[Piece], seen: Counter
         end_line=pieces[-1].end_line,
         text=text,
         token_count=_size(text),
-        said=tuple(piece.said for piece in pieces if piece.said),
+        quotable=tuple(piece.quotable for piece in pieces if piece.quotable),
         meta=note.meta,
     )
 
@@ -224,13 +224,13 @@ def _size(text: str) -> int:
 class Piece(NamedTuple):
     """The smallest part of a section that chunking keeps whole: a sentence, a list item, a table row, a line of code.
 
-    `text` is the source with its line breaks as spaces inside a sentence; `said` is what an answer may quote.
+    `text` is the source with its line breaks as spaces inside a sentence; `quotable` is what an answer may quote.
     `glue` stands between this piece and the one before it in the same chunk. `header` holds the head of the table
     that a row belongs to: a chunk that begins with the row repeats it. Lines are 1-based lines of the file.
     """
 
     text: str
-    said: str
+    quotable: str
     start_line: int
     end_line: int
     glue: str = PARAGRAPH

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 EDGES_WITHOUT_PREDICATE = 3
-"""How many edges of an entity are given where the question asks for no predicate."""
+"""Edges of an entity to return if the question asks for no predicate."""
 
 INFERRED = {
     ("hasProduct", "soldIn"): "presentIn",
     ("stockedBy", "operatesIn"): "availableIn",
 }
-"""Two edges in a row allow a third one: a brand is present where a product of it is sold."""
+"""Two edges in a row imply a third: a brand is present wherever a product of it is sold."""
 
 # Korean writes particles onto the word: 라네즈는 names 라네즈, 모루히네 does not name 모루.
 _PARTICLE = (

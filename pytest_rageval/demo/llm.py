@@ -28,7 +28,7 @@ from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 
 PATIENCE_S = 55.0
-"""For one reply, further attempts included: a question may take two, and its client waits for 120 s."""
+"""Seconds for one reply, retries included: a question may take two replies, and its client waits for 120 s."""
 
 LONGEST_PASSAGE = 2_000
 """Characters of a passage that the model is shown."""

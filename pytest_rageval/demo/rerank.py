@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from pytest_rageval.demo.chunking import NoteChunk
 from pytest_rageval.demo.parameters import Ask
-from pytest_rageval.demo.retrieval import Hit, Retrieved, milliseconds_since, text_terms
+from pytest_rageval.demo.retrieval import Hit, RetrievedChunks, milliseconds_since, text_terms
 
 MODEL_PROMPT = "cited-1"
 """Version of the prompts for writing and ranking."""
@@ -50,22 +50,22 @@ class LanguageModel(Protocol):
 
 
 MOST = 50
-"""Only so many chunks are looked at, the best retrieved ones; further ones are dropped."""
+"""Chunks to rerank at most, the best retrieved ones; others are dropped."""
 
 FROM_ADJACENCY = 0.2
-"""Part of what words say that depends on their standing together; the rest depends on their being there."""
+"""The part of the lexical score that depends on adjacency; the rest depends on coverage."""
 
 NEAR = 3
-"""Two terms stand together if they are at most so many places apart, in either order."""
+"""Two terms are adjacent if they are at most this many places apart, in either order."""
 
 LEXICAL = "lexical"
-"""Who ranked, where it was no model."""
+"""The ranker without a model."""
 
 _BORDER = ("",) * NEAR
-"""Between headings, folder and text: what ends one does not stand beside what begins the next."""
+"""A gap between headings, folder and text: the end of one is not adjacent to the beginning of the next."""
 
 
-class Reranked(NamedTuple):
+class RerankedChunks(NamedTuple):
     """The relevant chunks, best first; the score of each hit is its relevance.
 
     `by` names the model, or is LEXICAL; `problem` says why a model that was asked did not rank.
@@ -78,7 +78,9 @@ class Reranked(NamedTuple):
     rerank_ms: float
 
 
-async def rerank(ask: Ask, retrieved: Retrieved, rarity: Callable[[str], float], llm: LanguageModel | None) -> Reranked:
+async def rerank(
+    ask: Ask, retrieved: RetrievedChunks, rarity: Callable[[str], float], llm: LanguageModel | None
+) -> RerankedChunks:
     """Rank the retrieved chunks by relevance, without those below `rerank_threshold` or `min_score`.
 
     If the model fails, all scores are lexical: those of two scales are never mixed. Equal ones keep their order.
@@ -97,7 +99,7 @@ async def rerank(ask: Ask, retrieved: Retrieved, rarity: Callable[[str], float],
     least = max(ask.rerank_threshold, ask.min_score)
     relevant = [Hit(hit.chunk, score) for hit, score in zip(hits, scores, strict=True) if score >= least]
     relevant.sort(key=lambda hit: -hit.score)
-    return Reranked(relevant, by, len(retrieved.hits) - len(relevant), problem, milliseconds_since(began))
+    return RerankedChunks(relevant, by, len(retrieved.hits) - len(relevant), problem, milliseconds_since(began))
 
 
 def passage_relevance(terms: Sequence[str], chunk: NoteChunk, rarity: Callable[[str], float]) -> float:

@@ -18,14 +18,14 @@ from pytest_rageval.demo.chunking import CHUNKER, NoteChunk, TokenBudget
 from pytest_rageval.demo.parameters import Ask
 from pytest_rageval.words import content_tokens, index_terms
 
-# What a question says about being a question. Notes say these words as well, and then about something else.
+# Words that mark a question. In notes they are about something else.
 _ASKING = re.compile(
     "(?:according|answer|anything|ask|describe|explain|find|give|happens?|kind|know|list|many|me|mention|much|notes?"
     "|please|question|say|something|tell|thing|want|whose)$"
     "|무엇|무슨|뭐|뭘|어떤|어떻|어디|어느|언제|얼마|누가|누구|왜|몇|인가|있나|했나|하나"
 )
 QUESTION_TERMS = 200
-"""After about so many different terms no more are looked at: a question of a megabyte stays cheap."""
+"""Different terms of a question to use, about: a question of a megabyte stays cheap."""
 
 _WORD = re.compile(r"[a-z]{4,}")
 
@@ -37,7 +37,7 @@ def text_terms(text: str) -> list[str]:
 
 def question_terms(question: str) -> tuple[str, ...]:
     """Return the first distinct content terms of a question; none if it has no content."""
-    # content_tokens hands back the stop words of a text that has nothing else; one more word keeps it from that.
+    # content_tokens returns the stop words of a text that has nothing else; one more word prevents that.
     words = content_tokens(f"rageval {question}")[1:]
     terms: dict[str, None] = {}
     for word in words:
@@ -76,7 +76,7 @@ HALF = 10.0
 """The BM25 value that becomes a score of 0.5."""
 
 QUERY_TERMS = 64
-"""At most so many terms of a question are looked up, the rarest ones."""
+"""Terms of a question to look up at most, the rarest ones."""
 
 
 class Hit(NamedTuple):
@@ -126,7 +126,7 @@ class Index:
         self._lock = threading.Lock()
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
         weakref.finalize(self, self._database.close)
-        # Terms hold letters, digits and marks; whatever unicode61 makes of the marks, it makes of a question's too.
+        # Terms hold letters, digits and marks; unicode61 treats the marks of notes and questions alike.
         self._database.execute(
             "CREATE VIRTUAL TABLE chunk USING fts5 (heading, body, tokenize = 'unicode61', detail = full)"
         )
@@ -178,7 +178,7 @@ NAME_WEIGHT = 2.0
 AT_MOST = 4
 SHARE_OF_BEST = 0.4
 ENOUGH = 0.5
-"""A folder must score this much to be chosen, measured in terms that one folder alone has in its headings."""
+"""The least score of a chosen folder, in terms that only one folder has in its headings."""
 
 
 class Selection(NamedTuple):
@@ -230,13 +230,13 @@ class Folders:
 
 
 FEW_HITS = 3
-"""The chosen folders gave too little if fewer chunks than this came from them ..."""
+"""The chosen folders gave too little if they gave fewer chunks than this ..."""
 
 FAINT_SCORE = 0.5
 """... or if the best of them scores less than this."""
 
 
-class Retrieved(NamedTuple):
+class RetrievedChunks(NamedTuple):
     """The result of a search, the folders searched, and the time of both. `selection` is None in the mode `off`."""
 
     terms: tuple[str, ...]
@@ -247,7 +247,7 @@ class Retrieved(NamedTuple):
     retrieval_ms: float
 
 
-def retrieve(ask: Ask, index: Index, folders: Folders) -> Retrieved:
+def retrieve(ask: Ask, index: Index, folders: Folders) -> RetrievedChunks:
     """Retrieve the chunks for a question, best first, in the scope and the folders that its mode allows."""
     began = time.perf_counter()
     terms = _terms(ask)
@@ -262,7 +262,7 @@ def retrieve(ask: Ask, index: Index, folders: Folders) -> Retrieved:
     fallback = bool(chosen) and gave_little and ask.folder_mode == "on_with_fallback"
     if fallback:
         hits = index.search(terms, scope, ask.k, ask.min_score)
-    return Retrieved(terms, hits, selection, fallback, folder_selection_ms, milliseconds_since(began))
+    return RetrievedChunks(terms, hits, selection, fallback, folder_selection_ms, milliseconds_since(began))
 
 
 def _terms(ask: Ask) -> tuple[str, ...]:

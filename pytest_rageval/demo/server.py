@@ -99,10 +99,15 @@ class _Connection(BaseHTTPRequestHandler):
 
     async def _asked(self, path: str, query: str, body: bytes) -> list[Message]:
         connection: Message = {
-            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": self.command,
-            "scheme": "http", "path": path, "query_string": query.encode("latin-1"),
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": self.command,
+            "scheme": "http",
+            "path": path,
+            "query_string": query.encode("latin-1"),
             "headers": [(name.lower().encode(), value.encode()) for name, value in self.headers.items()],
-        }  # fmt: skip
+        }
         incoming: list[Message] = [{"type": "http.request", "body": body}]
         outgoing: list[Message] = []
 
@@ -143,6 +148,6 @@ def _is_name_of_ours(named: str, bound_host: str) -> bool:
     try:
         ip_address(name)
     except ValueError:
-        # A name without a point is of this network: nobody outside can let it mean this machine.
+        # A name without a dot is of this network: no outsider can point it at this machine.
         return "." not in name and bound_host not in ("localhost", "127.0.0.1", "::1")
     return True

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.demo.answer import CHUNKS_READ, PROMPT, Written, checked, write
-from pytest_rageval.demo.chunking import CHUNKER, Cut, Note, NoteChunk, TokenBudget, cut_note, read_notes
+from pytest_rageval.demo.answer import CHUNKS_READ, PROMPT, WrittenAnswer, checked, write
+from pytest_rageval.demo.chunking import CHUNKER, CutNote, Note, NoteChunk, TokenBudget, cut_note, read_notes
 from pytest_rageval.demo.knowledge import Graph, load_graph
 from pytest_rageval.demo.parameters import Ask, BadRequest, merged_budget
-from pytest_rageval.demo.rerank import MODEL_PROMPT, LanguageModel, Reranked, passage, rerank
-from pytest_rageval.demo.retrieval import Folders, Hit, Index, Retrieved, milliseconds_since, retrieve
+from pytest_rageval.demo.rerank import MODEL_PROMPT, LanguageModel, RerankedChunks, passage, rerank
+from pytest_rageval.demo.retrieval import Folders, Hit, Index, RetrievedChunks, milliseconds_since, retrieve
 
 INDEXES_KEPT = 6
-"""A sweep comes back to its budgets; the index used longest ago goes first."""
+"""Indexes to keep, since a sweep returns to its budgets; the least recently used one is dropped."""
 DOC_TYPE = "markdown"
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltIndex:
     """One index and what belongs to it. `graph` is None if the corpus has none."""
 
     index: Index
@@ -42,7 +42,7 @@ class Library:
         self._graph: Graph | None = None
         self._notes: tuple[Note, ...] | None = None
         self._budget = TokenBudget()
-        self._built: OrderedDict[TokenBudget, Built] = OrderedDict()
+        self._built: OrderedDict[TokenBudget, BuiltIndex] = OrderedDict()
         self._lock = threading.RLock()
 
     def is_ready(self, ask: Ask | None = None) -> bool:
@@ -55,7 +55,7 @@ class Library:
         finally:
             self._lock.release()
 
-    def index_for(self, ask: Ask | None = None) -> Built:
+    def index_for(self, ask: Ask | None = None) -> BuiltIndex:
         """Return the index with the budget of this question, built if necessary. Raises `BadRequest` and OSError."""
         budget = self._budget_of(ask)
         with self._lock:
@@ -66,7 +66,7 @@ class Library:
             self._built.move_to_end(budget)
             return self._built[budget]
 
-    def rebuild(self, chunk_max_tokens: int | None = None, chunk_overlap: int | None = None) -> Built:
+    def rebuild(self, chunk_max_tokens: int | None = None, chunk_overlap: int | None = None) -> BuiltIndex:
         """Read the corpus again; the given parts of the budget become the defaults."""
         with self._lock:
             self._budget = merged_budget(self._budget, chunk_max_tokens, chunk_overlap)
@@ -79,17 +79,17 @@ class Library:
             return self._budget
         return merged_budget(self._budget, ask.chunk_max_tokens, ask.chunk_overlap)
 
-    def _build(self, budget: TokenBudget) -> Built:
+    def _build(self, budget: TokenBudget) -> BuiltIndex:
         if self._notes is None:
             self._notes = read_notes(self._corpus)
             self._graph = load_graph(self._graph_path) if self._graph_path else None
         cuts = [cut_note(note, budget) for note in self._notes]
         chunks = [chunk for cut in cuts for chunk in cut.chunks]
         index = Index(chunks, budget)
-        return Built(index, Folders(chunks), coverage(self._notes, cuts, budget, index.version), self._graph)
+        return BuiltIndex(index, Folders(chunks), coverage(self._notes, cuts, budget, index.version), self._graph)
 
 
-def coverage(notes: Sequence[Note], cuts: Sequence[Cut], budget: TokenBudget, version: str) -> dict[str, Any]:
+def coverage(notes: Sequence[Note], cuts: Sequence[CutNote], budget: TokenBudget, version: str) -> dict[str, Any]:
     """Return `debug.indexing_coverage`: counts, reasons, sizes and versions; `cuts` holds the result for each note.
 
     `chunks_embedded` are those in the index, which here is one of words: the name is that of the contract.
@@ -126,7 +126,7 @@ def coverage(notes: Sequence[Note], cuts: Sequence[Cut], budget: TokenBudget, ve
     }
 
 
-def why_empty(note: Note, cut: Cut) -> str:
+def why_empty(note: Note, cut: CutNote) -> str:
     """Return why a note has no chunk."""
     if note.problem is not None:
         return note.problem
@@ -162,7 +162,7 @@ class System:
         self.library = Library(corpus, graph)
         self._llm = llm
 
-    async def ask(self, ask: Ask, built: Built, *, debug: bool) -> dict[str, Any]:
+    async def ask(self, ask: Ask, built: BuiltIndex, *, debug: bool) -> dict[str, Any]:
         """Answer a question over the index that the library has for it; the response is ready for JSON.
 
         The same for the same question, apart from `debug.latency` and from a language model's text. Waits for
@@ -191,7 +191,7 @@ class System:
                 response["debug"]["remarks"] = list(written.remarks)
         return response
 
-    async def _written(self, ask: Ask, terms: Sequence[str], hits: Sequence[Hit], built: Built) -> Written:
+    async def _written(self, ask: Ask, terms: Sequence[str], hits: Sequence[Hit], built: BuiltIndex) -> WrittenAnswer:
         if self._llm is None or not hits:
             return write(ask.question, terms, hits, built.index.rarity)
         shown = [hit.chunk for hit in hits[:CHUNKS_READ]]
@@ -215,7 +215,7 @@ def _check_scope(ask: Ask, folders: Folders) -> None:
         raise BadRequest(*problems)
 
 
-def _debug(ask: Ask, built: Built, retrieved: Retrieved, generation_ms: float) -> dict[str, Any]:
+def _debug(ask: Ask, built: BuiltIndex, retrieved: RetrievedChunks, generation_ms: float) -> dict[str, Any]:
     debug: dict[str, Any] = {
         "retrieved_chunks": [_retrieved_chunk(rank, hit) for rank, hit in enumerate(retrieved.hits, start=1)],
         "folder_selection": {
@@ -243,7 +243,7 @@ def _debug(ask: Ask, built: Built, retrieved: Retrieved, generation_ms: float) -
     return debug
 
 
-def _add_reranking(debug: dict[str, Any], reranked: Reranked, threshold: float) -> None:
+def _add_reranking(debug: dict[str, Any], reranked: RerankedChunks, threshold: float) -> None:
     """Replace the retrieved chunks by the relevant ones, in their own order."""
     retrieved = {chunk["chunk_id"]: chunk for chunk in debug["retrieved_chunks"]}
     debug["retrieved_chunks"] = [

@@ -15,7 +15,7 @@ from pytest_rageval.cases.marks import Marks, Place
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.strict_json import StrictJsonError, parse
-from pytest_rageval.label.label_store import Aside, hashes_of
+from pytest_rageval.label.label_store import AsideFile, hashes_of
 from pytest_rageval.model import EvalCase
 
 Decision = Literal["accepted", "dropped"]
@@ -37,9 +37,9 @@ class DraftStore:
         self._lines_before = self._cases.content
         self._changed: dict[int, str] = {}
         self._decisions: dict[int, Decision] = {}
-        self._aside = Aside(path)
+        self._aside = AsideFile(path)
         self._accepted: dict[int, tuple[str, str]] = {}
-        """By line in the file of drafts: id and text, in the order in which they were accepted."""
+        """Id and text by line in the file of drafts, in the order of acceptance."""
 
     @property
     def file_name(self) -> str:

@@ -133,8 +133,8 @@ class LabelLines:
         candidates = len(self.session.pool.candidates)
         if not numbers or re.sub(r"[\d\s,]", "", rest):
             raise _NoChunkError(f"{rest!r} is no list of chunk numbers, as in: 1 3")
-        if wrong := [number for number in numbers if not 1 <= int(number) <= candidates]:
-            raise _NoChunkError(f"there is no chunk {wrong[0]}; there are {candidates}")
+        if invalid := [number for number in numbers if not 1 <= int(number) <= candidates]:
+            raise _NoChunkError(f"there is no chunk {invalid[0]}; there are {candidates}")
         return [int(number) - 1 for number in numbers]
 
     def _each(self, rest: str, action: Callable[[], object]) -> None:

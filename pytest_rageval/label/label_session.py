@@ -35,7 +35,7 @@ class Step(NamedTuple):
     before: CaseState
     after: CaseState
     texts: tuple[str, str] | None = None
-    """Of a draft's edit: its text before and after."""
+    """The text of an edited draft before and after."""
 
 
 class LabelSession:

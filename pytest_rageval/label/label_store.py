@@ -46,7 +46,7 @@ class CaseFileStore:
         self.text: CaseText = case_text(self._writer.content, path.name)
         self._notes = notes
         self._changed: dict[int, str] = {}
-        self._aside = Aside(path)
+        self._aside = AsideFile(path)
 
     @property
     def file_name(self) -> str:
@@ -72,7 +72,7 @@ class CaseFileStore:
         return json.dumps(self.text.record_with(case, marks, hashes), ensure_ascii=False)
 
 
-class Aside:
+class AsideFile:
     """A file for the lines that have no place in a file that another program changed, next to it."""
 
     def __init__(self, beside: Path) -> None:

@@ -30,13 +30,13 @@ from pytest_rageval.targets import check_target
 from pytest_rageval.targets.target import Target
 
 POOL_K = 20
-"""Chunks that are asked for: more than a system is tested with, or golds just below the cut are never seen."""
+"""Chunks to ask for: more than a system is tested with, so that golds just below the cut are seen."""
 AHEAD = 2
 """Cases that are asked for before they are opened."""
 MOST_POOLS = 200
 """Pools that are kept in memory."""
 MOST_PATHS = 1000
-"""Paths of chunks that are remembered; so many tell how a system names its notes."""
+"""Paths of chunks to remember, enough to tell how a system names its notes."""
 CLOSE_PATIENCE_S = 2.0
 """Seconds that targets may take to close."""
 SEARCH = "search"
@@ -113,9 +113,12 @@ def project_systems(
 
 
 def asked_system(
-    project: Project, spec: str, cases: Sequence[EvalCase], environment: Mapping[str, str] | None = None,
+    project: Project,
+    spec: str,
+    cases: Sequence[EvalCase],
+    environment: Mapping[str, str] | None = None,
     name: str | None = None,
-) -> AskedSystem:  # fmt: skip
+) -> AskedSystem:
     """Return the system of this specification, with the project's settings; raise SettingsError if it cannot be asked.
 
     name  its name, if not its target's
@@ -198,7 +201,7 @@ class PoolSource:
         self._loop.cancel()
         closed: Future[None] = Future()
         self._loop.start([self._close_targets(closed)])
-        # An async target that blocks its loop is left behind, on its daemon thread: nobody shall wait for it.
+        # An async target that blocks its loop is abandoned on its daemon thread, without a wait.
         with suppress(TimeoutError):
             closed.result(CLOSE_PATIENCE_S)
             self._loop.close()
@@ -239,7 +242,7 @@ class PoolSource:
                 self._has_first.set()
         if self._search is None:
             return merged(case, retrievals, is_shuffled=self._is_shuffled)
-        # A system that gives nothing for a case shall not change how its notes are named.
+        # A system that gives nothing for a case must not change how its notes are named.
         await self._has_first.wait()
         prefix = path_prefix(self._search.folder, self._paths)
         return merged(case, retrievals, prefix, is_shuffled=self._is_shuffled)

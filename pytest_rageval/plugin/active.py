@@ -30,7 +30,7 @@ from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.batches import PARTS, AdaptedFixtures, Batches
 from pytest_rageval.plugin.case_hook import marked_cases, with_case_hook
-from pytest_rageval.plugin.current_test import kept_current_test
+from pytest_rageval.plugin.current_test import stable_current_test
 from pytest_rageval.plugin.display.captured_output import CapturedOutput, mask_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.evaluator import Evaluator, assert_gates
@@ -78,7 +78,7 @@ class ActiveSession:
         self._files: dict[Path, CaseFile] = {}
         self._collectors: list[EvalFile] = []
         self.mask = Mask(secrets_of_environment(os.environ))
-        """Hides the credentials of this run in what is shown; of wrong settings those of the environment."""
+        """Masks the credentials of this run in the output; if settings are wrong, those of the environment."""
         self._prepared: Prepared | None = None
         self._target: Target | None = None
         try:
@@ -97,7 +97,7 @@ class ActiveSession:
         lists = call_hook(self.config.hook.pytest_rageval_metrics, config=self.config)
         own_metrics = [metric for metrics in lists if metrics for metric in metrics]
         session = self.session
-        if session.is_worker:  # calls in flight are those of the run, whoever makes them
+        if session.is_worker:  # the limit on calls in flight is the run's, over all workers
             share = math.ceil(settings.concurrency / session.workers)
             settings = settings.model_copy(update={"concurrency": share})
         return prepare(
@@ -210,7 +210,7 @@ class ActiveSession:
         pytest.exit(f"interrupted{remedy}", returncode=pytest.ExitCode.INTERRUPTED)
 
     def _start(self, run: RunSession) -> RunSession:
-        self._closing.enter_context(kept_current_test(self.config))
+        self._closing.enter_context(stable_current_test(self.config))
         self._batches = Batches(run.prefetcher, run.trials)
         self.captured.begin()
         run.prefetcher.new_output = self.captured.output
@@ -264,7 +264,7 @@ class ActiveSession:
             target = self.make_target()
         except RagevalError as error:
             problems = error.problems
-        if problems:  # said outside of the handling of the error, which pytest would show too
+        if problems:  # outside of the exception handler, whose error pytest would show too
             pytest.fail("; ".join(problems), pytrace=False)
         yield target
         self._wait_for(target.aclose())
@@ -282,7 +282,7 @@ class ActiveSession:
         if self.run is None:
             asyncio.run(closing)
         elif self.run.loop.is_blocked:
-            closing.close()  # abandoned with its thread, which was said
+            closing.close()  # abandoned with its thread, as reported
         else:
             self.run.loop.run(closing)
 
@@ -310,7 +310,7 @@ class ActiveSession:
             result = run.unfinished.result(item.case)
         else:
             client, judge_of_item, cache = map(item.funcargs.__getitem__, PARTS)
-            target, judge = self._adapted.pair(client, judge_of_item, cache)
+            target, judge = self._adapted.target_and_judge(client, judge_of_item, cache)
             trials = run.trials(item.case)
             observed = self._batches.observed(item, trials, target, judge)
             if self._progress_line is not None:
@@ -338,7 +338,7 @@ class ActiveSession:
     def evaluator(self, node: pytest.Item, client: object, judge: object, cache: object) -> Evaluator:
         """Return the `rageval` fixture of one test."""
         self.raise_problem()
-        target, cached_judge = self._adapted.pair(client, judge, cache)
+        target, cached_judge = self._adapted.target_and_judge(client, judge, cache)
 
         def evaluate(case: EvalCase) -> Evaluation:
             self.check_asking_allowed()

@@ -75,13 +75,13 @@ class AdaptedFixtures:
         self._plan = plan
         self._pairs: dict[tuple[int, ...], tuple[tuple[object, ...], Target, Judge | None]] = {}
 
-    def pair(self, client: object, judge: object, cache: object) -> tuple[Target, Judge | None]:
+    def target_and_judge(self, client: object, judge: object, cache: object) -> tuple[Target, Judge | None]:
         """Return the target and judge for these objects; the same for the same objects."""
         key = (id(client), id(judge), id(cache))
         if key not in self._pairs:
             problems = Problems()
             target, cached_judge = problems.attempt(self._target, client), problems.attempt(self._judge, judge, cache)
-            if problems or target is None:  # said outside of the handling of an error, which pytest would show too
+            if problems or target is None:  # outside of an exception handler, whose error pytest would show too
                 pytest.fail("; ".join(problems), pytrace=False)
             # The objects are kept, so that no later one can have the same id.
             self._pairs[key] = ((client, judge, cache), target, cached_judge)

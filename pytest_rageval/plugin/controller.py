@@ -53,7 +53,7 @@ class Controller(ActiveSession):
     def __init__(self, session: EvalSession) -> None:
         super().__init__(session)
         self._errors: dict[str, str] = {}
-        """The tests that showed an error of their setup first, by what it said."""
+        """The first test that showed each setup error, by its message."""
         self._report: EndReport | None = None
         self._extent = Extent(frozenset(), frozenset())
         self._workers: ControlledWorkers | None = None
@@ -86,7 +86,7 @@ class Controller(ActiveSession):
         is_target_ours = None in overrides(self.session, CLIENT, files).values()
         self._open(selected, is_target_ours=is_target_ours, is_judge_asked=None in judges_of_files(self.session))
         if self.prepared.judge is not None and self.run is not None:
-            # Workers have judges of their own: this one has been asked whether it is there, and is asked no more.
+            # Workers have judges of their own: this one was only checked.
             self.run.loop.run(self.prepared.judge.aclose())
 
     @pytest.hookimpl(tryfirst=True)
@@ -198,7 +198,7 @@ class Controller(ActiveSession):
             return
         session = self.session.of_pytest
         session.shouldfail = reason
-        if hasattr(report, "node"):  # xdist looks at its own reasons to stop only, and ends with another exit code
+        if hasattr(report, "node"):  # xdist ignores other reasons to stop than its own, and ends with another exit code
             raise session.Failed(reason)
 
     def cannot_write(self, error: OSError) -> NoReturn:
@@ -232,7 +232,7 @@ class Controller(ActiveSession):
         self.session.notes += filter(None, [back_off.note])
         if not run.is_broken:
             try:
-                has_results = self._has_results(exitstatus)  # first: it takes what workers wrote and could not send
+                has_results = self._has_results(exitstatus)  # first: it reads what workers wrote and could not send
                 self._extent = extent_of(session, exitstatus, self)
                 if has_results:
                     self._finish(session, exitstatus)
@@ -256,9 +256,9 @@ class Controller(ActiveSession):
     def _take_late_results(self) -> None:
         """Finish the run again if results came later: its metrics are of exactly what is on disk."""
         writer = self.writer
-        if not writer.folder.path.is_dir():  # nothing happened
+        if not writer.folder.path.is_dir():  # no results
             return
-        # xdist has waited for its workers, unless a second signal left its session before.
+        # xdist has waited for its workers, unless a second signal ended its session first.
         is_repeated = self.interrupts.is_repeated
         are_workers_gone = self._workers is None or not is_repeated or self._workers.kill()
         writer.take_over()
@@ -275,7 +275,7 @@ class Controller(ActiveSession):
             report_gates(session, list(gate_tests(self.finished, self.prepared.plan)))
         prepared = self.prepared
         if prepared.settings.report:
-            # Here, because the page and its templates are a fifth of a short run.
+            # Here, because the HTML report and its templates take a fifth of a short run.
             from pytest_rageval.render.html.report_writer import end_report
 
             folder, baseline = self.finished.folder, prepared.project.baseline_file
@@ -310,13 +310,13 @@ class Controller(ActiveSession):
         message = f"rageval: {what}; mend that, and finish the run with --rageval-resume {run_id}"
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if terminal is not None:
-            terminal.line("")  # behind what is shown of progress
+            terminal.line("")  # after the progress line
             terminal.write_line(printable(self.mask.text(message)), red=True)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.finished is not None:
             write_summary(terminalreporter, self.finished, self.session.notes, self.session.root, self._report)
-            if os.environ.get("GITHUB_ACTIONS") == "true":  # most runs are elsewhere, and need not load this
+            if os.environ.get("GITHUB_ACTIONS") == "true":  # most runs need not load this
                 from pytest_rageval.plugin.display.github_report import report_to_github
 
                 report_to_github(terminalreporter, self.finished, self.config)

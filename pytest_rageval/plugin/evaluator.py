@@ -17,7 +17,7 @@ from pytest_rageval.render.text.failure import failure_text
 from pytest_rageval.text import printable
 
 RESULTS = pytest.StashKey[list[Evaluation]]()
-"""On an item: what its test evaluated, to be recorded with the test's outcome."""
+"""The evaluations of an item's test, to be recorded with the test's outcome."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     ours.of_pytest = session
     if not ours.is_worker:
         ours.check_one_project()
-        if not ours.globs:  # `cases = []`: nothing would be collected, and nobody would ask what is wrong
+        if not ours.globs:  # `cases = []`: nothing would be collected, and no problem reported
             enter(session.config).raise_problem()
     if session.config.pluginmanager.hasplugin("dsession"):
         ours.collected += ours.files_to_collect()
@@ -129,7 +129,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    # Outermost, so that marks such as xfail have had their say.
+    # Outermost, so that marks such as xfail come first.
     report = yield
     if active := entered(item.config):
         active.attach(item, report, call.excinfo.value if call.excinfo is not None else None)

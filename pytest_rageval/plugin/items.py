@@ -33,7 +33,7 @@ class EvalFile(pytest.Module):
         self.place: str | None = None
         """The file in the locations of its items, once the first of them has asked pytest."""
         self.hooks = self.ihook
-        """Those of the `conftest.py` files above, for all items: pytest looks them up eleven times an item."""
+        """The hooks of the `conftest.py` files above, for all items: pytest looks them up eleven times an item."""
 
     def take_hooks(self) -> None:
         """Look up the hooks after collection, without those of `conftest.py` files loaded later."""
@@ -78,17 +78,21 @@ class EvalItem(pytest.Function):
         self.file = file
         self.attempts = 0
         self.recorded_attempt = -1
-        """The attempt that has its record. A hook that hides a failed setup makes pytest go on to the call."""
+        """The last recorded attempt. If a hook hides a failed setup, pytest goes on to the call."""
         self.result: CaseResult | None = None
-        """What the case came to; None before, and once it is written."""
+        """The result of the case; None before, and once it is written."""
         self.evaluation: Evaluation | None = None
-        """The result with its trials, to be recorded; None where the run that is resumed has recorded it."""
+        """The result with its trials, to be recorded; None if the resumed run has recorded it."""
         self.add_marker(
             file.mark.with_args(
-                id=case.id, category=case.category, difficulty=case.difficulty, domain=case.domain,
-                answerable=case.answerable, requires_kg=case.requires_kg,
+                id=case.id,
+                category=case.category,
+                difficulty=case.difficulty,
+                domain=case.domain,
+                answerable=case.answerable,
+                requires_kg=case.requires_kg,
             )
-        )  # fmt: skip
+        )
 
     @property
     def ihook(self) -> Any:
@@ -111,7 +115,7 @@ class EvalItem(pytest.Function):
         self.file.runner.check_asking_allowed()
         self.attempts += 1
         self.result = self.evaluation = None
-        # pytest resolves what is not there: for each item anew, though the session has one value.
+        # pytest resolves missing ones for each item again, though the session has one value.
         self.funcargs.update(self.file.runner.known_fixtures(self))
         super().setup()
         if self.config.option.setuponly:  # --setup-plan sets it too
@@ -124,7 +128,7 @@ class EvalItem(pytest.Function):
                 raise
             interruption = failure.msg
         if interruption is not None:
-            # pytest-timeout ends our waiting wherever it is: the traceback would be all ours.
+            # pytest-timeout interrupts us while we wait: the traceback would be all ours.
             pytest.fail(f"timeout: {interruption}", pytrace=False)
 
     def runtest(self) -> None:

@@ -31,7 +31,7 @@ def report_problems(session: pytest.Session, files: list[CaseFile]) -> None:
         raise session.Interrupted(f"{len(broken)} error{'s' if len(broken) > 1 else ''} during collection")
 
 
-# ── fixtures given anew ───────────────────────────────────────────────────────────────────────────────────────
+# ── overridden fixtures ───────────────────────────────────────────────────────────────────────────────────────
 
 
 class Override(NamedTuple):

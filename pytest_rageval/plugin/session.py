@@ -24,7 +24,7 @@ FIXTURES = "rageval-fixtures"
 """The name under which our fixtures are registered."""
 
 
-# Not beside the items: pytest cuts tracebacks at the file of this function, and would begin them at ours.
+# Not in `items`: pytest cuts tracebacks at the file of this function, and would begin them in our code.
 def one_case(rag_client: object, rag_judge: object, rag_judge_cache: object) -> None:
     """Stand for all eval items: the parameters are the fixtures that every item resolves."""
 
@@ -37,15 +37,15 @@ class EvalSession:
         self.root = config.rootpath
         self.is_worker = hasattr(config, "workerinput")
         self.notes: list[str] = []
-        """What a person should know at the end of the run."""
+        """Notes for the end of the run."""
         self.of_pytest: pytest.Session
-        """Set when pytest starts it: before anything is collected."""
+        """Set when pytest starts the session, before anything is collected."""
         self.collected: list[Path] = []
         """Case files of this session, on the controller of xdist those that its workers will collect."""
         self.html_report: Any = None
         """The data of pytest-html's page, where it writes one."""
         self.ended: set[str] = set()
-        """Node ids of tests that came to an outcome."""
+        """Node ids of tests with an outcome."""
         self.failed: set[str] = set()
         """Node ids of tests that pytest counted as failed."""
         self.ids_of_workers: Sequence[str] = ()
@@ -170,7 +170,7 @@ class EvalSession:
         inside = {*self.files_to_collect()}
         outside = [path for path in self.found_files if path not in inside]
         if outside:
-            from pytest_rageval.text import counted  # here, because its patterns are a third of what every suite pays
+            from pytest_rageval.text import counted  # here, because its patterns cost a third of our start-up
 
             files = f"{counted(len(outside), 'case file')} {'is' if len(outside) == 1 else 'are'}"
             first = outside[0].relative_to(self.root)
@@ -202,4 +202,4 @@ class EvalSession:
 
 SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
 ROUTING: pytest.StashKey[Routing] = pytest.StashKey()
-"""Where standard output and error go between tests."""
+"""The destination of standard output and error between tests."""

@@ -28,7 +28,7 @@ from pytest_rageval.text import counted
 PORTION = 8
 """Cases that a worker is handed at a time: enough that it never waits for more."""
 PATIENCE = 0.3
-"""Seconds in which workers may end by themselves at a second signal."""
+"""Seconds for workers to end by themselves after a second signal."""
 _NOTES, _BACK_OFF = "rageval_notes", "rageval_back_off"
 """Names in xdist's `workeroutput`."""
 T = TypeVar("T")
@@ -75,9 +75,9 @@ class BlockScheduling:
         """Node ids as all workers have collected them; tests are named by their positions here."""
         self._collected: dict[Any, list[str]] = {}
         self._handed: dict[Any, list[int]] = {}
-        """What each worker was handed and has not ended."""
+        """The unfinished tests of each worker."""
         self._blocks: dict[Any, deque[int]] = {}
-        """What of its block each worker has still to be handed."""
+        """The rest of each worker's block."""
         self._shared: list[int] = []
 
     @property
@@ -174,7 +174,7 @@ class BlockScheduling:
         self._blocks.pop(node, None)
         blamed = self._tests[left[0]] if is_busy else None
         if is_block and blamed in self._cases:
-            if blamed in self._session.ended:  # it died between the outcome and the end of its test
+            if blamed in self._session.ended:  # the worker died between the outcome and the end of its test
                 del left[0]
             self._shared[:0] = left
             return None
@@ -198,7 +198,7 @@ class ControlledWorkers:
         self._cannot_write = cannot_write
         self._scheduling: BlockScheduling | None = None
         self.back_off: BackOff | None = None
-        """How far all workers together held their questions back; None where there were none."""
+        """How far all workers together delayed their questions; None without workers."""
         self._are_blocks_arranged = False
 
     def arrange_blocks(self) -> None:

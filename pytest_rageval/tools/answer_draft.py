@@ -22,7 +22,7 @@ def answer_draft(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_
         return None
     answer = (line["answer"] or {}).get("answer") if line else None
     passages = record["references"] or record["retrieved_chunks"]
-    # A place outlives the next indexing; the id serves where the system tells no place.
+    # A place outlives the next indexing; the id serves if the system reports no place.
     places = [{name: passage[name] for name in PLACE if passage.get(name)} for passage in passages]
     cited = [place or {"chunk_id": passage.get("chunk_id")} for place, passage in zip(places, passages, strict=True)]
     origin: dict[str, Json] = {"run": run_id, "case": record["case_key"]}

@@ -22,7 +22,7 @@ from pytest_rageval.text import counted
 from pytest_rageval.words import normalise
 
 LEAST_LIKENESS = 0.8
-"""Of the pairs of words of two questions, the share that both have, from which on they are near duplicates."""
+"""The share of common word pairs from which two questions are near duplicates."""
 
 
 def shingles(question: str) -> frozenset[tuple[str, str]]:
@@ -54,7 +54,7 @@ def near_duplicates(questions: Sequence[str], least: float = LEAST_LIKENESS) -> 
 
 
 SHORTEST_ANSWER = 4
-"""Characters of an answer that a question may give away; `yes` and `12` stand in many by chance."""
+"""Least characters of an answer that counts as given away; `yes` and `12` are in many questions by chance."""
 CHOICES = (" or ", " oder ", " ou ", " o ", " 또는 ", " 아니면 ")
 """Words of a question that names its answers because it asks for one of them."""
 
@@ -74,9 +74,14 @@ class AuditFinding(NamedTuple):
     def content(self) -> dict[str, Any]:
         """Return the finding as JSON."""
         return {
-            "kind": self.kind, "case": self.case.key, "file": self.case.source.file, "line": self.case.source.line,
-            "message": self.message, "remedy": self.remedy, "unwinnable": self.is_unwinnable,
-        }  # fmt: skip
+            "kind": self.kind,
+            "case": self.case.key,
+            "file": self.case.source.file,
+            "line": self.case.source.line,
+            "message": self.message,
+            "remedy": self.remedy,
+            "unwinnable": self.is_unwinnable,
+        }
 
 
 def findings_in_files(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
@@ -132,7 +137,7 @@ def audit_in_words(findings: Sequence[AuditFinding], cases: int) -> str:
 
 
 MOST_RUNS = 20
-"""The newest runs are looked at for what they retrieved."""
+"""The newest runs whose retrieved chunks are checked."""
 
 
 def findings_in_notes(cases: Sequence[EvalCase], folder: Path) -> Iterator[AuditFinding]:
@@ -182,7 +187,7 @@ def findings_in_runs(cases: Sequence[EvalCase], reports: Path) -> Iterator[Audit
                     asked[key], kinds[key] = asked.get(key, 0) + 1, record["gold"]
                     matched.setdefault(key, set()).update(*(chunk["matches"] for chunk in record["retrieved_chunks"]))
         except (SettingsError, OSError, KeyError, TypeError):
-            continue  # a damaged run says nothing of the labels; `rageval runs list` says that it is damaged
+            continue  # a damaged run says nothing about labels; `rageval runs list` reports it
     for case in cases:
         golds = (case.gold.supports if kinds.get(case.key) == "anchors" else case.gold.chunk_ids) or ()
         for gold in range(len(golds)):

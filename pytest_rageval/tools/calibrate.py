@@ -45,7 +45,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Unlabelled:
+class UnlabelledCases:
     """A judge's results for the unlabelled cases of a stored run: by case, the share of its trials that pass.
 
     `without_score`: cases without a score, errors included; `left_out`: labelled cases, which count among the labels.
@@ -96,7 +96,7 @@ class Calibration:
     thresholds: Mapping[str, Threshold | str]
     human_rate: Estimate | None
     judge_rate: Estimate | None
-    unlabelled: Unlabelled | None
+    unlabelled: UnlabelledCases | None
     judge_rate_unlabelled: Estimate | None
     corrected_rate: Estimate | None
     notes: tuple[str, ...]
@@ -187,7 +187,7 @@ def _threshold(threshold: Threshold | str) -> dict[str, Any]:
 
 
 def calibrate(
-    judged: Sequence[JudgedLabel], gate: Gate, rubric: str, unlabelled: Unlabelled | None = None
+    judged: Sequence[JudgedLabel], gate: Gate, rubric: str, unlabelled: UnlabelledCases | None = None
 ) -> Calibration:
     """Compute all figures from the scores of people and the judge. Pure.
 
@@ -263,7 +263,7 @@ def _notes(
     gate: Gate,
     models: Sequence[str],
     rubric: str,
-    unlabelled: Unlabelled | None,
+    unlabelled: UnlabelledCases | None,
 ) -> Iterator[str]:
     if len(cases) < FEW:
         answers = counted(len(cases), "answer is", "answers are")
@@ -291,7 +291,7 @@ def _notes(
         yield f"run {unlabelled.run_id} has no unlabelled case with a score for {gate.name}: no pass rate for it"
 
 
-def unlabelled_of(run: StoredRun, gate: Gate, labelled: Iterable[str]) -> Unlabelled:
+def unlabelled_of(run: StoredRun, gate: Gate, labelled: Iterable[str]) -> UnlabelledCases:
     """Return the judge's results of a stored run, without the cases whose keys are `labelled`."""
     passing: dict[str, list[bool]] = {}
     models: set[str] = set()
@@ -305,4 +305,4 @@ def unlabelled_of(run: StoredRun, gate: Gate, labelled: Iterable[str]) -> Unlabe
     keys = set(labelled) & passing.keys()
     shares = [sum(passes) / len(passes) for key, passes in passing.items() if passes and key not in keys]
     without = sum(not passes for key, passes in passing.items() if key not in keys)
-    return Unlabelled(run.run_id, tuple(shares), without, len(keys), frozenset(models))
+    return UnlabelledCases(run.run_id, tuple(shares), without, len(keys), frozenset(models))

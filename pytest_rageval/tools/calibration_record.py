@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pytest_rageval.tools.calibrate import Calibration
 
 CALIBRATIONS = Path("cache") / "calibrations.json"
-"""Below the reports."""
+"""The file below the reports."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeptCalibration:
+class CalibrationRecord:
     """How far a judge agreed with people in a metric at its last calibration.
 
     answers    labelled answers that both scored
@@ -40,7 +40,7 @@ class KeptCalibration:
     cohens_kappa: float | None
 
 
-def keep_calibration(reports: Path, identity: str, labels: str, calibration: Calibration) -> None:
+def store_calibration(reports: Path, identity: str, labels: str, calibration: Calibration) -> None:
     """Replace the judge's last calibration in this metric; raise OSError if the file cannot be written.
 
     They hold no texts. Without an answer that both scored, nothing is kept.
@@ -48,11 +48,18 @@ def keep_calibration(reports: Path, identity: str, labels: str, calibration: Cal
     agreement, kappa = calibration.confusion.agreement, calibration.confusion.kappa
     if agreement is None or agreement.interval is None:
         return
-    kept = KeptCalibration(
-        calibration.metric, datetime.now(UTC).replace(microsecond=0), labels, str(calibration.gate),
-        len(calibration.cases), calibration.prompt_versions, calibration.verdict, agreement.value, agreement.interval,
+    kept = CalibrationRecord(
+        calibration.metric,
+        datetime.now(UTC).replace(microsecond=0),
+        labels,
+        str(calibration.gate),
+        len(calibration.cases),
+        calibration.prompt_versions,
+        calibration.verdict,
+        agreement.value,
+        agreement.interval,
         None if kappa is None else kappa.value,
-    )  # fmt: skip
+    )
     path = reports / CALIBRATIONS
     content = _read(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,12 +67,14 @@ def keep_calibration(reports: Path, identity: str, labels: str, calibration: Cal
     write_json(path, {**content, identity: {**_mapping(content.get(identity)), kept.metric: record}})
 
 
-def kept_calibrations(reports: Path, judge: Mapping[str, Any] | None) -> tuple[KeptCalibration, ...]:
+def stored_calibrations(reports: Path, judge: Mapping[str, Any] | None) -> tuple[CalibrationRecord, ...]:
     """Return the calibrations of the judge in a run's config.json, by metric; none if it has none here."""
     records = _mapping(_read(reports / CALIBRATIONS).get(judge_identity(judge) or ""))
     try:
-        return TypeAdapter(tuple[KeptCalibration, ...]).validate_python([records[metric] for metric in sorted(records)])
-    except ValidationError:  # changed by hand into something else: it can be made again
+        return TypeAdapter(tuple[CalibrationRecord, ...]).validate_python(
+            [records[metric] for metric in sorted(records)]
+        )
+    except ValidationError:  # edited by hand; a new calibration replaces it
         return ()
 
 

@@ -67,7 +67,7 @@ class Draft:
 
 
 @dataclass(slots=True)
-class Sifted:
+class SiftedDrafts:
     """Drafts that passed all checks, and counts of those that did not, by reason."""
 
     drafts: list[Draft] = field(default_factory=list)
@@ -75,9 +75,9 @@ class Sifted:
     repeated: int = 0
 
 
-def sift(drafts: Iterable[Draft], notes: NoteFolder, questions: Sequence[str] = ()) -> Sifted:
+def sift(drafts: Iterable[Draft], notes: NoteFolder, questions: Sequence[str] = ()) -> SiftedDrafts:
     """Drop drafts whose anchor lacks their quotation, and those that resemble an earlier one or one of `questions`."""
-    sifted = Sifted()
+    sifted = SiftedDrafts()
     sound: list[Draft] = []
     for draft in drafts:
         is_question = draft.question.strip() and len(draft.question) <= LONGEST_QUESTION
@@ -281,8 +281,10 @@ class ModelDrafts:
 
     def _prompt(self, passage: NotePassage) -> str:
         section: dict[str, Json] = {
-            "note": passage.rel_path, "headings": passage.section.heading_path, "text": passage.section.text
-        }  # fmt: skip
+            "note": passage.rel_path,
+            "headings": passage.section.heading_path,
+            "text": passage.section.text,
+        }
         variables: dict[str, Json] = {"section": section}
         return fenced_prompt(PROMPT.replace("{most}", str(self._most)), variables, new_marker(variables)).text
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import Unobserved, said_of
+from pytest_rageval.engine import Unobserved, judgements_of
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.bounded_map import at_once
@@ -36,9 +36,9 @@ from pytest_rageval.text import printable
 Tell = Callable[[str], object]
 NO_JUDGE = "there is no judge to check; name one with --judge"
 FEWEST, SHARE = 20, 0.05
-"""How many answers are checked where nobody says: so many, or this part of a large run."""
+"""The default number of answers to check: this many, or this share of a large run."""
 APART = 0.2
-"""What two scores may differ by as a share of their scale, which is a point of five; more is a disagreement."""
+"""The tolerated difference of two scores as a share of their scale (a point of five); more is a disagreement."""
 TOO_OFTEN = 0.2
 """Disagreement rate beyond which a judge should not be relied on."""
 ROUNDING = 1e-9
@@ -220,9 +220,14 @@ def check_by_second_judge(
     failed = sum(judgements is None for judgements in replies)
     served = _served(lines) & {served_model(judgement) for reply in replies for judgement in (reply or {}).values()}
     return SpotCheck(
-        ", ".join(sorted(models)), judge.model, len(compared), failed, tuple(pairs), check.problem,
+        ", ".join(sorted(models)),
+        judge.model,
+        len(compared),
+        failed,
+        tuple(pairs),
+        check.problem,
         frozenset(name for name in served if name is not None),
-    )  # fmt: skip
+    )
 
 
 def _served(lines: Sequence[Line]) -> set[str | None]:
@@ -236,7 +241,7 @@ def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: Judge) -> b
     configured = run.config["judge"] or {}
     if "identity" in configured:
         is_same = configured["identity"] == identity_of(judge)
-    else:  # of a run from before servers were told apart, and of a fixture's judge, only the model is known
+    else:  # without an identity, as of a fixture's judge, only the model is known
         judged = {record["judge"]["model"] for record in run.records() if record["judge"]}
         is_same = judge.model in (judged if "fixture" in configured else {configured.get("model")})
     return is_same and _prompt_versions(first) == _prompt_versions(second)
@@ -269,7 +274,7 @@ class _SecondJudge:
             return None
         try:
             trial = trial_of(line)
-            return await said_of(self._judge, trial.case, observed.answer, self._plan, trial.number)
+            return await judgements_of(self._judge, trial.case, observed.answer, self._plan, trial.number)
         except JudgeError as error:
             if error.kind == "budget":
                 raise SettingsError(f"{error}; the spot check was not finished") from None

@@ -11,7 +11,7 @@ from pytest_rageval.cases.drafts import ENDING, add_drafts, draft_id
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.engine import Evaluation, Observed, Unobserved, evaluation, said_of
+from pytest_rageval.engine import Evaluation, Observed, Unobserved, evaluation, judgements_of
 from pytest_rageval.errors import JudgeError, RagevalError, SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
@@ -25,7 +25,7 @@ from pytest_rageval.tools.sweep.bench import NOT_TUNED, Asking, ask_without_trac
 from pytest_rageval.tools.sweep.grid import FIELDS, NEVER_SWEPT, Point, parse_value
 
 DIMENSIONS = ("faithfulness", "citation_accuracy", "abstention_quality", "synthesis", "relevance")
-"""What the composite is made of."""
+"""The parts of the composite."""
 SETTABLE = (*FIELDS, "min_score", "chunk_max_tokens", "chunk_overlap")
 """Parameters that completion offers."""
 
@@ -159,7 +159,7 @@ class Session:
         judge = self._made_judge()
         names = ("composite",) if can_judge(judge, "composite") else DIMENSIONS
         plan = self._prepared(is_retrieval=False, enabled=names).plan
-        judging = said_of(judge, observation.case, observation.answer, plan)
+        judging = judgements_of(judge, observation.case, observation.answer, plan)
         try:
             return replace(observation, judgements=self._asking.loop.run(judging))
         except JudgeError as error:
@@ -192,9 +192,13 @@ class Session:
         return load_settings(self.project.root, Point(parameters).options(self._options))
 
     def _prepared(
-        self, parameters: Mapping[str, Json] | None = None, *, is_retrieval: bool = True, gated: bool = False,
+        self,
+        parameters: Mapping[str, Json] | None = None,
+        *,
+        is_retrieval: bool = True,
+        gated: bool = False,
         enabled: tuple[str, ...] | None = None,
-    ) -> Prepared:  # fmt: skip
+    ) -> Prepared:
         settings = self._settings(self.parameters if parameters is None else parameters)
         alone = {**NOT_TUNED, "retrieval_only": is_retrieval, "enabled": enabled}
         update = {"retrieval_only": True} if gated else alone

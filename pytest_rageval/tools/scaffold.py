@@ -24,7 +24,7 @@ CONFIGURATION = "rageval.toml"
 FIRST_CASES = "evalcases/first.jsonl"
 FROM_NOTES = 3
 LOOKED_AT = 200
-"""Notes that are read at most, until enough of them have a heading."""
+"""Notes to read at most, until enough of them have a heading."""
 UNANSWERABLE = {"id": "not-in-the-notes", "question": "Who won the 2087 election?", "answerable": False}
 QUESTION = {"id": "first-question", "question": "Write a question here that your documents answer."}
 
@@ -37,22 +37,22 @@ class Choice(NamedTuple):
     ci: Literal["github", "gitlab", "none"] = "none"
 
 
-class Scaffolded(NamedTuple):
+class ScaffoldFile(NamedTuple):
     """A file of the scaffold, relative to the project, and in words whether it was written."""
 
     path: str
     state: str
 
 
-def scaffold(root: Path, choice: Choice) -> list[Scaffolded]:
+def scaffold(root: Path, choice: Choice) -> list[ScaffoldFile]:
     """Write all files; raise SettingsError if one cannot be written, or the notes are no folder."""
     if choice.notes is not None and not choice.notes.is_dir():
         raise SettingsError(f"--notes: {choice.notes} is not a folder; name the one that your system answers from")
-    contents = dict(_contents(root, choice))  # all of them before the first is written
+    contents = dict(_contents(root, choice))  # render all before writing the first
     done = [_write(root, name, text) for name, text in contents.items()]
     if FIRST_CASES not in contents:
         there = _case_files(root)[0].relative_to(root).as_posix()
-        done.append(Scaffolded(FIRST_CASES, f"not written: there are cases already, such as {there}"))
+        done.append(ScaffoldFile(FIRST_CASES, f"not written: there are cases already, such as {there}"))
     return done
 
 
@@ -89,7 +89,7 @@ def _template(name: str) -> str:
     return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
-def _write(root: Path, name: str, text: str) -> Scaffolded:
+def _write(root: Path, name: str, text: str) -> ScaffoldFile:
     """Write a file, or `X.new` (`X.new2`, …) beside one of another content."""
     beside = [name, f"{name}.new", *(f"{name}.new{number}" for number in range(2, 100))]
     try:
@@ -101,10 +101,10 @@ def _write(root: Path, name: str, text: str) -> Scaffolded:
                     file.write(text)
             except FileExistsError:
                 if path.is_file() and path.read_bytes() == text.encode():
-                    return Scaffolded(place, "was there already")
+                    return ScaffoldFile(place, "was there already")
                 continue
             is_own = place == name and not name.endswith(".new")
-            return Scaffolded(place, "written" if is_own else "written beside yours: take from it what you want")
+            return ScaffoldFile(place, "written" if is_own else "written beside yours: take from it what you want")
     except OSError as error:
         raise SettingsError(f"{error.filename or root / name}: cannot be written: {error.strerror}") from None
     raise SettingsError(f"{root / name}: there are {len(beside)} of it already; remove some")
@@ -125,7 +125,7 @@ def _about(notes: Path) -> Iterator[dict[str, Any]]:
         if not heading_path or number == FROM_NOTES:
             continue
         number += 1
-        # Not the heading itself if it asks: that is a draft of `rageval generate`, which knows the answer, too.
+        # Skip a heading that is a question: `rageval generate` drafts it with its answer.
         title = heading_path.rpartition(" > ")[2].lstrip("# ").rstrip("?？؟ ")
         yield {
             "id": f"note-{number}",

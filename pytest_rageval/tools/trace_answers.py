@@ -26,14 +26,14 @@ QUESTION = ("rageval.question", "langfuse.trace.input", "input.value", "gen_ai.i
 ANSWER = ("rageval.answer", "langfuse.trace.output", "output.value", "gen_ai.output.messages", "llm.output_messages",
           "gen_ai.completion", "traceloop.entity.output", "langfuse.observation.output", "output")  # fmt: skip
 DOCUMENTS = ("reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents")
-"""A list of documents, in JSON or spread over attributes with a number; what a reranker left comes before the rest."""
+"""Lists of documents, in JSON or spread over numbered attributes; those of a reranker come first."""
 MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "langfuse.observation.model.name", "model")
 KIND = ("openinference.span.kind", "gen_ai.operation.name", "langfuse.observation.type", "type")
 RETRIEVAL_KINDS = frozenset({"retriever", "retrieval", "reranker"})
 RETRIEVAL_WORD = "retriev"
-"""In the name of a span that retrieves, where its kind does not say so: `retrieve_documents`, `VectorRetriever`."""
+"""Part of the name of a retrieving span without that kind: `retrieve_documents`, `VectorRetriever`."""
 INNER_QUESTION = ("question", "query", "user_query", "user_input", "input", "prompt", "message", "text")
-"""Keys of an object that stands for a question: `{"question": "…"}`; the surer ones first."""
+"""Keys of a question in an object: `{"question": "…"}`; the surer ones first."""
 INNER_ANSWER = ("answer", "response", "output", "result", "completion", "text", "content")
 
 DOCUMENT_PARTS = {
@@ -42,11 +42,11 @@ DOCUMENT_PARTS = {
     "rel_path": ("rel_path", "path", "source", "file_path", "file", "url"),
     "heading_path": ("heading_path", "heading", "section", "title"),
 }
-"""By key of an answer file, the names of a document's parts, in itself and in its metadata."""
+"""The names of a document's parts, in itself and in its metadata, by key of an answers file."""
 DOCUMENT_SCORE = ("score", "relevance_score", "similarity", "_score")
 
 FEEDBACK_NAME = ("feedback", "thumb", "rating", "user", "like", "helpful")
-"""Words in the name of a score that say that a person gave it."""
+"""Words in the name of a score that a person gave."""
 DOWN = frozenset({"down", "thumbs_down", "thumbs-down", "thumbsdown", "negative", "bad", "dislike", "disliked", "no",
                   "false", "incorrect", "unhelpful", "not_helpful", "fail", "👎", "0", "-1"})  # fmt: skip
 UP = frozenset({"up", "thumbs_up", "thumbs-up", "thumbsup", "positive", "good", "like", "liked", "yes", "true",
@@ -175,16 +175,16 @@ _SPREAD = re.compile(r"(?P<number>\d{1,6})\.(?:document\.|message\.)?(?P<name>.+
 
 def _question_in(value: Json) -> str | None:
     """Return the question in a text, in an object with a key for it, or in the last message of a user."""
-    return _said(value, ("user", "human"), INNER_QUESTION, ("messages",))
+    return _spoken_text(value, ("user", "human"), INNER_QUESTION, ("messages",))
 
 
 def _answer_in(value: Json) -> str | None:
     if isinstance(value, dict) and _role(value) and not (value.get("messages") or value.get("choices")):
         return _content(value)
-    return _said(value, ("assistant", "ai"), INNER_ANSWER, ("messages", "choices"))
+    return _spoken_text(value, ("assistant", "ai"), INNER_ANSWER, ("messages", "choices"))
 
 
-def _said(value: Json, roles: Sequence[str], keys: Sequence[str], lists: Sequence[str]) -> str | None:
+def _spoken_text(value: Json, roles: Sequence[str], keys: Sequence[str], lists: Sequence[str]) -> str | None:
     if isinstance(value, dict):
         value = next((value[key] for key in lists if isinstance(value.get(key), list)), None) or next(
             (text for key in keys if isinstance(text := value.get(key), str)), None
@@ -279,13 +279,13 @@ def _chunk(written: Json) -> dict[str, Json]:
 
 def _feedback(trace: TracedRequest) -> Feedback | None:
     """Return a person's feedback on the answer; down if several disagree, since that is looked for."""
-    said = {
+    verdicts = {
         verdict
         for span in trace.spans
         for name, value in span.feedback
         if any(word in name.lower() for word in FEEDBACK_NAME) and (verdict := _verdict(value)) is not None
     }
-    return "down" if "down" in said else "up" if said else None
+    return "down" if "down" in verdicts else "up" if verdicts else None
 
 
 def _verdict(value: Json) -> Feedback | None:
@@ -300,7 +300,7 @@ LONGEST_PASSAGE = 2000
 
 
 @dataclass(slots=True)
-class Matched:
+class MatchedTraces:
     """Lines of an answers file, and counts of what matched no case.
 
     unmatched   traces whose question is that of no case
@@ -318,12 +318,12 @@ class Matched:
     undocumented: int = 0
 
 
-def match_traces(traced: Sequence[TracedAnswer], cases: Sequence[EvalCase]) -> Matched:
+def match_traces(traced: Sequence[TracedAnswer], cases: Sequence[EvalCase]) -> MatchedTraces:
     """Match each trace to its case: by the attribute that names it, else by the text of the question.
 
     Of several traces of a case the last one counts. Cases of several files that ask the same all get the answer.
     """
-    matched = Matched()
+    matched = MatchedTraces()
     by_name: defaultdict[str, list[EvalCase]] = defaultdict(list)
     by_question: defaultdict[str, list[EvalCase]] = defaultdict(list)
     for case in cases:

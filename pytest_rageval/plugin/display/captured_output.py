@@ -20,7 +20,7 @@ SHOWING = ("report_handler", "caplog_handler", "log_cli_handler")
 
 
 LOG_HANDLERS = ("report_handler", "log_cli_handler", "log_file_handler")
-"""Of pytest's logging plugin: what they write is shown. Not the one of `caplog`, which tests of the user's own read."""
+"""Handlers of pytest's logging plugin whose records are shown; not that of `caplog`, which user tests read."""
 
 
 class CapturedOutput:

@@ -14,9 +14,9 @@ from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 
 ANNOTATING = "pytest_github_actions_annotate_failures"
-"""A plugin that annotates failing tests itself: twice would be once too often."""
+"""A plugin that annotates failing tests itself: one annotation is enough."""
 LEAST_SUMMARY = 10_000
-"""Bytes: with less room than this, earlier steps of a job have filled its page."""
+"""Least room in bytes: with less, earlier steps of a job have filled its page."""
 
 
 def report_to_github(terminal: pytest.TerminalReporter, finished: Finished, config: pytest.Config) -> None:

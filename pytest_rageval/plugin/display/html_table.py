@@ -26,7 +26,7 @@ ID_HEAD, ID_CELL = 'data-column-type="testId"', '<td class="col-testId">'
 NOTHING_LOGGED = "No log output captured."
 RERUN = "Rerun"
 OUTCOMES = ("passed", "failed", "skipped")
-"""Of a report that is the last one of its test: not `rerun`."""
+"""Outcomes of the last report of a test: not `rerun`."""
 
 
 class HtmlTable:
@@ -36,7 +36,7 @@ class HtmlTable:
         self._active = active
         self._session = active.session
         self._texts: dict[str, str] = {}
-        """By node id what pytest would show of a case, for where there are no details in the end."""
+        """pytest's own text of a case by node id, to be shown if there are no details in the end."""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:

@@ -16,7 +16,7 @@ from pytest_rageval.runs.row import Row
 
 LEAST_WIDTH = 20
 SHARE_OF_TIME = 50
-"""Of 100,000 results of workers a count takes milliseconds: the next one waits for so many times as long."""
+"""Counting 100,000 results of workers takes milliseconds: the next count waits this many times as long."""
 
 
 class ProgressLine:
@@ -87,7 +87,7 @@ class WorkersProgress:
         self._line.wipe()
         yield
         if time.monotonic() >= self._due:
-            # Not by the clock: a count that waited for the processor would put off the next, which may be the last.
+            # CPU time, not the clock: a count that waited for the processor would delay the next, perhaps the last.
             begun = time.thread_time()
             self._counted = rows_text(self._rows(), self._expected())
             self._due = time.monotonic() + SHARE_OF_TIME * (time.thread_time() - begun)

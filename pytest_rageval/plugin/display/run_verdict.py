@@ -37,9 +37,9 @@ class SummarisedText(str):
 
     reprcrash: Crash
     is_line: bool
-    """Is the line that pytest makes of `reprcrash` all that is shown?"""
+    """True if pytest's line of `reprcrash` is all that is shown."""
     same_as: str | None
-    """The test whose error was shown already, if it was the same; JUnit and others get the text nevertheless."""
+    """The test that has shown the same error, if any; JUnit and others get the text nevertheless."""
 
     def toterminal(self, out: Any) -> None:
         if self.same_as is not None:
@@ -48,9 +48,7 @@ class SummarisedText(str):
             out.line(self)
 
 
-def summarised(
-    longrepr: Any, path: str, lineno: int = 0, *, is_line: bool = False, same_as: str | None = None
-) -> Any:  # fmt: skip
+def summarised(longrepr: Any, path: str, lineno: int = 0, *, is_line: bool = False, same_as: str | None = None) -> Any:
     """Return a report's `longrepr` in the form whose message pytest's summaries show; `lineno` 0 for no line.
 
     Only for reports that no process sends on: the channel between processes takes plain text alone.
@@ -132,7 +130,7 @@ def _beyond_progress(terminal: Any, tests: int) -> Iterator[None]:
         terminal.tests_count += tests
     elif not terminal.showfspath and terminal.verbosity <= 0:
         terminal.write(f"\n{FILE} ")
-    # The one private attribute: where it is gone, a share is shown that nobody needs.
+    # The one private attribute: without it, a needless share is shown.
     style = getattr(terminal, "_show_progress_info", False)
     terminal._show_progress_info = False
     try:
@@ -149,6 +147,13 @@ def _report(test: GateTest, nodeid: str, location: Any, when: Any) -> pytest.Tes
     elif outcome == "skipped":
         longrepr = (FILE, None, f"Skipped: {test.message}")
     return pytest.TestReport(
-        nodeid=nodeid, location=location, keywords={}, outcome=outcome, longrepr=longrepr, when=when,
-        duration=0.0, start=0.0, stop=0.0,
-    )  # fmt: skip
+        nodeid=nodeid,
+        location=location,
+        keywords={},
+        outcome=outcome,
+        longrepr=longrepr,
+        when=when,
+        duration=0.0,
+        start=0.0,
+        stop=0.0,
+    )

@@ -30,7 +30,7 @@ from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import counted
-from pytest_rageval.tools.calibration_record import KeptCalibration, kept_calibrations
+from pytest_rageval.tools.calibration_record import CalibrationRecord, stored_calibrations
 from pytest_rageval.views.comparison import fallen_lines, settings_table
 from pytest_rageval.views.parts import FigureTable
 
@@ -67,7 +67,7 @@ class PageRun:
     is_chosen: bool = False
     of_pair: RunVerdict | None = None
     exit_status: int = 0
-    calibrations: Sequence[KeptCalibration] = ()
+    calibrations: Sequence[CalibrationRecord] = ()
     damages: list[str] = field(default_factory=list)
 
     @property
@@ -247,7 +247,7 @@ def page_of(
     names = renamed_metrics(before, side) if before else {}
     cases = listed_cases(side, flips_of(comparison), scores, names, full_texts)
     trend = facts.get("trend") or (recent_runs(side.run) if side.run else [])
-    calibrations = kept_calibrations(side.run.path.parent.parent, side.run.config.get("judge")) if side.run else ()
+    calibrations = stored_calibrations(side.run.path.parent.parent, side.run.config.get("judge")) if side.run else ()
     of_pair = paired.verdict if paired is not None else None
     facts = {"calibrations": calibrations, "of_pair": of_pair, **facts, "trend": trend}
     return PageRun(side, settings, before, comparison, cases, **facts)

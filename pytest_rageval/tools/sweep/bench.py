@@ -27,7 +27,7 @@ from pytest_rageval.targets.target import Target, is_called
 from pytest_rageval.tools.sweep.grid import Grid, Point
 
 Watch = Callable[[int], None]
-"""Hears how many cases were asked so far."""
+"""Called with a number of asked cases, to show progress."""
 OnFinished = Callable[[Finished, Prepared], object]
 """Writes the reports of a run that has ended."""
 
@@ -47,7 +47,7 @@ class Asking:
             loop = BackgroundLoop(prepared.settings.longest_call)
             opened.callback(loop.close)
             asking = cls(make_target(prepared.project), loop)
-            opened.pop_all()  # all went well: from now on `close` closes it
+            opened.pop_all()  # success: from now on `close` closes it
         return asking
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ def _asked(asking: Asking, run: RunSession, cases: Sequence[EvalCase], watch: Wa
 
 
 NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None}
-"""Gates name cut-offs of their own, up to which the system would be asked: a point is asked for its own k alone."""
+"""Settings without gates: their cut-offs would raise k, and a point is asked for its own k alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +131,16 @@ class Bench:
     """The place that asks cases at points. Used as a context: it closes the target that it makes."""
 
     def __init__(
-        self, project: Project, options: Mapping[str, Json], cases: Sequence[EvalCase], files: Sequence[Path],
-        grid: Grid, sweep_id: str, watch: Watch = lambda _: None, on_finished: OnFinished = lambda _, __: None,
-    ) -> None:  # fmt: skip
+        self,
+        project: Project,
+        options: Mapping[str, Json],
+        cases: Sequence[EvalCase],
+        files: Sequence[Path],
+        grid: Grid,
+        sweep_id: str,
+        watch: Watch = lambda _: None,
+        on_finished: OnFinished = lambda _, __: None,
+    ) -> None:
         """`options`: those of the command, as settings; `files`: where the cases come from."""
         self.project, self.cases, self.grid = project, cases, grid
         self.calls = self.indexings = 0
@@ -221,8 +228,9 @@ class Bench:
             )
         errors = {
             record["case_key"]: record["error"]["message"] or record["error"]["kind"]
-            for record in stored.records() if record["error"]
-        }  # fmt: skip
+            for record in stored.records()
+            if record["error"]
+        }
         observations = {}
         for (key, trial), place in places.items():
             observation = observation_of(record_at(place), stored.config) if trial == 0 and key not in errors else None

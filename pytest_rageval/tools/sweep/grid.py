@@ -68,7 +68,7 @@ class Point:
     def toml(self, *, is_own_file: bool = False) -> str:
         """Return lines for pyproject.toml that make this point the default; `is_own_file`: for rageval.toml."""
         fields = [f"{name} = {json.dumps(self.params[name])}" for name in FIELDS if name in self.params]
-        # TOML has no null, which takes a default back: a parameter that is left out has its default.
+        # TOML has no null, which resets a parameter: one that is left out has its default.
         given = ((name, value) for name, value in self.params.items() if name not in FIELDS and value is not None)
         others = [f"{name} = {toml_value(value)}" for name, value in given]
         parts = [fields if is_own_file else ["[tool.rageval]", *fields]] if fields else []
@@ -146,7 +146,7 @@ def parse_grid(written: Sequence[str], indexing: Sequence[str] = ()) -> Grid:
         elif (problem := _why_not_swept(name, parsed, values)) is not None:
             problems.append(f"--grid: {name} {problem}")
         else:
-            # By their text: 1, 1.0 and true are equal to Python, and not to a system.
+            # By their text: 1, 1.0 and true are equal in Python, but not for a system.
             values[name] = tuple({json.dumps(value): value for value in parsed}.values())
     size = _size(values.values())
     if size > MOST_POINTS:

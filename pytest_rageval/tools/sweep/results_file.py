@@ -42,7 +42,7 @@ class SweepRequest:
 
 
 _SAME = {"target": "another target", "configured": "other settings", "cases_digest": "other cases"}
-"""What does not change while a sweep is resumed, and what it would mean if it did."""
+"""Values that must not change while a sweep is resumed, with the name of each change."""
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,15 @@ def sweep_content(sweep: Sweep) -> dict[str, Any]:
         "default": _point(sweep.default),
         "recommended": _point(sweep.best),
         "difference": {
-            "delta": change.delta, "ci": change.ci, "p": change.p, "n": change.n,
-            "distinguishable": change.is_distinguishable, "better": sweep.is_better,
+            "delta": change.delta,
+            "ci": change.ci,
+            "p": change.p,
+            "n": change.n,
+            "distinguishable": change.is_distinguishable,
+            "better": sweep.is_better,
             "on": "the other half of the cases" if sweep.confirmation.is_other_half else "the cases it was chosen on",
-            "recommended": asdict(sweep.confirmation.best), "default": asdict(sweep.confirmation.default),
+            "recommended": asdict(sweep.confirmation.best),
+            "default": asdict(sweep.confirmation.default),
         },
         "choosing": sweep.choosing,
         "confirming": sweep.confirming,
@@ -148,7 +153,7 @@ def sweep_content(sweep: Sweep) -> dict[str, Any]:
         "indexings": sweep.indexings,
         "notes": list(sweep.notes),
         "toml": sweep.toml,
-    }  # fmt: skip
+    }
 
 
 def digest(cases: Sequence[EvalCase]) -> str:
@@ -159,6 +164,11 @@ def digest(cases: Sequence[EvalCase]) -> str:
 
 def _point(scored: ScoredPoint) -> dict[str, Any]:
     return {
-        "params": dict(scored.point.params), "rank": scored.rank or None, "how": scored.how, "run": scored.run,
-        "asked": scored.asked, "errors": len(scored.errors), **asdict(scored.scores),
-    }  # fmt: skip
+        "params": dict(scored.point.params),
+        "rank": scored.rank or None,
+        "how": scored.how,
+        "run": scored.run,
+        "asked": scored.asked,
+        "errors": len(scored.errors),
+        **asdict(scored.scores),
+    }

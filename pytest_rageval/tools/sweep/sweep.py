@@ -25,7 +25,7 @@ from pytest_rageval.tools.sweep.ranking import (
 )
 
 FEW = 0.1
-"""Up to this share of cases that retrieve otherwise when asked, these alone are asked at every point of the family."""
+"""Up to this share of cases whose lists are not cut, these alone are asked at every point of the family."""
 Probes = MutableMapping[str, list[str]]
 """By the widest point of a family, keys of the cases whose lists are not those cut from it."""
 NOTHING_TO_RANK_BY = (
@@ -33,7 +33,7 @@ NOTHING_TO_RANK_BY = (
     "reports its chunks; label some cases, see docs/cases.md"
 )
 Listing = tuple[tuple[object, ...], ...]
-"""The chunks of an answer in order, by what tells them apart."""
+"""The chunks of an answer in order, by their identity."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,10 @@ class Sweep:
         """Return the points that no other beats in both recall and negative accuracy, by recall; of equals the best."""
         axes = [(point, _axes(point)) for point in self.points]
         front = [
-            point for point, (recall, negative) in axes
+            point
+            for point, (recall, negative) in axes
             if not any(r >= recall and n >= negative and (r > recall or n > negative) for _, (r, n) in axes)
-        ]  # fmt: skip
+        ]
         return tuple(sorted({_axes(point): point for point in reversed(front)}.values(), key=_axes))
 
 
@@ -122,7 +123,7 @@ def _axes(point: ScoredPoint) -> tuple[float, float]:
 
 
 Stage = Callable[[Sequence[ScoredPoint]], None]
-"""Hears of the points that are scored so far."""
+"""Called with the points scored so far."""
 
 
 def _first_error(errors: Mapping[str, str]) -> str:
@@ -130,7 +131,7 @@ def _first_error(errors: Mapping[str, str]) -> str:
     return f"all cases ended in errors, as {key}: {message}"
 
 
-class Sweeping:
+class SweepRunner:
     """Scores every point of a bench's grid; chooses on one half of the cases if the other half is to confirm."""
 
     def __init__(self, bench: Bench, weights: Weights, keep: Stage, probes: Probes, *, is_confirmed: bool) -> None:
@@ -319,10 +320,16 @@ def probe_of(observation: Observation, family: Family, k_of: Callable[[Point], i
 def listing(observation: Observation) -> Listing:
     """Return the retrieved chunks in order, with their scores."""
     return tuple(
-        (chunk.chunk_id or chunk.doc_id, chunk.rel_path, chunk.heading_path, chunk.start_line, chunk.score_final,
-         None if chunk.chunk_id or chunk.doc_id else chunk.text)
+        (
+            chunk.chunk_id or chunk.doc_id,
+            chunk.rel_path,
+            chunk.heading_path,
+            chunk.start_line,
+            chunk.score_final,
+            None if chunk.chunk_id or chunk.doc_id else chunk.text,
+        )
         for chunk in observation.answer.chunks or ()
-    )  # fmt: skip
+    )
 
 
 def differing(derived: Mapping[str, Observation], real: Mapping[str, Observation]) -> tuple[str, ...]:
