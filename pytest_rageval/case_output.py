@@ -1,4 +1,4 @@
-"""What code of the user's prints while it works on a case: kept for that case, or shown line by line.
+"""The output of user code during a case: kept for that case, or shown line by line.
 
 Standard library only: pytest sessions that may have cases route their streams before anything else is loaded.
 """
@@ -14,12 +14,12 @@ from logging import LogRecord
 from typing import Any
 
 MOST_CHARACTERS, MOST_RECORDS = 64_000, 1_000
-"""Kept of one case: of each stream, and of its log."""
+"""Limits of one case: characters of each stream, records of its log."""
 CUT = f"…\n(longer than {MOST_CHARACTERS:,} characters)\n"
 
 
 class Output:
-    """What one case printed and logged. Tasks and threads that take its context over write here, too."""
+    """The output and log records of one case. Tasks and threads that inherit its context write here too."""
 
     def __init__(self, clean: Callable[[str], str] | None = None) -> None:
         """`clean`: makes each finished line fit to be shown at once, where nothing is kept."""
@@ -32,7 +32,7 @@ class Output:
         return bool(self._texts or self.records)
 
     def add(self, stream: str, text: str) -> str:
-        """Take what was written to a stream; what of it is to be shown there now."""
+        """Keep text written to a stream; return what to show there now."""
         kept = self._texts.setdefault(stream, [])
         if self._clean is not None:
             lines, end, rest = "".join([*kept, text]).rpartition("\n")
@@ -49,7 +49,7 @@ class Output:
             self.records.append(record)
 
     def extend(self, other: Output) -> None:
-        """Take over what another one holds."""
+        """Append the output of another one."""
         self.records += other.records
         for stream, text in other.texts():
             self._texts.setdefault(stream, []).append(text)
@@ -69,18 +69,18 @@ class Output:
 
 
 OUTPUT: ContextVar[Output | None] = ContextVar("rageval_output", default=None)
-"""Whose code runs here."""
+"""The output of the case whose code is running."""
 
 
 class Routing:
-    """Where threads of unknown cases write: to the stream beneath, unless `threads` takes it."""
+    """The destination of threads of unknown cases: the stream beneath, unless `threads` is set."""
 
     def __init__(self, threads: Output | None = None) -> None:
         self.threads = threads
         self._owner = threading.get_ident()
 
     def of_threads(self) -> Output | None:
-        """What takes the writing of this thread; None for the thread that routes."""
+        """Return the output for the calling thread; None for the thread that routes."""
         return self.threads if threading.get_ident() != self._owner else None
 
 
@@ -113,7 +113,7 @@ class Stream:
 
     @property
     def buffer(self) -> Any:
-        """What takes bytes; of a case, this."""
+        """Return the binary buffer beneath, or this stream while a case is under way."""
         return self._beneath.buffer if self._output() is None else self
 
     def __getattr__(self, name: str) -> Any:
@@ -122,7 +122,7 @@ class Stream:
 
 @contextmanager
 def routed_streams(routing: Routing | None = None) -> Iterator[None]:
-    """Route what is printed meanwhile; without `routing`, what no case prints goes to the streams beneath."""
+    """Route output to its case; without `routing`, output of no case goes to the streams beneath."""
     out: Any = Stream("stdout", sys.stdout, routing)
     err: Any = Stream("stderr", sys.stderr, routing)
     with redirect_stdout(out), redirect_stderr(err):

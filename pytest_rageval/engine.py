@@ -37,13 +37,13 @@ from pytest_rageval.plan import Plan
 from pytest_rageval.targets.target import Target, asks_at_once, is_called
 from pytest_rageval.text import excerpt
 
-LONGEST_SAID = 300
-"""Characters of an exception's message that are kept: it may quote an answer of any length."""
+LONGEST_MESSAGE = 300
+"""Characters kept of an exception's message, which may quote an answer of any length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unobserved:
-    """Asking failed, or code of the project: no scores, and the case is an error. `answer` is what came before."""
+    """A failure to ask, or of user code: no scores, and the case is an error. `answer` is what was received before."""
 
     problem: Problem
     timings: Timings = Timings()
@@ -52,11 +52,13 @@ class Unobserved:
 
 Observed = Observation | Unobserved
 _Slot = AbstractAsyncContextManager[Permit | None]
-"""What a call waits for."""
+"""The slot that a call waits for."""
+OnError = Callable[[JudgeError], Problem]
+T = TypeVar("T")
 
 
 def are_at_once(target: Target, judge: Judge | None) -> bool:
-    """True if neither of them ever waits, so that a case can be observed where it is needed, without a loop."""
+    """Return True if neither ever waits: then a case can be observed on demand, without a loop."""
     return asks_at_once(target) and (judge is None or judges_at_once(judge))
 
 
@@ -76,15 +78,12 @@ def observe_at_once(
 
 
 def _ask_ms(target: Target, started: float) -> float | None:
-    """How long asking took; None if nothing is called."""
+    """Return the milliseconds that asking took; None if nothing is called."""
     return _ms(started) if is_called(target) else None
 
 
-T = TypeVar("T")
-
-
 def _completed(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that waits for nothing; RuntimeError where it does."""
+    """Return the result of a coroutine that never waits; raise RuntimeError if it does."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -132,7 +131,7 @@ def _observation(case: EvalCase, target: Target, question: AskRequest, asked: _A
 
 
 class _Asked(NamedTuple):
-    """An answer, how long it took so far, and what the judge says of it."""
+    """An answer, its time so far, and its judgements."""
 
     answer: Answer
     timings: Timings
@@ -142,8 +141,8 @@ class _Asked(NamedTuple):
 async def _asked(
     target: Target, question: AskRequest, plan: Plan, slots: CallSlots | None, submitted: float | None
 ) -> _Asked | Unobserved:
-    """Ask within the longest time that a call may take. What was asked for nothing has no time of its own."""
-    is_at_once = asks_at_once(target)  # beside a judge that waits
+    """Ask within the call's time limit. An answer that calls nothing has no time of its own."""
+    is_at_once = asks_at_once(target)  # while the judge waits
     slot: _Slot = nullcontext() if slots is None or is_at_once else slots.asking()
     async with slot as permit:
         queued = Timings(queue_ms=_ms(submitted) if submitted is not None else None)
@@ -168,14 +167,16 @@ async def _asked(
             return Unobserved(problem_of(error.kind, error, plan.mask), timings())
         taken = timings()
     if permit is not None:
-        await asyncio.sleep(0)  # whoever waited for the slot sends first, then we compute
+        await asyncio.sleep(0)  # the next call of the slot is sent before we compute
     return _Asked(_fit(answer, plan), taken)
 
 
 def _fit(answer: Answer, plan: Plan) -> Answer:
-    """The answer without credentials, and without a blank text where texts do not count."""
+    """Mask credentials; for retrieval alone, drop a blank text beside chunks: it neither answers nor abstains."""
     answer = plan.mask.value(answer)
-    return _without_blank_text(answer) if plan.settings.retrieval_only else answer
+    is_blank = answer.text is not None and not answer.text.strip() and answer.abstained is None
+    is_dropped = plan.settings.retrieval_only and is_blank and answer.chunks is not None
+    return replace(answer, text=None) if is_dropped else answer
 
 
 def _with_asking(queued: Timings, taken_ms: float, tally: CallTally) -> Timings:
@@ -188,56 +189,53 @@ def _with_asking(queued: Timings, taken_ms: float, tally: CallTally) -> Timings:
 async def _judged(
     judge: Judge | None, case: EvalCase, asked: _Asked, plan: Plan, trial: int, slots: CallSlots | None
 ) -> _Asked:
-    """Judge by all rubrics of the plan; nothing where there is no judge, or nothing to judge by."""
+    """Judge by all rubrics of the plan; return the answer unchanged without a judge or rubrics."""
     if judge is None or not plan.rubrics:
         return asked
     slot: _Slot = nullcontext() if slots is None or judges_at_once(judge) else slots.judging()
     async with slot as permit:
         started = time.perf_counter()
-        judgements = await said_of(
+        judgements = await judgements_of(
             judge, case, asked.answer, plan, trial, lambda error: problem_of(f"judge_{error.kind}", error, plan.mask)
         )
         timings = replace(asked.timings, judge_ms=_ms(started))
     if permit is not None:
-        await asyncio.sleep(0)  # whoever waited for the slot sends first, then we compute
+        await asyncio.sleep(0)  # the next call of the slot is sent before we compute
     return _Asked(asked.answer, timings, judgements)
 
 
-async def said_of(
-    judge: Judge,
-    case: EvalCase,
-    answer: Answer,
-    plan: Plan,
-    trial: int = 0,
-    on_error: Callable[[JudgeError], Problem] | None = None,
+async def judgements_of(
+    judge: Judge, case: EvalCase, answer: Answer, plan: Plan, trial: int = 0, on_error: OnError | None = None
 ) -> dict[str, Judgement]:
-    """Return the judgements of one answer by rubric, as in a run of this plan; `on_error` as for `judge_answer`."""
+    """Return the judgements of one answer by rubric, as a run of this plan does; `on_error` as for `judge_answer`."""
     settings = plan.settings
     return await judge_answer(
-        judge, case, answer, plan.rubrics, settings.k, wordings=plan.wordings, repeats=settings.judge_repeats,
-        phrases=settings.abstention.phrases, trial=trial, on_error=on_error,
-    )  # fmt: skip
-
-
-def _without_blank_text(answer: Answer) -> Answer:
-    """Where answers are not asked for, a blank one beside chunks is none: it neither answers nor abstains."""
-    is_blank = answer.text is not None and not answer.text.strip() and answer.abstained is None
-    return replace(answer, text=None) if is_blank and answer.chunks is not None else answer
+        judge,
+        case,
+        answer,
+        plan.rubrics,
+        settings.k,
+        wordings=plan.wordings,
+        repeats=settings.judge_repeats,
+        phrases=settings.abstention.phrases,
+        trial=trial,
+        on_error=on_error,
+    )
 
 
 def problem_of(kind: str, error: TargetError | JudgeError, mask: Mask) -> Problem:
-    """Why asking or judging failed, without credentials."""
+    """Return why asking or judging failed, without credentials."""
     raw = error.raw if isinstance(error, JudgeError) else None
     return Problem(kind, mask.message(str(error)), None if raw is None else mask.message(raw), error.status)
 
 
 def raised(error: BaseException, mask: Mask) -> str:
-    """Type and message of what code of the user's raised, on one line, short, without credentials."""
-    return f"{type(error).__name__}: {excerpt(mask.text(str(error)), LONGEST_SAID)}"
+    """Return type and message of an exception of user code, on one short line, without credentials."""
+    return f"{type(error).__name__}: {excerpt(mask.text(str(error)), LONGEST_MESSAGE)}"
 
 
 def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
-    """What the system is asked: the case's question and scope, and what the user set."""
+    """Return the request for the system: the case's question and scope, and the configured parameters."""
     return AskRequest(
         question=case.question,
         k=plan.asked_k,
@@ -276,7 +274,7 @@ def score_case(case: EvalCase, observed: Observed, plan: Plan) -> CaseResult:
 
 
 def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTrial]], plan: Plan) -> dict[str, Any]:
-    """What the gates make of a case, or of one trial as its only one, as members of its result. An error stays one."""
+    """Gate a case, or one trial as its only one; return the result's fields. An error stays an error."""
     obs = trials[0][0]
     gated = gate_verdict(
         plan.gates_in_effect.meant_for(obs.case, obs.matching.kind),
@@ -294,7 +292,7 @@ def _decided(case: MeasuredTrial, trials: Sequence[tuple[Observation, MeasuredTr
 
 
 def _gated_failure(obs: Observation, failed: Mapping[str, FailedJudgement], plan: Plan) -> Problem | None:
-    """Why the case is an error: a gate in effect reads a metric whose judgement failed."""
+    """Return the judgement failure that makes the case an error: a gate in effect reads its metric."""
     for gate in plan.gates_reading(obs.case, obs.matching.kind):
         if gate.name in failed and not (gate.is_default and failed[gate.name].judgement.heuristic):
             return failed[gate.name].problem
@@ -302,7 +300,7 @@ def _gated_failure(obs: Observation, failed: Mapping[str, FailedJudgement], plan
 
 
 class _Measured(NamedTuple):
-    """What the measures say of one observation."""
+    """The scores of one observation."""
 
     scores: Mapping[str, float]
     details: Mapping[str, Mapping[str, Json]]
@@ -324,7 +322,7 @@ def _measured(observation: Observation, plan: Plan) -> _Measured:
         except FailedJudgement as failure:
             failed[measure.name] = failure
             continue
-        # A metric may be the user's own code, and whatever it raises, pytest.skip() included, is a record of this case.
+        # A metric may be user code: whatever it raises, pytest.skip() included, is recorded for this case.
         except BaseException as error:
             if ends_the_run(error):
                 raise
@@ -352,7 +350,7 @@ NO_ANSWER = Problem(
 
 
 def _lacks_answer(obs: Observation, plan: Plan) -> bool:
-    """Is there no answer where one is wanted and looked at? A blank one is an answer that abstains."""
+    """Return True if a wanted and scored answer is missing. A blank answer is present: it abstains."""
     if obs.answer.text is not None or obs.answer.abstained or not obs.case.answerable or plan.settings.retrieval_only:
         return False
     gold = obs.case.gold
@@ -361,7 +359,7 @@ def _lacks_answer(obs: Observation, plan: Plan) -> bool:
 
 
 class Evaluation(NamedTuple):
-    """All trials of one case, and what they come to."""
+    """All trials of one case, and their overall result."""
 
     overall: CaseResult
     trials: tuple[CaseResult, ...]
@@ -373,19 +371,19 @@ def evaluation(trials: Sequence[Trial], observed: Sequence[Observed], plan: Plan
         _as_asked(score_case(trial.case, observation, plan), trial, attempts)
         for trial, observation in zip(trials, observed, strict=True)
     )
-    # Of a single trial the mean is what it is, and its gates were asked.
+    # A single trial is its own mean, and has been gated.
     return Evaluation(results[0] if len(results) == 1 else overall_result(results, plan), results)
 
 
 def _as_asked(result: CaseResult, trial: Trial, attempts: int) -> CaseResult:
-    """The result with what its trial is; most are the first of their case, and the only one."""
+    """Set the result's trial, test and attempts; most are the only trial of their case."""
     if (result.trial, result.test, result.attempts) == (trial.number, trial.test, attempts):
         return result
     return replace(result, trial=trial.number, test=trial.test, attempts=attempts)
 
 
 def overall_result(results: Sequence[CaseResult], plan: Plan) -> CaseResult:
-    """What the trials of a case come to: the mean of each score, gated; an error, if one of them is one."""
+    """Combine the trials of a case: gate the mean of each score; an error if a trial is an error."""
     stands, scores = over_trials(results, lambda result: result.error is not None)
     if stands.error is not None or stands.observation is None:
         return stands

@@ -1,4 +1,4 @@
-"""What can go wrong, said in one line a problem: place, name, value, remedy."""
+"""Errors as one line a problem: place, name, value, remedy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class RagevalError(Exception):
-    """Anything a user can mend. `problems` holds one line each; all of them are shown together."""
+    """An error that a user can mend. `problems` holds one line each; all of them are shown together."""
 
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
@@ -22,11 +22,11 @@ class SettingsError(RagevalError):
 
 
 class ModelUnavailable(SettingsError):
-    """A server that was to say which model it has cannot be asked."""
+    """A server that cannot be asked which model it serves."""
 
 
 class JudgeUnavailable(SettingsError):
-    """The judge's server cannot be asked: nothing is judged as long as that is so."""
+    """A judge's server that cannot be asked: nothing is judged until it can."""
 
 
 class CaseError(RagevalError):
@@ -34,7 +34,7 @@ class CaseError(RagevalError):
 
 
 class Problems(list[str]):
-    """What is wrong so far, so that all of it can be said together."""
+    """Problems collected so far, to be raised together."""
 
     def attempt(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T | None:
         """Return the value of the call, or note the problems of its SettingsError and return None."""
@@ -51,9 +51,11 @@ class Problems(list[str]):
 
 
 class TargetError(RagevalError):
-    """Asking failed. `kind` is one of timeout, connect, reset, http_4xx, http_5xx, rate_limited, too_large,
-    invalid_json, invalid_response, empty, missing (a file of answers has none for this case), exception. `status` is
-    that of a server's refusal."""
+    """A failure to ask the system; `status` is that of a server's refusal.
+
+    `kind`: timeout, connect, reset, http_4xx, http_5xx, rate_limited, too_large, invalid_json, invalid_response,
+    empty, missing (no answer in a file of answers) or exception.
+    """
 
     def __init__(self, kind: str, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
@@ -61,7 +63,7 @@ class TargetError(RagevalError):
 
 
 class ModelFailure(RagevalError):
-    """A model's server gave no usable reply; who asked makes an error of its own. `kind` as for JudgeError."""
+    """A model server's failure to give a usable reply; callers raise their own error. `kind` as for JudgeError."""
 
     def __init__(self, kind: str, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
@@ -69,10 +71,10 @@ class ModelFailure(RagevalError):
 
 
 class JudgeError(RagevalError):
-    """Judging failed. `kind` as for TargetError, or one of invalid_reply (no score could be read from what came),
-    invalid_request (the judge has no such rubric), cache_miss (in replay), budget (the run's limit of cost is reached).
+    """A failure to judge. `raw` is the unreadable reply, None without a reply.
 
-    `raw` is the reply that could not be read, None where none came.
+    `kind`: as for TargetError, or invalid_reply (no score could be read), invalid_request (the judge lacks the rubric),
+    cache_miss (in replay), budget (the run's limit of cost is reached).
     """
 
     def __init__(self, kind: str, message: str, raw: str | None = None, *, status: int | None = None) -> None:
@@ -82,7 +84,7 @@ class JudgeError(RagevalError):
 
 
 class GateFailure(AssertionError):
-    """One or more gates do not hold for a case."""
+    """One or more failed gates of a case."""
 
 
 def ends_the_run(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""The end of a run: aggregate, compare with the baseline, gate; write metrics.json and, where wanted, the baseline."""
+"""The end of a run: aggregate, compare with the baseline, gate; write metrics.json and, if requested, the baseline."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ RUN_THROUGH = (0, 1)
 """Exit codes of pytest with which all selected tests were run."""
 INTERRUPTED = "baseline not updated: the session was interrupted; run it to its end"
 KEPT = ("run_id", "timestamp", "concurrency", "hardware")
-"""Of `volatile`, facts of the asking, which deciding again does not change: the rest follows from the records."""
+"""Keys of `volatile` about the asking, which re-scoring keeps; the others follow from the records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run, done. `problems` by name fail the run; `notes` are for people."""
+    """A finished run. `problems` by name fail the run; `notes` are for people."""
 
     metrics: Mapping[str, Any]
     config: Mapping[str, Any]
@@ -56,7 +56,7 @@ class Finished:
     problems: Mapping[str, str]
     notes: tuple[str, ...]
     is_unfinished: bool = False
-    """Were cases selected that have no record? Then the run can be resumed."""
+    """True if selected cases have no record: then the run can be resumed."""
 
     @property
     def cases(self) -> CaseColumns:
@@ -71,16 +71,16 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How far a run was to go. How far it went, and so whether it is partial, follows from the keys of its records.
+    """The planned extent of a run. How far it got, and so whether it is partial, follows from the keys of its records.
 
-    every           keys of all cases that there are
-    expected        keys of those selected
-    unreached       how many tests of the project's own, which may evaluate cases, were selected and did not end
-    selection       how they were selected, by option
-    has_unread_files  are there files whose cases nobody knows? Then nothing can be said to be all of them
-    is_ended_early  did somebody or something end it (Ctrl-C, -x)? Then missing records are no fault of ours
-    earlier         the metrics.json of a stored run that is finished again; when and where it was asked stays so
-    exit_status     of pytest before the gates of the run, for the verdict must not be better than it
+    every           keys of all cases
+    expected        keys of the selected cases
+    unreached       number of selected tests of the project's own that may evaluate cases and did not end
+    selection       the options that selected them
+    has_unread_files  True if the cases of some files are unknown: then no selection counts as complete
+    is_ended_early  True if the run was ended (Ctrl-C, -x): then missing records are not an error
+    earlier         metrics.json of a stored run that is finished again; it keeps when and where the run was asked
+    exit_status     of pytest before the gates of the run; the verdict must not be better
     uncounted       keys of cases that failed or ended in errors, and that pytest did not count so
     """
 
@@ -96,12 +96,12 @@ class Extent:
 
     @property
     def is_interrupted(self) -> bool:
-        """Did a signal end the session, or an error of its own?"""
+        """Return True if a signal, or an error of its own, ended the session."""
         return self.exit_status not in RUN_THROUGH
 
 
 def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None, baseline_file: Path) -> Finished:
-    """Turn what was kept into the run's verdict, and write it. Same rows, same bytes, but for the key `volatile`.
+    """Decide the run's verdict from its records, and write it. Same rows, same bytes, except for the key `volatile`.
 
     metrics.json is the mark of the end: what else belongs to the run stands before it does.
     """
@@ -119,7 +119,7 @@ def finish(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None,
 
 
 def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | None) -> Finished:
-    """The run's verdict; nothing is written."""
+    """Return the run's verdict; write nothing."""
     trials = in_order(writer.rows.values())
     rows = cases_of(trials)
     recorded = _recorded(trials, plan)
@@ -161,20 +161,20 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
 
 
 def _with_verdict(finished: Finished, plan: Plan, extent: Extent) -> Finished:
-    """The run with its verdict, which every face shows in the same words."""
+    """Add the verdict, which every report shows in the same words."""
     metrics, settings = finished.metrics, plan.settings
+    is_waived = settings.allow_regressions or settings.update_baseline
     facts = VerdictFacts(
-        metrics, metrics["comparison"], metrics["gates"], finished.problems, extent.exit_status,
-        is_waived=settings.allow_regressions or settings.update_baseline,
-    )  # fmt: skip
+        metrics, metrics["comparison"], metrics["gates"], finished.problems, extent.exit_status, is_waived=is_waived
+    )
     decided: dict[str, Any] = {"known_failures": settings.known_failures}
     if extent.exit_status and not (facts.outcome("failed") or facts.outcome("error")):
-        decided["exit_status"] = extent.exit_status  # other tests failed, which no comparison can tell
+        decided["exit_status"] = extent.exit_status  # other tests failed, which no comparison shows
     return replace(finished, metrics={**metrics, "verdict": run_verdict(facts).content() | decided})
 
 
 def _recorded(trials: Sequence[Row], plan: Plan) -> Collection[str]:
-    """Keys of the cases with a record of every trial; an error of one trial is that of the case."""
+    """Return the keys of cases with a record of every trial; an error of one trial is that of the case."""
     if plan.settings.repeat == 1:
         return {row.key for row in trials}
     recorded = set()
@@ -186,7 +186,7 @@ def _recorded(trials: Sequence[Row], plan: Plan) -> Collection[str]:
 
 
 def _selection(extent: Extent, recorded: Collection[str]) -> dict[str, Any]:
-    """Of how many cases a partial run has records, and how these were selected."""
+    """Return how many cases a partial run has records of, and how they were selected."""
     if extent.earlier is not None:
         return {**extent.earlier.get("selection", {}), "recorded": len(recorded)}
     return {
@@ -198,14 +198,14 @@ def _selection(extent: Extent, recorded: Collection[str]) -> dict[str, Any]:
 
 
 def _folders(writer: RunWriter, extent: Extent) -> Iterator[Path]:
-    """Where metrics.json goes: to the run, and among the reports, where it is the last run's."""
+    """Yield the folders for metrics.json: the run's, and the reports' for the last run."""
     yield writer.folder.path
     if extent.earlier is None or is_last_run(extent.earlier, writer.folder.reports):
         yield writer.folder.reports
 
 
 def is_last_run(metrics: Mapping[str, Any], reports: Path) -> bool:
-    """Is this the run whose metrics.json stands among the reports as the last one's?"""
+    """Return True if the metrics.json among the reports is of this run, or does not exist."""
     path = reports / "metrics.json"
     if not path.exists():
         return True
@@ -213,21 +213,21 @@ def is_last_run(metrics: Mapping[str, Any], reports: Path) -> bool:
 
 
 def _keep_reliability(metrics: dict[str, Any], earlier: Mapping[str, Any]) -> None:
-    """A spot check of the judge stands as long as the same judge has judged with the same prompts."""
+    """Keep the judge's spot check if the same judge has judged with the same prompts."""
     if "judge_reliability" in earlier and earlier["judge"] == metrics["judge"]:
         metrics["judge_reliability"] = earlier["judge_reliability"]
         metrics["aggregate_metrics"]["judge_reliability"] = earlier["aggregate_metrics"]["judge_reliability"]
 
 
 def _unreached(metrics: Mapping[str, Any]) -> int:
-    """How many cases were selected and have no record: the run was cut short."""
+    """Return how many selected cases have no record, because the run was cut short."""
     expected = max((metric.get("n_expected", 0) for metric in metrics["metrics"].values()), default=0)
     return max(0, expected - int(metrics["total_tests"]))
 
 
 def _with_baseline(finished: Finished, plan: Plan, extent: Extent, file: Path, folder: Path) -> Finished:
     """Write the run as the new baseline, or add the problem that prevents it."""
-    if extent.is_interrupted:  # where problems are not shown
+    if extent.is_interrupted:  # then problems are not shown
         return replace(finished, notes=(*finished.notes, INTERRUPTED))
     refusal = _refusal(plan, extent, finished.metrics)
     if refusal is not None:
@@ -274,7 +274,7 @@ def _problems(
     *,
     is_partial: bool,
 ) -> Iterator[tuple[str, str]]:
-    """What fails the run beside gates, by a name."""
+    """Yield what fails the run besides gates: name and message."""
     if lost and not extent.is_ended_early:
         yield "completeness", f"{counted(len(lost), 'case')} collected without a result: {listed(lost)}"
     if extent.uncounted:
@@ -303,12 +303,12 @@ def _problems(
 
 
 def _is_any_examined(rows: Sequence[Row]) -> bool:
-    """Did any case get further than a skip, or an xfail of its setup (a fixture's, or a mark with `run=False`)?"""
+    """Return True if a case got further than a skip or an xfail of its setup (a fixture's, or `run=False`)."""
     return any(row.outcome != "skipped" and (row.outcome != "xfailed" or row.gates_examined) for row in rows)
 
 
 def _unmeasured(plan: Plan, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """Written gates of cases that have looked at none: what was not measured was not shown to hold."""
+    """Yield the written gates that measured no case: an unmeasured gate does not pass."""
     measured = {measure.name for measure in plan.measures}
     for gate in plan.case_gates:
         if gate.is_default or gate.name not in measured:
@@ -320,7 +320,7 @@ def _unmeasured(plan: Plan, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 
 def _meets(gate: Gate, groups: Mapping[str, tuple[str, ...]]) -> bool:
-    """Is the gate meant for a case of these groups?"""
+    """Return True if the gate is meant for a case of these groups."""
     return is_meant_for(replace(gate, unless=()), *labelled_case(groups))
 
 
@@ -350,7 +350,7 @@ def _notes(
 
 
 def _unscored(plan: Plan, metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Metrics that were named to be scored, and that no case has a value of: nobody would miss them otherwise."""
+    """Yield the metrics that were named and have no value for any case: nobody would notice otherwise."""
     named = {*(plan.settings.enabled or ())}
     measures = [measure for measure in plan.measures if named & {measure.name, measure.metric.name}]
     counts = {measure.name: metrics["metrics"][measure.name] for measure in measures if not measure.metric.run_level}
@@ -360,7 +360,7 @@ def _unscored(plan: Plan, metrics: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _refusal(plan: Plan, extent: Extent, metrics: Mapping[str, Any]) -> str | None:
-    """Why this run cannot become the baseline. A part of the cases never can, errors can be forced."""
+    """Return why this run cannot become the baseline. A partial run never can; errors can be forced."""
     if extent.uncounted:
         return "baseline not updated: pytest did not count all verdicts (rageval-gates::verdicts)"
     if metrics["partial"]:

@@ -1,4 +1,4 @@
-"""What this run will do: settings and the known metrics, resolved and checked once, before anything is asked."""
+"""The plan of a run: settings and metrics, resolved and checked once, before anything is asked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, 
 from pytest_rageval.model import EvalCase, GoldKind
 
 MOST_HASHES = 50_000
-"""Cases of which the hashes are remembered: 15 MB."""
+"""Cases whose hashes are remembered: 15 MB."""
 RETRIEVAL_ONLY_LAYERS = (LAYERS.keys() - GENERATED) | {"abstention"}
 
 
@@ -32,9 +32,9 @@ RETRIEVAL_ONLY_LAYERS = (LAYERS.keys() - GENERATED) | {"abstention"}
 class Plan:
     """Settings with every name in them looked up.
 
-    `asked_k`: the largest cut-off that any measure needs, which is what the system is asked for. `rubrics`: what the
-    judge is asked about each answer. `wordings`: how it is asked, by rubric. `ontology`: SHA-256 of the files that L4
-    is checked against, None without any.
+    `asked_k`: the largest cut-off that any measure needs; the system is asked for that many chunks. `rubrics`: what the
+    judge is asked about each answer. `wordings`: the prompts, by rubric. `ontology`: SHA-256 of the files that L4
+    checks against, None without any.
     """
 
     settings: Settings
@@ -49,7 +49,7 @@ class Plan:
     ontology: str | None = None
     wordings: Mapping[str, Rubric] = field(default_factory=dict)
     mask: Mask = field(default=Mask(()), repr=False, compare=False)
-    """Hides the credentials of this run in whatever systems, judges and exceptions say."""
+    """Masks the credentials of this run in texts of systems, judges and exceptions."""
     gates_in_effect: GatesInEffect = field(init=False, repr=False, compare=False)
     _hashes: dict[int, tuple[EvalCase, CaseHashes]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -57,7 +57,7 @@ class Plan:
         object.__setattr__(self, "gates_in_effect", GatesInEffect(self.case_gates, self.settings.k))
 
     def hashes_of(self, case: EvalCase) -> CaseHashes:
-        """Return the hashes of a case: its configuration, its record and its baseline ask for them."""
+        """Return the hashes of a case, for its configuration, its record and its baseline."""
         known = self._hashes.get(id(case))
         if known is not None and known[0] is case:
             return known[1]
@@ -74,7 +74,7 @@ class Plan:
 
 
 def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Plan:
-    """Resolve all names; raises SettingsError with every problem, one line each. Paths are relative to `root`."""
+    """Resolve all names; raise SettingsError with every problem, one line each. Paths are relative to `root`."""
     problems = Problems()
     registry = _with_options(settings, registry, problems)
     registry, ontology = _with_ontology(settings, registry, root, problems)
@@ -110,7 +110,7 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
 
 
 def _with_options(settings: Settings, registry: Registry, problems: Problems) -> Registry:
-    """Metrics with their options from `[tool.rageval.metrics]` bound."""
+    """Bind options from `[tool.rageval.metrics]` to their metrics."""
     bound: dict[str, Metric] = {metric.name: metric for metric in registry}
     for name, options in settings.metric_options.items():
         metric = problems.attempt(registry.__getitem__, name)
@@ -127,7 +127,7 @@ def _with_options(settings: Settings, registry: Registry, problems: Problems) ->
 def _with_ontology(
     settings: Settings, registry: Registry, root: Path, problems: Problems
 ) -> tuple[Registry, str | None]:
-    """Metrics with the configured ontology bound to those that check against one, and its digest."""
+    """Bind the configured ontology to the metrics that check against one; return them and its digest."""
     if settings.ontology is None:
         return registry, None
     validator = problems.attempt(load_validator, settings.ontology, root)
@@ -156,7 +156,7 @@ def _option_problems(metric: Metric, options: Mapping[str, Any]) -> Iterator[str
 
 
 def _gates(settings: Settings, registry: Registry, problems: Problems) -> tuple[tuple[Gate, ...], tuple[Gate, ...]]:
-    """Gates for each case, and gates for the run as a whole."""
+    """Return the gates of each case and the gates of the whole run."""
 
     def read(written: Iterable[str], place: str, scope: Literal["case", "run"]) -> list[Gate]:
         found = (problems.attempt(_gate, text, place, scope, registry, settings.k) for text in written)
@@ -183,7 +183,7 @@ def _gate(written: str, place: str, scope: Literal["case", "run"], registry: Reg
 
 
 def _regressions(settings: Settings, registry: Registry, problems: Problems) -> tuple[RegressionGate, ...]:
-    """Regression gates by metric: those written replace the defaults of the same metric, options replace the table."""
+    """Return regression gates by metric: written ones replace the metric's defaults, options replace the table."""
     found: dict[str, RegressionGate] = {}
     known = (text for text in DEFAULT_REGRESSIONS if text.split("@")[0].split()[0] in registry)
     for gate in (parse_regression(text, "default", registry, settings.k, is_default=True) for text in known):
@@ -206,7 +206,7 @@ def _measures(
     regressions: Iterable[RegressionGate],
     problems: Problems,
 ) -> tuple[Measure, ...]:
-    """What is scored: the metrics on by default or those listed, and every one that a written gate names."""
+    """Select the metrics to score: those on by default or listed, and every one that a written gate names."""
     chosen: dict[str, Measure] = {}
     for name in settings.enabled or ():
         layer = next((layer for layer, title in LAYERS.items() if name in (layer, title)), None)
@@ -223,7 +223,7 @@ def _measures(
     named = [gate.measure for gate in gates if not gate.is_default]
     named += [gate.measure for gate in regressions if not gate.is_default]
     chosen |= {measure.name: measure for measure in named if measure is not None}
-    # Of an answer taken for an abstention little else is judged: a case that has an answer must not pass by that.
+    # An answer taken for an abstention is hardly judged otherwise: an answerable case must not pass by that.
     is_judged = settings.judge != "none" and any(
         set(measure.metric.rubrics) - {CLASSIFIER} for measure in chosen.values()
     )
@@ -245,7 +245,7 @@ def _rubrics(settings: Settings, measures: Iterable[Measure]) -> tuple[str, ...]
 
 
 def own_rubrics(settings: Settings, root: Path) -> dict[str, Rubric]:
-    """The rubrics of the project's own folder by name; all problems of its files are one SettingsError."""
+    """Read the rubrics of the project's folder by name; raise all problems of its files as one SettingsError."""
     if settings.rubrics is None:
         return {}
     from pytest_rageval.judges.rubrics.own_rubrics import check_rubrics  # here, because few projects have any
@@ -254,6 +254,6 @@ def own_rubrics(settings: Settings, root: Path) -> dict[str, Rubric]:
 
 
 def _wordings(rubrics: Iterable[str], own: Mapping[str, Rubric]) -> dict[str, Rubric]:
-    """Each rubric, and those that are asked along with it: the project's own where it has one."""
+    """Return the prompt of each rubric and of those judged along with it, the project's own if it has one."""
     named = {part: None for rubric in rubrics for part in (rubric, *ASKED_WITH.get(rubric, ()), CLASSIFIER)}
     return {name: own.get(name) or load_rubric(name) for name in named}

@@ -1,4 +1,4 @@
-"""Cases asked and judged before they are needed: bounded, in the items' order, on a loop in a thread of its own."""
+"""Prefetched cases: asked and judged in the items' order, bounded, on a loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -25,21 +25,20 @@ from pytest_rageval.targets.target import Target
 T = TypeVar("T")
 
 MOST_OF_A_BLOCK, MOMENT_S = 256, 0.2
-"""Cases whose answers are there already are read in blocks of so many, or of as many as are read in so many seconds."""
+"""Size of a block of cases that never wait: at most this many cases, or those read in this many seconds."""
 SWITCH_S = 0.0005
 """Seconds for which a thread that computes may keep the interpreter from another. Ten times as long, as is usual, each
 reply waits for the thread that scores, and so does each request, since sending lets go of the interpreter."""
 
 
 class Journal(Protocol):
-    """Keeps what was observed, so that a run that dies need not ask it again. Called on the loop's thread, or on that
-    of who needs the case where nothing waits."""
+    """A store of observations, for resumed runs. Called on the loop's thread, or the caller's if nothing waits."""
 
     def find(self, trial: Trial) -> Observed | None:
-        """What an interrupted run has observed of this trial already, if this one finishes it."""
+        """Return the observation of this trial from the interrupted run that is resumed, if any."""
 
     def keep(self, trials: Sequence[Trial], observed: Sequence[Observed]) -> list[Observed]:
-        """Write observations down at once; what comes back is what counts: an error, where it cannot be written."""
+        """Write observations at once; return what counts: an error for those that cannot be written."""
 
 
 def _is_cancelled() -> bool:
@@ -49,7 +48,7 @@ def _is_cancelled() -> bool:
 
 @dataclass(slots=True)
 class Tally:
-    """How far asking and judging are: of the cases that ended how many were asked and judged, and calls in flight."""
+    """Progress of asking and judging: cases asked and judged among those that ended, and calls in flight."""
 
     calls: Any = None
     """Counts the calls in flight."""
@@ -69,7 +68,7 @@ class Tally:
 
 
 class LoopBlockedError(Exception):
-    """Code of a target or judge that calls itself async blocks the loop: nothing else can go on."""
+    """Async code of a target or judge that blocks the loop: nothing else can proceed."""
 
     def __init__(self, patience: float) -> None:
         super().__init__(
@@ -80,10 +79,10 @@ class LoopBlockedError(Exception):
 
 
 class BackgroundLoop:
-    """An event loop on a daemon thread: all that waits for servers runs there, whatever the main thread does."""
+    """An event loop on a daemon thread: everything that waits for servers runs there."""
 
     def __init__(self, patience: float = math.inf) -> None:
-        """`patience`: seconds after which a loop that does not move is given up, its thread abandoned."""
+        """Start the loop; after `patience` seconds without progress it is given up, its thread abandoned."""
         self._patience = patience
         self._unanswered_since: float | None = None
         self.on_wait: Callable[[], None] | None = None
@@ -97,17 +96,17 @@ class BackgroundLoop:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The coroutine's result, waited for on the calling thread; Ctrl-C cancels it."""
+        """Return the coroutine's result, awaited on the calling thread; Ctrl-C cancels it."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return self.wait(future)
         finally:
-            future.cancel()  # of one that is done, nothing
+            future.cancel()  # no effect on one that is done
 
     def wait(self, future: Future[T]) -> T:
-        """The future's result; LoopBlockedError where nothing moves any more.
+        """Return the future's result; raise LoopBlockedError if the loop makes no progress.
 
-        Wakes now and then, so that Ctrl-C is seen on every platform.
+        Wakes now and then, so that every platform notices Ctrl-C.
         """
         while True:
             try:
@@ -138,7 +137,7 @@ class BackgroundLoop:
         return since is not None and time.monotonic() - since > self._patience
 
     def start(self, coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
-        """Run coroutines that nobody waits for. One wake-up of the loop for all: it costs more than a task."""
+        """Start coroutines in the background, with one wake-up of the loop for all: it costs more than a task."""
         self._loop.call_soon_threadsafe(self._start, coroutines)
 
     def _start(self, coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -149,11 +148,11 @@ class BackgroundLoop:
             task.add_done_callback(self._tasks.discard)
 
     def cancel(self) -> None:
-        """Stop at once all that was started."""
+        """Cancel all started coroutines at once."""
         self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in self._tasks])
 
     def close(self) -> None:
-        """Cancel what is left, let it clean up for at most a second, end the loop; safe to call twice."""
+        """Cancel the rest, allow at most a second of clean-up, end the loop; safe to call twice."""
         if self._loop.is_closed() or not self._thread.is_alive() or self.is_blocked:
             return
         self.run(self._finish())
@@ -166,7 +165,7 @@ class BackgroundLoop:
         self._collect_as_usual()
 
     async def _finish(self) -> None:
-        # Those that targets and judges began, too: asyncio complains of a task that outlives its loop.
+        # Those of targets and judges, too: asyncio warns of a task that outlives its loop.
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
@@ -188,15 +187,15 @@ class Prefetcher:
         self.tally = Tally(self.slots)
         self._journal = journal
         self.is_reading = False
-        """True if the answer to the case that was observed last was there already: it cost nothing."""
+        """True if the last observed case never waited: it cost nothing."""
         self.new_output: Callable[[], Output] = Output
-        """Makes what takes the prints of a trial."""
+        """Makes the output of a trial."""
         self._printed: dict[tuple[str, int], Output] = {}
-        # A quarter more cases than calls: while one computes between its calls, another's call is in flight.
+        # A quarter more cases than calls, so that calls are in flight while some cases compute.
         self._cases = asyncio.Semaphore(plan.settings.concurrency + plan.settings.concurrency // 4)
 
     def printed(self, trials: Iterable[Trial]) -> Output:
-        """What the code of the user's printed for these trials, once."""
+        """Return what user code printed for these trials, and forget it."""
         together = self.new_output()
         for trial in trials:
             if printed := self._printed.pop((trial.case.key, trial.number), None):
@@ -208,7 +207,7 @@ class Prefetcher:
         return output
 
     def now(self, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
-        """Evaluate trials now, in turn with everything that was queued before; without the loop where nothing waits."""
+        """Evaluate trials now, after everything queued before; without the loop if nothing waits."""
         self.is_reading = are_at_once(target, judge)
         if self.is_reading:
             return self.read([trials], target, judge)[0]
@@ -217,7 +216,7 @@ class Prefetcher:
         return [self.observed(future) for future in futures]
 
     def read(self, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None) -> list[list[Observed]]:
-        """Observe a block of cases for which nothing is waited for, on this thread: the first of these, by trial.
+        """Observe a block of cases that never wait, on this thread; return those of each case, by trial.
 
         As many as are read in a moment: their observations are written at once.
         """
@@ -254,7 +253,7 @@ class Prefetcher:
         return observed
 
     def observed(self, future: Future[Observed]) -> Observed:
-        """What came of a trial, waited for; where the loop is blocked, that is what came of it."""
+        """Wait for a trial and return its observation, or a timeout if the loop is blocked."""
         try:
             return self.loop.wait(future)
         except LoopBlockedError as error:
@@ -263,7 +262,7 @@ class Prefetcher:
     def queue(
         self, trials: Sequence[Trial], target: Target, judge: Judge | None, futures: Sequence[Future[Observed]]
     ) -> None:
-        """Start trials, or let them wait for a free slot; each one's future gets what came of it."""
+        """Start trials, or let them wait for a free slot; each future receives its trial's observation."""
         submitted = time.perf_counter()
         self.loop.start(
             self._one(trial, target, judge, future, submitted) for trial, future in zip(trials, futures, strict=True)
@@ -278,7 +277,7 @@ class Prefetcher:
             return
         async with self._cases:
             try:
-                OUTPUT.set(self._output(trial))  # this task is the trial's alone
+                OUTPUT.set(self._output(trial))  # this task belongs to one trial
                 observed = await observe_case(
                     trial.case,
                     target,
@@ -288,13 +287,13 @@ class Prefetcher:
                     trial=trial.number,
                     slots=self.slots,
                 )
-            # A target or judge of the user's own may raise anything; it is this case's error and nobody else's.
+            # A user's target or judge may raise anything; it is an error of this case alone.
             except BaseException as error:
                 if _is_cancelled():
                     future.cancel()
                     raise
                 if ends_the_run(error) or isinstance(error, GeneratorExit):
-                    # Raised here, it would end this thread, and everybody would wait for ever.
+                    # Raised here, it would end this thread, and all waiting would never end.
                     future.set_exception(error)
                     return
                 observed = Unobserved(Problem("exception", raised(error, self.plan.mask)))
@@ -308,7 +307,7 @@ class Prefetcher:
 
 
 class Batch:
-    """Consecutive cases for one target and one judge, evaluated ahead of the one that was asked for last."""
+    """Consecutive cases for one target and one judge, prefetched beyond the one requested last."""
 
     def __init__(
         self, prefetcher: Prefetcher, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None
@@ -323,7 +322,7 @@ class Batch:
         self._futures: dict[int, list[Future[Observed]]] = {}
 
     def observed(self, position: int) -> list[Observed]:
-        """What came of the case at this position, by trial; asked again if it was handed out before (a rerun)."""
+        """Return the observations of the case at this position, by trial; ask again on a rerun."""
         prefetcher = self._prefetcher
         prefetcher.is_reading = self._is_at_once
         if self._is_at_once:
@@ -361,7 +360,7 @@ class Batch:
 FIRST_CALLS = 16
 
 Call = tuple[str, str]
-"""How a call failed, as kind and message; both empty if it answered, or may the next time."""
+"""A call's failure as kind and message; both empty if it succeeded, or may succeed next time."""
 
 
 def calls_of(evaluations: Sequence[Evaluation]) -> list[Call]:
@@ -376,17 +375,16 @@ def calls_of(evaluations: Sequence[Evaluation]) -> list[Call]:
 
 
 class CircuitBreaker:
-    """Counts the first calls of a run, whoever made them: if all fail alike, in a way that cannot heal, the others
-    need not be made."""
+    """A counter of a run's first calls: it ends the run if all fail alike in a way that cannot heal."""
 
     def __init__(self) -> None:
         self._failures = 0
         self._kind: str | None = None
         self.is_over = False
-        """True once a call answered, or failed otherwise: no later one ends the run."""
+        """True once a call succeeded, or failed differently: no later one ends the run."""
 
     def add(self, calls: Iterable[Call]) -> str | None:
-        """Return why the run is to end with these calls, as a line; None if it goes on."""
+        """Return in a line why the run must end with these calls; None if it goes on."""
         for kind, message in calls:
             self._kind = self._kind or kind
             self.is_over = self.is_over or kind != self._kind or not kind

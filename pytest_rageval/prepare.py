@@ -1,6 +1,6 @@
-"""What comes before a run is opened: settings become everything that it needs, and its configuration.
+"""Preparation of a run: everything that it needs, and its configuration, made from settings.
 
-`prepare` says all that is wrong with the settings and makes nothing that has to be closed.
+`prepare` reports all that is wrong with the settings and opens nothing that must be closed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NO_TARGET = (
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Settings, and what they stand for. `judge` is None where nothing is judged."""
+    """Settings and what they name. `judge` is None if nothing is judged."""
 
     project: Project
     plan: Plan
@@ -59,7 +59,7 @@ class Prepared:
 def prepare(
     project: Project, own_metrics: Iterable[Metric] = (), *, workers: int = 1, is_worker: bool = False
 ) -> Prepared:
-    """Look up all that the settings name; a SettingsError says everything that is wrong with them.
+    """Look up all that the settings name; raise a SettingsError with everything that is wrong.
 
     JudgeUnavailable where all is well but the judge's server, which was to say which model it has.
 
@@ -83,13 +83,13 @@ def prepare(
     baseline = problems.attempt(project_baseline, project)
     problems.raise_all()
     assert plan is not None
-    # The judge last: making one may ask its server which model it has.
+    # The judge last: making one may ask its server for its model.
     judge = None if settings.retrieval_only else judge_of_run(settings, root, workers)
     return Prepared(project, plan, judge, baseline)
 
 
 def _with_run_id(project: Project) -> Project:
-    """With the id of the run that a target like `run:latest` means: config.json says which one it was."""
+    """Replace a target like `run:latest` by the run's id, so that config.json names the run."""
     kind, _, reference = (project.settings.target or "").partition(":")
     if kind != "run" or not reference:
         return project
@@ -103,36 +103,39 @@ def _with_run_id(project: Project) -> Project:
 
 
 def make_target(project: Project) -> Target:
-    """The configured target, which exists; SettingsError or CaseError where it cannot be made."""
+    """Make the configured target; raise SettingsError or CaseError if it cannot be made."""
     if project.settings.target is None:
         raise SettingsError(NO_TARGET)
     return target_in(project, project.settings.target)
 
 
 def target_in(project: Project, spec: str, environment: Mapping[str, str] | None = None) -> Target:
-    """The target of this spelling, asked as the project says; its mapping belongs to the configured one alone.
+    """Make the target of this specification with the project's settings; the mapping is the configured target's alone.
 
-    environment  where its headers and keys are looked up, if not in that of this process
+    environment  the variables of its headers and keys, instead of this process's
     """
     settings = project.settings
     connection = Connection(
-        timeout=settings.timeout, retries=settings.retries, concurrency=settings.concurrency,
-        max_bytes=settings.max_response_bytes, headers=settings.resolved_headers(environment),
+        timeout=settings.timeout,
+        retries=settings.retries,
+        concurrency=settings.concurrency,
+        max_bytes=settings.max_response_bytes,
+        headers=settings.resolved_headers(environment),
         environment=environment,
-    )  # fmt: skip
+    )
     mapping = settings.mapping if spec == settings.target else None
     return target_from_spec(spec, root=project.root, reports=project.reports, connection=connection, mapping=mapping)
 
 
 def check_can_answer(prepared: Prepared, target: Target, cases: Sequence[EvalCase]) -> None:
-    """CaseError where the configured target cannot be reached or lacks answers."""
+    """Raise CaseError if the configured target cannot be reached or lacks answers."""
     settings = prepared.settings
     if problems := check_target(target, settings.target or "", cases, is_partial_allowed=settings.allow_partial):
         raise CaseError(*problems)
 
 
 def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None:
-    """SettingsError where a written gate is for cases that do not exist: it would look at nothing, and hold.
+    """Raise SettingsError if a written gate is for cases that do not exist: it would pass without a look.
 
     Silent where a file could not be read: its cases are not known.
     """
@@ -144,7 +147,7 @@ def check_gate_conditions(prepared: Prepared, files: Sequence[CaseFile]) -> None
 
 
 def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
-    """JudgeUnavailable where the judge's server cannot be asked; nothing is asked in replay."""
+    """Raise JudgeUnavailable if the judge's server cannot be asked; ask nothing in replay."""
     settings, judge = prepared.settings, prepared.judge
     check = getattr(judge, "check", None)
     if judge is None or check is None or settings.judge_cache == "replay" or settings.retrieval_only:
@@ -154,7 +157,7 @@ def check_judge(prepared: Prepared, loop: BackgroundLoop) -> None:
 
 
 def run_check(project: Project, judge: Judge, plan: Plan) -> Mapping[str, Any] | None:
-    """What the last check of this judge says about the rubrics of the plan; None where it was never checked."""
+    """Return what the judge's last check says about the plan's rubrics; None if it was never checked."""
     from pytest_rageval.judges.canaries import (
         check_of_run,
         stored_check,
@@ -171,7 +174,7 @@ def run_configuration(
     judges: Collection[str | None] = (None,),
     target: str | None = None,
 ) -> dict[str, Any]:
-    """Return the content of config.json, credentials not yet masked; without cases, equal wherever the run would be.
+    """Return the content of config.json, credentials not yet masked; without cases, equal on every machine.
 
     cases, files    all that there are, whatever was selected
     judges          who judges any of the cases: None for the configured judge, else the place of a fixture's
@@ -189,7 +192,7 @@ def run_configuration(
 
 
 def _described_judges(prepared: Prepared, judges: Collection[str | None]) -> dict[str, Any] | None:
-    """Who judges: the configured judge, the places of fixtures that give one, or both; None where nothing is judged."""
+    """Describe the configured judge, and list the fixtures that give one; None if nothing is judged."""
     settings, judge = prepared.settings, prepared.judge
     if settings.retrieval_only:
         return None

@@ -1,4 +1,4 @@
-"""The conductor: one run from its opening to its end, driven alike by the plugin, the command, the API and workers."""
+"""One run from opening to end, driven alike by the plugin, the command, the API and workers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
 
 UNWRITABLE = (ValueError, TypeError, RecursionError)
-"""What `record_lines` raises where a result has no form as JSON."""
+"""Exceptions of `record_lines` for a result that JSON cannot hold."""
 
 
 def _leave_at_once() -> NoReturn:
@@ -36,7 +36,7 @@ def _leave_at_once() -> NoReturn:
 
 
 class RunSession:
-    """A run that is being asked, as one process of it sees it.
+    """A run in progress, as one process sees it.
 
     own_writer    writes the run; None on a worker, whose journal holds its results
     unfinished    what an interrupted run has, where this one finishes it
@@ -82,7 +82,7 @@ class RunSession:
         loop: BackgroundLoop | None = None,
         interrupts: Interrupts | None = None,
     ) -> RunSession:
-        """Begin a run, or go on with the one that is resumed; SettingsError where that cannot be.
+        """Begin a run, or continue the resumed one; raise SettingsError if that fails.
 
         config          the content of config.json
         is_judge_asked  True if the configured judge judges: then its server must be there
@@ -106,7 +106,7 @@ class RunSession:
                 interrupts=interrupts,
             )
             session._owns_loop = loop is None
-            opened.pop_all()  # all went well: from now on the run closes them
+            opened.pop_all()  # success: from now on the run closes them
         if interrupts is not None:
             interrupts.install()
         return session
@@ -115,19 +115,19 @@ class RunSession:
     def join(
         cls, prepared: Prepared, folder: Path | None, worker: str, config_hash: str, loop: BackgroundLoop | None = None
     ) -> RunSession:
-        """Take part, as a worker, in a run that another process has opened; without a folder nothing is written."""
+        """Join a run, as a worker, that another process has opened; without a folder nothing is written."""
         return cls(prepared, config_hash, RunFolder(folder) if folder else None, worker=worker, loop=loop)
 
     @property
     def writer(self) -> RunWriter:
-        """What writes the run, on the process that controls it."""
+        """Return the writer of the run, on the process that controls it."""
         assert self.own_writer is not None
         return self.own_writer
 
     # ── cases ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def is_done(self, case: EvalCase) -> bool:
-        """Return whether the run that is resumed has a result of this case."""
+        """Return True if the resumed run has a result of this case."""
         return self.unfinished is not None and self.unfinished.is_done(case.key)
 
     def waiting(self, cases: Sequence[EvalCase]) -> list[EvalCase]:
@@ -135,7 +135,7 @@ class RunSession:
         return [case for case in cases if not self.is_done(case)]
 
     def trials(self, case: EvalCase, test: str | None = None) -> list[Trial]:
-        """Return the askings of one case; `test` is the node id of a test of the user's own."""
+        """Return the trials of one case; `test` is the node id of a test of the user's own."""
         return [Trial(case, number, test) for number in range(self.prepared.settings.repeat)]
 
     def evaluations(
@@ -152,7 +152,7 @@ class RunSession:
             evaluated = self.evaluated(of_case, batch.observed(position))
             asked = plan.hashes_of(evaluated.overall.case).asked if baseline is not None else None
             end = ending(evaluated.overall, plan, baseline, asked)
-            evaluated, lines = self.lines(ended(evaluated, end.outcome, end.reason))
+            evaluated, lines = self.lines(with_outcome(evaluated, end.outcome, end.reason))
             self.keep(lines)
             yield evaluated
             if breaks_off and not self.breaker.is_over:
@@ -167,7 +167,7 @@ class RunSession:
             return evaluation(trials, observed, self.prepared.plan, attempts)
 
     def lines(self, evaluated: Evaluation) -> tuple[Evaluation, list[RecordLine]]:
-        """Return the evaluation with its records; one without a form as JSON becomes the error that says so."""
+        """Return the evaluation with its records; one that JSON cannot hold becomes an error."""
         try:
             return evaluated, record_lines(evaluated, self.prepared.plan, self.config_hash)
         except UNWRITABLE as error:
@@ -175,7 +175,7 @@ class RunSession:
             return evaluated, record_lines(evaluated, self.prepared.plan, self.config_hash)
 
     def keep(self, lines: Sequence[RecordLine]) -> None:
-        """Write records down: to the run, or on a worker to its journal."""
+        """Write records to the run, or on a worker to its journal."""
         if self.own_writer is not None:
             self.own_writer.add(lines, is_paid=not self.prefetcher.is_reading)
         else:
@@ -201,12 +201,12 @@ class RunSession:
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def stop_asking(self) -> None:
-        """End the loop: nothing is observed any more; safe to call twice."""
+        """End the loop, after which nothing is observed; safe to call twice."""
         if self._owns_loop:
             self.loop.close()
 
     def has_results(self) -> bool:
-        """Stop asking, and return whether there is anything to finish; a run without a trace leaves no folder."""
+        """Stop asking, and return True if there is anything to finish; remove the folder of an empty run."""
         self.stop_asking()
         self.writer.reconcile()
         if not self.writer.rows and not self.writer.folder.has_observations:
@@ -214,7 +214,7 @@ class RunSession:
         return bool(self.writer.rows)
 
     def finish(self, extent: Extent) -> Finished:
-        """Aggregate, compare with the baseline, gate and write; again, where late records came."""
+        """Aggregate, compare with the baseline, gate and write; again if late records arrived."""
         prepared = self.prepared
         self.writer.reconcile()
         finished = finish(self.writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)
@@ -223,18 +223,18 @@ class RunSession:
 
     @property
     def has_late_results(self) -> bool:
-        """True if records came since the run was finished."""
+        """Return True if records arrived since the run was finished."""
         return len(self.writer.rows) > self._finished_rows
 
     def cannot_write(self, error: OSError | RagevalError) -> str:
-        """Return what could not be written, as the end of the run says it; what is on disk stays."""
+        """Return the message for the end of the run on what could not be written; files on disk stay."""
         self.is_broken = True
         if isinstance(error, RagevalError):
             return "; ".join(error.problems)
         return f"{error.filename or self.writer.folder.path} cannot be written: {error.strerror}"
 
     def close(self) -> None:
-        """Give files, lock and signals back, whatever happens; safe to call twice."""
+        """Release files, lock and signals; safe to call twice."""
         self.interrupts.begin_closing()
         try:
             self.stop_asking()
@@ -259,21 +259,21 @@ def _writer_of(prepared: Prepared, config: Mapping[str, Any]) -> RunWriter:
         ) from None
 
 
-def ended(evaluation: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
-    """The evaluation with the outcome of its case: that of all trials together is that of each."""
-    trials = tuple(_ended(result, outcome, reason) for result in evaluation.trials)
+def with_outcome(evaluation: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
+    """Set the outcome of the case; the outcome of all trials together is that of each."""
+    trials = tuple(_result_with_outcome(result, outcome, reason) for result in evaluation.trials)
     is_single = len(trials) == 1 and evaluation.trials[0] is evaluation.overall
-    return Evaluation(trials[0] if is_single else _ended(evaluation.overall, outcome, reason), trials)
+    return Evaluation(trials[0] if is_single else _result_with_outcome(evaluation.overall, outcome, reason), trials)
 
 
-def _ended(result: CaseResult, outcome: Outcome, reason: str | None) -> CaseResult:
+def _result_with_outcome(result: CaseResult, outcome: Outcome, reason: str | None) -> CaseResult:
     if (result.outcome, result.reason) == (outcome, reason):
         return result
     return replace(result, outcome=outcome, reason=reason)
 
 
 def _unwritable(evaluation: Evaluation, error: Exception) -> Evaluation:
-    """The evaluation as the error that its result cannot be written, without what could have made it so."""
+    """Replace the evaluation by the error that JSON cannot hold it, without its values."""
     message = printable(f"{evaluation.overall.key}: its result cannot be written as JSON: {error}")
     case = evaluation.overall.case
     bare_case = EvalCase(printable(case.id), printable(case.question), source=case.source)

@@ -1,4 +1,4 @@
-"""Text as people type it and are shown it: names between commas, counted nouns, printable characters, beginnings."""
+"""Text as people type and read it: names between commas, counted nouns, printable characters, excerpts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 
 def names_of(written: str | None) -> tuple[str, ...]:
-    """Names that commas separate."""
+    """Split a list of names at its commas."""
     return tuple(name.strip() for name in (written or "").split(",") if name.strip())
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """`1 case`, `1,200 cases`; `plural` where it is not the noun and an s."""
+    """Format a number with its noun: `1 case`, `1,200 cases`; `plural` if it is not the noun and an s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def printable(text: str) -> str:
-    r"""Escape, visibly, what could steer or break a terminal, a report or a file.
+    r"""Escape visibly what could steer or break a terminal, a report or a file.
 
     Escaped are control characters other than newline and tab (`\x1b`), lone surrogates (`\ud800`), the marks that
     reverse the direction of writing (`\u202e`), and what a CI service would take for a command in its log: `::` at
@@ -27,18 +27,18 @@ def printable(text: str) -> str:
     has_hashes = "##" in text and _HASHES.search(text) is not None  # headings are in every page, commands in none
     if has_hashes or ("::" in text and (text.lstrip().startswith("::") or _LINE_OF_COLONS.search(text))):
         text = _COMMAND.sub(_without_command, text)
-    # Most of a page is plain ASCII: looking at what is left without it takes an eighth of the time.
+    # Most of a page is plain ASCII: to search only the rest takes an eighth of the time.
     is_harmless = text.isprintable() or text.encode(*_UTF_8).translate(None, _PLAIN).decode(*_UTF_8).isprintable()
     return text if is_harmless else _UNPRINTABLE.sub(lambda match: _escaped(ord(match.group())), text)
 
 
 def cut(text: str, most: int) -> str:
-    """Shorten a text to `most` characters and mark the cut by `…`, so that the rest of a credential can be masked."""
+    """Shorten a text to `most` characters, marked by `…`, so that the rest of a credential can be masked."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def excerpt(text: str, most: int = 200) -> str:
-    """Return the beginning of a text as a message quotes it: printable, on one line, with `…` where it was cut."""
+    """Return the beginning of a text for a message: printable, on one line, with `…` if it was cut."""
     line = printable(" ".join(text[: 4 * most].split()))
     return cut(line if len(text) <= 4 * most else f"{line}…", most)
 
@@ -66,7 +66,7 @@ NO_VALUE = "–"
 
 
 def score_text(value: float | None) -> str:
-    """Three decimals, or a dash where there is none."""
+    """Format a score with three decimals, or a dash for None."""
     return NO_VALUE if value is None else f"{value:.3f}"
 
 
@@ -78,12 +78,12 @@ def change(delta: float | None) -> str:
 
 
 def short(value: float) -> str:
-    """Up to four digits, without zeros at the end: for gates and messages."""
+    """Format a number with up to four digits, without trailing zeros, for gates and messages."""
     return f"{value:.4g}"
 
 
 def denominator(metric: Mapping[str, Any]) -> str:
-    """`30 of 42 (10 not applicable, 2 errors)`: what a mean was taken over."""
+    """Describe what a mean was taken over: `30 of 42 (10 not applicable, 2 errors)`."""
     parts = [f"{metric['n_not_applicable']} not applicable"] if metric["n_not_applicable"] else []
     if metric["n_error"]:
         parts.append(f"{metric['n_error']} error{'s' if metric['n_error'] > 1 else ''}")
@@ -94,10 +94,10 @@ def denominator(metric: Mapping[str, Any]) -> str:
 
 
 def file_size(number: int) -> str:
-    """Bytes as `12.3 kB` or `1,234.5 MB`."""
+    """Format bytes as `12.3 kB` or `1,234.5 MB`."""
     return f"{number / 1e6:,.1f} MB" if number >= 100_000 else f"{number / 1e3:,.1f} kB"
 
 
 def duration(milliseconds: float) -> str:
-    """`340 ms` or `12.3 s`."""
+    """Format milliseconds as `340 ms` or `12.3 s`."""
     return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"

@@ -27,7 +27,7 @@ from pytest_rageval.quantities import (
 
 @lru_cache(maxsize=16)  # several metrics compare the same answer with the same gold, one after the other
 def normalise(text: str) -> str:
-    """Return the form in which two answers are compared: differences of typing alone disappear.
+    """Return the form in which two answers are compared: differences of typing disappear.
 
     NFKC, case folded, punctuation of all scripts removed, English articles removed, white space collapsed: the SQuAD
     normalisation, opened to other scripts. In addition, quantities keep what decides their value, in one form
@@ -52,7 +52,7 @@ def _folded(text: str) -> str:
 
 
 def squad_normalise(text: str) -> str:
-    """`normalize_answer` of the official SQuAD script: lower case, ASCII punctuation and English articles removed.
+    """Apply `normalize_answer` of the official SQuAD script: lower case, no ASCII punctuation, no English articles.
 
     Source: evaluate-v2.0.py of rajpurkar/SQuAD-explorer. An answer of articles and punctuation alone becomes "".
     """
@@ -70,7 +70,7 @@ def korquad_characters(text: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """NFC, case folded, white space collapsed; punctuation stays. For finding a quotation in a passage."""
+    """Fold case (NFC) and collapse white space, to find a quotation in a passage; punctuation stays."""
     if text.isascii():
         return " ".join(text.lower().split())
     folded = unicodedata.normalize("NFC", text).casefold()
@@ -78,7 +78,7 @@ def fold(text: str) -> str:
 
 
 def as_label(text: str) -> str:
-    """NFKC, case folded, trimmed: the form in which names of entities, concepts and rules are compared."""
+    """Return the form in which names of entities, concepts and rules are compared: NFKC, case folded, trimmed."""
     if text.isascii():
         return text.lower().strip()
     return _folded(text).strip()
@@ -109,7 +109,7 @@ def _as_ascii(character: str, category: str) -> str | None:
 _SPECIAL: dict[int, int | str | None] = dict(zip(range(128), range(128), strict=True))
 _SPECIAL.update(str.maketrans("‐‑‒–−—―·•’⁄∕×∼〜٫٬٪≦≧‰′", "-----    '//x~~.,%≤≥‰′"))
 _AS_ASCII = _Characters(_SPECIAL, _as_ascii)
-# What is kept of punctuation is what a quantity, a name or a unit would be another without.
+# Punctuation is kept if a quantity, a name or a unit would be another without it.
 _SPACE = re.compile(
     rf"""
     =
@@ -142,7 +142,7 @@ _HIRAGANA = r"\u3041-\u309f"
 _KATAKANA = r"\u30a0-\u30ff\u31f0-\u31ff\U0001b000-\U0001b16f"
 _BRAHMIC = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\ua9e0-\ua9ff\uaa60-\uaa7f"
 """Thai, Lao, Burmese and Khmer: written without spaces between words."""
-# Patterns of these ranges take milliseconds to compile: only where a text outside ASCII comes.
+# Patterns of these ranges take milliseconds to compile: only for texts outside ASCII.
 _UNSPACED = _HAN + _HIRAGANA + _KATAKANA + _BRAHMIC
 _HANGUL = r"\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
 
@@ -179,7 +179,7 @@ def tokens(text: str) -> list[str]:
 
 
 def index_terms(text: str) -> list[str]:
-    """Terms for a search index: case-folded words, and overlapping pairs of characters where words cannot be seen.
+    """Return the terms for a search index: case-folded words, and overlapping pairs of characters in unspaced scripts.
 
     Pairs are made of each run of Hangul (particles hang on its words) and of each run of a script without spaces. A
     term holds letters, digits and marks only. The number of terms serves as a text's size in tokens.
@@ -213,7 +213,7 @@ def content_tokens(text: str) -> list[str]:
 
 
 def content_words(text: str) -> float:
-    """Count the tokens that are no English stop words; a character of a script without spaces is half a word."""
+    """Count the tokens other than English stop words; a character of an unspaced script is half a word."""
     runs = [match for word in tokens(text) if word not in STOP_WORDS and (match := _run().match(word))]
     return len(runs) - sum(run.lastgroup == "unspaced" for run in runs) / 2
 
@@ -240,7 +240,7 @@ def _pairs(run: str) -> list[str]:
 
 
 def _without_particles(words: list[str]) -> Iterator[str]:
-    """Words without their particles; one that counts something may be a syllable long: 2024 년에 → 2024 년."""
+    """Strip particles from words; a counter may be one syllable long: 2024 년에 → 2024 년."""
     after_number = False
     for word in words:
         if word not in _LONE_PARTICLES:
@@ -287,7 +287,7 @@ def _letters_digits_marks(character: str, category: str) -> str:
 _TERM_CHARACTERS = _Characters({}, _letters_digits_marks)
 _ASCII_TERM = re.compile(r"[a-z0-9]+")
 _ATOM = re.compile(rf"({QUANTITY}|(?<!\w)[a-z]{{1,3}}(?:\#|\++)(?!\w)|(?<![^\s\"'(\[])\.[^\W\d]\w*)")
-"""What is a word with its symbols: a quantity, C++, .NET."""
+"""A word with its symbols: a quantity, C++, .NET."""
 _PARTS = re.compile(r"[0-9.:]+")
 _ASCII_CONTENT = re.compile(r"[a-z0-9]+(?:(?<=[0-9])\.(?=[0-9])[a-z0-9]+)*")
 _CLITIC = re.compile(r"'(?:s\b)?")
@@ -317,7 +317,7 @@ _MOST_PARTICLES = 4
 _SURE_PARTICLES = _words(
     "은 는 을 를 에서 에게 께서 부터 까지 으로 입니다 입니까 이에요 예요 이었다 이었습니다 였습니다"
 )
-"""Taken off a single syllable too: few nouns of two syllables end so."""
+"""Particles that are stripped from a single syllable too: few nouns of two syllables end so."""
 _LONE_PARTICLES = frozenset(_PARTICLES) - _words("도 만 들")
 """Dropped where they stand alone, on a number or on a foreign word; 5도 are five degrees, 5만 is 50,000."""
 

@@ -1,1 +1,1 @@
-"""The face for scripts and notebooks: cases evaluated by a function call, and what comes of it as an object."""
+"""The Python API for scripts and notebooks: evaluate cases by a function call, and get the run as an object."""

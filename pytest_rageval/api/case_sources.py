@@ -1,4 +1,4 @@
-"""Cases as a script gives them: files, folders, cases, or records as a case file has them."""
+"""Cases of a script: files, folders, cases, or records as in a case file."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from pytest_rageval.text import counted
 
 Cases = str | Path | Iterable[EvalCase | Mapping[str, Any]]
 RECORDS = "cases.jsonl"
-"""What the place of a case is called that no file holds: its line is its number."""
+"""The file name in the source of a case that is in no file; the line is its number."""
 
 
 def load_cases(*paths: str | Path) -> list[EvalCase]:
-    """The cases of files and folders; of the project's own globs without any.
+    """Load the cases of files and folders, of the project's own globs without any.
 
-    CaseError with every problem of the files, one line each.
+    Raises CaseError with every problem of the files, one line each.
     """
     project = find_project()
     return project_cases(project, paths)
 
 
 def project_cases(project: Project, paths: Iterable[str | Path]) -> list[EvalCase]:
-    """The cases of these files and folders, of the project's globs without any; CaseError as in `load_cases`."""
+    """Load the cases of these files and folders, of the project's globs without any; CaseError as in `load_cases`."""
     root, settings = project
     places = [Path.cwd() / path for path in paths]
     files = (
@@ -54,14 +54,14 @@ def _files(place: Path) -> list[Path]:
 
 
 def given_cases(cases: Cases, project: Project) -> list[EvalCase]:
-    """The cases that `evaluate` was given; CaseError for what is wrong with them."""
+    """Return the cases given to `evaluate`; raise CaseError for what is wrong with them."""
     if isinstance(cases, str | Path):
         return project_cases(project, [cases])
     given = list(cases)
     records = [(number, case) for number, case in enumerate(given, 1) if not isinstance(case, EvalCase)]
-    wrong = [(number, case) for number, case in records if not isinstance(case, Mapping)]
-    if wrong:
-        number, value = wrong[0]
+    unfit = [(number, case) for number, case in records if not isinstance(case, Mapping)]
+    if unfit:
+        number, value = unfit[0]
         raise CaseError(f"cases[{number - 1}]: is {type(value).__name__}, expected an EvalCase or a mapping")
     ready = [case for case in given if isinstance(case, EvalCase)]
     if records:
@@ -75,7 +75,7 @@ def given_cases(cases: Cases, project: Project) -> list[EvalCase]:
 
 
 def _of_records(records: list[dict[str, Any]], project: Project) -> list[EvalCase]:
-    """Records read as the lines of a case file: the same checks, the same messages."""
+    """Read records as lines of a case file: the same checks, the same messages."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / RECORDS
         try:
@@ -90,6 +90,6 @@ def _of_records(records: list[dict[str, Any]], project: Project) -> list[EvalCas
 
 
 def check_given(cases: list[EvalCase]) -> None:
-    """SettingsError where there is nothing to evaluate."""
+    """Raise SettingsError if there is nothing to evaluate."""
     if not cases:
         raise SettingsError("cases: there is none; give a path, or a list of cases")

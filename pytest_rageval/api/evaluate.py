@@ -1,4 +1,4 @@
-"""`evaluate`: cases put to a system, judged, scored, gated and recorded by one call, in a script or a notebook."""
+"""`evaluate`: ask, judge, score, gate and record cases by one call, in a script or a notebook."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
 
 OWN_ARGUMENTS = frozenset({"target", "judge", "metrics", "resume", "shard", "dry_run"})
-"""Options of pytest that are arguments here, or mean nothing to a call that returns a run."""
+"""Options of pytest that are arguments here, or have no meaning for a call that returns a run."""
 INTERRUPTED = 2
 """The exit status of pytest for a session that Ctrl-C ended."""
 
@@ -84,7 +84,7 @@ def evaluate(
 def _options(
     options: dict[str, Any], target: object, judge: object, metrics: Sequence[str | Metric] | None
 ) -> dict[str, Any]:
-    """The settings that were given, by field; SettingsError for a name that no option has."""
+    """Return the given settings by field; raise SettingsError for an unknown option."""
     fields = {option.name.replace("-", "_"): option for option in OPTIONS}
     problems = [
         f"evaluate: {name} is not an option{did_you_mean(name, [*fields.keys() - OWN_ARGUMENTS])}"
@@ -123,13 +123,13 @@ def _name(target: object) -> str:
 
 
 def _files(cases: Sequence[EvalCase], root: Path) -> list[Path]:
-    """The files that cases come from, as far as they are there."""
+    """Return the files of the cases, as far as they exist."""
     paths = dict.fromkeys(root / case.source.file for case in cases)
     return [path for path in paths if path.is_file()]
 
 
 def _ask(run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judge | None) -> bool:
-    """Record the results of all cases. Comes back with whether Ctrl-C ended it.
+    """Record the results of all cases; return True if Ctrl-C ended it.
 
     What their code prints is shown as it comes, line by line: the script is the user's own.
     """
@@ -149,7 +149,7 @@ def _ask(run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judg
 
 
 def _finished(run: RunSession, cases: Sequence[EvalCase], *, is_interrupted: bool) -> EvaluatedRun:
-    """The run with its verdict and its reports."""
+    """Finish the run: decide its verdict and write its reports."""
     keys = {case.key for case in cases}
     is_failing = any(row.outcome in ("failed", "error") for row in run.writer.rows.values())
     exit_status = INTERRUPTED if is_interrupted else int(is_failing)

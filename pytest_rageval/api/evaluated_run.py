@@ -1,4 +1,4 @@
-"""A stored run, and two of them compared, as objects of a script: figures, records, and a form for notebooks."""
+"""A stored run, and a comparison of two, as objects for scripts: figures, records, and a form for notebooks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_rageval.runs.reader import StoredRun
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """A finished run. All that it tells is read from its folder, which `rageval report`, `explain` and the others read.
+    """A finished run, read from its folder, as `rageval report`, `explain` and the others read it.
 
     notes   what a person should know beside the figures
     """
@@ -34,36 +34,36 @@ class EvaluatedRun:
 
     @cached_property
     def stored(self) -> StoredRun:
-        """The folder as the rest of the package reads it."""
+        """Return the folder as the rest of the package reads it."""
         return StoredRun(self.path)
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """Means over the cases by metric, of those that were scored."""
+        """Return the means over the cases, by metric, of those that were scored."""
         every = self.stored.finished_metrics["metrics"]
         return {name: metric["mean"] for name, metric in every.items() if metric["mean"] is not None}
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """How many cases passed, failed, and so on."""
+        """Return how many cases passed, failed, and so on."""
         outcomes: Mapping[str, int] = self.stored.finished_metrics["outcomes"]
         return outcomes
 
     @property
     def verdict(self) -> str:
-        """The sentence that every report of the run shows."""
+        """Return the sentence that every report of the run shows."""
         sentence: str = self.stored.finished_metrics["verdict"]["sentence"]
         return sentence
 
     @property
     def passed(self) -> bool:
-        """Would this run end with exit code 0 in CI?"""
+        """Return True if this run would end with exit code 0 in CI."""
         verdict = self.stored.finished_metrics["verdict"]
         is_failing = self.outcomes.get("failed", 0) + self.outcomes.get("error", 0) > 0
         return not is_failing and verdict["tone"] != "red"
 
     def to_records(self) -> list[dict[str, Any]]:
-        """A flat record a case and trial, for a data frame: what was asked and answered, the outcome, every score.
+        """Return a flat record a case and trial, for a data frame: question, answer, outcome, every score.
 
         The names are those of `rageval export --format csv`.
         """
@@ -72,7 +72,7 @@ class EvaluatedRun:
         return [dict(zip(columns, source.row(record), strict=True)) for record in source.records()]
 
     def results(self) -> list[dict[str, Any]]:
-        """The complete records, as results.jsonl holds them."""
+        """Return the complete records, as in results.jsonl."""
         return list(self.stored.records())
 
     @cached_property
@@ -98,12 +98,12 @@ class RunComparison:
 
     @property
     def verdict(self) -> str:
-        """The sentence that the report of the second run, compared with the first, shows."""
+        """Return the sentence of the second run's report, compared with the first."""
         return self.paired.verdict.sentence
 
     @property
     def is_compared(self) -> bool:
-        """May they be compared? If not, `problems` says why."""
+        """Return True if the runs can be compared; if not, `problems` says why."""
         return self.paired.is_compared
 
     @property
@@ -112,19 +112,19 @@ class RunComparison:
 
     @property
     def newly_failing(self) -> list[str]:
-        """Keys of cases that passed before and fail now."""
+        """Return the keys of cases that passed before and fail now."""
         return self._keys("flipped_to_fail")
 
     @property
     def fixed(self) -> list[str]:
-        """Keys of cases that failed before and pass now."""
+        """Return the keys of cases that failed before and pass now."""
         return self._keys("flipped_to_pass")
 
     def _keys(self, name: str) -> list[str]:
         return [case["case_key"] for case in self.paired.content[name]] if self.is_compared else []
 
     def to_dict(self) -> Mapping[str, Any]:
-        """What `rageval compare --format json` writes."""
+        """Return what `rageval compare --format json` writes."""
         return self.paired.content
 
     def __str__(self) -> str:

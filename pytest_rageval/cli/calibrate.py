@@ -28,9 +28,9 @@ from pytest_rageval.plan import own_rubrics
 from pytest_rageval.render.html.calibration_page import calibration_page
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
-from pytest_rageval.tools.calibrate import BETTER, Calibration, Unlabelled, unlabelled_of
+from pytest_rageval.tools.calibrate import BETTER, Calibration, UnlabelledCases, unlabelled_of
 from pytest_rageval.tools.calibrate import calibrate as compare
-from pytest_rageval.tools.calibration_record import judge_identity, keep_calibration
+from pytest_rageval.tools.calibration_record import judge_identity, store_calibration
 from pytest_rageval.tools.judge_check import behind_cache, check_server, configured_judge
 from pytest_rageval.tools.judged_labels import (
     Examination,
@@ -49,8 +49,12 @@ from pytest_rageval.views.calibration import calibration_view
 @run_options("judge", "judge-base-url", "reports")
 @click.option("--judge-cache", metavar="MODE", help="use, refresh, off or replay (default: as configured).")
 @click.option("--rubric", default="groundedness", show_default=True, help="What was labelled, and is judged.")
-@click.option("--gate", "written", metavar="GATE", help="Where passing begins, as in 'groundedness >= 3.5' "
-              "(default: as configured, else the metric's own).")  # fmt: skip
+@click.option(
+    "--gate",
+    "written",
+    metavar="GATE",
+    help="Where passing begins, as in 'groundedness >= 3.5' (default: as configured, else the metric's own).",
+)
 @click.option("--run", metavar="RUN", help="The run of labels that name a case and no run.")
 @click.option("--unlabelled", metavar="RUN", help="Estimate how many answers of this run people would pass.")
 @click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
@@ -100,7 +104,7 @@ def calibrate(
 def _identities(
     judged: Sequence[JudgedLabel], asked: Mapping[str, str], open_run: Callable[[str], StoredRun], run: str | None
 ) -> set[str] | None:
-    """Whom the scores are of, servers included; None where a label brought one along, and nobody knows whose."""
+    """Return the judges of the scores, servers included; None for a score of unknown origin in a label."""
     scored = [label for label in judged if label.score is not None]
     if not all(label.model for label in scored):
         return None
@@ -112,7 +116,7 @@ def _identities(
 
 def _keep(reports: Path, identity: str, labels: str, result: Calibration) -> None:
     try:
-        keep_calibration(reports, identity, labels, result)
+        store_calibration(reports, identity, labels, result)
     except OSError as error:
         click.echo(f"{reports}: the calibration cannot be kept: {error.strerror or error}", err=True)
 
@@ -121,7 +125,7 @@ def _keep(reports: Path, identity: str, labels: str, result: Calibration) -> Non
 
 
 def _examination(settings: Settings, root: Path, rubric: str, written: str | None) -> tuple[Examination, Gate]:
-    """What is judged, and the gate; a SettingsError where either is not one that labels can be held against."""
+    """Return the rubric to judge by, and the gate; raise SettingsError if labels cannot be compared by them."""
     own = own_rubrics(settings, root)
     registry = with_rubric_metrics(load_registry(), own.values(), settings.rubrics)
     names = [metric.name for metric in registry if metric.rubrics == (metric.name,) and metric.better == "higher"]
@@ -136,7 +140,7 @@ def _examination(settings: Settings, root: Path, rubric: str, written: str | Non
 
 
 def _gate(settings: Settings, registry: Registry, rubric: str, written: str | None) -> Gate:
-    """The gate of the command line, else the project's first without a condition, else the metric's own."""
+    """Return the gate of the command line, else the project's first without a condition, else the metric's own."""
     if written is not None:
         gate = resolve(parse_gate(written, "--gate"), registry, settings.k)
         if gate.when or gate.off or gate.scope == "run":
@@ -153,8 +157,8 @@ def _gate(settings: Settings, registry: Registry, rubric: str, written: str | No
 
 def _unlabelled(
     open_run: Callable[[str], StoredRun], unlabelled_run: str, gate: Gate, labels: Sequence[Label], run: str | None
-) -> Unlabelled:
-    """The run's cases that are not labelled: those that are count there."""
+) -> UnlabelledCases:
+    """Return the run's unlabelled cases; labelled ones count among the labels."""
     stored = open_run(unlabelled_run)
     of_run = [(label.run or run, label.case_key) for label in labels if label.case_key is not None]
     folders = {name: open_run(name).path.resolve() for name, _ in of_run if name is not None}

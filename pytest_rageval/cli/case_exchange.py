@@ -23,11 +23,11 @@ from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.model import Answer, EvalCase, Json
 from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.trace_answers import Matched, TracedAnswer, drafts_of, match_traces, traced_answer
+from pytest_rageval.tools.trace_answers import MatchedTraces, TracedAnswer, drafts_of, match_traces, traced_answer
 from pytest_rageval.tools.trace_spans import FORMATS, read_traces
 
 SHOWN = 20
-"""Traces and cases that came to nothing, listed at most."""
+"""Unmatched traces and cases to list at most."""
 _TRACES = click.argument("file", type=EXISTING_FILE)
 _WRITTEN_BY = click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="Who wrote FILE.")
 
@@ -110,8 +110,8 @@ def _read_traced(file: Path, form: str) -> list[TracedAnswer]:
     return [traced_answer(trace) for trace in read_traces(file, file.as_posix(), form)]
 
 
-def _list_rest(matched: Matched) -> None:
-    """Write the traces and cases that came to nothing to standard error."""
+def _list_rest(matched: MatchedTraces) -> None:
+    """Write the unmatched traces and cases to standard error."""
     lines = [f"trace {entry.trace_id}: no case asks {shown_value(entry.question)}" for entry in matched.unmatched]
     lines += [f"trace {entry.trace_id}: holds no question, or neither answer nor documents" for entry in matched.silent]
     for listed in (lines, [f"case {case.key}: no trace" for case in matched.unanswered]):
@@ -153,7 +153,7 @@ def export_cases(paths: Sequence[Path], form: str, output: Path, answers: Path |
     what it has no room for is said.
     """
     cases = sound_cases(case_files(paths))
-    counts = Counter(case.id for case in cases)  # an id of several files has its file before it
+    counts = Counter(case.id for case in cases)  # an id in several files is prefixed by its file
     cases = [case if counts[case.id] == 1 else replace(case, id=case.key) for case in cases]
     given = _answers_by_id(answers, cases) if answers is not None else {}
     written = WRITERS[form](cases, given)
@@ -246,7 +246,7 @@ def _check_can_be_written(path: Path, *, force: bool) -> None:
 
 
 def _put(records: Sequence[Mapping[str, Json]], file: Path | None, noun: str, option: str, use: str) -> None:
-    """Write what stood beside the cases if a file is named for it; else say that it is left out."""
+    """Write what came with the cases if a file is named for it; else report that it is left out."""
     if records and file is not None:
         _write(file, records)
         click.echo(f"{file}: {counted(len(records), noun)}; {use}", err=True)

@@ -1,4 +1,4 @@
-"""Case files that a verb works on: those named, or those of the project."""
+"""The case files of a verb: those named, or those of the project."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GLOBS = ("*.jsonl", "*.csv")
 
 
 def case_files(paths: Sequence[Path]) -> list[CaseFile]:
-    """Load the case files among the paths, or of the project; files of references and answers are passed over."""
+    """Load the case files among the paths, or of the project; skip files of references and answers."""
     here = find_root(Path.cwd())
     if not paths:
         files = find_case_files(here, case_globs(here))

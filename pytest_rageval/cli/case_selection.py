@@ -1,4 +1,4 @@
-"""Which cases a run of the command asks: files and folders that were named, a shard, those of an earlier run."""
+"""The cases that `rageval run` asks: named files and folders, a shard, those of an earlier run."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class BrokenCaseFiles(CaseError):
     """Case files that cannot be read: nothing is asked."""
 
 
-class Wanted(NamedTuple):
-    """What the command line says of cases: places, a filter, and the run that it is applied to."""
+class CaseChoice(NamedTuple):
+    """The selection on the command line: places, a filter, and the run that it is applied to."""
 
     places: Sequence[Path] = ()
     only: str | None = None
@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
 
 
 class CaseSelection(NamedTuple):
-    """The case files that there are, all their cases, those that are asked, and how these were selected, by option."""
+    """The case files, all their cases, the selected ones, and the options that selected them."""
 
     files: tuple[CaseFile, ...]
     cases: Sequence[EvalCase]
@@ -41,8 +41,8 @@ class CaseSelection(NamedTuple):
         return [file.path for file in self.files]
 
 
-def select_cases(project: Project, wanted: Wanted) -> CaseSelection:
-    """Read the case files and choose; BrokenCaseFiles, or SettingsError where a place is wrong."""
+def select_cases(project: Project, wanted: CaseChoice) -> CaseSelection:
+    """Read the case files and select; raise BrokenCaseFiles, or SettingsError for a wrong place."""
     found_files = case_files_of(project.root, project.settings.cases, project.reports)
     named_files = _named_files(project, wanted.places, found_files)
     paths = list(dict.fromkeys([*found_files, *named_files]))
@@ -68,7 +68,7 @@ def _named_files(project: Project, places: Sequence[Path], found_files: Sequence
     for place in places:
         path = Path.cwd() / place
         below = [file for file in found_files if file.is_relative_to(path)]
-        if path.is_dir() and not below:  # outside of the globs, but named: searched whole
+        if path.is_dir() and not below:  # named, but outside of the globs: search all of it
             everything = find_case_files(path, ("*.jsonl", "*.csv"))
             below = [file for file in everything if looks_like_cases(file) and not file.is_relative_to(project.reports)]
         if path.is_file():
@@ -81,7 +81,7 @@ def _named_files(project: Project, places: Sequence[Path], found_files: Sequence
     return named
 
 
-def _selected_by(project: Project, wanted: Wanted) -> dict[str, str]:
+def _selected_by(project: Project, wanted: CaseChoice) -> dict[str, str]:
     written = {
         "paths": " ".join(map(str, wanted.places)),
         "--shard": project.settings.shard,

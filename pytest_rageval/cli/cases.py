@@ -134,8 +134,12 @@ def schema() -> None:
 
 @cases.command()
 @PATHS
-@click.option("--docs", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path),
-              help="Folder of the notes (default: `notes` in the configuration).")  # fmt: skip
+@click.option(
+    "--docs",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of the notes (default: `notes` in the configuration).",
+)
 @click.option("--index", "is_index", is_flag=True, help="Look for the golds in the target's index, too.")
 @click.option("--target", metavar="SPEC", help="The target of --index (default: as configured).")
 @JSON
@@ -178,7 +182,7 @@ def _findings(
 
 
 async def _chunks(project: Project) -> list[Chunk]:
-    """All chunks of the configured target's index; SettingsError where it does not list them."""
+    """Return all chunks of the configured target's index; raise SettingsError if it does not list them."""
     target = make_target(project)
     try:
         chunks = await target.index_chunks() if isinstance(target, ListsChunks) else None
@@ -192,7 +196,7 @@ async def _chunks(project: Project) -> list[Chunk]:
 
 
 def _next(findings: Sequence[AuditFinding]) -> list[str]:
-    """Where the labels can be mended: the cases that nobody can win first; a run, where all can be won."""
+    """Return commands that mend the labels: cases that nobody can win first; a run if all can be won."""
     unwinnable = [finding for finding in findings if finding.is_unwinnable]
     labels = [
         f"rageval label {shlex.join([finding.case.source.file, '--case', finding.case.id])}"
@@ -205,7 +209,7 @@ def _next(findings: Sequence[AuditFinding]) -> list[str]:
 
 
 def _counts(files: Sequence[CaseFile]) -> dict[str, dict[str, int]]:
-    """By what, then by name, how many cases; the most frequent first."""
+    """Count cases by property and value, the most frequent first."""
     every = [case for file in files for case in file.cases]
     spelling: Counter[str] = Counter()
     for file in files:
@@ -237,7 +241,7 @@ def _sorted(counter: Counter[str]) -> dict[str, int]:
 
 
 def _echo_counts(title: str, by_name: Mapping[str, int]) -> None:
-    """Numbers first: names of any script and width then need no aligning."""
+    """Print numbers first: names of any script and width then need no alignment."""
     if not by_name:
         return
     click.echo(f"\nby {title}")

@@ -25,9 +25,9 @@ from pytest_rageval.views.comparison import comparison_view
 
 FORMATS = ("terminal", "markdown", "html", "json")
 MOST_NEXT = 5
-"""Cases that newly fail that `next` names."""
+"""Newly failing cases to name in `next`."""
 WIDTH = 100
-"""Columns of the terminal's form where it goes to a file."""
+"""Columns of the terminal's format in a file."""
 
 
 @click.command()
@@ -42,7 +42,7 @@ WIDTH = 100
 @exit_codes({0: "nothing got worse, or --exit-zero", 1: "a gate fails, a case newly fails, or the verdict is red"})
 def compare(before: str, after: str, form: str, output: Path | None, **options: Any) -> None:
     """Compare run A (before) with run B (after): ids, `latest`, `latest~1`, `baseline`, folders or metrics files."""
-    # A run of 100,000 cases is a million small objects, none of them in a cycle, and the process ends soon.
+    # A run of 100,000 cases is a million small objects without cycles, and the process ends soon.
     gc.disable()
     project = find_project({"reports": options["reports"]})
     sides = [open_side(project.reports, project.baseline_file, run) for run in (before, after)]
@@ -62,7 +62,7 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
 
 
 def _content(comparison: ComparisonReport, form: str, after: str | None) -> Mapping[str, Any]:
-    """What came of it; for programs, with the cases to look at next."""
+    """Return the comparison; for programs, with the cases to look at next."""
     if form != "json":
         return comparison.content
     flipped: Sequence[Mapping[str, Any]] = comparison.content.get("flipped_to_fail", ())
@@ -81,7 +81,7 @@ def _rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured:
 
 
 def _page(sides: Sequence[Side], comparison: ComparisonReport, settings: Settings) -> str:
-    """The report of B, compared with A: the same page as `rageval report B --compare A` writes."""
+    """Render the report of B, compared with A: the same page as `rageval report B --compare A` writes."""
     from pytest_rageval.render.html.page_run import page_of
     from pytest_rageval.render.html.report_writer import sized_html
 

@@ -7,7 +7,7 @@ from click.shell_completion import get_completion_class
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_RAGEVAL_COMPLETE"
-"""Where the shell puts its question; click answers it in place of the command."""
+"""The variable of the shell's request; click answers it instead of running the command."""
 
 
 @click.command()

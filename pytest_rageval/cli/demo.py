@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cli.case_selection import Wanted
+from pytest_rageval.cli.case_selection import CaseChoice
 from pytest_rageval.cli.options import CODES_OF_PYTEST, exit_codes
 from pytest_rageval.cli.run import run_in
 from pytest_rageval.demo.app import create_app
@@ -33,7 +33,7 @@ def demo() -> None:
 def run_demo(folder: Path) -> None:
     """Run the shipped cases against the demo in FOLDER (default: rageval-demo), which is made; no network."""
     demo_project(folder)
-    code = run_in(folder.absolute(), Wanted())
+    code = run_in(folder.absolute(), CaseChoice())
     click.echo(
         f"\nNow try, after cd {folder}:\n"
         f"  rageval explain latest {A_CASE}   one case in full\n"

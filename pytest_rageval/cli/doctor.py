@@ -1,4 +1,4 @@
-"""`rageval doctor`: whether this project is ready to run, and what to mend where it is not."""
+"""`rageval doctor`: checks that this project is ready to run, and what to mend."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def doctor(*, is_judge_tried: bool, as_json: bool) -> None:
 
 
 def _next(diagnosed: Sequence[tuple[str, Diagnosis]], *, is_ready: bool) -> Iterator[str]:
-    """What mends a problem, then the run that can be made, then what helps with doubts."""
+    """Yield commands: those that mend problems, then the run if it is possible, then those for doubts."""
     yield from (finding.command for _, finding in diagnosed if finding.command and finding.mark == "problem")
     if is_ready:
         yield "rageval run"

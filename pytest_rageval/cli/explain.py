@@ -1,4 +1,4 @@
-"""`rageval explain RUN CASE`: one case of a run, everything."""
+"""`rageval explain RUN CASE`: everything about one case of a run."""
 
 from __future__ import annotations
 
@@ -20,22 +20,27 @@ from pytest_rageval.text import counted
 
 FORMATS = ("text", "markdown", "json")
 WIDTH = 160
-"""Columns where it goes to a file."""
+"""Columns of the output in a file."""
 
 
 @click.command()
 @click.argument("run")
 @click.argument("case")
 @click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True,
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
     help="markdown: what the page's copy gives; json: the record, and the observation that it was made of.",
-)  # fmt: skip
+)
 @FORM_JSON
 @click.option("--full", "is_full", is_flag=True, help="Show texts of answer and chunks in full, not their first lines.")
 @REPORTS
 def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) -> None:
     """Explain CASE (an id or key) of RUN (an id, `latest`, `latest~1` or a folder): gold, what came, claims, every
-    metric's arithmetic and every gate."""
+    metric's arithmetic and every gate.
+    """
     project = find_project({"reports": reports})
     stored = open_stored_run(project.reports, run, project.baseline_file)
     record = stored.find(case)

@@ -60,7 +60,7 @@ def export(
 
 
 def _write(source: ExportSource, form: str, path: Path | None) -> None:
-    """To a file in one step, or to standard output as it comes."""
+    """Write to a file in one step, or to standard output in parts."""
     try:
         if path is None:
             _print(TEXTS[form](source))
@@ -85,7 +85,7 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _watched(keys: Sequence[Key]) -> Iterable[Key]:
-    """With a progress bar, where a person sees it."""
+    """Track the keys by a progress bar on a terminal."""
     return track(keys, "exporting", console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
 
 

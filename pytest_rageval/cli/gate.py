@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pytest_rageval.cli.options import JSON, echo_json, exit_codes
-from pytest_rageval.cli.stored_run import exit_code_of, opened, run_argument, show
+from pytest_rageval.cli.stored_run import exit_code_of, open_run, run_argument, show
 from pytest_rageval.finish import Finished
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.plan import Plan
@@ -27,18 +27,27 @@ STYLES = {"failed": ("FAILED", "red"), "error": ("ERROR", "red"), "xfailed": ("X
 @run_argument
 @click.option("--gate", "gates", multiple=True, metavar="EXPR", help="Gate, as in 'recall_any@5 >= 0.8' (repeatable).")
 @click.option(
-    "--regression", "regressions", multiple=True, metavar="EXPR",
+    "--regression",
+    "regressions",
+    multiple=True,
+    metavar="EXPR",
     help="Tolerated change against the baseline, as in 'recall_any@k drop 0.05' (repeatable).",
-)  # fmt: skip
+)
 @JSON
 @exit_codes({0: "all gates hold", 1: "a case or a gate of the run fails"})
 def gate(
-    run: str, reports: str | None, baseline: str | None, gates: tuple[str, ...], regressions: tuple[str, ...],
-    *, as_json: bool,
-) -> None:  # fmt: skip
+    run: str,
+    reports: str | None,
+    baseline: str | None,
+    gates: tuple[str, ...],
+    regressions: tuple[str, ...],
+    *,
+    as_json: bool,
+) -> None:
     """Put RUN (an id, `latest`, `latest~1` or a folder) under the gates that the project has now, those given here
-    in the place of the project's on the same metric. The recorded scores count; nothing is written."""
-    at = opened(run, reports=reports, baseline=baseline, gate=gates or None, tolerated=regressions or None)
+    in the place of the project's on the same metric. The recorded scores count; nothing is written.
+    """
+    at = open_run(run, reports=reports, baseline=baseline, gate=gates or None, tolerated=regressions or None)
     plan = plan_of_gates(at.run, at.settings, at.root)
     finished = regate(at.run, plan, at.baseline)
     code = exit_code_of(finished, plan)
@@ -51,7 +60,7 @@ def gate(
 
 
 def _content(finished: Finished, plan: Plan) -> dict[str, Any]:
-    """The gates that do not hold: of the run, and by case."""
+    """Return the gates that fail: of the run, and by case."""
     return {
         "partial": finished.is_partial,
         "outcomes": finished.metrics["outcomes"],
@@ -68,7 +77,7 @@ def _next(finished: Finished, run_id: str) -> Iterator[str]:
 
 
 def _show_cases(finished: Finished) -> None:
-    """The cases that fail, with the gates that they fail by; known failures too, as such."""
+    """Print the failing cases with their failed gates; known failures too, as such."""
     failing = [row for row in finished.rows if row.outcome in STYLES]
     for row in failing[:SHOWN]:
         word, colour = STYLES[row.outcome]

@@ -22,10 +22,10 @@ from pytest_rageval.io.masking import public_target
 from pytest_rageval.llm.chat_model import ChatModel, chat_model
 from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.generate import Draft, ModelDrafts, NotePassage, Sifted, questions_in, sift
+from pytest_rageval.tools.generate import Draft, ModelDrafts, NotePassage, SiftedDrafts, questions_in, sift
 
 REPLIES = ".drafts.replies"
-"""What the name of the file of kept replies ends with; no case file has such a name."""
+"""The suffix of the file of stored replies; no case file has it."""
 
 
 @click.command()
@@ -72,7 +72,7 @@ def generate(
     asked_before = [case.question for case in drafts_in(path)] + [
         case.question
         for file in find_case_files(project.root, project.settings.cases)
-        for case in load_file(file, project.root).cases  # as far as they can be read
+        for case in load_file(file, project.root).cases  # those that can be read
     ]
     notes = NoteFolder(docs)
     passages = _passages(notes)
@@ -83,7 +83,7 @@ def generate(
     asking = None if llm is None else _asking(project, llm, path, most, max_cost)
     outcome = GenerateOutcome()
     if asking is not None:
-        outcome.estimate = _said_before(asking, passages)
+        outcome.estimate = _show_estimate(asking, passages)
     elif dry_run:
         click.echo("nothing is asked of a model without --llm", err=as_json)
     if not dry_run:
@@ -100,14 +100,14 @@ def generate(
 
 @dataclass
 class GenerateOutcome:
-    """What came of a call."""
+    """The result of a call."""
 
-    sifted: Sifted = field(default_factory=Sifted)
+    sifted: SiftedDrafts = field(default_factory=SiftedDrafts)
     added: int = 0
     estimate: dict[str, float | None] | None = None
     is_interrupted: bool = False
     has_stopped: bool = False
-    """Did the model stop answering, or its budget end?"""
+    """True if the model stopped answering, or its budget was spent."""
 
     def content(self, asking: ModelDrafts | None) -> dict[str, Any]:
         return {
@@ -126,12 +126,12 @@ class GenerateOutcome:
 
 
 def this_command() -> str:
-    """The command as it was called, without a password in it."""
+    """Return the command line of this process, without a password."""
     return shlex.join(["rageval", *map(public_target, sys.argv[1:])])
 
 
 def _passages(notes: NoteFolder) -> list[NotePassage]:
-    """The sections with text."""
+    """Return the sections with text."""
     return [
         NotePassage(rel_path, section)
         for rel_path in notes.rel_paths
@@ -165,7 +165,7 @@ def _model(spec: str, options: EndpointOptions) -> ChatModel:
         raise SettingsError(*(f"--llm: {problem}" for problem in error.problems)) from None
 
 
-def _said_before(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict[str, float | None]:
+def _show_estimate(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict[str, float | None]:
     requests, dollars = asking.estimate(passages)
     cost = "at a price that is not known" if dollars is None else f"about ${dollars:.4f}"
     click.echo(f"asking the model: {counted(requests, 'request')}, {cost}", err=True)
@@ -173,7 +173,7 @@ def _said_before(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict[s
 
 
 def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage], outcome: GenerateOutcome) -> list[Draft]:
-    """The model's drafts, as far as it came: Ctrl-C, its budget or an error of its server end it early."""
+    """Return the model's drafts until Ctrl-C, its budget or an error of its server ends them."""
     drafts: list[Draft] = []
     try:
         for draft in asking.drafts(passages):

@@ -1,4 +1,4 @@
-"""`rageval history`: every run's metrics in time, and what was changed in between."""
+"""`rageval history`: every run's metrics over time, and the changes of configuration in between."""
 
 from __future__ import annotations
 
@@ -20,22 +20,28 @@ from pytest_rageval.views.history import change_words, history_view, runs_table
 
 WATCHED = ("recall_any@k", "recall_all@k", "mrr", "scope_miss", "groundedness", "correctness", "abstention_accuracy",
            "citation_recall", "key_fact_recall", "hallucinated", "error_rate")  # fmt: skip
-"""Metrics of the table where none is asked for, as far as there is room and any run has them."""
+"""Default metrics of the table, as far as there is room and any run has them."""
 SHOWN = 20
-"""Runs of the table unless --last says how many."""
+"""Runs in the table without --last."""
 LINE = 500
 
 
 @click.command()
-@click.option("--metric", "metrics", multiple=True, metavar="NAME",
-              help="Show this metric; repeatable. `recall_any` is that at each run's own k.")  # fmt: skip
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    help="Show this metric; repeatable. `recall_any` is that at each run's own k.",
+)
 @click.option("--last", metavar="N", type=click.IntRange(1), help=f"Only the last N runs (table: {SHOWN} by default).")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 @FORM_JSON
 @REPORTS
 def history(metrics: tuple[str, ...], last: int | None, form: str, reports: str | None) -> None:
     """Show the metrics of all finished runs in time, grouped by the cases that they were run with, and below each run
-    what was configured otherwise than in the one before."""
+    what was configured otherwise than in the one before.
+    """
     folder = find_project({"reports": reports}).reports
     runs, skipped = read_history(folder)
     check_metrics(runs, metrics)

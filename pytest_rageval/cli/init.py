@@ -54,7 +54,7 @@ def init(target: str | None, notes: Path | None, ci: Any, *, yes: bool, as_json:
 
 
 def _choice(target: str | None, notes: Path | None, ci: Any, *, is_asked: bool) -> Choice:
-    """What was given, and what a person at a terminal says to the questions that are left."""
+    """Return the given choices, and ask for the others at a terminal."""
     if is_asked and None in (target, ci) and not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to ask on; give --target and --ci, or --yes for the demo")
     if target is not None and (problem := _problem_of(target)) is not None:
@@ -85,7 +85,7 @@ def _asked_notes() -> Path | None:
 
 
 def _problem_of(target: str) -> str | None:
-    """Why this spells no target, None where it does."""
+    """Return why this is no target, None if it is one."""
     if _TARGET.fullmatch(target):
         return None
     remedy = (
@@ -97,14 +97,14 @@ def _problem_of(target: str) -> str | None:
 
 
 def _usual_ci() -> str:
-    """The one that this folder has something of already."""
+    """Return the CI that this folder is already set up for."""
     if Path(".github").is_dir():
         return "github"
     return "gitlab" if Path(CI_FILES["gitlab"]).is_file() else "none"
 
 
 def _next() -> list[tuple[str, str]]:
-    """The three commands; pytest is told its root where a folder above holds settings of pytest's."""
+    """Return the three commands; give pytest its root if a folder above has settings of pytest."""
     settings = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
     here = Path.cwd()
     is_root = any((here / name).is_file() for name in settings)

@@ -13,8 +13,8 @@ import click
 
 from pytest_rageval.cli.options import STOPPED, CommandOnRun, exit_codes
 from pytest_rageval.cli.output import Progress
-from pytest_rageval.cli.score import Deciding, deciding, deciding_options
-from pytest_rageval.cli.stored_run import Opened, opened, run_argument
+from pytest_rageval.cli.score import RescoreOptions, rescore_options, take_rescore_options
+from pytest_rageval.cli.stored_run import OpenedRun, open_run, run_argument
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import is_last_run
@@ -57,29 +57,38 @@ NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}
 @click.option("--spot-check", "is_spot_check", is_flag=True, help="Put some answers to a second judge.")
 @click.option("--spot-check-n", type=click.IntRange(1), metavar="N", help="How many (default: 20, or 5 % of the run).")
 @click.option("--second-judge", metavar="SPEC", help="The second judge of a spot check.")
-@deciding_options
+@rescore_options
 @exit_codes({1: "a case or a gate of the run fails", STOPPED: "interrupted; the run is whole, and a line says as what"})
 def judge(
-    run: str, reports: str | None, baseline: str | None, cache_mode: str | None, max_cost: str | None,
-    metrics: str | None, claim_level: bool, is_spot_check: bool, spot_check_n: int | None, second_judge: str | None,
+    run: str,
+    reports: str | None,
+    baseline: str | None,
+    cache_mode: str | None,
+    max_cost: str | None,
+    metrics: str | None,
+    claim_level: bool,
+    is_spot_check: bool,
+    spot_check_n: int | None,
+    second_judge: str | None,
     **options: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Judge the stored answers of RUN (an id, `latest`, `latest~1` or a folder) again, also those whose judging had
     failed, and score the run with the new judgements.
 
     With --spot-check, some answers are put before a second judge (--second-judge), or the same one with other rubrics
-    (--rubrics); no score changes. The exit code is 0, however often they disagree."""
+    (--rubrics); no score changes. The exit code is 0, however often they disagree.
+    """
     if not is_spot_check and (spot_check_n is not None or second_judge is not None):
         raise click.UsageError("--spot-check-n and --second-judge go with --spot-check")
     if is_spot_check and (metrics or claim_level):
         raise click.UsageError("--spot-check compares what was judged; leave --metrics and --claim-level out")
     overrides = {NAMED[name]: options.pop(name) for name in NAMED if options[name] is not None}
     flags = {"--judge": overrides, "--metrics": metrics, "--claim-level": claim_level, "--spot-check": is_spot_check}
-    shared = deciding(options, changes_scores=[flag for flag, value in flags.items() if value])
+    shared = take_rescore_options(options, changes_scores=[flag for flag, value in flags.items() if value])
     if is_spot_check and (shared.paths or shared.output_metrics):
         raise click.UsageError("--spot-check changes no score; leave --cases and --output-metrics out")
     spending = {"judge_cache": cache_mode, "max_cost": max_cost}
-    at = opened(run, reports=reports, baseline=baseline, **spending, **_settings_among(overrides))
+    at = open_run(run, reports=reports, baseline=baseline, **spending, **_settings_among(overrides))
     if shared.aggregate_only:
         shared.decide(at)
     check_observed(at.run)
@@ -92,19 +101,19 @@ def judge(
 
 
 def _settings_among(overrides: dict[str, str]) -> dict[str, str]:
-    """Those that are options of a run as well; the others are keys of the table alone."""
+    """Return the settings that are options of a run as well; the others are keys of the table alone."""
     fields = {option.field for option in OPTIONS}
     return {name: value for name, value in overrides.items() if name in fields}
 
 
-def _judging(at: Opened, overrides: dict[str, str], spec: str | None) -> dict[str, Any]:
-    """The settings that replace those of the run; another judge takes the project's server, where it names none."""
+def _judging(at: OpenedRun, overrides: dict[str, str], spec: str | None) -> dict[str, Any]:
+    """Return the settings that replace the run's; another judge that names no server uses the project's."""
     server = {} if spec is None else {"judge": spec, "judge_base_url": at.settings.judge_base_url}
     return {"retrieval_only": False, **overrides, **server}
 
 
 def _judge_again(
-    at: Opened, judging: dict[str, Any], metrics: tuple[str, ...], shared: Deciding, *, is_named: bool
+    at: OpenedRun, judging: dict[str, Any], metrics: tuple[str, ...], shared: RescoreOptions, *, is_named: bool
 ) -> None:
     plan = plan_again(at.run, at.settings, at.root, metrics=metrics, judging=judging)
     was_retrieval_only = at.run.config["settings"]["retrieval_only"]
@@ -140,7 +149,7 @@ def _say_failures(again: Rejudge) -> None:
         click.secho(f"{again.failed} of {answers} could not be judged; the first: {what}", fg="yellow")
 
 
-def _spot_check(at: Opened, overrides: dict[str, str], second_judge: str | None, n: int | None) -> None:
+def _spot_check(at: OpenedRun, overrides: dict[str, str], second_judge: str | None, n: int | None) -> None:
     if second_judge is None and "rubrics" not in overrides:
         raise click.UsageError("--spot-check needs a second opinion: --second-judge SPEC, or --rubrics DIR")
     first = plan_again(at.run, at.settings, at.root)
@@ -163,17 +172,17 @@ def _spot_check(at: Opened, overrides: dict[str, str], second_judge: str | None,
 
 
 @contextmanager
-def _judge_at_hand(plan: Plan, at: Opened, cases: int = 0) -> Iterator[Judge]:
-    """The judge of the plan behind its cache, once its server has answered. Who uses it closes it.
+def _judge_at_hand(plan: Plan, at: OpenedRun, cases: int = 0) -> Iterator[Judge]:
+    """Yield the judge of the plan behind its cache, once its server has answered. The caller closes it.
 
-    `cases`: how many it is to judge, to say what that may cost; 0 to say nothing.
+    `cases`: how many it is to judge, to estimate the cost; 0 for no estimate.
     """
     settings = plan.settings
     budget = None if settings.max_cost is None else Budget(settings.max_cost)
 
     made = partial(configured_judge, settings, at.root, "nobody judges; name a judge with --judge", budget)
     if settings.judge_cache != "replay":
-        # One for the question alone: a judge belongs to one event loop.
+        # A judge for this check alone: a judge belongs to one event loop.
         asyncio.run(_check(made()))
     judge = made()
     if cases and (cost := estimate(judge, plan, cases)) is not None:
@@ -197,7 +206,7 @@ async def _check(judge: Judge) -> None:
 
 @contextmanager
 def interruptible(run_id: str) -> Iterator[Callable[[], None]]:
-    """Let a signal end the judging of a run, until the given function is called; from there on it waits for the end.
+    """Let a signal end the judging of a run until the given function is called; then wait for the end.
 
     The function is to be called before the first file of the run is replaced.
     """
@@ -213,7 +222,7 @@ def interruptible(run_id: str) -> Iterator[Callable[[], None]]:
     interrupts = Interrupts(lambda: leave("was written by then, with what was judged"))
     try:
         yield begin_writing
-    except SystemExit:  # so does a command end
+    except SystemExit:  # a command ends so as well
         interrupts.end_finishing()
         raise
     except KeyboardInterrupt:
@@ -242,7 +251,7 @@ def _say(check: SpotCheck) -> None:
         click.secho(f"WARNING: {warning}", fg="yellow")
 
 
-def _write(at: Opened, check: SpotCheck, plan: Plan) -> None:
+def _write(at: OpenedRun, check: SpotCheck, plan: Plan) -> None:
     metrics = dict(at.run.finished_metrics) | {"judge_reliability": check.as_mapping()}
     metrics["aggregate_metrics"] = metrics["aggregate_metrics"] | {"judge_reliability": check.in_short()}
     write_metrics(at.run.path / "metrics.json", metrics)

@@ -29,9 +29,11 @@ from pytest_rageval.text import counted, file_size, printable
 MOST_PROBLEMS = 100
 
 _CACHE = click.option(
-    "--cache", metavar="PATH", type=click.Path(path_type=Path),
+    "--cache",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
     help="The cache's file (default: judge_cache.sqlite of this project, in its reports folder, below cache/).",
-)  # fmt: skip
+)
 
 
 @click.group()
@@ -146,13 +148,13 @@ def _path(cache: Path | None) -> Path:
 
 
 def _size(path: Path) -> int:
-    """The file's and that of what is still to be written into it."""
+    """Return the size of the file and of its write-ahead log."""
     parts = (path, path.with_name(f"{path.name}-wal"))
     return sum(part.stat().st_size for part in parts if part.exists())
 
 
 def _echo_groups(groups: Iterable[EntryGroup]) -> None:
-    """Numbers first: names of any script and width then need no aligning."""
+    """Print numbers first: names of any script and width then need no alignment."""
     for group in groups:
         days = f"{group.first[:10]} to {group.last[:10]}"
         click.echo(printable(f"  {group.entries:>9,}  {days}  {group.rubric} by {group.model}".replace("\n", "\\n")))

@@ -20,7 +20,7 @@ from pytest_rageval.tools.judge_check import NO_JUDGE, configured_judge, keep_re
 
 VERDICT = ("rubric", "canary", "expected", "score", "scores", "error", "passed")
 PASSAGES = 1
-"""Of usual length: those of the canaries are short."""
+"""Passages of usual length: those of the canaries are short."""
 
 
 @click.command("judge-check")
@@ -72,7 +72,7 @@ def _as_json(judge: Judge, verdicts: Sequence[Verdict], conclusion: Sequence[str
 
 
 def estimate_lines(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) -> Iterator[str]:
-    """What putting the canaries to a judge may cost, in a line; none where nothing is paid for."""
+    """Yield a line with the estimated cost of the canaries; nothing for a judge that is free."""
     tariff: Tariff | None = getattr(judge, "tariff", None)
     if tariff is None:
         return
@@ -83,7 +83,7 @@ def estimate_lines(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) -
 
 
 def table_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Each canary with what was expected of the judge and what came."""
+    """Yield each canary with the expected and the actual result."""
     rows = [("", "rubric", "canary", "expected", "came")]
     rows += [
         ("✓" if verdict.passed else "✗", verdict.rubric, verdict.canary, _band(verdict), _came(verdict))
@@ -95,14 +95,14 @@ def table_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def conclusion_lines(model: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """What the judge can be trusted with and what not, one line each."""
+    """Yield one line each on what the judge can and cannot be trusted with."""
     by_rubric = rubrics_of(verdicts)
     if trusted := [rubric for rubric, group in by_rubric.items() if all(verdict.passed for verdict in group)]:
         yield f"{model} can be trusted with {', '.join(trusted)}, as far as these canaries tell"
     for rubric, group in by_rubric.items():
         failed = [verdict for verdict in group if not verdict.passed]
         names = ", ".join(verdict.canary for verdict in failed)
-        # Where the same bad answer without the attack got its low score, it is the attack that raised it.
+        # The same bad answer without the attack got a low score, so the attack raised it.
         if failed and all(verdict.is_attack and verdict.score is not None for verdict in failed):
             yield f"{model} is talked into a better score for {rubric}: {names}"
         elif failed:

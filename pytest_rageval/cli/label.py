@@ -69,7 +69,7 @@ def label(path: Path, case_id: str | None, **options: Any) -> None:
     if flags.is_web:
         from pytest_rageval.cli.web import serve_label_page  # here, because a terminal needs none of it
 
-        cases_to_label(path, find_project({}))  # what is wrong with the file is said here, not on a page
+        cases_to_label(path, find_project({}))  # problems of the file are reported here, not on a page
         serve_label_page(find_project({}), path, case_id, labelling.blind)
         return
     project = find_project({"target": labelling.targets[0]} if labelling.targets else {})
@@ -78,7 +78,7 @@ def label(path: Path, case_id: str | None, **options: Any) -> None:
     if flags.is_agreement:
         results = _agreement(path, cases, project, as_json=flags.as_json)
         cases = [case for case in cases if case.id in disputed(results)]
-        others = _said_by_others(results)
+        others = _disputes(results)
         if flags.as_json or not cases or (not flags.is_plain and not sys.stdin.isatty()):
             return
     store = label_store(labelling, project)
@@ -101,7 +101,7 @@ def label(path: Path, case_id: str | None, **options: Any) -> None:
 def _run_screen(session: LabelSession, opinions: dict[str, list[str]]) -> None:
     from pytest_rageval.label.label_screen import LabelScreen  # here, because it is an extra
 
-    LabelScreen(session, opinions).run(mouse=False)  # so that text can be selected as ever
+    LabelScreen(session, opinions).run(mouse=False)  # so that the terminal can select text
     click.echo(f"{session.labelled} of {len(session.cases)} in {printable(session.store.file_name)}")
 
 
@@ -118,7 +118,7 @@ def _check(labelling: Labelling, options: LabelOptions) -> None:
 
 
 def _has_screen(*, is_plain: bool) -> bool:
-    """Is there a full screen to work on? Without the extra there are numbers by line; without a terminal an error."""
+    """Return True if a full screen is available; without the extra use lines, without a terminal raise an error."""
     if is_plain:
         return False
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -152,7 +152,7 @@ def _run_lines(session: LabelSession) -> None:
 
 
 def _agreement(path: Path, cases: Sequence[EvalCase], project: Project, *, as_json: bool) -> list[LabelAgreement]:
-    """Compare, and print what came of it."""
+    """Compare, and print the result."""
     files = opinion_files(path)
     if not files:
         name = opinion_file(path, "NAME").name
@@ -177,10 +177,10 @@ def _agreement_lines(result: LabelAgreement) -> Iterator[str]:
         yield line if len(line) <= max(width, 100) else f"{line[: max(width, 100) - 1]}…"
 
 
-def _said_by_others(results: Sequence[LabelAgreement]) -> dict[str, list[str]]:
-    """By case what is in dispute, for the screen."""
-    said: dict[str, list[str]] = {}
+def _disputes(results: Sequence[LabelAgreement]) -> dict[str, list[str]]:
+    """Return the disputed labels by case, for the screen."""
+    disputes: dict[str, list[str]] = {}
     for result in results:
         for difference in result.differences:
-            said.setdefault(difference.case_id, []).append(f"{difference.gold_of}: {difference.what}")
-    return {case_id: list(dict.fromkeys(lines)) for case_id, lines in said.items()}
+            disputes.setdefault(difference.case_id, []).append(f"{difference.gold_of}: {difference.what}")
+    return {case_id: list(dict.fromkeys(lines)) for case_id, lines in disputes.items()}

@@ -58,9 +58,9 @@ VERBS = {
         "score": "a stored run scored again, with other labels or metrics",
     },
 }
-"""By group, the verbs and what they are about."""
+"""The verbs and their subjects, by group."""
 MODULE_OF = {"abstention": "score", "answers": "case_exchange"}
-"""Modules of the verbs that share theirs with another."""
+"""Modules of verbs that share one."""
 GROUP_OF = {verb: group for group, verbs in VERBS.items() for verb in verbs}
 
 
@@ -83,13 +83,13 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in GROUP_OF and not args[0].startswith("-") and not ctx.resilient_parsing:
-            from pytest_rageval.io.suggestions import did_you_mean  # here: a verb that is there needs none
+            from pytest_rageval.io.suggestions import did_you_mean  # here: an existing verb needs none
 
             raise click.UsageError(f"No such command {args[0]!r}{did_you_mean(args[0], GROUP_OF)}", ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Verbs by what this file says of them: no module is imported for a press of a key."""
+        """Complete verbs from this file's table: no module is imported for a key press."""
         verbs = {verb: about for group in VERBS.values() for verb, about in group.items()}
         items = [CompletionItem(verb, help=about) for verb, about in verbs.items() if verb.startswith(incomplete)]
         return items or click.Command.shell_complete(self, ctx, incomplete)
@@ -125,7 +125,7 @@ def main() -> None:
 
 
 def _end_with(*problems: str) -> NoReturn:
-    """Say what is wrong: to people, and to the program that asked for JSON."""
+    """Report the problems: to people, and to the program that asked for JSON."""
     lines = [printable(problem) for problem in problems]
     for line in lines:
         click.echo(f"ERROR: {line}", err=True)

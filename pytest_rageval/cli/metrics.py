@@ -52,7 +52,7 @@ def metrics(name: str | None, as_json: bool, markdown: bool) -> None:
 
 
 def describe(metric: Metric) -> dict[str, Any]:
-    """A metric's declaration as plain values: what `--json` prints."""
+    """Return a metric's declaration as plain values: what `--json` prints."""
     types = option_types(metric)
     return {
         "name": metric.name,

@@ -47,13 +47,13 @@ def run_options(*names: str) -> Callable[[F], F]:
 
 
 def settings_given(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Take the plugin's options out of a command's parameters: those given, by the setting that they stand for."""
+    """Take the plugin's options out of a command's parameters; return the given ones by their setting."""
     given = {option.field: parameters.pop(option.dest, None) for option in OPTIONS}
     return {name: value for name, value in given.items() if value not in (None, ())}
 
 
 def as_arguments(given: Mapping[str, Any]) -> list[str]:
-    """Return settings, by the field that each of them stands for, as the words of a command line."""
+    """Return settings, by field, as the words of a command line."""
     names = {option.field: f"--{option.name}" for option in OPTIONS}
     return [
         word
@@ -64,7 +64,7 @@ def as_arguments(given: Mapping[str, Any]) -> list[str]:
 
 
 def as_written_here(text: str) -> str:
-    """Return a message of the settings with the options' names as the command has them."""
+    """Return a message of the settings with the options' names in the command."""
     return text.replace(PREFIX, "--")
 
 
@@ -114,7 +114,7 @@ USUAL: Mapping[int, str] = {0: "done", 2: "wrong usage, wrong settings, or a fil
 INTERRUPTED = BROKEN_CASES = 2
 INTERNAL, USAGE, NO_CASES = 3, 4, 5
 STOPPED = 130
-"""The code of a verb that Ctrl-C ended, as shells have it; not of verbs that do what pytest does."""
+"""The exit code after Ctrl-C, as in shells; verbs that act like pytest have pytest's."""
 CODES_OF_PYTEST: Mapping[int, str] = {
     0: "all cases ran, and all gates hold",
     1: "a case, a gate or a step failed",
@@ -163,12 +163,12 @@ def echo_json(
 
 
 def is_json_wanted() -> bool:
-    """Return whether the verb was called with `--json`; for errors raised before it has read its own options."""
+    """Return True if the verb was called with `--json`; for errors raised before its options are read."""
     return FLAG in sys.argv[1:]
 
 
 def wants_colour() -> bool:
-    """Return whether to print colours: on a terminal unless NO_COLOR is set, elsewhere only if FORCE_COLOR is.
+    """Return True to print colours: on a terminal unless NO_COLOR is set, elsewhere only if FORCE_COLOR is.
 
     Empty variables count as unset; NO_COLOR is the stronger one.
     """

@@ -1,4 +1,4 @@
-"""Write what verbs show: views as wide as the terminal, files named by `--output`, and how far the work is."""
+"""Output of verbs: views as wide as the terminal, files named by `--output`, and progress."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Progress:
     """`with Progress("judged") as watch: watch(12)` shows `judged 12` on standard error, and wipes it at the end."""
 
     def __init__(self, what: str, total: int | None = None, end: Callable[[], str] = str) -> None:
-        """`end`: what stands behind the count each time."""
+        """Prepare the line; `end` follows the count each time."""
         self._what, self._of, self._end = what, "" if total is None else f" of {total}", end
         self._next = time.monotonic() + FIRST_S
         self._is_terminal = sys.stderr.isatty()
@@ -74,7 +74,7 @@ class Progress:
         print(f"\r{line.ljust(self._width)}", end="", file=sys.stderr, flush=True)
 
     def wipe(self) -> None:
-        """Leave nothing of the line: something else is to stand there."""
+        """Remove the line, so that something else can take its place."""
         if self._width:
             print("\r" + " " * self._width, end="\r", file=sys.stderr, flush=True)
             self._width = 0

@@ -27,8 +27,8 @@ from pytest_rageval.text import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """A run that was asked as far as it went. `finished` is None where nothing came of it."""
+class CommandRun:
+    """A run of the command at its end, whole or cut short. `finished` is None if it has no results."""
 
     prepared: Prepared
     run_id: str
@@ -36,28 +36,28 @@ class Ended:
     notes: tuple[str, ...]
     is_interrupted: bool = False
     has_stopped: bool = False
-    """Did its first calls all fail alike, so that the others were not made?"""
+    """True if the circuit breaker ended the run: its first calls all failed alike."""
     left_out_judge: str | None = None
-    """The judge that could not be asked, as it was spelt."""
+    """The specification of the judge that could not be asked."""
     is_broken: bool = False
-    """Could its files not be written?"""
+    """True if its files could not be written."""
 
 
-class Elsewhere(NamedTuple):
-    """The machines that ask, and at most how many processes there."""
+class WorkerMachines(NamedTuple):
+    """The machines that ask, and the greatest number of processes there."""
 
     machines: Machines
     workers: int
 
 
 def prepare_unjudged(project: Project) -> Prepared:
-    """The run without its judge."""
+    """Prepare the run without its judge."""
     unjudged = project.settings.model_copy(update={"judge": "none"})
     return prepare(project._replace(settings=unjudged))
 
 
 class Pipeline:
-    """One run of the command: opened, its cases evaluated here or elsewhere, finished."""
+    """A run of the command: opened, its cases evaluated here or elsewhere, finished."""
 
     def __init__(
         self,
@@ -65,17 +65,17 @@ class Pipeline:
         cases: CaseSelection,
         target: Target,
         screen: Screen,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: WorkerMachines | None = None,
         left_out_judge: str | None = None,
     ) -> None:
-        """`elsewhere`: the machines that ask, if it is not this process; `left_out_judge` as in Ended."""
+        """`elsewhere`: the machines that ask, if it is not this process; `left_out_judge` as in CommandRun."""
         self._prepared, self._cases, self._target, self._screen = prepared, cases, target, screen
         self._elsewhere = elsewhere
         self._is_failing = self._is_interrupted = False
         self._left_out_judge = left_out_judge
 
-    def run(self) -> Ended:
-        """Take all steps. SettingsError if the run cannot be opened."""
+    def run(self) -> CommandRun:
+        """Take all steps; raise SettingsError if the run cannot be opened."""
         self._session = run = self._opened()
         try:
             return self._ended(self._evaluated_and_finished(run))
@@ -92,7 +92,7 @@ class Pipeline:
         except KeyboardInterrupt:
             self._is_interrupted = True
         except SettingsError:
-            run.has_results()  # nothing could be asked: a run that began just now leaves no folder
+            run.has_results()  # nothing could be asked: a new run leaves no folder
             raise
         run.interrupts.begin_finishing()
         try:
@@ -100,19 +100,25 @@ class Pipeline:
         finally:
             run.interrupts.end_finishing()
 
-    def _ended(self, finished: Finished | None) -> Ended:
+    def _ended(self, finished: Finished | None) -> CommandRun:
         run = self._session
-        return Ended(
-            self._prepared, self._run_id, finished, tuple(run.notes), is_interrupted=self._is_interrupted,
-            has_stopped=run.broken_off is not None, left_out_judge=self._left_out_judge, is_broken=run.is_broken,
-        )  # fmt: skip
+        return CommandRun(
+            self._prepared,
+            self._run_id,
+            finished,
+            tuple(run.notes),
+            is_interrupted=self._is_interrupted,
+            has_stopped=run.broken_off is not None,
+            left_out_judge=self._left_out_judge,
+            is_broken=run.is_broken,
+        )
 
     @property
     def _run_id(self) -> str:
         return self._session.writer.folder.run_id
 
     def _opened(self) -> RunSession:
-        """The run; without its judge if that cannot be asked."""
+        """Open the run, without its judge if that cannot be asked."""
         try:
             return self._open()
         except JudgeUnavailable as error:
@@ -152,14 +158,14 @@ class Pipeline:
                 for evaluated in run.evaluations(cases, self._target, judge):
                     result = evaluated.overall
                     self._is_failing |= result.outcome in ("failed", "error")
-                    progress.ended(result, run.printed)
+                    progress.end_case(result, run.printed)
             run.notes += filter(None, [run.prefetcher.slots.back_off.note])
         finally:
             run.loop.on_wait = None
             progress.wipe()
 
-    def _evaluate_elsewhere(self, run: RunSession, cases: Sequence[EvalCase], elsewhere: Elsewhere) -> None:
-        """Have the cases evaluated by workers; their records are put in order once nothing comes any more."""
+    def _evaluate_elsewhere(self, run: RunSession, cases: Sequence[EvalCase], elsewhere: WorkerMachines) -> None:
+        """Let workers evaluate the cases, and sort their records at the end."""
         workers = crew_size(self._prepared, len(cases), elsewhere.workers)
         crew = elsewhere.machines.crew(self._prepared, run.config_hash)
         cluster_run = ClusterRun(run, cases, crew, workers)
@@ -183,7 +189,7 @@ class Pipeline:
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _finished(self, run: RunSession) -> Finished | None:
-        """The verdict and the reports of what is on disk; a run in which nothing happened leaves no trace."""
+        """Decide the verdict and write the reports from the files on disk; an empty run leaves no folder."""
         prepared = self._prepared
         if self._elsewhere is not None:
             run.writer.reconcile()  # first: records of this process may wait to be written
@@ -196,9 +202,12 @@ class Pipeline:
         finished = run.finish(extent)
         try:
             reports = write_all_reports(
-                finished.folder, prepared.plan, finished.cases, prepared.project.baseline_file,
+                finished.folder,
+                prepared.plan,
+                finished.cases,
+                prepared.project.baseline_file,
                 exit_status=extent.exit_status,
-            )  # fmt: skip
+            )
         except OSError as error:
             self._screen.step_failed("report", f"{error.filename} cannot be written: {error.strerror}")
             return finished
@@ -218,7 +227,7 @@ class Pipeline:
         )
 
     def _leave(self) -> NoReturn:
-        """At a second signal, once the run's files are written."""
+        """Leave at a second signal, once the run's files are written."""
         self._screen.line(f"interrupted; {resume_command(self._run_id)} finishes the run", colour="yellow")
         raise SystemExit(INTERRUPTED)
 

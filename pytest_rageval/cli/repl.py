@@ -1,4 +1,4 @@
-"""`rageval repl`: questions of one's own to the system, cases and judgements, line by line."""
+"""`rageval repl`: free questions to the system, cases and judgements, line by line."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def repl(cases: tuple[Path, ...], **options: Any) -> None:
 
 
 class Lines(cmd.Cmd):
-    """Reads lines, and shows what comes of each. Nothing that is wrong with one ends the session."""
+    """Reads lines and shows the result of each. A wrong line never ends the session."""
 
     prompt = f"{NAME}> "
     _OF_ONE_LINE: ClassVar = frozenset({"sweep", "report", "diff", "save", "quit", "help"})
-    """Commands without arguments: with some, the line is a question that begins with such a word."""
+    """Commands without arguments: a longer line is a question that begins with such a word."""
 
     def __init__(self, session: Session, project: Project, options: dict[str, Any], named: Sequence[Path] = ()) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Lines(cmd.Cmd):
         self.has_failed = False
 
     def run(self) -> None:
-        """Until the end of the input, or `quit`."""
+        """Read and execute lines until the end of the input, or `quit`."""
         if self.is_terminal:
             self._say(BANNER)
         with self._history():
@@ -96,7 +96,7 @@ class Lines(cmd.Cmd):
                     self._say("")
 
     def _read(self) -> str | None:
-        """The next line; None at the end of the input. Ctrl-C leaves a line that was begun."""
+        """Return the next line; None at the end of the input. Ctrl-C discards a line."""
         while True:
             try:
                 if self.is_terminal:
@@ -116,7 +116,7 @@ class Lines(cmd.Cmd):
             return line.rstrip("\n") if line else None
 
     def _done(self, line: str) -> bool:
-        """Do what a line says; was it the last?"""
+        """Execute a line; return True if it was the last."""
         try:
             return bool(self.onecmd(line))
         except RagevalError as error:
@@ -133,7 +133,7 @@ class Lines(cmd.Cmd):
     # ── lines ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def parseline(self, line: str) -> tuple[str | None, str | None, str]:
-        """The command and its arguments; a line that only begins like one is a question."""
+        """Return the command and its arguments; a line that only begins like one is a question."""
         text = line.strip()
         word, _, rest = text.partition(" ")
         rest = rest.strip()
@@ -197,8 +197,12 @@ class Lines(cmd.Cmd):
     def do_sweep(self, _: str) -> None:
         set_here = [f"{name}={value}" for name, value in self.session.parameters.items() if name not in SWEPT]
         words = [str(path.resolve()) for path in self._named]
-        words += [word for name in ("target", "k", "timeout", "reports") if name in self._options
-                  for word in (f"--{name}", str(self._options[name]))]  # fmt: skip
+        words += [
+            word
+            for name in ("target", "k", "timeout", "reports")
+            if name in self._options
+            for word in (f"--{name}", str(self._options[name]))
+        ]
         words += [word for pair in (*self._options.get("params", ()), *set_here) for word in ("--param", pair)]
         self._call("sweep", "--quick", *words)
 
@@ -213,7 +217,7 @@ class Lines(cmd.Cmd):
         return True
 
     def _call(self, verb: str, *arguments: str) -> None:
-        """Another verb of the command, whose end does not end the session."""
+        """Call another verb, whose end does not end the session."""
         group = Verbs()
         command = group.get_command(click.Context(group), verb)
         assert command is not None
@@ -229,8 +233,10 @@ class Lines(cmd.Cmd):
         verb, place = line.split(" ", 1)[0], len(line[:begins].split())
         names: dict[str, Callable[[], list[str]]] = {
             "eval": self._ids if place == 1 else lambda: self.session.metric_names,
-            "judge": self._ids, "label": self._ids, "set": lambda: [*SETTABLE, *self.session.parameters],
-        }  # fmt: skip
+            "judge": self._ids,
+            "label": self._ids,
+            "set": lambda: [*SETTABLE, *self.session.parameters],
+        }
         return sorted({name for name in names.get(verb, list)() if name.startswith(text)})
 
     complete_eval = complete_judge = complete_label = complete_set = completedefault
@@ -238,7 +244,7 @@ class Lines(cmd.Cmd):
     def _completion(self, text: str, state: int) -> str | None:
         try:
             matches = self.complete(text, state)
-        except RagevalError:  # in the middle of a line that is no command yet
+        except RagevalError:  # the line is incomplete
             return None
         return matches if isinstance(matches, str) else None
 
@@ -247,7 +253,7 @@ class Lines(cmd.Cmd):
 
     @contextlib.contextmanager
     def _history(self) -> Iterator[None]:
-        """On a terminal: Tab completes, and what was typed is kept among the reports, unless texts are kept out."""
+        """Set up Tab completion on a terminal, and store the history with the reports unless texts are kept out."""
         if not self.is_terminal:
             yield
             return
@@ -268,7 +274,7 @@ class Lines(cmd.Cmd):
             yield
         finally:
             if is_kept:
-                with contextlib.suppress(OSError):  # a history that cannot be kept costs nobody an answer
+                with contextlib.suppress(OSError):  # answers do not depend on the history
                     file.parent.mkdir(parents=True, exist_ok=True)
                     readline.write_history_file(file)
 
@@ -287,4 +293,4 @@ class Lines(cmd.Cmd):
 
 
 SWEPT = ("k", "min_score", "chunk_max_tokens", "chunk_overlap")
-"""Parameters of the quick grid: what is set of them here does not reach a sweep."""
+"""Parameters of the quick grid: a sweep ignores their values in this session."""

@@ -26,17 +26,27 @@ from pytest_rageval.text import file_size
 @click.option("--open", "is_opened", is_flag=True, help="Open it in a browser.")
 @REPORTS
 def report(
-    run: str, other: str | None, full: bool, max_mb: float | None, output: Path | None, is_opened: bool,
+    run: str,
+    other: str | None,
+    full: bool,
+    max_mb: float | None,
+    output: Path | None,
+    is_opened: bool,
     reports: str | None,
-) -> None:  # fmt: skip
+) -> None:
     """Write the page of RUN (an id, `latest`, `latest~1`, `baseline` or a folder): one file that needs nothing else."""
     project = find_project({"reports": reports})
     stored = open_stored_run(project.reports, run, project.baseline_file)
     side = open_side(project.reports, project.baseline_file, other) if other else None
     path = write_report(
-        stored, project.settings, project.baseline_file, other=side, budget=None if full else BUDGET,
-        most_bytes=int(max_mb * MEGABYTE) if max_mb else None, path=output,
-    )  # fmt: skip
+        stored,
+        project.settings,
+        project.baseline_file,
+        other=side,
+        budget=None if full else BUDGET,
+        most_bytes=int(max_mb * MEGABYTE) if max_mb else None,
+        path=output,
+    )
     click.echo(f"report: {path}")
     size = path.stat().st_size
     if max_mb is not None and size > max_mb * MEGABYTE:

@@ -1,4 +1,4 @@
-"""`rageval run`: the cases asked, judged, scored and gated outside pytest, with its records, reports and exit codes."""
+"""`rageval run`: ask, judge, score and gate cases outside pytest, with its records, reports and exit codes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from pytest_rageval.cli.case_selection import BrokenCaseFiles, CaseSelection, Wanted, select_cases
+from pytest_rageval.cli.case_selection import BrokenCaseFiles, CaseChoice, CaseSelection, select_cases
 from pytest_rageval.cli.options import (
     BROKEN_CASES,
     CODES_OF_PYTEST,
@@ -27,7 +27,7 @@ from pytest_rageval.cli.options import (
     settings_given,
     with_present_names,
 )
-from pytest_rageval.cli.pipeline import Elsewhere, Ended, Pipeline, prepare_unjudged, resume_command
+from pytest_rageval.cli.pipeline import CommandRun, Pipeline, WorkerMachines, prepare_unjudged, resume_command
 from pytest_rageval.cli.screen import Screen
 from pytest_rageval.cli.stored_run import show
 from pytest_rageval.config.options import kind_of
@@ -52,13 +52,13 @@ REPORTS = ("summary.md", "report.html")
 
 
 class WrongUsage(click.UsageError):
-    """Wrong usage with the exit code that pytest has for it: 2 says there that a run was interrupted."""
+    """Wrong usage with pytest's exit code for it: 2 would mean that a run was interrupted."""
 
     exit_code = USAGE
 
 
 class Engine(NamedTuple):
-    """Workers, as the command line names them: on a Ray cluster, or processes of this machine."""
+    """Workers that the command line names: on a Ray cluster, or processes of this machine."""
 
     kind: str
     address: str | None
@@ -90,15 +90,24 @@ class WithCodesOfPytest(click.Command):
 @click.option("--skip-description-prompt", is_flag=True, help="Ask for no description (asked on a terminal only).")
 @click.option("--only", metavar="FILTER", help="Cases of an earlier run, in the words of its report: 'changed:worse'.")
 @click.option("--from", "from_run", metavar="RUN", help="The run that --only looks at (default: latest).")
-@click.option("--engine", type=click.Choice(["process", "ray"]), default="process", show_default=True,
-              help="What evaluates the cases: this machine, or workers on a Ray cluster.")  # fmt: skip
+@click.option(
+    "--engine",
+    type=click.Choice(["process", "ray"]),
+    default="process",
+    show_default=True,
+    help="What evaluates the cases: this machine, or workers on a Ray cluster.",
+)
 @click.option(
     "--address",
     metavar="HOST:PORT",
     help="Head of the Ray cluster; auto: the one that runs here (default: RAY_ADDRESS, else one is started).",
 )
-@click.option("--workers", type=click.IntRange(1), metavar="N",
-              help="Evaluate the cases in N processes (default: this one; on Ray one a CPU).")  # fmt: skip
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Evaluate the cases in N processes (default: this one; on Ray one a CPU).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write the outcome as one JSON object on the last line.")
 @exit_codes(CODES_OF_PYTEST, is_all=True)
 def run(paths: tuple[Path, ...], **parameters: Any) -> None:
@@ -113,12 +122,12 @@ def run(paths: tuple[Path, ...], **parameters: Any) -> None:
     sys.exit(_run(lambda: _project(given, is_prompted=is_prompted), wanted, as_json=as_json, engine=engine))
 
 
-def run_in(root: Path, wanted: Wanted) -> int:
-    """Run the cases of the project in this folder, as it is configured; the exit code."""
+def run_in(root: Path, wanted: CaseChoice) -> int:
+    """Run the cases of the project in this folder, as configured; return the exit code."""
     return _run(lambda: Project(root, load_settings(root)), wanted, as_json=False)
 
 
-def _run(project: Callable[[], Project], wanted: Wanted, *, as_json: bool, engine: Engine | None = None) -> int:
+def _run(project: Callable[[], Project], wanted: CaseChoice, *, as_json: bool, engine: Engine | None = None) -> int:
     screen = Screen(Mask(secrets_of_environment(os.environ)))
     content: dict[str, Any]
     try:
@@ -136,7 +145,7 @@ def _run(project: Callable[[], Project], wanted: Wanted, *, as_json: bool, engin
 
 
 def _mending(error: RagevalError) -> str:
-    """The command that says all of what is wrong."""
+    """Return the command that reports everything that is wrong."""
     return "rageval cases validate" if isinstance(error, BrokenCaseFiles) else "rageval doctor"
 
 
@@ -145,9 +154,9 @@ def _code_of(error: RagevalError) -> int:
 
 
 def run_project(
-    project: Project, wanted: Wanted, screen: Screen, engine: Engine | None = None
+    project: Project, wanted: CaseChoice, screen: Screen, engine: Engine | None = None
 ) -> tuple[int, dict[str, Any]]:
-    """Run the cases of a project, here or by that engine; the exit code, and what `--json` says beside it.
+    """Run the cases of a project, here or by that engine; return the exit code and the other content of `--json`.
 
     RagevalError for what is wrong before the first question.
     """
@@ -176,7 +185,7 @@ def run_project(
 
 
 @contextmanager
-def _elsewhere(engine: Engine | None) -> Iterator[Elsewhere | None]:
+def _elsewhere(engine: Engine | None) -> Iterator[WorkerMachines | None]:
     """Yield the machines, as long as the run needs them; None if this process asks."""
     if engine is None:
         yield None
@@ -188,9 +197,9 @@ def _elsewhere(engine: Engine | None) -> Iterator[Elsewhere | None]:
     else:
         machines, workers = LocalMachine(), engine.workers or 1
     try:
-        yield Elsewhere(machines, workers)
+        yield WorkerMachines(machines, workers)
     finally:
-        # That takes seconds. The run has ended and its verdict was shown: who presses Ctrl-C now only hurries us.
+        # That takes seconds. The run has ended and its verdict was shown: Ctrl-C only shortens the wait.
         with suppress(KeyboardInterrupt):
             machines.close()
 
@@ -203,15 +212,15 @@ def _engine(parameters: dict[str, Any]) -> Engine | None:
     return engine if engine.kind == "ray" or engine.workers is not None else None
 
 
-def _wanted(paths: tuple[Path, ...], parameters: dict[str, Any]) -> Wanted:
+def _wanted(paths: tuple[Path, ...], parameters: dict[str, Any]) -> CaseChoice:
     only, from_run = parameters.pop("only"), parameters.pop("from_run")
     if from_run is not None and only is None:
         raise WrongUsage("--from names the run that --only looks at; write that too, as in --only changed:worse")
-    return Wanted(paths, only, from_run or "latest")
+    return CaseChoice(paths, only, from_run or "latest")
 
 
 def _settings_of(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The settings that were given, those among them that the flags of this command stand for."""
+    """Return the given settings, those of this command's own flags included."""
     given = settings_given(parameters)
     skipped = [layer for layer in SKIPPED_LAYERS if parameters.pop(f"skip_{layer}_metrics")]
     if skipped:
@@ -222,14 +231,14 @@ def _settings_of(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _project(given: dict[str, Any], *, is_prompted: bool) -> Project:
-    """The project of the current folder; nobody is asked anything where its settings are wrong."""
+    """Return the project of the current folder; prompt only once its settings are valid."""
     project = find_project(given)
     described = _described(given) if is_prompted else given
     return project if described is given else find_project(described)
 
 
 def _described(given: dict[str, Any]) -> dict[str, Any]:
-    """With a description, asked for where a person sits at a terminal and has given none."""
+    """Add a description: prompt for it at a terminal if none is given."""
     is_person = sys.stdin.isatty() and sys.stdout.isatty()
     if not is_person or any(given.get(name) for name in ("description", "dry_run", "resume")):
         return given
@@ -237,7 +246,7 @@ def _described(given: dict[str, Any]) -> dict[str, Any]:
     return given | {"description": text.strip()} if text.strip() else given
 
 
-def _why_no_case(prepared: Prepared, wanted: Wanted) -> str:
+def _why_no_case(prepared: Prepared, wanted: CaseChoice) -> str:
     settings = prepared.settings
     if wanted.only is not None:
         return f"--only: no case of run {wanted.from_run} is {wanted.only!r}; leave a term out"
@@ -247,15 +256,15 @@ def _why_no_case(prepared: Prepared, wanted: Wanted) -> str:
 
 
 def _target(prepared: Prepared, cases: CaseSelection) -> Target:
-    """The target, which can answer; a dry run looks at files of answers only."""
+    """Make the target and check that it can answer; a dry run checks files of answers only."""
     target = make_target(prepared.project)
     if not prepared.settings.dry_run or kind_of(prepared.settings.target or "").is_checkable:
         check_can_answer(prepared, target, cases.cases)
     return target
 
 
-def exit_code(ended: Ended, screen: Screen) -> int:
-    """Show what the run came to; its exit code."""
+def exit_code(ended: CommandRun, screen: Screen) -> int:
+    """Show the result of the run; return its exit code."""
     if ended.is_broken:
         return INTERNAL
     code = show(ended.finished, ended.prepared.plan, as_written_here) if ended.finished is not None else 0
@@ -275,20 +284,20 @@ def exit_code(ended: Ended, screen: Screen) -> int:
     return max(code, int(bool(screen.failed_steps) or ended.has_stopped))
 
 
-def _can_be_resumed(ended: Ended) -> bool:
-    """Is there more to ask, and anything to go on from? A run in which nothing was answered has left no folder."""
+def _can_be_resumed(ended: CommandRun) -> bool:
+    """Return True if cases are left to ask and the run has a folder: one without answers has none."""
     is_unfinished = ended.finished is not None and ended.finished.is_unfinished
     folder = ended.prepared.project.reports / "runs" / ended.run_id
     return ended.is_broken or ((ended.is_interrupted or is_unfinished) and folder.is_dir())
 
 
-def judge_command(ended: Ended) -> str:
-    """What judges the answers of a run whose judge could not be asked."""
+def judge_command(ended: CommandRun) -> str:
+    """Return the command that judges the answers of a run whose judge could not be asked."""
     return f"rageval judge {ended.run_id} --judge {public_target(ended.left_out_judge or 'SPEC')}"
 
 
-def outcome(ended: Ended, screen: Screen) -> dict[str, Any]:
-    """What `--json` says of a run beside the exit code."""
+def outcome(ended: CommandRun, screen: Screen) -> dict[str, Any]:
+    """Return the content of `--json` for a run, except the exit code."""
     finished, mask = ended.finished, ended.prepared.mask
     content: dict[str, Any] = {"run": ended.run_id, "failed_steps": screen.failed_steps}
     if finished is not None:
@@ -316,8 +325,8 @@ def _from_here(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def _next(ended: Ended) -> Iterator[str]:
-    """Commands that one would type now."""
+def _next(ended: CommandRun) -> Iterator[str]:
+    """Yield the commands to type next."""
     finished = ended.finished
     if ended.left_out_judge is not None:
         yield judge_command(ended)
@@ -325,8 +334,8 @@ def _next(ended: Ended) -> Iterator[str]:
         yield resume_command(ended.run_id)
     if finished is None:
         return
-    if bad := [row.key for row in finished.rows if row.outcome in ("failed", "error")]:
-        yield f"rageval explain {ended.run_id} {shlex.quote(bad[0])}"
+    if failing := [row.key for row in finished.rows if row.outcome in ("failed", "error")]:
+        yield f"rageval explain {ended.run_id} {shlex.quote(failing[0])}"
     if finished.metrics["comparison"] is not None:
         yield f"rageval compare baseline {ended.run_id}"
     elif finished.metrics["can_be_baseline"] and not ended.is_interrupted:

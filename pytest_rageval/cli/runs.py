@@ -24,7 +24,7 @@ from pytest_rageval.text import NO_VALUE, counted, denominator, file_size, print
 VERSIONS = ("dataset_version", "index_build_version", "retriever_version", "answerer_version")
 WIDEST = 80
 PIPED = 200
-"""Columns where there is no terminal: a run is one line for who searches it."""
+"""Columns without a terminal: a run is one line, for grep."""
 
 
 @click.group()
@@ -128,8 +128,7 @@ def _agreed(number: int) -> bool:
 
 
 def _baseline(project: Project, *, is_lenient: bool) -> str | None:
-    """The id of the run that the baseline came from; a baseline that cannot be read is a SettingsError, or nothing
-    where that does not matter."""
+    """Return the id of the baseline's run; if it cannot be read, None if `is_lenient`, else SettingsError."""
     try:
         baseline = read_baseline(project.baseline_file, is_required=False)
     except SettingsError:
@@ -143,7 +142,7 @@ def _baseline(project: Project, *, is_lenient: bool) -> str | None:
 
 
 def _table(runs: Sequence[RunSummary], baseline: str | None, width: int) -> Iterator[str]:
-    """A line a run, with its note at the end or, where that has no room, below it."""
+    """Yield a line for each run, with its note at the end or, if that has no room, below it."""
     tables = blocks(_rows(runs), width)
     notes = ["note", *(_note(run, baseline) for run in runs)]
     for number, table in enumerate(tables):
@@ -158,7 +157,7 @@ def _table(runs: Sequence[RunSummary], baseline: str | None, width: int) -> Iter
 
 
 def _rows(runs: Sequence[RunSummary]) -> list[list[str]]:
-    """Known failures have a column where a run has some."""
+    """Return the rows, with a column of known failures if a run has any."""
     names = {"passed": "passed", "failed": "failed", "error": "error"}
     if any((run.outcomes or {}).get("xfailed") for run in runs):
         names["xfailed"] = "known"
@@ -183,11 +182,14 @@ def _shown(
 ) -> Iterator[str]:
     note = _note(run, baseline)
     yield f"{_id(run)}  {run.timestamp:%Y-%m-%d %H:%M:%S} UTC" + (f"  {note}" if note else "")
-    yield from _titled("configuration", [
-        [name, _value(value)]
-        for name, value in flat_settings(config).items()
-        if value not in (None, {}, "server default") and not isinstance(value, list)  # `--json` has the long lists
-    ])  # fmt: skip
+    yield from _titled(
+        "configuration",
+        [
+            [name, _value(value)]
+            for name, value in flat_settings(config).items()
+            if value not in (None, {}, "server default") and not isinstance(value, list)  # `--json` has the long lists
+        ],
+    )
     yield from _titled("versions", [[name, _value(config.get(name))] for name in VERSIONS])
     if metrics is not None:
         yield from _titled("cases", [[name, str(number)] for name, number in metrics["outcomes"].items() if number])

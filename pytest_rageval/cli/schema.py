@@ -1,4 +1,4 @@
-"""`rageval schema`: what programs need to know of commands, settings, records and gates, as one JSON document."""
+"""`rageval schema`: commands, settings, records and gates for programs, as one JSON document."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def schema(context: click.Context, part: str | None, *, is_skill: bool) -> None:
 
 
 def for_agents(name: str) -> str:
-    """A text for coding agents: from the package as installed, in the repository from its docs."""
+    """Read a text for coding agents: from the installed package, or from the repository's docs."""
     installed = PACKAGE / "agents" / name
     path = installed if installed.exists() else PACKAGE.parent / "docs" / name
     return path.read_text(encoding="utf-8")
@@ -80,7 +80,7 @@ def _document(root: click.Command, parts: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _commands(command: click.Command, name: str, context: click.Context) -> Iterator[tuple[str, dict[str, Any]]]:
-    """All commands below this one that do something, by their words: `cases validate`."""
+    """Return all executable commands below this one by their words: `cases validate`."""
     if isinstance(command, click.Group):
         for word in command.list_commands(context):
             inner = command.get_command(context, word)
@@ -120,7 +120,7 @@ def _type(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gate_grammar() -> dict[str, Json]:
-    """How a gate is written: its form, the regular expression that reads it, and what may stand in its parts."""
+    """Return the grammar of gates: form, regular expression, and the values of its parts."""
     return {
         "form": f"[run] {GATE_FORM}, or METRIC off",
         "pattern": GATE_PATTERN.pattern,
@@ -136,7 +136,7 @@ def _gate_grammar() -> dict[str, Json]:
 
 
 def settings_schema() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of the table. What ties keys together is checked by loading alone."""
+    """Return the JSON Schema (draft 2020-12) of the table. Dependencies between keys are checked by loading alone."""
     schema = Settings.model_json_schema()
     fields: dict[str, Any] = schema["properties"]
     keys = {name: field for name, field in fields.items() if name not in TABLE_ONLY_AS_OPTION}
@@ -153,7 +153,7 @@ def settings_schema() -> dict[str, Any]:
 
 
 def _untitled(schema: Any) -> Any:
-    """Without the titles that are made from names, and without null, which TOML cannot write."""
+    """Drop titles that are made from names, and null, which TOML cannot write."""
     if isinstance(schema, list):
         return [_untitled(each) for each in schema if each != {"type": "null"}]
     if not isinstance(schema, dict):
@@ -178,7 +178,7 @@ _KINDS: Mapping[str, Any] = {
     "latency": dict[str, float | None], "scores": dict[str, float], "score_details": dict[str, _Table],
     "skipped_metrics": dict[str, str | None], "error": dict[str, str | None] | None,
 }  # fmt: skip
-"""The kinds of what a result holds, as far as readers rely on them."""
+"""The types of a result's values, as far as readers rely on them."""
 _VERDICT: Json = {"type": "object", "required": ["passed", "gates_held", "failed_gates"], "properties": {
     "passed": {"type": "boolean"}, "gates_held": {"type": "integer"},
     "failed_gates": {"type": "array", "items": {"type": "object", "required": ["metric", "threshold"], "properties": {

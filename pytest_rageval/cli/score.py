@@ -13,7 +13,7 @@ from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cli.case_files import GLOBS
 from pytest_rageval.cli.options import CommandOnRun, exit_codes
 from pytest_rageval.cli.output import Progress
-from pytest_rageval.cli.stored_run import Opened, end, opened, run_argument
+from pytest_rageval.cli.stored_run import OpenedRun, end, open_run, run_argument
 from pytest_rageval.finish import Finished
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import Measure
@@ -26,21 +26,21 @@ from pytest_rageval.text import counted, names_of
 F = TypeVar("F", bound=Callable[..., object])
 
 
-class Deciding(NamedTuple):
-    """What the shared options say: files of new labels, aggregates alone, and where metrics.json is to go as well."""
+class RescoreOptions(NamedTuple):
+    """The shared options: files of new labels, aggregates alone, and a second place for metrics.json."""
 
     paths: tuple[Path, ...]
     aggregate_only: bool
     output_metrics: Path | None
 
-    def labels(self, at: Opened) -> Labels | None:
-        """The new labels for the run; None where no files were named. What they leave out is said."""
+    def labels(self, at: OpenedRun) -> Labels | None:
+        """Read the new labels for the run, and print what they leave out; None without files."""
         return _labels(at, self.paths) if self.paths else None
 
     def decide(
-        self, at: Opened, metrics: Sequence[str] = (), stays: Callable[[Measure], bool] = is_described_measure
+        self, at: OpenedRun, metrics: Sequence[str] = (), stays: Callable[[Measure], bool] = is_described_measure
     ) -> NoReturn:
-        """Score the run again, or only aggregate it, by the new labels if any were named, and leave.
+        """Re-score the run, or only aggregate it, by the new labels if any were named, and leave.
 
         `stays`: which measures keep their scores where the labels are those of the run.
         """
@@ -53,29 +53,36 @@ class Deciding(NamedTuple):
             finished = rescoring.aggregate() if self.aggregate_only else rescoring.score()
         self.end(finished, plan, at)
 
-    def end(self, finished: Finished, plan: Plan, at: Opened) -> NoReturn:
-        """Write metrics.json where it is wanted as well, show the run, and leave."""
+    def end(self, finished: Finished, plan: Plan, at: OpenedRun) -> NoReturn:
+        """Write metrics.json to the second place too, show the run, and leave."""
         if self.output_metrics is not None:
             write_metrics(self.output_metrics, finished.metrics)
         end(finished, plan, at.project.baseline_file)
 
 
-def deciding_options(command: F) -> F:
-    """`--cases`, `--aggregate-only` and `--output-metrics`, as parameters for `deciding`."""
+def rescore_options(command: F) -> F:
+    """Add `--cases`, `--aggregate-only` and `--output-metrics`, as parameters for `take_rescore_options`."""
     for option in (
-        click.option("--output-metrics", type=click.Path(path_type=Path), metavar="FILE",
-                     help="Write metrics.json here too."),
+        click.option(
+            "--output-metrics", type=click.Path(path_type=Path), metavar="FILE", help="Write metrics.json here too."
+        ),
         click.option("--aggregate-only", is_flag=True, help="Leave scores and verdicts; aggregate and compare anew."),
-        click.option("--cases", "paths", multiple=True, type=click.Path(exists=True, path_type=Path), metavar="PATH",
-                     help="Case file, or folder of them, with new labels for the same questions (repeatable)."),
-    ):  # fmt: skip
+        click.option(
+            "--cases",
+            "paths",
+            multiple=True,
+            type=click.Path(exists=True, path_type=Path),
+            metavar="PATH",
+            help="Case file, or folder of them, with new labels for the same questions (repeatable).",
+        ),
+    ):
         command = option(command)
     return command
 
 
-def deciding(options: dict[str, Any], *, changes_scores: Sequence[str] = ()) -> Deciding:
-    """The shared options, taken from those of a command; `changes_scores`: its other options that were given."""
-    shared = Deciding(**{name: options.pop(name) for name in Deciding._fields})
+def take_rescore_options(options: dict[str, Any], *, changes_scores: Sequence[str] = ()) -> RescoreOptions:
+    """Take the shared options out of a command's; `changes_scores`: its other options that were given."""
+    shared = RescoreOptions(**{name: options.pop(name) for name in RescoreOptions._fields})
     if shared.aggregate_only and changes_scores:
         change = "change" if len(changes_scores) > 1 else "changes"
         raise click.UsageError(
@@ -84,7 +91,7 @@ def deciding(options: dict[str, Any], *, changes_scores: Sequence[str] = ()) -> 
     return shared
 
 
-def _labels(at: Opened, paths: Sequence[Path]) -> Labels:
+def _labels(at: OpenedRun, paths: Sequence[Path]) -> Labels:
     files = list(
         dict.fromkeys(
             file.resolve() for path in paths for file in (find_case_files(path, GLOBS) if path.is_dir() else [path])
@@ -105,22 +112,26 @@ def _labels(at: Opened, paths: Sequence[Path]) -> Labels:
 @click.command(cls=CommandOnRun)
 @run_argument
 @click.option("--metrics", metavar="NAMES", help="Metrics or layers to score beside those of the run, comma-separated.")
-@deciding_options
+@rescore_options
 @exit_codes({1: "a case or a gate of the run fails"})
 def score(run: str, reports: str | None, baseline: str | None, metrics: str | None, **options: Any) -> None:
     """Score RUN (an id, `latest`, `latest~1` or a folder) again from its observations, with the judgements that it has:
-    records, verdicts, metrics.json and summary.md are rewritten together. Nothing is asked or judged."""
-    shared = deciding(options, changes_scores=["--metrics"] if metrics else [])
-    shared.decide(opened(run, reports=reports, baseline=baseline), names_of(metrics))
+    records, verdicts, metrics.json and summary.md are rewritten together. Nothing is asked or judged.
+    """
+    shared = take_rescore_options(options, changes_scores=["--metrics"] if metrics else [])
+    shared.decide(open_run(run, reports=reports, baseline=baseline), names_of(metrics))
 
 
 @click.command(cls=CommandOnRun)
 @run_argument
-@deciding_options
+@rescore_options
 @exit_codes({1: "a case or a gate of the run fails"})
 def abstention(run: str, reports: str | None, baseline: str | None, **options: Any) -> None:
     """Score the abstention layer of RUN (an id, `latest`, `latest~1` or a folder) again from its observations; also
     where the run had not scored it. All other scores stay as recorded, unless --cases brings new labels; verdicts,
-    metrics.json and summary.md follow."""
-    at = opened(run, reports=reports, baseline=baseline)
-    deciding(options).decide(at, ("abstention",), stays=lambda measure: measure.metric.layer != "abstention")
+    metrics.json and summary.md follow.
+    """
+    at = open_run(run, reports=reports, baseline=baseline)
+    take_rescore_options(options).decide(
+        at, ("abstention",), stays=lambda measure: measure.metric.layer != "abstention"
+    )

@@ -1,4 +1,4 @@
-"""What a run of the command shows while it goes: lines as they come, and on a terminal how far it is."""
+"""The screen of a run of the command: lines as they arrive, and progress on a terminal."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ COLOURS = {"failed": "red", "error": "red", "xfailed": "yellow", "skipped": "yel
 
 
 class Screen:
-    """Lines of one run, printable and without credentials."""
+    """The lines of one run, printable and without credentials."""
 
     def __init__(self, mask: Mask) -> None:
         self.mask = mask
         self.failed_steps: dict[str, str] = {}
-        """What went wrong, by step: each is said at once, and the others go on."""
+        """Failures by step: each is shown at once, and the other steps go on."""
 
     def clean(self, text: str) -> str:
         return printable(self.mask.output(text))
@@ -34,7 +34,7 @@ class Screen:
         click.secho(self.clean(text), fg=colour)
 
     def problems(self, *problems: str) -> list[str]:
-        """Say what is wrong, a line each; what was said."""
+        """Print problems, a line each."""
         lines = [self.clean(as_written_here(problem)) for problem in problems]
         for line in lines:
             click.echo(f"ERROR: {line}", err=True)
@@ -46,20 +46,20 @@ class Screen:
 
 
 class CaseProgress:
-    """The cases of a run on the screen: a line for each that did not pass, and a count on a terminal."""
+    """The progress of a run's cases: a line for each that did not pass, and a count on a terminal."""
 
     def __init__(self, screen: Screen, tally: Tally, total: int, workers: Callable[[], str] = str) -> None:
-        """`workers`: what stands at the end, where others do the work."""
+        """Prepare the count; `workers` stands at its end if others do the work."""
         self._screen, self._tally, self._workers = screen, tally, workers
         self._count = Progress("case", total, end=self._in_flight)
         self._done = 0
 
     def tick(self) -> None:
-        """Show how far it is; called now and then while nothing ends."""
+        """Show the progress; called now and then while nothing ends."""
         self._count(self._done)
 
-    def ended(self, result: CaseResult, printed: Output) -> None:
-        """A case has ended here; what its code printed is shown where it did not pass, as pytest does."""
+    def end_case(self, result: CaseResult, printed: Output) -> None:
+        """Show a case that has ended here, with the output of its code if it did not pass, as pytest does."""
         if result.outcome in ("failed", "error"):
             self.failed(result.key, result.outcome, (result.reason or "").partition("\n")[0])
             for stream, text in printed.texts():
@@ -73,7 +73,7 @@ class CaseProgress:
         self._screen.line(f"{word} {key} - {reason}", colour=COLOURS[outcome])
 
     def advance(self, cases: int) -> None:
-        """So many more have ended."""
+        """Count this many more cases as ended."""
         self._done += cases
         self._count(self._done)
 

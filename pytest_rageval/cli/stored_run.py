@@ -1,4 +1,4 @@
-"""A stored run that a verb works on: opened in its project, and shown with pytest's exit code when it is written."""
+"""A stored run for a verb: opened in its project, and shown with pytest's exit code when it is written."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from pytest_rageval.views.run import run_view
 F = TypeVar("F", bound=Callable[..., object])
 
 
-class Opened(NamedTuple):
-    """A stored run, and the project as it is now."""
+class OpenedRun(NamedTuple):
+    """A stored run, and the project in its present state."""
 
     project: Project
     run: StoredRun
@@ -41,11 +41,11 @@ class Opened(NamedTuple):
         return self.project.settings
 
 
-def opened(run_name: str, **options: Any) -> Opened:
+def open_run(run_name: str, **options: Any) -> OpenedRun:
     """Open the run of this id in the project of the current folder; `options` are settings, None where not given."""
     project = find_project(options)
     baseline = project_baseline(project)
-    return Opened(project, open_stored_run(project.reports, run_name, project.baseline_file), baseline)
+    return OpenedRun(project, open_stored_run(project.reports, run_name, project.baseline_file), baseline)
 
 
 def run_argument(command: F) -> F:
@@ -67,7 +67,7 @@ def end(finished: Finished, plan: Plan, baseline: Path) -> NoReturn:
 
 
 def show(finished: Finished, plan: Plan, worded: Callable[[str], str] = str) -> int:
-    """Show what a run comes to, each line as `worded` makes it, and return its exit code."""
+    """Show the result of a run, each line as `worded` makes it, and return its exit code."""
     echo_view(run_view(finished.metrics, finished.rows), worded)
     for note in finished.notes:
         click.secho(worded(printable(note)), fg="yellow")

@@ -26,7 +26,7 @@ from pytest_rageval.tools.sweep.bench import Bench
 from pytest_rageval.tools.sweep.grid import FULL, INDEXING, QUICK, parse_grid
 from pytest_rageval.tools.sweep.ranking import parse_weights, sampled
 from pytest_rageval.tools.sweep.results_file import SweepFile, SweepRequest
-from pytest_rageval.tools.sweep.sweep import Probes, Sweep, Sweeping
+from pytest_rageval.tools.sweep.sweep import Probes, Sweep, SweepRunner
 from pytest_rageval.views.sweep import caveats, difference_sentence, sweep_view
 
 OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--index-param", "sample": "--sample",
@@ -99,7 +99,7 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
 
 
 def _check_points(bench: Bench) -> None:
-    """SettingsError with every value that cannot be set, before anything is asked."""
+    """Raise SettingsError with every invalid value, before anything is asked."""
     problems: dict[str, None] = {}
     for point in bench.grid.points():
         try:
@@ -111,7 +111,7 @@ def _check_points(bench: Bench) -> None:
 
 
 def _write_run_reports(finished: Finished, prepared: Prepared) -> None:
-    """What every run leaves in its folder. A report that cannot be written costs no point of the sweep."""
+    """Write the usual reports of a run. A report that cannot be written costs no point of the sweep."""
     baseline = prepared.project.baseline_file
     reports = write_all_reports(finished.folder, prepared.plan, finished.cases, baseline, exit_status=0)
     for problem in reports.problems:
@@ -119,7 +119,7 @@ def _write_run_reports(finished: Finished, prepared: Prepared) -> None:
 
 
 def _request(project: Project, resume: str | None, options: Mapping[str, Any]) -> tuple[SweepFile | None, SweepRequest]:
-    """What is swept; a sweep that is resumed says so itself."""
+    """Return the request; a resumed sweep has its own."""
     if resume is not None:
         given = [OF_A_NEW_SWEEP[name] for name, value in options.items() if value not in (None, (), False)]
         if given:
@@ -132,9 +132,14 @@ def _request(project: Project, resume: str | None, options: Mapping[str, Any]) -
     values = grid.values or (QUICK if options["is_quick"] else FULL)
     paths = tuple(_relative(path, project.root) for path in options["cases"])
     return None, SweepRequest(
-        values, grid.indexing if grid.values else (*INDEXING, *options["index_params"]),
-        parse_weights(options["weights"]), paths, options["sample"], options["seed"] or 0, options["is_confirmed"],
-    )  # fmt: skip
+        values,
+        grid.indexing if grid.values else (*INDEXING, *options["index_params"]),
+        parse_weights(options["weights"]),
+        paths,
+        options["sample"],
+        options["seed"] or 0,
+        options["is_confirmed"],
+    )
 
 
 def _relative(path: Path, root: Path) -> str:
@@ -143,17 +148,17 @@ def _relative(path: Path, root: Path) -> str:
 
 
 def _swept(file: SweepFile, request: SweepRequest, bench: Bench, head: Mapping[str, Any], probes: Probes) -> Sweep:
-    """The sweep, its points kept as they come; Ctrl-C leaves it to be resumed."""
+    """Run the sweep and store its points one by one; Ctrl-C leaves it to be resumed."""
     try:
         keep = partial(file.keep, head, probes=probes)
-        return Sweeping(bench, request.weights, keep, probes, is_confirmed=request.confirm).run()
+        return SweepRunner(bench, request.weights, keep, probes, is_confirmed=request.confirm).run()
     except KeyboardInterrupt:
         click.echo(f"interrupted; rageval sweep --resume {file.sweep_id} goes on", err=True)
         raise SystemExit(STOPPED) from None
 
 
 def _next(swept: Sweep) -> Iterator[str]:
-    """The whole project at the best point, where that is better; how the two measured points differ."""
+    """Yield commands: the whole project at the best point, if better; the comparison of the two measured points."""
     if swept.is_better:
         yield f"rageval run {shlex.join(as_arguments(swept.best.point.options()))}"
     if swept.default.run is not None and swept.best.run is not None:
@@ -166,7 +171,7 @@ def _text(swept: Sweep, file: SweepFile, cases: list[EvalCase], chosen: list[Eva
         lines.append(f"on a sample of {len(chosen)} of {counted(len(cases), 'case')}")
     lines += [f"results: {file.path}", f"page:    {file.folder / SWEEP_PAGE}", ""]
     name = swept.configured_in
-    if swept.toml.partition("\n")[0].strip()[:1] not in ("[", ""):  # below a table they would be keys of that
+    if swept.toml.partition("\n")[0].strip()[:1] not in ("[", ""):  # below a table they would be its keys
         name += ", above its first [table]"
     lines += [f"paste into {name}:" if swept.is_better else f"to try it all the same, in {name}:"]
     return printable("\n".join([*lines, *swept.toml.splitlines()]))

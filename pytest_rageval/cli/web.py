@@ -46,9 +46,15 @@ NEEDED = ("fastapi", "uvicorn", "python_multipart")
 @click.option("--field-characters", type=click.IntRange(1), help="Longest text of an uploaded row (default: 20,000).")
 @click.option("--open", "is_opened", is_flag=True, help="Open it in a browser.")
 def web(
-    data: Path | None, reports: str | None, token: str | None, no_token: bool, is_opened: bool,
-    upload_rows: int | None, field_characters: int | None, **where: Any,
-) -> None:  # fmt: skip
+    data: Path | None,
+    reports: str | None,
+    token: str | None,
+    no_token: bool,
+    is_opened: bool,
+    upload_rows: int | None,
+    field_characters: int | None,
+    **where: Any,
+) -> None:
     """Serve the project of the current folder to a browser: runs, cases, comparisons, agents, datasets, new runs.
 
     Only this machine can reach it, unless --host says otherwise. Stop it with Ctrl-C; runs that it started go on.

@@ -25,31 +25,31 @@ PROMPT = "quote-1"
 
 SENTENCES = 3
 LEAST_SHARE = 0.3
-"""Of what the question says, weighted by rarity, one passage must speak of so much, or the answer is not there."""
+"""The share of the question, weighted by rarity, that one passage must cover to contain the answer."""
 
 LEAST_UNION = 0.5
-"""... unless all passages read speak of so much together, as for a question with many parts."""
+"""... unless all passages together cover this share, as for a question with many parts."""
 
 LEAST_RARITY = 0.35
-"""A question must say so much, measured in terms that no chunk has; a single common word says less."""
+"""The least weight of a question, in terms that no chunk has; a single common word weighs less."""
 
 GAIN = 0.15
-"""A further sentence must cover so much of the question that was not covered before."""
+"""The share of the question that a further sentence must newly cover."""
 
 FROM_HEADING = 0.7
-"""A term in the headings counts less: they say what the section is about, not what the sentence says."""
+"""A term in the headings counts less: they give the section's subject, not the sentence's."""
 
 FROM_SCORE = 0.5
-"""What the score of the whole chunk adds to each of its sentences."""
+"""The part of the chunk's score that is added to each of its sentences."""
 
 FROM_YEAR = 0.25
-"""A sentence about the very year that was asked for is worth this much more."""
+"""The bonus of a sentence about the year in the question."""
 
 SAME_SUBJECT = 0.6
-"""Two sentences speak of the same thing if both cover the same share of the question, headings included."""
+"""Two sentences have the same subject if both cover this share of the question, headings included."""
 
 ABOUT_AS_MUCH = 0.85
-"""... and the one that fits less fits about as well."""
+"""... and the worse one has at least this share of the better one's value."""
 
 _CITED = re.compile(r"([ \t]?)\[(\d{1,3}(?:\s?[,–-]\s?\d{1,3}){0,20})\]")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -58,10 +58,10 @@ _HANGUL = re.compile("[가-힣]")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """The answer with the chunks it cites, `[1]` being the first of them; or why there is none.
+class WrittenAnswer:
+    """The answer with the chunks it cites, `[1]` being the first; or the reason why there is none.
 
-    `remarks` say what of a model's answer was not taken as it came, one line each.
+    `remarks` say what was changed in a model's answer, one line each.
     """
 
     text: str
@@ -71,7 +71,7 @@ class Written:
 
 
 class _Sentence(NamedTuple):
-    """A sentence of a chunk; `covered` are terms of the question in it, `about` those in its headings as well."""
+    """A sentence of a chunk; `covered` are question terms in it, `about` those in its headings as well."""
 
     chunk: NoteChunk
     order: int
@@ -82,7 +82,7 @@ class _Sentence(NamedTuple):
 
 
 class _Question:
-    """A question, and how much each of its terms says: a term weighs by how few chunks have it."""
+    """A question and the weights of its terms: a term weighs more, the fewer chunks have it."""
 
     def __init__(self, text: str, terms: Sequence[str], rarity: Callable[[str], float]) -> None:
         self.years = frozenset(_YEAR.findall(text))
@@ -93,19 +93,21 @@ class _Question:
         return _terms(text) & self._weights.keys()
 
     def share(self, terms: frozenset[str]) -> float:
-        """How much of the question these terms are, from 0 to 1."""
+        """Return the share of the question that these terms are, from 0 to 1."""
         return math.fsum(weight for term, weight in self._weights.items() if term in terms) / self.rarity
 
 
-def write(text: str, terms: Sequence[str], hits: Sequence[Hit], rarity: Callable[[str], float]) -> Written:
-    """An extractive answer to a question with these terms; `rarity` weighs a term by how few chunks have it."""
+def write(text: str, terms: Sequence[str], hits: Sequence[Hit], rarity: Callable[[str], float]) -> WrittenAnswer:
+    """Write an extractive answer to a question with these terms; `rarity` weighs a term by how few chunks have it."""
     question = _Question(text, terms, rarity)
     if question.rarity < LEAST_RARITY * rarity(""):  # no chunk has the empty term
         return _abstained(text, "ambiguous_question")
     if not hits:
         return _abstained(text, "no_relevant_context")
     read = [hit for hit in hits[:CHUNKS_READ] if hit.score >= FAINTEST * hits[0].score]
-    passages = [question.terms_in(_headings(hit.chunk)).union(*map(question.terms_in, hit.chunk.said)) for hit in read]
+    passages = [
+        question.terms_in(_headings(hit.chunk)).union(*map(question.terms_in, hit.chunk.quotable)) for hit in read
+    ]
     if max(map(question.share, passages)) < LEAST_SHARE and question.share(frozenset().union(*passages)) < LEAST_UNION:
         return _abstained(text, "insufficient_information")
     if question.years and not question.years & frozenset().union(*(_years(hit.chunk) for hit in read)):
@@ -120,10 +122,10 @@ def write(text: str, terms: Sequence[str], hits: Sequence[Hit], rarity: Callable
     return _joined(_with_neighbour(_further(question, best, sentences), sentences))
 
 
-def checked(question: str, draft: ModelDraft, shown: Sequence[NoteChunk]) -> Written:
-    """What a model wrote over the chunks that it was shown, `[1]` being the first of them.
+def checked(question: str, draft: ModelDraft, shown: Sequence[NoteChunk]) -> WrittenAnswer:
+    """Check a model's answer over the chunks that it was shown, `[1]` being the first of them.
 
-    Citations are numbered anew in the order in which they come. One that names no chunk is taken out, and said.
+    Citations are renumbered in their order. One that names no chunk is removed, with a remark.
     """
     if draft.text is None:
         return _abstained(question, "insufficient_information")
@@ -144,11 +146,11 @@ def checked(question: str, draft: ModelDraft, shown: Sequence[NoteChunk]) -> Wri
         remarks.append(f"citations of none of the {counted(len(shown), 'passage')} shown were taken out: {numbers}")
     if draft.is_cut:
         remarks.append("the answer is cut off where it became too long")
-    return Written(text, tuple(shown[number - 1] for number in places), remarks=tuple(remarks))
+    return WrittenAnswer(text, tuple(shown[number - 1] for number in places), remarks=tuple(remarks))
 
 
 def _cited_numbers(written: str) -> Iterator[int]:
-    """The numbers of `1, 3-5`."""
+    """Yield the numbers of `1, 3-5`."""
     for part in written.split(","):
         ends = [int(number) for number in re.split("[–-]", part)]
         yield from range(ends[0], ends[-1] + 1) if len(ends) == 2 and ends[0] < ends[1] else ends
@@ -158,7 +160,7 @@ def _sentences(question: _Question, hits: Sequence[Hit]) -> Iterator[_Sentence]:
     order = 0
     for hit in hits:
         heading = question.terms_in(_headings(hit.chunk))
-        for text in hit.chunk.said:
+        for text in hit.chunk.quotable:
             covered = question.terms_in(text)
             value = (
                 question.share(covered)
@@ -171,7 +173,7 @@ def _sentences(question: _Question, hits: Sequence[Hit]) -> Iterator[_Sentence]:
 
 
 def _further(question: _Question, best: _Sentence, sentences: Sequence[_Sentence]) -> list[_Sentence]:
-    """The best sentence and up to two more, each of which covers much of the question that those before do not."""
+    """Choose the best sentence and up to two more, each of which covers much of the uncovered question."""
     chosen = [best]
     covered = best.about
     while len(chosen) < SENTENCES:
@@ -187,7 +189,7 @@ def _further(question: _Question, best: _Sentence, sentences: Sequence[_Sentence
 
 
 def _with_neighbour(chosen: list[_Sentence], sentences: Sequence[_Sentence]) -> list[_Sentence]:
-    """A sentence that stands alone is quoted with the next one of its section, or the one before: often the reason."""
+    """Add to a single sentence the next one of its section, or the one before: often the reason."""
     if len(chosen) > 1:
         return chosen
     beside = {sentence.order - chosen[0].order: sentence for sentence in sentences if sentence.chunk is chosen[0].chunk}
@@ -196,14 +198,14 @@ def _with_neighbour(chosen: list[_Sentence], sentences: Sequence[_Sentence]) -> 
 
 
 def _other_version(question: _Question, best: _Sentence, sentences: Sequence[_Sentence]) -> _Sentence | None:
-    """The sentence of a note of another date about the same terms that fits about as well, with other numbers."""
+    """Find a sentence of a note of another date on the same terms that fits about as well, with other numbers."""
     for other in sentences:
         dates = {best.chunk.meta.get("date", ""), other.chunk.meta.get("date", "")}
         if len(dates) < 2 or "" in dates or other.value < ABOUT_AS_MUCH * best.value:
             continue
         if question.share(best.about & other.about) < SAME_SUBJECT:
             continue
-        # Where the question names a year, a sentence about another year is no other version, but another subject.
+        # If the question names a year, a sentence about another year is another subject, not another version.
         if question.years and not question.years.issuperset(_YEAR.findall(f"{best.text} {other.text}")):
             continue
         numbers, others = (set(_NUMBER.findall(sentence.text)) - question.years for sentence in (best, other))
@@ -212,27 +214,27 @@ def _other_version(question: _Question, best: _Sentence, sentences: Sequence[_Se
     return None
 
 
-def _two_versions(newer: _Sentence, older: _Sentence) -> Written:
+def _two_versions(newer: _Sentence, older: _Sentence) -> WrittenAnswer:
     dated = f"{older.chunk.meta['date']}, {older.chunk.rel_path}"
     if _HANGUL.search(newer.text):
         text = f"{newer.text} [1] 더 오래된 노트({dated})에는 다르게 적혀 있다: {older.text} [2]"
     else:
         text = f"{newer.text} [1] An older note ({dated}) reads differently: {older.text} [2]"
-    return Written(text, (newer.chunk, older.chunk))
+    return WrittenAnswer(text, (newer.chunk, older.chunk))
 
 
-def _joined(chosen: Sequence[_Sentence]) -> Written:
-    """The sentences with their citations: those of the best one's section first, each section in its own order."""
+def _joined(chosen: Sequence[_Sentence]) -> WrittenAnswer:
+    """Join the sentences with citations: those of the best one's section first, each section in its own order."""
     chosen = sorted(chosen, key=lambda sentence: (sentence.chunk is not chosen[0].chunk, sentence.order))
     cited = tuple({sentence.chunk.chunk_id: sentence.chunk for sentence in chosen}.values())
     number = {chunk.chunk_id: place for place, chunk in enumerate(cited, start=1)}
-    return Written(" ".join(f"{sentence.text} [{number[sentence.chunk.chunk_id]}]" for sentence in chosen), cited)
+    return WrittenAnswer(" ".join(f"{sentence.text} [{number[sentence.chunk.chunk_id]}]" for sentence in chosen), cited)
 
 
-def _abstained(question: str, reason: str) -> Written:
+def _abstained(question: str, reason: str) -> WrittenAnswer:
     if _HANGUL.search(question):
-        return Written("노트에서 이 질문에 대한 답을 찾지 못했습니다.", abstain_reason=reason)
-    return Written("The notes do not answer this question.", abstain_reason=reason)
+        return WrittenAnswer("노트에서 이 질문에 대한 답을 찾지 못했습니다.", abstain_reason=reason)
+    return WrittenAnswer("The notes do not answer this question.", abstain_reason=reason)
 
 
 def _headings(chunk: NoteChunk) -> str:
@@ -240,7 +242,7 @@ def _headings(chunk: NoteChunk) -> str:
 
 
 def _years(chunk: NoteChunk) -> frozenset[str]:
-    """The years that a passage speaks of, that of its note's date among them."""
+    """Return the years in a passage, its note's date included."""
     return frozenset(_YEAR.findall(f"{chunk.heading_path} {chunk.text} {chunk.meta.get('date', '')}"))
 
 

@@ -1,4 +1,4 @@
-"""The demo system as an ASGI app: the native contract over HTTP, with every error as JSON that a person can read."""
+"""The demo system as an ASGI app: the native contract over HTTP, with every error as readable JSON."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ AsgiApp = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 def create_app(corpus: Path | None = None, *, graph: Path | None = None, llm: LanguageModel | None = None) -> AsgiApp:
-    """The demo over its own notes, or over those of another folder of vaults (then without a graph, unless given).
+    """Make the demo over its own notes, or over another folder of vaults (then without a graph, unless given).
 
-    With a language model, that writes the answers and reranks, and the app belongs to the model's event loop.
+    A language model, if given, writes the answers and reranks, and the app belongs to the model's event loop.
 
     POST /api/v1/ask[?debug=true], POST /api/v1/index, GET /api/v1/index/stats,
     GET /api/v1/index/chunks[?cursor=N], GET /api/v1/health. The index is built
-    at the first need, in a thread; lifespan events are answered but not needed. Raises FileNotFoundError where the
+    on the first request, in a thread; lifespan events are answered but not needed. Raises FileNotFoundError if the
     corpus is no folder.
     """
     if corpus is not None and not corpus.is_dir():
@@ -72,7 +72,7 @@ class _App:
         except BadRequest as refused:
             await _send(send, refused.status, _error(*refused.problems))
         except LlmError as failed:
-            # Not a quotation in its stead: an answer that the model did not write would be taken for the model's.
+            # No quotation instead: it would be taken for the model's answer.
             await _send(send, 502, _error(f"no answer from the language model {failed}"))
         except _GoneError:
             return
@@ -82,7 +82,7 @@ class _App:
     async def _ask(self, query: str, body: bytes) -> dict[str, Any]:
         debug = _parameter(query, "debug", "true|1|false|0", "true or false") in ("true", "1")
         ask = parse_ask(body)
-        # Searching takes a millisecond: handing it to a thread would cost more than it frees. Building takes longer.
+        # A search takes a millisecond: a thread would cost more than it frees. Building an index takes longer.
         library = self._system.library
         built = library.index_for(ask) if library.is_ready(ask) else await asyncio.to_thread(library.index_for, ask)
         return await self._system.ask(ask, built, debug=debug)

@@ -1,4 +1,4 @@
-"""Read the notes of a corpus, and cut them into chunks that fit a token budget. Ids of chunks outlive re-indexing."""
+"""The chunks of a corpus: notes are read and cut to fit a token budget. Ids of chunks outlive re-indexing."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Note:
 
     @property
     def folder(self) -> str:
-        """The folder of the note inside its vault; empty at the top."""
+        """Return the folder of the note inside its vault; empty at the top."""
         return self.rel_path.rpartition("/")[0]
 
 
 def read_notes(corpus: Path) -> tuple[Note, ...]:
-    """Every `*.md` file below the vaults of the corpus, sorted by vault and path. Hidden files are no notes."""
+    """Read every `*.md` file below the vaults of the corpus, sorted by vault and path, without hidden files."""
     return tuple(
         _read_note(path, vault.name, path.relative_to(vault).as_posix())
         for vault in sorted(corpus.iterdir())
@@ -55,7 +55,7 @@ def read_notes(corpus: Path) -> tuple[Note, ...]:
 
 
 def _read_note(path: Path, vault: str, rel_path: str) -> Note:
-    if not rel_path.isprintable():  # a name that is no UTF-8 comes as lone surrogates, which must not reach JSON
+    if not rel_path.isprintable():  # a name that is not UTF-8 has lone surrogates, which must not reach JSON
         return Note(vault, ascii(rel_path), problem="unprintable_name")
     if path.stat().st_size > NOTE_BYTES:
         return Note(vault, rel_path, problem="too_large")
@@ -69,7 +69,7 @@ def _read_note(path: Path, vault: str, rel_path: str) -> Note:
 
 
 def _front_matter(lines: tuple[str, ...]) -> tuple[dict[str, str], int]:
-    """The `key: value` lines between two `---` at the very top, and how many lines they take.
+    """Return the `key: value` lines between two `---` at the very top, and the number of lines.
 
     A leading rule that no second one closes, or that encloses anything else, is text of the note.
     """
@@ -89,7 +89,7 @@ def _front_matter(lines: tuple[str, ...]) -> tuple[dict[str, str], int]:
 
 
 CHUNKER = "headings-1"
-"""Version of the rules below: it changes when the same note would give other chunks."""
+"""Version of the rules below: it changes when they cut the same note into other chunks."""
 
 OVER_BUDGET = "context_limit_exceeded"
 PARAGRAPH, LINE, SAME_PARAGRAPH = "\n\n", "\n", " "
@@ -98,7 +98,7 @@ _MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 
 class TokenBudget(NamedTuple):
-    """Sizes in tokens: of a chunk at most, and of what it may repeat from the chunk before it in its section."""
+    """Sizes in tokens: of a chunk at most, and of what it may repeat from the previous one in its section."""
 
     chunk_max_tokens: int = 200
     chunk_overlap: int = 0
@@ -106,7 +106,7 @@ class TokenBudget(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NoteChunk:
-    """A passage of one section. `text` is the source below the heading; `said` is what an answer may quote of it."""
+    """A passage of one section. `text` is the source below the heading; `quotable` are its parts for answers."""
 
     chunk_id: str
     vault: str
@@ -116,24 +116,24 @@ class NoteChunk:
     end_line: int
     text: str
     token_count: int
-    said: tuple[str, ...]
+    quotable: tuple[str, ...]
     meta: Mapping[str, str]
 
     @property
     def folder(self) -> str:
-        """The folder of the note inside its vault; empty at the top."""
+        """Return the folder of the note inside its vault; empty at the top."""
         return self.rel_path.rpartition("/")[0]
 
 
-class Cut(NamedTuple):
-    """What became of one note: its chunks, and why passages were left out (reason → how many)."""
+class CutNote(NamedTuple):
+    """The result of cutting a note: its chunks, and counts of omitted passages by reason."""
 
     chunks: tuple[NoteChunk, ...]
     skipped: Mapping[str, int]
 
 
-def cut_note(note: Note, budget: TokenBudget) -> Cut:
-    """The chunks of a note in order. A section without text gives none; a word beyond the budget is left out."""
+def cut_note(note: Note, budget: TokenBudget) -> CutNote:
+    """Cut a note into chunks in order. A section without text gives none; a word beyond the budget is left out."""
     chunks: list[NoteChunk] = []
     skipped: Counter[str] = Counter()
     seen: Counter[str] = Counter()
@@ -143,7 +143,7 @@ def cut_note(note: Note, budget: TokenBudget) -> Cut:
         if len(parts) > len(fitting):
             skipped[OVER_BUDGET] += len(parts) - len(fitting)
         chunks.extend(_chunk(note, heading_path, pack, seen) for pack in _packed(fitting, budget))
-    return Cut(tuple(chunks), dict(skipped))
+    return CutNote(tuple(chunks), dict(skipped))
 
 
 def _fit(piece: Piece, most: int) -> Iterator[Piece]:
@@ -166,7 +166,7 @@ def _fit(piece: Piece, most: int) -> Iterator[Piece]:
 
 
 def _packed(pieces: Iterable[Piece], budget: TokenBudget) -> Iterator[list[Piece]]:
-    """Yield pieces in runs within the budget; a run begins with the last of the one before, as overlap allows."""
+    """Yield pieces in runs within the budget; a run begins with the last of the previous one, as overlap allows."""
     most = budget.chunk_max_tokens
     pack: list[Piece] = []
     for piece in pieces:
@@ -180,7 +180,7 @@ def _packed(pieces: Iterable[Piece], budget: TokenBudget) -> Iterator[list[Piece
 
 
 def _total(pack: Sequence[Piece]) -> int:
-    """Return the tokens of a chunk of these pieces; one that begins with a row pays for the head of its table."""
+    """Return the tokens of a chunk of these pieces; one that begins with a row includes the head of its table."""
     return _size(pack[0].header) + sum(_size(piece.text) for piece in pack)
 
 
@@ -211,7 +211,7 @@ def _chunk(note: Note, heading_path: str, pieces: Sequence[Piece], seen: Counter
         end_line=pieces[-1].end_line,
         text=text,
         token_count=_size(text),
-        said=tuple(piece.said for piece in pieces if piece.said),
+        quotable=tuple(piece.quotable for piece in pieces if piece.quotable),
         meta=note.meta,
     )
 
@@ -224,13 +224,13 @@ def _size(text: str) -> int:
 class Piece(NamedTuple):
     """The smallest part of a section that chunking keeps whole: a sentence, a list item, a table row, a line of code.
 
-    `text` is the source with its line breaks as spaces inside a sentence; `said` is what an answer may quote.
+    `text` is the source with its line breaks as spaces inside a sentence; `quotable` is what an answer may quote.
     `glue` stands between this piece and the one before it in the same chunk. `header` holds the head of the table
     that a row belongs to: a chunk that begins with the row repeats it. Lines are 1-based lines of the file.
     """
 
     text: str
-    said: str
+    quotable: str
     start_line: int
     end_line: int
     glue: str = PARAGRAPH
@@ -238,8 +238,7 @@ class Piece(NamedTuple):
 
 
 def sections(note: Note) -> list[tuple[str, list[Piece]]]:
-    """Return the sections of a note: the heading with all above it (`# Title > ## Section`, empty before the first),
-    and the text below it, if any.
+    """Return the sections of a note: heading path (`# Title > ## Section`, empty before the first) and pieces.
 
     A `#` inside fenced code, a quotation or a list is no heading.
     """
@@ -260,7 +259,7 @@ def sections(note: Note) -> list[tuple[str, list[Piece]]]:
 
 
 def _source(note: Note, start: int, end: int) -> list[str]:
-    """Lines of the body by 0-based numbers, the way markdown-it counts, without blank ones at the end."""
+    """Return lines of the body by 0-based numbers, as markdown-it counts, without blank ones at the end."""
     lines = list(note.lines[start:end])
     while lines and not lines[-1].strip():
         lines.pop()
@@ -268,7 +267,7 @@ def _source(note: Note, start: int, end: int) -> list[str]:
 
 
 def _prose(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]:
-    """A paragraph or a quotation: its sentences."""
+    """Yield the sentences of a paragraph or a quotation."""
     start, end = tokens[position].map or (0, 0)
     lines = [line.strip().lstrip(">").strip() for line in _source(note, start, end)]
     text = " ".join(lines)
@@ -283,7 +282,7 @@ def _prose(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece
 
 
 def _line_of(lines: Sequence[str], offset: int) -> int:
-    """Index of the line that holds this offset of the lines joined by one space."""
+    """Return the index of the line at this offset of the lines joined by one space."""
     for number, line in enumerate(lines):
         if offset <= len(line):
             return number
@@ -292,7 +291,7 @@ def _line_of(lines: Sequence[str], offset: int) -> int:
 
 
 def _items(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]:
-    """A list: its items, each with all that is nested in it."""
+    """Yield the items of a list, each with all that is nested in it."""
     glue = PARAGRAPH
     for token in _inside(tokens, position):
         if token.type == "list_item_open" and token.level == 1 and token.map:
@@ -305,7 +304,7 @@ def _items(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece
 
 
 def _rows(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]:
-    """A table: its rows, each said with the names of its columns."""
+    """Yield the rows of a table, each with the names of its columns."""
     start = (tokens[position].map or (0, 0))[0]
     header = "\n".join(note.lines[start : start + 2])
     rows: list[tuple[int, list[str]]] = []
@@ -323,7 +322,7 @@ def _rows(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]
 
 
 def _code(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]:
-    """Code: its lines, the fence's own among them, blank ones joined to the line above."""
+    """Yield the lines of code, the fence's own among them, blank ones joined to the line above."""
     start, end = tokens[position].map or (0, 0)
     glue = PARAGRAPH
     for number, line in enumerate(_source(note, start, end), start=note.first_line + start):
@@ -334,7 +333,7 @@ def _code(note: Note, tokens: Sequence[Token], position: int) -> Iterator[Piece]
 
 
 def _inside(tokens: Sequence[Token], position: int) -> Iterator[Token]:
-    """The tokens between an opening one and the one that closes it."""
+    """Yield the tokens between an opening one and its closing one."""
     for token in tokens[position + 1 :]:
         if token.level == 0:
             return

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 EDGES_WITHOUT_PREDICATE = 3
-"""How many edges of an entity are given where the question asks for no predicate."""
+"""Edges of an entity to return if the question asks for no predicate."""
 
 INFERRED = {
     ("hasProduct", "soldIn"): "presentIn",
     ("stockedBy", "operatesIn"): "availableIn",
 }
-"""Two edges in a row allow a third one: a brand is present where a product of it is sold."""
+"""Two edges in a row imply a third: a brand is present wherever a product of it is sold."""
 
 # Korean writes particles onto the word: 라네즈는 names 라네즈, 모루히네 does not name 모루.
 _PARTICLE = (
@@ -35,7 +35,7 @@ class GraphEdge(NamedTuple):
 
 
 class Graph:
-    """Entities, edges, concepts, constraints and predicates, as tables of a TOML file name them."""
+    """Entities, edges, concepts, constraints and predicates, as in the tables of a TOML file."""
 
     def __init__(self, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         self._types = {entity["id"]: str(entity["type"]) for entity in tables.get("entity", ())}
@@ -50,7 +50,7 @@ class Graph:
         )
 
     def trace(self, question: str) -> dict[str, Any]:
-        """Return `debug.trace`: what the question names, and the edges and inferences about that.
+        """Return `debug.trace`: the entities in the question, and the edges and inferences about them.
 
         `kg_entities` ranks what the graph answers before what the question itself names: hits@k then says something
         about the graph, not only about linking.
@@ -112,9 +112,9 @@ class Graph:
 
 
 class _Lexicon:
-    """Ids by the names they go by in a text; of two names at one place the longer counts.
+    """Ids by their names in a text; of two names at one place the longer counts.
 
-    A Korean name is found with a particle attached; where `as_prefix`, with anything attached (경쟁 in 경쟁사).
+    A Korean name is found with a particle attached; with `as_prefix`, with anything attached (경쟁 in 경쟁사).
     """
 
     def __init__(self, entries: Iterable[tuple[str, Iterable[str]]], *, as_prefix: bool = False) -> None:
@@ -129,7 +129,7 @@ class _Lexicon:
         self._pattern = re.compile(rf"(?<![a-z0-9])({latin})(?![a-z0-9])|(?<![가-힣])({other}){end}")
 
     def find(self, text: str) -> dict[str, str]:
-        """Ids found, in order of appearance, each with the words it was found by."""
+        """Return the ids in a text, in order of appearance, each with the words that name it."""
         forms: dict[str, str] = {}
         for match in self._pattern.finditer(_folded(text)):
             form = match[1] or match[2]
@@ -142,5 +142,5 @@ def _folded(text: str) -> str:
 
 
 def load_graph(path: Path) -> Graph:
-    """The graph of a TOML file. Raises OSError or tomllib.TOMLDecodeError."""
+    """Read the graph of a TOML file. Raises OSError or tomllib.TOMLDecodeError."""
     return Graph(tomllib.loads(path.read_text(encoding="utf-8")))

@@ -1,6 +1,6 @@
-"""The demo's language model: answers that it writes from passages, and how far it finds each passage relevant.
+"""The demo's language model: it writes answers from passages, and scores the relevance of each passage.
 
-Only `rageval demo serve --llm` makes one; which model and which server is said there and nowhere else.
+Only `rageval demo serve --llm` makes one, and names its model and server.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pytest_rageval.model import Json
 from pytest_rageval.text import printable
 
 PATIENCE_S = 55.0
-"""For one reply, further attempts included: a question may take two, and its client waits for 120 s."""
+"""Seconds for one reply, retries included: a question may take two replies, and its client waits for 120 s."""
 
 LONGEST_PASSAGE = 2_000
 """Characters of a passage that the model is shown."""
@@ -77,10 +77,10 @@ words alone: {_NOT_THERE}
 
 
 class Llm:
-    """The model that a spec names, spelt as for judges (`openai:MODEL@URL`, `http://HOST`); for one event loop.
+    """The model of a specification as for judges (`openai:MODEL@URL`, `http://HOST`); for one event loop.
 
-    `name` is that of the model. Keys come from the environment. A spec that names no model, or a missing key, is a
-    SettingsError.
+    `name` is that of the model. Keys are read from the environment. A specification without a model, or a missing key,
+    is a SettingsError.
     """
 
     def __init__(self, spec: str) -> None:
@@ -92,7 +92,7 @@ class Llm:
         self.name = printable(self._chat.model)
 
     async def check(self) -> None:
-        """Raises a SettingsError where the server cannot be asked; costs nothing."""
+        """Raise a SettingsError if the server cannot be asked; costs nothing."""
         problem = await self._chat.check()
         if problem is not None:
             raise SettingsError(self._of_this_option(problem))
@@ -100,7 +100,7 @@ class Llm:
     async def relevance(
         self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[PromptPassage]
     ) -> list[float]:
-        """For each passage, from 0 to 1, how far it helps to answer; one request. Raises LlmError.
+        """Score each passage, from 0 to 1, by how far it helps to answer; one request. Raises LlmError.
 
         Every passage has its score, or the reply counts for nothing.
         """
@@ -123,7 +123,7 @@ class Llm:
     async def write(
         self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[PromptPassage]
     ) -> ModelDraft:
-        """An answer from these passages; its citations are as the model wrote them. Raises LlmError."""
+        """Write an answer from these passages, with citations as the model wrote them. Raises LlmError."""
         exchange, marker = await self._say(_WRITING, question, history, passages, 800)
         text = (exchange.reply.text or "").strip()
         if not exchange.reply.is_truncated and (flaw := exchange.reply.flaw) is not None:
@@ -149,7 +149,7 @@ class Llm:
         max_tokens: int,
         schema: tuple[str, Mapping[str, Json]] | None = None,
     ) -> tuple[Exchange, str]:
-        """The reply, and the marker that fenced the material off; `schema` has a name before it."""
+        """Return the reply, and the marker that fenced off the material; `schema` is its name and the schema."""
         variables = {
             "question": question[:LONGEST_TURN],
             "history": [{"role": role[:40], "text": text[:LONGEST_TURN]} for role, text in history[-TURNS:]],
@@ -177,7 +177,7 @@ class Llm:
 
 
 def _scores_schema(numbers: Sequence[str]) -> Mapping[str, Json]:
-    """The reply that is asked for about passages with these numbers: each one's score under its number."""
+    """Return the JSON Schema of a reply with the score of each passage under its number."""
     return {
         "type": "object",
         "additionalProperties": False,

@@ -1,4 +1,4 @@
-"""Check the bodies of `ask` and `index` requests; all problems of one are reported at once."""
+"""Checks of the bodies of `ask` and `index` requests; all problems of one are reported together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLDER_MODES = ("off", "on", "on_with_fallback")
 
 
 class BadRequest(Exception):
-    """The request cannot be served; `problems` holds one line each, made for the sender to read."""
+    """A request that cannot be served; `problems` holds one line each for the sender."""
 
     def __init__(self, *problems: str, status: int = 400) -> None:
         super().__init__("; ".join(problems))
@@ -31,9 +31,9 @@ class BadRequest(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A checked question. A budget part that is None is the one the index was built with.
+    """A checked question. A budget part that is None is the index's own.
 
-    The weights are accepted for the sake of the contract: without embeddings the lexical one counts as 1.
+    The weights are accepted to fulfil the contract: without embeddings the lexical one counts as 1.
     """
 
     question: str
@@ -52,7 +52,7 @@ class Ask:
 
 
 def parse_ask(body: bytes) -> Ask:
-    """The question in this JSON body; null equals absent. Raises `BadRequest` with all problems."""
+    """Parse the question in this JSON body; null equals absent. Raises `BadRequest` with all problems."""
     values = _checked(_object(body), _ASK)
     if "question" not in values:
         raise BadRequest("question is missing, expected a string")
@@ -60,12 +60,12 @@ def parse_ask(body: bytes) -> Ask:
 
 
 def parse_index(body: bytes) -> dict[str, int]:
-    """The indexing parameters in this JSON body; an empty body sets none."""
+    """Parse the indexing parameters in this JSON body; an empty body sets none."""
     return _checked(_object(body), _INDEX) if body.strip() else {}
 
 
 def merged_budget(current: TokenBudget, chunk_max_tokens: int | None, chunk_overlap: int | None) -> TokenBudget:
-    """The current budget with the given parts replaced. Raises `BadRequest` where they do not fit together."""
+    """Replace parts of the current budget. Raises `BadRequest` if they do not fit together."""
     budget = TokenBudget(
         current.chunk_max_tokens if chunk_max_tokens is None else chunk_max_tokens,
         current.chunk_overlap if chunk_overlap is None else chunk_overlap,
@@ -136,7 +136,7 @@ def _check(is_fit: bool, value: Any, where: str, expected: str) -> None:
 
 
 def _shown(value: object) -> str:
-    """A value as JSON for a message, bounded, whatever it holds."""
+    """Format a value as bounded JSON for a message."""
     text = json.dumps(value, ensure_ascii=True)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -145,7 +145,7 @@ def _shown(value: object) -> str:
 
 
 class _Scalar(NamedTuple):
-    """What is expected of a value, whether it is that, and what it becomes."""
+    """The expected kind of a value, its check and its conversion."""
 
     expected: str
     is_fit: Callable[[Any], bool]

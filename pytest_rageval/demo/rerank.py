@@ -1,4 +1,4 @@
-"""Rerank the retrieved chunks by their relevance to the question, by a language model or by words."""
+"""Reranking of the retrieved chunks by their relevance to the question, by a language model or by words."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from typing import NamedTuple, Protocol
 
 from pytest_rageval.demo.chunking import NoteChunk
 from pytest_rageval.demo.parameters import Ask
-from pytest_rageval.demo.retrieval import Hit, Retrieved, milliseconds_since, text_terms
+from pytest_rageval.demo.retrieval import Hit, RetrievedChunks, milliseconds_since, text_terms
 
 MODEL_PROMPT = "cited-1"
 """Version of the prompts for writing and ranking."""
 
 
 class LlmError(Exception):
-    """The model gave nothing that can be used; the message says why, in one line without credentials."""
+    """A failure of the model; the message says why, in one line without credentials."""
 
 
 class PromptPassage(NamedTuple):
-    """A passage as the model is shown it: where it stands (path, headings, date), and its text."""
+    """A passage for the model: its place (path, headings, date) and its text."""
 
     place: str
     text: str
 
 
 class ModelDraft(NamedTuple):
-    """What the model wrote; `[2]` is the second passage that it was shown. None: they do not hold the answer."""
+    """The model's text; `[2]` is the second passage that it was shown. None: they do not contain the answer."""
 
     text: str | None
     is_cut: bool = False
 
 
 class LanguageModel(Protocol):
-    """What the demo asks of a model; `demo.llm.Llm` is one at a server."""
+    """The interface of a language model; `demo.llm.Llm` asks one at a server."""
 
     name: str
 
@@ -50,22 +50,22 @@ class LanguageModel(Protocol):
 
 
 MOST = 50
-"""Only so many chunks are looked at, the best retrieved ones; further ones are dropped."""
+"""Chunks to rerank at most, the best retrieved ones; others are dropped."""
 
 FROM_ADJACENCY = 0.2
-"""Part of what words say that depends on their standing together; the rest depends on their being there."""
+"""The part of the lexical score that depends on adjacency; the rest depends on coverage."""
 
 NEAR = 3
-"""Two terms stand together if they are at most so many places apart, in either order."""
+"""Two terms are adjacent if they are at most this many places apart, in either order."""
 
 LEXICAL = "lexical"
-"""Who ranked, where it was no model."""
+"""The ranker without a model."""
 
 _BORDER = ("",) * NEAR
-"""Between headings, folder and text: what ends one does not stand beside what begins the next."""
+"""A gap between headings, folder and text: the end of one is not adjacent to the beginning of the next."""
 
 
-class Reranked(NamedTuple):
+class RerankedChunks(NamedTuple):
     """The relevant chunks, best first; the score of each hit is its relevance.
 
     `by` names the model, or is LEXICAL; `problem` says why a model that was asked did not rank.
@@ -78,10 +78,12 @@ class Reranked(NamedTuple):
     rerank_ms: float
 
 
-async def rerank(ask: Ask, retrieved: Retrieved, rarity: Callable[[str], float], llm: LanguageModel | None) -> Reranked:
-    """The retrieved chunks by their relevance, those below `rerank_threshold` or `min_score` left out.
+async def rerank(
+    ask: Ask, retrieved: RetrievedChunks, rarity: Callable[[str], float], llm: LanguageModel | None
+) -> RerankedChunks:
+    """Rank the retrieved chunks by relevance, without those below `rerank_threshold` or `min_score`.
 
-    Where the model fails, all scores are lexical: those of two scales are never mixed. Equal ones keep their order.
+    If the model fails, all scores are lexical: those of two scales are never mixed. Equal ones keep their order.
     """
     began = time.perf_counter()
     hits = retrieved.hits[:MOST]
@@ -97,17 +99,17 @@ async def rerank(ask: Ask, retrieved: Retrieved, rarity: Callable[[str], float],
     least = max(ask.rerank_threshold, ask.min_score)
     relevant = [Hit(hit.chunk, score) for hit, score in zip(hits, scores, strict=True) if score >= least]
     relevant.sort(key=lambda hit: -hit.score)
-    return Reranked(relevant, by, len(retrieved.hits) - len(relevant), problem, milliseconds_since(began))
+    return RerankedChunks(relevant, by, len(retrieved.hits) - len(relevant), problem, milliseconds_since(began))
 
 
 def passage_relevance(terms: Sequence[str], chunk: NoteChunk, rarity: Callable[[str], float]) -> float:
-    """How much of the question a chunk speaks of, from 0 to 1: √(0.8 × coverage + 0.2 × adjacency).
+    """Return the share of the question that a chunk covers, from 0 to 1: √(0.8 × coverage + 0.2 × adjacency).
 
-    coverage    share of the question's terms in text, headings and folder, each weighing as much as it is rare
+    coverage    share of the question's terms in text, headings and folder, each weighted by its rarity
     adjacency   the same share of the pairs of neighbouring terms, of those that stand together there too; a question of
                 one term has none, and its coverage counts alone
 
-    The root is for questions of many parts: a chunk that speaks of a quarter of the question reaches the threshold.
+    The root is for questions of many parts: a chunk that covers a quarter of the question reaches the threshold.
     """
     parts = map(text_terms, (chunk.heading_path, chunk.folder, chunk.text))
     places: defaultdict[str, set[int]] = defaultdict(set)
@@ -129,14 +131,14 @@ def passage_relevance(terms: Sequence[str], chunk: NoteChunk, rarity: Callable[[
 
 
 def passage(chunk: NoteChunk) -> PromptPassage:
-    """A chunk as a model is shown it."""
+    """Return a chunk as a passage for the model."""
     return PromptPassage(
         " | ".join(filter(None, (chunk.rel_path, chunk.heading_path, chunk.meta.get("date")))), chunk.text
     )
 
 
 def _share(weighed: Iterable[tuple[float, bool]]) -> float:
-    """Of the weight of all, that of those for which it is true; 0 where nothing weighs anything."""
+    """Return the weight of those that are true as a share of the total; 0 if the total is 0."""
     total = true = 0.0
     for weight, is_true in weighed:
         total += weight

@@ -1,4 +1,4 @@
-"""Retrieve chunks for a question: by BM25 of SQLite FTS5, first in the folders that fit the question, else in all."""
+"""Retrieval of chunks by BM25 of SQLite FTS5, first in the folders that fit the question, else in all."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from pytest_rageval.demo.chunking import CHUNKER, NoteChunk, TokenBudget
 from pytest_rageval.demo.parameters import Ask
 from pytest_rageval.words import content_tokens, index_terms
 
-# What a question says about being a question. Notes say these words as well, and then about something else.
+# Words that mark a question. In notes they are about something else.
 _ASKING = re.compile(
     "(?:according|answer|anything|ask|describe|explain|find|give|happens?|kind|know|list|many|me|mention|much|notes?"
     "|please|question|say|something|tell|thing|want|whose)$"
     "|무엇|무슨|뭐|뭘|어떤|어떻|어디|어느|언제|얼마|누가|누구|왜|몇|인가|있나|했나|하나"
 )
 QUESTION_TERMS = 200
-"""After about so many different terms no more are looked at: a question of a megabyte stays cheap."""
+"""Different terms of a question to use, about: a question of a megabyte stays cheap."""
 
 _WORD = re.compile(r"[a-z]{4,}")
 
 
 def text_terms(text: str) -> list[str]:
-    """Every term of a passage in order, stemmed as the terms of a question are."""
+    """Return every term of a passage in order, stemmed like the terms of a question."""
     return [stem(term) for term in index_terms(text)]
 
 
 def question_terms(question: str) -> tuple[str, ...]:
-    """The first distinct terms of a question that say what it is about; none if it says nothing of that."""
-    # content_tokens hands back the stop words of a text that has nothing else; one more word keeps it from that.
+    """Return the first distinct content terms of a question; none if it has no content."""
+    # content_tokens returns the stop words of a text that has nothing else; one more word prevents that.
     words = content_tokens(f"rageval {question}")[1:]
     terms: dict[str, None] = {}
     for word in words:
@@ -50,7 +50,7 @@ def question_terms(question: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=50_000)
 def stem(term: str) -> str:
-    """An English word without the endings of plural, past and -ing; other terms as they are.
+    """Strip the endings of plural, past and -ing from an English word; return other terms unchanged.
 
     Deliberately weaker than Porter's: what is left has four letters at least, so `rate` and `rat` stay apart.
     """
@@ -76,18 +76,18 @@ HALF = 10.0
 """The BM25 value that becomes a score of 0.5."""
 
 QUERY_TERMS = 64
-"""At most so many terms of a question are looked up, the rarest ones."""
+"""Terms of a question to look up at most, the rarest ones."""
 
 
 class Hit(NamedTuple):
-    """A chunk that came back, and its score in [0, 1)."""
+    """A retrieved chunk, and its score in [0, 1)."""
 
     chunk: NoteChunk
     score: float
 
 
 class Scope(NamedTuple):
-    """Where a search may look; empty means everywhere. A folder includes everything below it."""
+    """The vaults and folders to search; empty means everywhere. A folder includes everything below it."""
 
     vaults: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
@@ -99,12 +99,12 @@ class Scope(NamedTuple):
 
 
 def is_below(folder: str, above: str) -> bool:
-    """True if the folder is the one `above`, or inside it. The root is written as the empty string."""
+    """Return True if the folder is the one `above`, or inside it. The root is the empty string."""
     return not above or folder == above or folder.startswith(f"{above}/")
 
 
 def bm25_score(bm25: float) -> float:
-    """BM25 (≥ 0, without an upper end) as a score in [0, 1): s / (s + 10), rising, and the same for every question.
+    """Map BM25 (≥ 0, unbounded) to a score in [0, 1): s / (s + 10), rising, and the same for every question.
 
     A hyperbola rather than 1 - exp(-s / 10), because it keeps strong hits apart: 30 and 60 become 0.75 and 0.86, not
     0.95 and 0.998.
@@ -113,7 +113,7 @@ def bm25_score(bm25: float) -> float:
 
 
 class Index:
-    """The chunks of a corpus, searchable from any thread. `budget` is what they were cut with."""
+    """The chunks of a corpus, searchable from any thread. `budget` is the one that they were cut with."""
 
     def __init__(self, chunks: Sequence[NoteChunk], budget: TokenBudget) -> None:
         self.chunks = tuple(chunks)
@@ -126,7 +126,7 @@ class Index:
         self._lock = threading.Lock()
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
         weakref.finalize(self, self._database.close)
-        # Terms hold letters, digits and marks; whatever unicode61 makes of the marks, it makes of a question's too.
+        # Terms hold letters, digits and marks; unicode61 treats the marks of notes and questions alike.
         self._database.execute(
             "CREATE VIRTUAL TABLE chunk USING fts5 (heading, body, tokenize = 'unicode61', detail = full)"
         )
@@ -138,12 +138,12 @@ class Index:
 
     @property
     def version(self) -> str:
-        """A hash of the chunker, its parameters and every chunk: two builds with one version answer alike."""
+        """Return a hash of the chunker, its parameters and every chunk: two builds with one version answer alike."""
         parts = [CHUNKER, *map(str, self.budget), *(chunk.chunk_id for chunk in self.chunks)]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
     def search(self, terms: Iterable[str], scope: Scope, limit: int, min_score: float) -> list[Hit]:
-        """The best `limit` chunks of the scope that score at least `min_score`, best first; ties in corpus order."""
+        """Return the best `limit` chunks of the scope with at least `min_score`, best first; ties in corpus order."""
         looked_up = sorted((term for term in terms if term in self._frequency), key=self._frequency.__getitem__)
         if not looked_up:
             return []
@@ -165,7 +165,7 @@ class Index:
         return hits
 
     def rarity(self, term: str) -> float:
-        """Inverse document frequency, ≥ 0: the fewer chunks have a term, the more it says; most where none has it.
+        """Return the inverse document frequency, ≥ 0: it rises, the fewer chunks have a term; highest if none has.
 
         A pair of syllables that no chunk has counts half: it is more often an ending than a word.
         """
@@ -178,7 +178,7 @@ NAME_WEIGHT = 2.0
 AT_MOST = 4
 SHARE_OF_BEST = 0.4
 ENOUGH = 0.5
-"""A folder must score this much to be chosen, measured in terms that one folder alone has in its headings."""
+"""The least score of a chosen folder, in terms that only one folder has in its headings."""
 
 
 class Selection(NamedTuple):
@@ -189,7 +189,7 @@ class Selection(NamedTuple):
 
 
 class Folders:
-    """What the names, titles and headings of each folder say. `names` and `vaults` are all there are, sorted."""
+    """The words in names, titles and headings of each folder. `names` and `vaults` list all, sorted."""
 
     def __init__(self, chunks: Sequence[NoteChunk]) -> None:
         self.names = tuple(sorted({chunk.folder for chunk in chunks}))
@@ -203,11 +203,11 @@ class Folders:
         self._frequency = Counter(term for name in self.names for term in self._in_name[name] | self._in_heading[name])
 
     def has(self, name: str) -> bool:
-        """True for a folder with chunks in it or below it."""
+        """Return True for a folder with chunks in it or below it."""
         return any(is_below(folder, name) for folder in self.names)
 
     def choose(self, terms: Sequence[str], scope: Scope) -> Selection:
-        """The few folders of the scope that share most with the question, weighted by how few folders share it."""
+        """Choose the few folders of the scope that share most with the question, weighted by rarity."""
         inside = [name for name in self.names if any(scope.admits(vault, name) for vault in self._vaults_of[name])]
         scored = sorted((-self._score(name, terms), name) for name in inside)[:AT_MOST]
         best = -scored[0][0] if scored else 0.0
@@ -230,14 +230,14 @@ class Folders:
 
 
 FEW_HITS = 3
-"""The chosen folders gave too little if fewer chunks than this came from them ..."""
+"""The chosen folders gave too little if they gave fewer chunks than this ..."""
 
 FAINT_SCORE = 0.5
 """... or if the best of them scores less than this."""
 
 
-class Retrieved(NamedTuple):
-    """What a search found and where it looked, and how long either took. `selection` is None in the mode `off`."""
+class RetrievedChunks(NamedTuple):
+    """The result of a search, the folders searched, and the time of both. `selection` is None in the mode `off`."""
 
     terms: tuple[str, ...]
     hits: list[Hit]
@@ -247,8 +247,8 @@ class Retrieved(NamedTuple):
     retrieval_ms: float
 
 
-def retrieve(ask: Ask, index: Index, folders: Folders) -> Retrieved:
-    """The chunks for a question, best first, of the scope and the folders that its mode allows."""
+def retrieve(ask: Ask, index: Index, folders: Folders) -> RetrievedChunks:
+    """Retrieve the chunks for a question, best first, in the scope and the folders that its mode allows."""
     began = time.perf_counter()
     terms = _terms(ask)
     scope = Scope(ask.vaults, ask.folders)
@@ -262,11 +262,11 @@ def retrieve(ask: Ask, index: Index, folders: Folders) -> Retrieved:
     fallback = bool(chosen) and gave_little and ask.folder_mode == "on_with_fallback"
     if fallback:
         hits = index.search(terms, scope, ask.k, ask.min_score)
-    return Retrieved(terms, hits, selection, fallback, folder_selection_ms, milliseconds_since(began))
+    return RetrievedChunks(terms, hits, selection, fallback, folder_selection_ms, milliseconds_since(began))
 
 
 def _terms(ask: Ask) -> tuple[str, ...]:
-    """The terms of the question; of one with fewer than two, those of the user's turn before it as well."""
+    """Return the terms of the question; if fewer than two, with those of the user's previous turn."""
     terms = question_terms(ask.question)
     before = [text for role, text in ask.history if role == "user"]
     if len(terms) < 2 and before:
@@ -275,5 +275,5 @@ def _terms(ask: Ask) -> tuple[str, ...]:
 
 
 def milliseconds_since(began: float) -> float:
-    """Milliseconds from a reading of `time.perf_counter` until now, to the microsecond."""
+    """Return the milliseconds since a reading of `time.perf_counter`, to the microsecond."""
     return round((time.perf_counter() - began) * 1000, 3)

@@ -21,7 +21,7 @@ IDLE_S = 75.0
 
 
 async def serve(app: AsgiApp, host: str, port: int, started: Callable[[str], None]) -> None:
-    """Serve until cancelled; `started` gets the URL once the port is open. Raises OSError if it cannot be opened."""
+    """Serve until cancelled; call `started` with the URL once the port is open. Raises OSError if that fails."""
     server = _Server(app, host, port)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
@@ -34,7 +34,7 @@ async def serve(app: AsgiApp, host: str, port: int, started: Callable[[str], Non
 
 
 class _Server(ThreadingTCPServer):
-    """One thread a connection; all of them ask the app on the loop that it belongs to."""
+    """A server with one thread a connection; all of them ask the app on its loop."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -46,7 +46,7 @@ class _Server(ThreadingTCPServer):
         super().__init__((str(address[0]), int(address[1])), _Connection)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: the client left, and nobody is there to tell."""
+        """Ignore the error: the client has left."""
 
 
 class _Connection(BaseHTTPRequestHandler):
@@ -99,10 +99,15 @@ class _Connection(BaseHTTPRequestHandler):
 
     async def _asked(self, path: str, query: str, body: bytes) -> list[Message]:
         connection: Message = {
-            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": self.command,
-            "scheme": "http", "path": path, "query_string": query.encode("latin-1"),
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": self.command,
+            "scheme": "http",
+            "path": path,
+            "query_string": query.encode("latin-1"),
             "headers": [(name.lower().encode(), value.encode()) for name, value in self.headers.items()],
-        }  # fmt: skip
+        }
         incoming: list[Message] = [{"type": "http.request", "body": body}]
         outgoing: list[Message] = []
 
@@ -116,7 +121,7 @@ class _Connection(BaseHTTPRequestHandler):
         return outgoing
 
     def _refusal(self) -> tuple[HTTPStatus, str] | None:
-        """Return why the request is not served: its body, or a page of another origin (DNS rebinding) sent it."""
+        """Return why the request is refused: its body, or its origin, a page elsewhere (DNS rebinding)."""
         named, origin = self.headers.get("host", "").lower(), self.headers.get("origin")
         lengths = self.headers.get_all("content-length", ["0"])
         if named and not _is_name_of_ours(named, self.server.host.lower()):
@@ -143,6 +148,6 @@ def _is_name_of_ours(named: str, bound_host: str) -> bool:
     try:
         ip_address(name)
     except ValueError:
-        # A name without a point is of this network: nobody outside can let it mean this machine.
+        # A name without a dot is of this network: no outsider can point it at this machine.
         return "." not in name and bound_host not in ("localhost", "127.0.0.1", "::1")
     return True

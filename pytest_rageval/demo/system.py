@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.demo.answer import CHUNKS_READ, PROMPT, Written, checked, write
-from pytest_rageval.demo.chunking import CHUNKER, Cut, Note, NoteChunk, TokenBudget, cut_note, read_notes
+from pytest_rageval.demo.answer import CHUNKS_READ, PROMPT, WrittenAnswer, checked, write
+from pytest_rageval.demo.chunking import CHUNKER, CutNote, Note, NoteChunk, TokenBudget, cut_note, read_notes
 from pytest_rageval.demo.knowledge import Graph, load_graph
 from pytest_rageval.demo.parameters import Ask, BadRequest, merged_budget
-from pytest_rageval.demo.rerank import MODEL_PROMPT, LanguageModel, Reranked, passage, rerank
-from pytest_rageval.demo.retrieval import Folders, Hit, Index, Retrieved, milliseconds_since, retrieve
+from pytest_rageval.demo.rerank import MODEL_PROMPT, LanguageModel, RerankedChunks, passage, rerank
+from pytest_rageval.demo.retrieval import Folders, Hit, Index, RetrievedChunks, milliseconds_since, retrieve
 
 INDEXES_KEPT = 6
-"""A sweep comes back to its budgets; the index used longest ago goes first."""
+"""Indexes to keep, since a sweep returns to its budgets; the least recently used one is dropped."""
 DOC_TYPE = "markdown"
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
-    """One index and what belongs to it. `graph` is None where the corpus has none."""
+class BuiltIndex:
+    """One index and what belongs to it. `graph` is None if the corpus has none."""
 
     index: Index
     folders: Folders
@@ -34,7 +34,7 @@ class Built:
 
 
 class Library:
-    """The notes of a corpus and an index for each budget asked for. May be used from any thread."""
+    """The notes of a corpus and an index for each requested budget. May be used from any thread."""
 
     def __init__(self, corpus: Path, graph: Path | None) -> None:
         self._corpus = corpus
@@ -42,11 +42,11 @@ class Library:
         self._graph: Graph | None = None
         self._notes: tuple[Note, ...] | None = None
         self._budget = TokenBudget()
-        self._built: OrderedDict[TokenBudget, Built] = OrderedDict()
+        self._built: OrderedDict[TokenBudget, BuiltIndex] = OrderedDict()
         self._lock = threading.RLock()
 
     def is_ready(self, ask: Ask | None = None) -> bool:
-        """True if the index for this question is there, and free; never waits. None stands for no question."""
+        """Return True if the index for this question is built and free; never wait. None stands for no question."""
         budget = self._budget_of(ask)
         if not self._lock.acquire(blocking=False):
             return False
@@ -55,8 +55,8 @@ class Library:
         finally:
             self._lock.release()
 
-    def index_for(self, ask: Ask | None = None) -> Built:
-        """The index with the budget of this question, built now if need be. Raises `BadRequest` and OSError."""
+    def index_for(self, ask: Ask | None = None) -> BuiltIndex:
+        """Return the index with the budget of this question, built if necessary. Raises `BadRequest` and OSError."""
         budget = self._budget_of(ask)
         with self._lock:
             if budget not in self._built:
@@ -66,8 +66,8 @@ class Library:
             self._built.move_to_end(budget)
             return self._built[budget]
 
-    def rebuild(self, chunk_max_tokens: int | None = None, chunk_overlap: int | None = None) -> Built:
-        """Reads the corpus afresh; the given parts of the budget stay for those who name none."""
+    def rebuild(self, chunk_max_tokens: int | None = None, chunk_overlap: int | None = None) -> BuiltIndex:
+        """Read the corpus again; the given parts of the budget become the defaults."""
         with self._lock:
             self._budget = merged_budget(self._budget, chunk_max_tokens, chunk_overlap)
             self._notes = None
@@ -79,18 +79,18 @@ class Library:
             return self._budget
         return merged_budget(self._budget, ask.chunk_max_tokens, ask.chunk_overlap)
 
-    def _build(self, budget: TokenBudget) -> Built:
+    def _build(self, budget: TokenBudget) -> BuiltIndex:
         if self._notes is None:
             self._notes = read_notes(self._corpus)
             self._graph = load_graph(self._graph_path) if self._graph_path else None
         cuts = [cut_note(note, budget) for note in self._notes]
         chunks = [chunk for cut in cuts for chunk in cut.chunks]
         index = Index(chunks, budget)
-        return Built(index, Folders(chunks), coverage(self._notes, cuts, budget, index.version), self._graph)
+        return BuiltIndex(index, Folders(chunks), coverage(self._notes, cuts, budget, index.version), self._graph)
 
 
-def coverage(notes: Sequence[Note], cuts: Sequence[Cut], budget: TokenBudget, version: str) -> dict[str, Any]:
-    """`debug.indexing_coverage`: counts, reasons, sizes and versions; `cuts` holds what became of each note.
+def coverage(notes: Sequence[Note], cuts: Sequence[CutNote], budget: TokenBudget, version: str) -> dict[str, Any]:
+    """Return `debug.indexing_coverage`: counts, reasons, sizes and versions; `cuts` holds the result for each note.
 
     `chunks_embedded` are those in the index, which here is one of words: the name is that of the contract.
     """
@@ -126,8 +126,8 @@ def coverage(notes: Sequence[Note], cuts: Sequence[Cut], budget: TokenBudget, ve
     }
 
 
-def why_empty(note: Note, cut: Cut) -> str:
-    """Why a note has no chunk."""
+def why_empty(note: Note, cut: CutNote) -> str:
+    """Return why a note has no chunk."""
     if note.problem is not None:
         return note.problem
     if cut.skipped:
@@ -136,7 +136,7 @@ def why_empty(note: Note, cut: Cut) -> str:
 
 
 def _sizes(sizes: Sequence[int]) -> dict[str, float]:
-    """Least, most, mean and 95th percentile (nearest rank) of the chunks' tokens; empty where there is no chunk."""
+    """Return minimum, maximum, mean and 95th percentile (nearest rank) of the chunks' tokens; empty without chunks."""
     if not sizes:
         return {}
     return {
@@ -162,11 +162,11 @@ class System:
         self.library = Library(corpus, graph)
         self._llm = llm
 
-    async def ask(self, ask: Ask, built: Built, *, debug: bool) -> dict[str, Any]:
-        """The response to a question over the index that the library has for it, ready for JSON.
+    async def ask(self, ask: Ask, built: BuiltIndex, *, debug: bool) -> dict[str, Any]:
+        """Answer a question over the index that the library has for it; the response is ready for JSON.
 
-        The same for the same question, apart from `debug.latency` and from what a language model says. Waits for
-        nothing but that model. Raises `BadRequest`, and LlmError where the model was to write and did not.
+        The same for the same question, apart from `debug.latency` and from a language model's text. Waits for
+        nothing but that model. Raises `BadRequest`, and LlmError if the model fails to write.
         """
         _check_scope(ask, built.folders)
         retrieved = retrieve(ask, built.index, built.folders)
@@ -191,7 +191,7 @@ class System:
                 response["debug"]["remarks"] = list(written.remarks)
         return response
 
-    async def _written(self, ask: Ask, terms: Sequence[str], hits: Sequence[Hit], built: Built) -> Written:
+    async def _written(self, ask: Ask, terms: Sequence[str], hits: Sequence[Hit], built: BuiltIndex) -> WrittenAnswer:
         if self._llm is None or not hits:
             return write(ask.question, terms, hits, built.index.rarity)
         shown = [hit.chunk for hit in hits[:CHUNKS_READ]]
@@ -200,7 +200,7 @@ class System:
 
 
 def _check_scope(ask: Ask, folders: Folders) -> None:
-    """Refuses a vault or a folder that no chunk is in: it would silently answer nothing."""
+    """Refuse a vault or a folder without chunks: it would silently answer nothing."""
     problems = [
         f"unknown vault {name!a}; known are {', '.join(folders.vaults)}"
         for name in ask.vaults
@@ -215,7 +215,7 @@ def _check_scope(ask: Ask, folders: Folders) -> None:
         raise BadRequest(*problems)
 
 
-def _debug(ask: Ask, built: Built, retrieved: Retrieved, generation_ms: float) -> dict[str, Any]:
+def _debug(ask: Ask, built: BuiltIndex, retrieved: RetrievedChunks, generation_ms: float) -> dict[str, Any]:
     debug: dict[str, Any] = {
         "retrieved_chunks": [_retrieved_chunk(rank, hit) for rank, hit in enumerate(retrieved.hits, start=1)],
         "folder_selection": {
@@ -243,8 +243,8 @@ def _debug(ask: Ask, built: Built, retrieved: Retrieved, generation_ms: float) -
     return debug
 
 
-def _add_reranking(debug: dict[str, Any], reranked: Reranked, threshold: float) -> None:
-    """Puts the chunks that were relevant in place of those that were retrieved, in their own order."""
+def _add_reranking(debug: dict[str, Any], reranked: RerankedChunks, threshold: float) -> None:
+    """Replace the retrieved chunks by the relevant ones, in their own order."""
     retrieved = {chunk["chunk_id"]: chunk for chunk in debug["retrieved_chunks"]}
     debug["retrieved_chunks"] = [
         retrieved[hit.chunk.chunk_id] | {"score_rerank": hit.score, "score_final": hit.score, "rank": rank}
@@ -270,12 +270,12 @@ def _retrieved_chunk(rank: int, hit: Hit) -> dict[str, Any]:
 
 
 def listed_chunk(chunk: NoteChunk) -> dict[str, Any]:
-    """A chunk as the list of the index gives it."""
+    """Return a chunk as in the list of the index."""
     return _place(chunk) | {"text": chunk.text, "token_count": chunk.token_count}
 
 
 def _place(chunk: NoteChunk) -> dict[str, Any]:
-    """Where a chunk stands: what references and retrieved chunks both say of it."""
+    """Return the place of a chunk, which references and retrieved chunks share."""
     place = {
         "chunk_id": chunk.chunk_id,
         "vault": chunk.vault,

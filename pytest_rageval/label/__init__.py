@@ -1,1 +1,1 @@
-"""Golds labelled by a person: pools of chunks, marks, undo, saving, second opinions. No screen."""
+"""Labelling of golds by a person: pools of chunks, marks, undo, saving, second opinions. No screen."""

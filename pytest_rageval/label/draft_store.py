@@ -1,4 +1,4 @@
-"""Drafts of cases, accepted into the case file one by one, or dropped. Both files follow from what was decided."""
+"""Drafts of cases, accepted into the case file one by one, or dropped. Both files follow from the decisions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_rageval.cases.marks import Marks, Place
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.strict_json import StrictJsonError, parse
-from pytest_rageval.label.label_store import Aside, hashes_of
+from pytest_rageval.label.label_store import AsideFile, hashes_of
 from pytest_rageval.model import EvalCase
 
 Decision = Literal["accepted", "dropped"]
@@ -24,7 +24,7 @@ DRAFT = "draft"
 
 
 class DraftStore:
-    """`X.drafts.jsonl`, and the `X.jsonl` that accepted ones are appended to. Dropped ones stay in the backup."""
+    """`X.drafts.jsonl`, and the `X.jsonl` that receives accepted drafts. Dropped ones stay in the backup."""
 
     def __init__(self, path: Path, root: Path, notes: Path | None = None) -> None:
         self._notes = notes
@@ -37,9 +37,9 @@ class DraftStore:
         self._lines_before = self._cases.content
         self._changed: dict[int, str] = {}
         self._decisions: dict[int, Decision] = {}
-        self._aside = Aside(path)
+        self._aside = AsideFile(path)
         self._accepted: dict[int, tuple[str, str]] = {}
-        """By line in the file of drafts: id and text, in the order in which they were accepted."""
+        """Id and text by line in the file of drafts, in the order of acceptance."""
 
     @property
     def file_name(self) -> str:
@@ -53,7 +53,7 @@ class DraftStore:
         return self._written(case, self._write_drafts)
 
     def decide(self, case: EvalCase, marks: Marks, decision: Decision | None) -> str:
-        """Accept a draft with these marks, drop it, or take either back; what to tell the person, if anything.
+        """Accept a draft with these marks, drop it, or undo either; return a message for the person, or an empty text.
 
         A CaseError where its id is taken.
         """
@@ -80,7 +80,7 @@ class DraftStore:
         return self._written(case, self._write_drafts)
 
     def _written(self, case: EvalCase, write: Callable[[], object]) -> str:
-        """Empty once it is written; where another program changed the file, the draft goes into one beside it."""
+        """Write the case file; if another program changed it, write a file next to it and return a message."""
         try:
             write()
         except ChangedMeanwhile as error:
@@ -89,18 +89,18 @@ class DraftStore:
         return ""
 
     def text_of(self, case: EvalCase, marks: Marks) -> str:
-        """The draft as it would be written now."""
+        """Return the draft with these marks, as it would be written."""
         return self._line(case, marks).rstrip("\r")
 
     def written_text(self, case: EvalCase) -> str:
-        """The draft as it stands, without what was marked since."""
+        """Return the draft as written, without later marks."""
         return self._text.text_of(case.source.line).rstrip("\r")
 
     def _line(self, case: EvalCase, marks: Marks) -> str:
         return self._text.line_with(case, marks, hashes_of(marks, self._notes))
 
     def edit(self, case: EvalCase, text: str) -> EvalCase:
-        """Take another text for a draft; CaseError where it is no case."""
+        """Replace the text of a draft; raise CaseError if it is no case."""
         try:
             record = parse(text)
             edited, _ = case_from_record(dict(record) if isinstance(record, dict) else {}, case.source)
@@ -119,7 +119,7 @@ class DraftStore:
 
 
 def _as_case(text: str) -> str:
-    """The line of a draft without the tag that says so."""
+    """Return the line of a draft without its `draft` tag."""
     tags = parse(text).get("tags")
     if not isinstance(tags, list) or DRAFT not in tags:
         return text

@@ -1,4 +1,4 @@
-"""Agreement of two people's labels: kappa over the places that both judged, and the cases in which they differ."""
+"""Agreement of two people's labels: kappa over the places that both judged, and the cases on which they differ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THE_FILE = "the case file"
 class Difference:
     """One case that two people labelled differently.
 
-    place  the place that one of them alone has as a gold; None where one says that there is no answer
+    place  the place that only one of them has as a gold; None if one says that there is no answer
     gold_of  who has it as a gold, or says that there is an answer
     """
 
@@ -30,7 +30,7 @@ class Difference:
 
     @property
     def what(self) -> str:
-        """What is in dispute."""
+        """Return the subject of the dispute."""
         return "answerable" if self.place is None else f"gold {self.place}"
 
     @property
@@ -40,7 +40,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class LabelAgreement:
-    """What two people's labels come to. Positive in `decisions`: the place is no gold."""
+    """The agreement of two people's labels. Positive in `decisions`: the place is no gold."""
 
     first: str
     second: str
@@ -51,7 +51,7 @@ class LabelAgreement:
 
     @property
     def sentence(self) -> str:
-        """How far they agree: `2 cases, 4 places; agreement 75%, kappa 0.50 [-0.27, 0.98] (moderate)`."""
+        """Summarise: `2 cases, 4 places; agreement 75%, kappa 0.50 [-0.27, 0.98] (moderate)`."""
         head = f"{counted(self.cases, 'case')}, {counted(self.decisions.n, 'place')}"
         agreement, kappa = self.decisions.agreement, self.decisions.kappa
         if agreement is None:
@@ -81,14 +81,14 @@ class LabelAgreement:
 
 
 def agreements(cases: Sequence[EvalCase], opinions: Mapping[str, Sequence[EvalCase]]) -> list[LabelAgreement]:
-    """The case file against every second opinion, and those against one another; only cases that both labelled."""
+    """Compare the case file and all second opinions pairwise; only cases that both labelled."""
     by_name = {name: {case.id: case for case in labelled} for name, labelled in opinions.items()}
     by_name = {THE_FILE: {case.id: case for case in cases}, **by_name}
     return [_agreement(by_name, first, second) for first, second in combinations(by_name, 2)]
 
 
 def disputed(results: Sequence[LabelAgreement]) -> set[str]:
-    """Ids of the cases in which any two differ."""
+    """Return the ids of the cases on which any two differ."""
     return {difference.case_id for result in results for difference in result.differences}
 
 
@@ -114,7 +114,7 @@ def _agreement(by_name: Mapping[str, Mapping[str, EvalCase]], first: str, second
 
 
 def _judged_by_both(first: EvalCase, second: EvalCase) -> list[Place]:
-    """The places of the pool that both saw; the case file has none of its own, so that the other's counts."""
+    """Return the places in both pools; the case file has no pool, so that the other's counts."""
     pools = [pool for pool in map(_pool, (first, second)) if pool is not None]
     if not pools:
         return []
@@ -135,7 +135,7 @@ def _pool(case: EvalCase) -> list[Place] | None:
 
 
 def _are_golds(case: EvalCase, places: Sequence[Place]) -> list[bool]:
-    """Of each place whether the case has it as a gold; a snippet cannot be looked for here, and decides nothing."""
+    """Return for each place whether the case has it as a gold; snippets cannot be checked here and are ignored."""
     chunks = [
         Chunk(rel_path=place.rel_path, heading_path=place.heading_path)
         if isinstance(place, Anchor)

@@ -1,4 +1,4 @@
-"""The plain face of a labelling session: chunks by number, one command a line. And the editor of both faces."""
+"""The plain face of a labelling session: chunks by number, one command a line. Also the editor of both faces."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class LabelLines:
         }
 
     def run(self, lines: Iterable[str]) -> None:
-        """Until `q` or the end of the lines; what was said is saved."""
+        """Execute lines until `q` or their end, and save the labels."""
         self._write(HELP)
         self._show_case()
         for line in lines:
@@ -133,8 +133,8 @@ class LabelLines:
         candidates = len(self.session.pool.candidates)
         if not numbers or re.sub(r"[\d\s,]", "", rest):
             raise _NoChunkError(f"{rest!r} is no list of chunk numbers, as in: 1 3")
-        if wrong := [number for number in numbers if not 1 <= int(number) <= candidates]:
-            raise _NoChunkError(f"there is no chunk {wrong[0]}; there are {candidates}")
+        if invalid := [number for number in numbers if not 1 <= int(number) <= candidates]:
+            raise _NoChunkError(f"there is no chunk {invalid[0]}; there are {candidates}")
         return [int(number) - 1 for number in numbers]
 
     def _each(self, rest: str, action: Callable[[], object]) -> None:
@@ -177,7 +177,7 @@ class LabelLines:
 
 
 class _NoChunkError(Exception):
-    """The line names nothing that is there."""
+    """A line that names no existing chunk."""
 
 
 def _lines(text: str | None) -> Iterator[str]:
@@ -189,7 +189,7 @@ def _lines(text: str | None) -> Iterator[str]:
 
 
 def edit_draft(session: LabelSession, suspended: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
-    """Open the draft in $EDITOR, and take what comes back; `suspended` gives the terminal away meanwhile."""
+    """Edit the draft in $EDITOR and store the result; `suspended` releases the terminal meanwhile."""
     drafts = session.drafts
     if drafts is None:
         session.message = "e is for drafts"
@@ -207,7 +207,7 @@ def edit_draft(session: LabelSession, suspended: Callable[[], AbstractContextMan
 
 
 def _edited(text: str) -> str:
-    """What the editor makes of a text."""
+    """Edit a text in the editor and return the result."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "draft.json")
         file.write_text(text, encoding="utf-8")

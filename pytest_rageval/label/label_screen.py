@@ -112,7 +112,7 @@ class LabelScreen(App[None]):
     ]
 
     def __init__(self, session: LabelSession, opinions: dict[str, list[str]] | None = None) -> None:
-        """`opinions`: by case id what others said of it, a line each."""
+        """Make the screen; `opinions`: by case id the labels of others, a line each."""
         super().__init__(ansi_color=True)
         self.session = session
         self.opinions = opinions or {}
@@ -199,7 +199,7 @@ class LabelScreen(App[None]):
 
     @property
     def _notes(self) -> list[str]:
-        """What else there is to say of the chunk pointed at, if there is room."""
+        """Return further notes on the current chunk, if there is room."""
         if self.screen_stack[0].query_one("#place").content_size.height < 3:
             return []
         opinions = map(printable, self.opinions.get(self.session.case.id, ()))
@@ -210,7 +210,7 @@ class LabelScreen(App[None]):
         widget.update(Text(text, no_wrap=False) if isinstance(text, str) else text)
 
     def draw(self) -> None:
-        """Show the session as it is now."""
+        """Show the present state of the session."""
         session, size = self.session, self.size
         self.screen_stack[0].set_class(size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT, "-small")
         least = f"make it {LEAST_WIDTH} × {LEAST_HEIGHT}, or"
@@ -308,7 +308,7 @@ class LabelScreen(App[None]):
         self.set_focus(None)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Find or ask what was typed."""
+        """Find or ask the typed text."""
         what, typed = self._typing, event.value
         self._end_typing()
         if not typed.strip():
@@ -352,7 +352,7 @@ class LabelScreen(App[None]):
 
     @contextmanager
     def _suspended(self) -> Iterator[None]:
-        """Give the terminal to the editor, if there is one to give away."""
+        """Release the terminal to the editor, if there is one."""
         try:
             with self.suspend():
                 yield
@@ -378,7 +378,7 @@ class LabelScreen(App[None]):
         future.add_done_callback(wake)
 
     def action_finish(self) -> None:
-        """Save and leave; if the case cannot be saved, say so first and leave at the second time."""
+        """Save and leave; if the case cannot be saved, warn first and leave the second time."""
         if self.session.save() or self._is_told_of_unsaved:
             self.exit()
             return

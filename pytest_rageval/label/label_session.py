@@ -1,4 +1,4 @@
-"""A labelling session without a screen: cases, marks, undo over all of them, and what is saved when."""
+"""A labelling session without a screen: cases, marks, undo over all of them, and saving."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_POOL = Pool()
 
 @dataclass(frozen=True, slots=True)
 class CaseState:
-    """What the person said of one case so far."""
+    """A person's labels of one case so far."""
 
     marks: Marks
     decision: Decision | None = None
@@ -35,15 +35,15 @@ class Step(NamedTuple):
     before: CaseState
     after: CaseState
     texts: tuple[str, str] | None = None
-    """Of a draft's edit: its text before and after."""
+    """The text of an edited draft before and after."""
 
 
 class LabelSession:
-    """Cases labelled one after another. Leaving a case saves it; a change of mind is undone wherever it was made.
+    """Cases labelled one after another. Leaving a case saves it; undo works across cases.
 
-    message  what the person should know now, if anything
-    row      the candidate that is pointed at; with `range_start`, all between the two are meant
-    asks_to_clear  whether the next `ask_to_clear` clears the golds; a face resets it after any other key
+    message  a message for the person, if any
+    row      the current candidate; with `range_start`, the other end of the selected range
+    asks_to_clear  True if the next `ask_to_clear` clears the golds; a face resets it after any other key
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class LabelSession:
 
     @property
     def drafts(self) -> DraftStore | None:
-        """The drafts, where drafts are accepted."""
+        """Return the store of drafts, if drafts are accepted."""
         return self.store if isinstance(self.store, DraftStore) else None
 
     @property
@@ -92,7 +92,7 @@ class LabelSession:
 
     @property
     def labelled(self) -> int:
-        """Of how many cases it is said what is right; of drafts: how many are decided."""
+        """Return how many cases are labelled or, of drafts, decided."""
         return sum(map(self.is_labelled, range(len(self.cases))))
 
     def is_labelled(self, at: int) -> bool:
@@ -101,13 +101,13 @@ class LabelSession:
 
     @property
     def waits_for(self) -> Future[Pool] | None:
-        """The pool of the case, while it is not there yet."""
+        """Return the future of the case's pool until it is done."""
         future = self.source.pool(self.case)
         return None if future.done() else future
 
     @property
     def pool(self) -> Pool:
-        """The candidates of the case, with what more was asked for; only the marked places while it is not there."""
+        """Return the candidates of the case and of further questions; only the marked places until they arrive."""
         future = self.source.pool(self.case)
         pool = future.result() if future.done() and not future.cancelled() else NO_POOL
         key = (self.at, pool, self._more.get(self.at), self.marks.golds, self.marks.irrelevant)
@@ -118,13 +118,13 @@ class LabelSession:
         return self._shown[1]
 
     def view(self) -> PoolView:
-        """What each candidate stands for."""
+        """Match each candidate to the marks."""
         return PoolView.of(self.case, self.marks, [candidate.chunk for candidate in self.pool.candidates])
 
     # ── pointing ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def move(self, by: int, *, extends: bool = False) -> None:
-        """Point at another candidate; all between there and here are meant where it `extends`."""
+        """Move to another candidate; `extends` selects all between there and here."""
         last = max(0, len(self.pool.candidates) - 1)
         if not extends:
             self.range_start = None
@@ -134,12 +134,12 @@ class LabelSession:
 
     @property
     def selected(self) -> range:
-        """Rows that are meant."""
+        """Return the selected rows."""
         other = self.row if self.range_start is None else self.range_start
         return range(min(self.row, other), max(self.row, other) + 1) if self.pool.candidates else range(0)
 
     def find(self, text: str) -> bool:
-        """Point at the next candidate whose text, path or heading holds these words."""
+        """Move to the next candidate whose text, path or heading contains these words."""
         candidates = self.pool.candidates
         for step in range(1, len(candidates) + 1):
             at = (self.row + step) % len(candidates)
@@ -153,7 +153,7 @@ class LabelSession:
     # ── marking ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def toggle_gold(self) -> None:
-        """The meant candidates are golds of the present group; if all are already, they are none."""
+        """Mark the selected candidates as golds of the present group; unmark them if all are golds."""
         view = self.view()
         if all(view.golds[row] for row in self.selected):
             self._change(self.marks.without_golds(gold for row in self.selected for gold in view.golds[row]))
@@ -161,7 +161,7 @@ class LabelSession:
             self._mark(lambda marks, place: marks.with_gold(place, self.group), skip=view.golds)
 
     def toggle_irrelevant(self) -> None:
-        """The meant candidates must not come; if all are marked so already, they are not."""
+        """Mark the selected candidates as irrelevant; unmark them if all are."""
         view = self.view()
         if all(view.irrelevant[row] for row in self.selected):
             self._change(self.marks.without_irrelevant(at for row in self.selected for at in view.irrelevant[row]))
@@ -170,7 +170,7 @@ class LabelSession:
         self._mark(lambda marks, place: marks.with_irrelevant(place), skip=view.irrelevant, marks=marks)
 
     def put_in_group(self, group: int) -> None:
-        """The meant candidates are golds of this group."""
+        """Make the selected candidates golds of this group."""
         if self._has_no_groups():
             return
         golds = [gold for row in self.selected for gold in self.view().golds[row]]
@@ -181,7 +181,7 @@ class LabelSession:
         self.group = group
 
     def next_group(self) -> None:
-        """Golds that follow go into the next group; after the first empty one comes the first again."""
+        """Put the golds that follow into the next group; after the first empty one return to the first."""
         if not self._has_no_groups():
             groups = len(self.marks.groups) or bool(self.marks.golds)
             self.group = self.group + 1 if self.group <= groups and self.group < 9 else 1
@@ -194,7 +194,7 @@ class LabelSession:
         return True
 
     def add_snippet(self, snippet: str) -> None:
-        """The candidate pointed at is a gold where it quotes this passage."""
+        """Make the current candidate a gold that quotes this passage."""
         candidate = self.candidate
         if candidate is None or not snippet.strip():
             return
@@ -212,11 +212,11 @@ class LabelSession:
         self._change(marks.with_snippet(golds[0], snippet.strip()))
 
     def set_answerable(self, *, is_answerable: bool = True) -> None:
-        """Say whether the notes hold an answer; if they do not, there are no golds."""
+        """Set whether the notes contain an answer; if they do not, there are no golds."""
         self._change(replace(self.marks, answerable=True) if is_answerable else self.marks.unanswerable())
 
     def ask_to_clear(self) -> None:
-        """Say that the notes hold no answer; if that clears golds, only at the second call in a row."""
+        """Set that the notes contain no answer; if that clears golds, only at the second call in a row."""
         self.asks_to_clear = bool(self.marks.golds) and not self.asks_to_clear
         if self.asks_to_clear:
             self.message = f"u again clears {counted(len(self.marks.golds), 'gold')}; anything else keeps them"
@@ -225,7 +225,7 @@ class LabelSession:
 
     @property
     def candidate(self) -> Candidate | None:
-        """The one pointed at."""
+        """Return the current candidate."""
         candidates = self.pool.candidates
         return candidates[min(self.row, len(candidates) - 1)] if candidates else None
 
@@ -236,7 +236,7 @@ class LabelSession:
         skip: Sequence[frozenset[int]],
         marks: Marks | None = None,
     ) -> None:
-        """Mark the meant candidates, but those for which `skip` has something already."""
+        """Mark the selected candidates, except those that `skip` has something for."""
         kind = self.pool.kind(self.marks)
         marks = replace(marks or self.marks, kind=kind)
         for row in self.selected:
@@ -259,7 +259,7 @@ class LabelSession:
     # ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def decide(self, decision: Decision) -> None:
-        """Accept or drop the draft, and go on to the next that is undecided."""
+        """Accept or drop the draft, and open the next undecided one."""
         if self.drafts is None:
             self.message = "y and n are for drafts"
             return
@@ -267,7 +267,7 @@ class LabelSession:
         self.next_unlabelled()
 
     def edit_draft(self, text: str) -> None:
-        """Take another text for the draft."""
+        """Replace the text of the draft."""
         if self.drafts is None:
             return
         text_before, state_before = self.drafts.written_text(self.case), self.states[self.at]
@@ -281,7 +281,7 @@ class LabelSession:
         self._redo.clear()
 
     def _take_text(self, at: int, text: str) -> None:
-        """Write another text for the draft; CaseError where it is no case."""
+        """Write a new text for the draft; raise CaseError if it is no case."""
         assert self.drafts is not None
         self.cases[at] = self.drafts.edit(self.cases[at], text)
         self._saved[at] = CaseState(self.drafts.marks_of(self.cases[at]))
@@ -289,15 +289,15 @@ class LabelSession:
     # ── undo ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def undo(self) -> None:
-        """Take the last change back, on whichever case it was made, and open that case."""
+        """Undo the last change, on whichever case it was made, and open that case."""
         self._step(self._undo, self._redo, "undo")
 
     def redo(self) -> None:
-        """Make the change again that was taken back last."""
+        """Redo the change that was undone last."""
         self._step(self._redo, self._undo, "redo")
 
     def _step(self, steps: list[Step], others: list[Step], name: str) -> None:
-        """Take the last step as it is to be, and put the way back with the others."""
+        """Apply the last step of one stack, and push its reverse on the other."""
         if not steps:
             self.message = f"nothing to {name}"
         elif steps[-1].at == self.at or self.save():
@@ -312,7 +312,7 @@ class LabelSession:
     # ── going on ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def save(self) -> bool:
-        """Write what was said of this case, if it is not written; False, and a message, where it cannot be."""
+        """Save the case's labels if they have changed; return False and set a message if that fails."""
         if self.is_saved:
             return True
         state = self.states[self.at]
@@ -333,7 +333,7 @@ class LabelSession:
         return [place for place in dict.fromkeys(places) if place is not None]
 
     def go(self, by: int) -> None:
-        """Save, and open the next case (1) or the one before (-1)."""
+        """Save, and open the next case (1) or the previous one (-1)."""
         to, self.message = self.at + by, ""
         if not self.save():
             return
@@ -343,7 +343,7 @@ class LabelSession:
             self.message = self.message or f"this is the {'last' if by > 0 else 'first'} case"
 
     def next_unlabelled(self) -> None:
-        """Save, and open the next case of which nothing is said yet and which was not skipped."""
+        """Save, and open the next case that is unlabelled and was not skipped."""
         self.message = ""
         if not self.save():
             return
@@ -356,25 +356,25 @@ class LabelSession:
             self._arrive(to)
 
     def skip(self) -> None:
-        """Leave the case as it was, and go on."""
+        """Leave the case unchanged, and open the next."""
         self._change_state(self._saved[self.at])
         self._skipped.add(self.at)
         self.go(1)
 
     def open_case(self, case_id: str) -> None:
-        """Open the case with this id; CaseError where there is none."""
+        """Open the case with this id; raise CaseError if there is none."""
         at = next((at for at, case in enumerate(self.cases) if case.id == case_id), None)
         if at is None:
             raise CaseError(f"there is no case {case_id!r} to label")
         self._arrive(at)
 
     def ask_more(self, question: str) -> Future[Pool]:
-        """Ask for another question; `take_more` takes what comes."""
+        """Ask another question; `take_more` takes its candidates."""
         self.message = f"asking: {question}"
         return self.source.ask(self.case, question)
 
     def take_more(self, at: int, pool: Pool) -> None:
-        """Add what came of another question to the candidates of the case that it was asked for."""
+        """Add the candidates of another question to the case that it was asked for."""
         earlier = self._more.get(at)
         before = len(self.pool.candidates)
         self._more[at] = pool if earlier is None else earlier.with_more(pool)
@@ -388,5 +388,5 @@ class LabelSession:
 
 
 def unlabelled(cases: Iterable[EvalCase], store: LabelStore) -> list[EvalCase]:
-    """The cases of which nothing is said yet."""
+    """Return the unlabelled cases."""
     return [case for case in cases if not store.marks_of(case).is_label]

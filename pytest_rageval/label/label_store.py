@@ -1,4 +1,4 @@
-"""Where labels go: into the case file, into a file of second opinions, or aside where the case file was changed."""
+"""The stores of labels: the case file, a file of second opinions, or a new one if the case file was changed."""
 
 from __future__ import annotations
 
@@ -23,28 +23,30 @@ POOL = "pool"
 
 
 class LabelStore(Protocol):
-    """Keeps the marks of cases."""
+    """A store of the marks of cases."""
 
     @property
     def file_name(self) -> str: ...
 
     def marks_of(self, case: EvalCase) -> Marks:
-        """The marks that a case begins with."""
+        """Return the marks that a case begins with."""
 
     def save(self, case: EvalCase, marks: Marks, pool: Sequence[Place]) -> str:
-        """Write the marks of a case, `pool` being the places that were looked at; what to tell the person, if
-        anything. A CaseError where they cannot be written."""
+        """Write the marks of a case, with the `pool` of places looked at; return a message, or an empty text.
+
+        Raises CaseError if they cannot be written.
+        """
 
 
 class CaseFileStore:
-    """The case file itself. Once it was changed by another program, all further labels go into a file beside it."""
+    """The case file itself. Once another program has changed it, all further labels go into a file next to it."""
 
     def __init__(self, path: Path, notes: Path | None) -> None:
         self._writer = CaseWriter(path)
         self.text: CaseText = case_text(self._writer.content, path.name)
         self._notes = notes
         self._changed: dict[int, str] = {}
-        self._aside = Aside(path)
+        self._aside = AsideFile(path)
 
     @property
     def file_name(self) -> str:
@@ -70,8 +72,8 @@ class CaseFileStore:
         return json.dumps(self.text.record_with(case, marks, hashes), ensure_ascii=False)
 
 
-class Aside:
-    """The lines that have no place in a file that another program changed: a file of their own beside it."""
+class AsideFile:
+    """A file for the lines that have no place in a file that another program changed, next to it."""
 
     def __init__(self, beside: Path) -> None:
         self.path: Path | None = None
@@ -79,7 +81,7 @@ class Aside:
         self._lines: dict[int, str] = {}
 
     def put(self, line: int, text: str) -> str:
-        """Keep the text of this line; return the name of the file."""
+        """Store the text of this line; return the name of the file."""
         self.path = self.path or aside_file(self._beside)
         self._lines[line] = text
         write_lines(self.path, self._lines.values())
@@ -87,20 +89,20 @@ class Aside:
 
 
 def hashes_of(marks: Marks, notes: Path | None) -> dict[str, str]:
-    """Hashes of the notes that the marked places stand in; none without a folder of notes."""
+    """Return the hashes of the notes that contain the marked places; none without a folder of notes."""
     places = [place.rel_path for place in (*marks.golds, *marks.irrelevant) if isinstance(place, Anchor)]
     return note_hashes(notes, places) if notes is not None else {}
 
 
 def aside_file(path: Path) -> Path:
-    """A new name for labels that have no place in the file: `X.labels-20261122_101500.jsonl`."""
+    """Return a new name for labels that have no place in the file: `X.labels-20261122_101500.jsonl`."""
     stem = f"{path.name.removesuffix(path.suffix)}.labels-{time.strftime('%Y%m%d_%H%M%S')}"
     names = (f"{stem}{f'-{number}' if number else ''}.jsonl" for number in range(1000))
     return next(place for place in map(path.with_name, names) if not place.exists())
 
 
 class OpinionStore:
-    """A second opinion of one person, a case file of its own; what the case file says is not shown to them."""
+    """A second opinion of one person, a case file of its own; the labels of the case file are hidden from them."""
 
     def __init__(self, path: Path, root: Path) -> None:
         self._writer = CaseWriter(path, may_be_new=True)
@@ -136,21 +138,21 @@ def _as_line(case: EvalCase) -> str:
 
 
 def opinion_file(path: Path, name: str) -> Path:
-    """`cases.jsonl` of `anna` → `cases.labels.anna.jsonl`; CaseError where no file can be called so."""
+    """Return the file of second opinions: `cases.jsonl` of `anna` → `cases.labels.anna.jsonl`; CaseError if invalid."""
     if not name or not all(mark.isalnum() or mark in "-_" for mark in name):
         raise CaseError(f"--blind {name!r}: a name is needed that a file can have: letters, digits, - and _")
     return path.with_name(f"{path.name.removesuffix(path.suffix)}.labels.{name}.jsonl")
 
 
 def opinion_files(path: Path) -> dict[str, Path]:
-    """The second opinions on a case file by the name of who gave them."""
+    """Return the second opinions on a case file by person."""
     stem = f"{path.name.removesuffix(path.suffix)}.labels."
     files = [file for file in sorted(path.parent.iterdir()) if file.name.startswith(stem) and file.suffix == ".jsonl"]
     return {file.name.removeprefix(stem).removesuffix(".jsonl"): file for file in files}
 
 
 def opinions(path: Path, root: Path) -> Sequence[EvalCase]:
-    """The cases of a file of second opinions; none where there is no file yet, CaseError where it is broken."""
+    """Read the cases of a file of second opinions; none if it does not exist, CaseError if it is broken."""
     if not path.exists():
         return ()
     loaded = load_file(path, root)

@@ -25,7 +25,7 @@ class NotesSearch:
         self._sections: list[Chunk] | None = None
 
     def find(self, question: str, k: int) -> list[Chunk]:
-        """Return the k sections that say most of the question's words, best first; none that says no word."""
+        """Return the k sections that contain most of the question's words, best first; none without a word of it."""
         with self._lock:  # the next cases are asked for at the same time, and the notes are read once
             sections = self._read() if self._sections is None else self._sections
             # A quoted string is one term to FTS5 whatever it holds; terms hold no quotation mark.

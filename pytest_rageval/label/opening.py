@@ -1,4 +1,4 @@
-"""What a labelling session is opened with: cases, a place for the labels, and systems to ask for chunks."""
+"""The opening of a labelling session: cases, a store for the labels, and systems to ask for chunks."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from pytest_rageval.targets import check_target
 from pytest_rageval.targets.target import Target
 
 POOL_K = 20
-"""Chunks that are asked for: more than a system is tested with, or golds just below the cut are never seen."""
+"""Chunks to ask for: more than a system is tested with, so that golds just below the cut are seen."""
 AHEAD = 2
 """Cases that are asked for before they are opened."""
 MOST_POOLS = 200
 """Pools that are kept in memory."""
 MOST_PATHS = 1000
-"""Paths of chunks that are remembered; so many tell how a system names its notes."""
+"""Paths of chunks to remember, enough to tell how a system names its notes."""
 CLOSE_PATIENCE_S = 2.0
 """Seconds that targets may take to close."""
 SEARCH = "search"
 
 
 class Labelling(NamedTuple):
-    """What is labelled and how.
+    """The cases to label, and how.
 
     path     the case file, or a file of drafts
-    targets  systems to ask, by their spellings; none: the project's
+    targets  specifications of systems to ask; none: the project's
     notes    folder that is searched as well; None: the project's, if it has one
-    blind    whose second opinion it is; None: the labels of the file itself
+    blind    the person who gives a second opinion; None: the labels of the file itself
     """
 
     path: Path
@@ -62,7 +62,7 @@ class Labelling(NamedTuple):
 
 
 def cases_to_label(path: Path, project: Project) -> list[EvalCase]:
-    """The cases of a file; CaseError where there is no such file, or it is broken."""
+    """Read the cases of a file; raise CaseError if it is missing or broken."""
     if not path.is_file():
         near = [file.name for file in path.parent.glob("*.jsonl")] if path.parent.is_dir() else []
         raise CaseError(f"{path}: there is no such file{did_you_mean(path.name, near)}")
@@ -73,7 +73,7 @@ def cases_to_label(path: Path, project: Project) -> list[EvalCase]:
 
 
 def label_store(labelling: Labelling, project: Project) -> LabelStore:
-    """Where labels go; CaseError where they cannot be written there."""
+    """Return the store for the labels; raise CaseError if they cannot be written there."""
     if labelling.is_of_drafts:
         return DraftStore(labelling.path, project.root, notes_folder(labelling, project))
     if labelling.blind is not None:
@@ -82,14 +82,14 @@ def label_store(labelling: Labelling, project: Project) -> LabelStore:
 
 
 def notes_folder(labelling: Labelling, project: Project) -> Path | None:
-    """The folder of notes that is named or configured."""
+    """Return the named folder of notes, else the configured one."""
     return labelling.notes or project.notes
 
 
 def pool_source(
     labelling: Labelling, project: Project, cases: Sequence[EvalCase], systems: Sequence[AskedSystem]
 ) -> PoolSource:
-    """Who is asked for chunks, to be closed: the systems and the notes; SettingsError where nobody can be."""
+    """Return the systems and the notes to ask for chunks, to be closed; raise SettingsError without any."""
     notes = notes_folder(labelling, project)
     if not systems and notes is None:
         raise SettingsError("no system to ask: name one with --target, e.g. --target demo, or a folder with --notes")
@@ -101,9 +101,9 @@ def pool_source(
 def project_systems(
     labelling: Labelling, project: Project, cases: Sequence[EvalCase], environment: Mapping[str, str] | None = None
 ) -> list[AskedSystem]:
-    """The systems that are named, else the project's own; SettingsError where one cannot be asked.
+    """Return the named systems, else the project's own; raise SettingsError if one cannot be asked.
 
-    environment  as of `target_in`
+    environment  as for `target_in`
     """
     specs = labelling.targets or tuple(filter(None, (project.settings.target,)))
     problems = Problems()
@@ -113,12 +113,15 @@ def project_systems(
 
 
 def asked_system(
-    project: Project, spec: str, cases: Sequence[EvalCase], environment: Mapping[str, str] | None = None,
+    project: Project,
+    spec: str,
+    cases: Sequence[EvalCase],
+    environment: Mapping[str, str] | None = None,
     name: str | None = None,
-) -> AskedSystem:  # fmt: skip
-    """The system of this spelling, asked as the project says; SettingsError where it cannot be.
+) -> AskedSystem:
+    """Return the system of this specification, with the project's settings; raise SettingsError if it cannot be asked.
 
-    name  how it is called, if not as its target is
+    name  its name, if not its target's
     """
     settings = project.settings
     target = target_in(project, spec, environment)
@@ -135,8 +138,8 @@ class AskedSystem(NamedTuple):
     """A system that gives chunks, by its name on the screen.
 
     longest_call  seconds that one question may take in all
-    params        what goes out with a question
-    mask          what is kept out of the chunks
+    params        parameters of each question
+    mask          what is removed from the chunks
     """
 
     name: str
@@ -147,7 +150,7 @@ class AskedSystem(NamedTuple):
 
 
 class PoolSource:
-    """Asks the systems, and the search if there is one; `close` gives everything back."""
+    """The systems, and the search if there is one; `close` releases them."""
 
     def __init__(
         self,
@@ -157,7 +160,7 @@ class PoolSource:
         *,
         is_shuffled: bool = False,
     ) -> None:
-        """`paths`: those of the cases' golds; with those of the chunks they tell how notes are named.
+        """Take the systems; `paths` are those of the cases' golds, which with the chunks' tell how notes are named.
 
         `is_shuffled`: pools are in an order that says nothing about ranks.
         """
@@ -174,7 +177,7 @@ class PoolSource:
         return tuple(system.name for system in self._systems)
 
     def pool(self, case: EvalCase) -> Future[Pool]:
-        """The pool of a case, asked for at most once unless it was long ago."""
+        """Return the pool of a case, asked for at most once unless it was long ago."""
         future = self._pools.pop(case.key, None) or self._started(case)
         self._pools[case.key] = future
         while len(self._pools) > MOST_POOLS:
@@ -182,23 +185,23 @@ class PoolSource:
         return future
 
     def prepare(self, cases: Sequence[EvalCase]) -> None:
-        """Ask for the pools of the cases that come next."""
+        """Ask for the pools of the next cases."""
         for case in cases[:AHEAD]:
             self.pool(case)
 
     def ask(self, case: EvalCase, question: str) -> Future[Pool]:
-        """What the systems give for another question in the scope of a case."""
+        """Ask the systems another question in the scope of a case."""
         return self._started(replace(case, question=question))
 
     def close(self) -> None:
-        """End what is under way and close the targets; safe to call twice."""
+        """Cancel pending calls and close the targets; safe to call twice."""
         if self._is_closed:
             return
         self._is_closed = True
         self._loop.cancel()
         closed: Future[None] = Future()
         self._loop.start([self._close_targets(closed)])
-        # An async target that blocks its loop is left behind, on its daemon thread: nobody shall wait for it.
+        # An async target that blocks its loop is abandoned on its daemon thread, without a wait.
         with suppress(TimeoutError):
             closed.result(CLOSE_PATIENCE_S)
             self._loop.close()
@@ -239,7 +242,7 @@ class PoolSource:
                 self._has_first.set()
         if self._search is None:
             return merged(case, retrievals, is_shuffled=self._is_shuffled)
-        # A system that gives nothing for a case shall not change how its notes are named.
+        # A system that gives nothing for a case must not change how its notes are named.
         await self._has_first.wait()
         prefix = path_prefix(self._search.folder, self._paths)
         return merged(case, retrievals, prefix, is_shuffled=self._is_shuffled)

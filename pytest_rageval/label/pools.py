@@ -15,7 +15,7 @@ from pytest_rageval.words import fold
 
 
 class Retrieval(NamedTuple):
-    """What one system, or the search, gave for a question; `problem` says why it gave nothing."""
+    """The chunks that one system, or the search, gave for a question; `problem` says why there are none."""
 
     system: str
     chunks: tuple[Chunk, ...] = ()
@@ -24,7 +24,7 @@ class Retrieval(NamedTuple):
 
 
 class Rank(NamedTuple):
-    """Where a system had a chunk, and with which score."""
+    """The rank and the score of a chunk in one system."""
 
     system: str
     rank: int
@@ -35,9 +35,9 @@ class Rank(NamedTuple):
 class Candidate:
     """One chunk of a pool.
 
-    ranks       by which tested systems it was retrieved, and where
-    search_rank where the word search found it
-    is_listed   does the case name the place, which neither a system nor the search gave?
+    ranks       its ranks in the tested systems that retrieved it
+    search_rank its rank in the word search
+    is_listed   True if the case names the place, and neither a system nor the search gave it
     """
 
     chunk: Chunk
@@ -55,11 +55,11 @@ class Candidate:
 
     @property
     def best_rank(self) -> int:
-        """The best rank that a system or the search gave the chunk."""
+        """Return the best rank that a system or the search gave the chunk."""
         return min([rank.rank for rank in self.ranks] + ([self.search_rank] if self.search_rank else []))
 
     def origin(self, *, is_gold: bool, hides_ranks: bool) -> str | None:
-        """Who gave the chunk, as a note beside it; None where there is nothing to add."""
+        """Return which systems gave the chunk, as a note; None if there is nothing to add."""
         if self.ranks and not hides_ranks:
             ranks = (f"{r.system} #{r.rank}{'' if r.score is None else f' {r.score:.3g}'}" for r in self.ranks)
             return " · ".join(ranks) + (" · search" if self.is_searched else "")
@@ -78,13 +78,13 @@ class Pool:
     has_search: bool = False
 
     def with_more(self, other: Pool) -> Pool:
-        """With the candidates of another question behind those that are here."""
+        """Append the new candidates of another question."""
         seen = {_identity(candidate.chunk) for candidate in self.candidates}
         more = [candidate for candidate in other.candidates if _identity(candidate.chunk) not in seen]
         return replace(self, candidates=(*self.candidates, *more), problems=other.problems)
 
     def with_places(self, case: EvalCase, marks: Marks) -> Pool:
-        """With the marked places that no candidate stands for."""
+        """Append the marked places that no candidate matches."""
         listed = [candidate for candidate in self.candidates if not candidate.is_listed]
         view = PoolView.of(case, marks, [candidate.chunk for candidate in listed])
         golds = [place for at, place in enumerate(marks.golds) if not any(at in hit for hit in view.golds)]
@@ -93,7 +93,7 @@ class Pool:
         return replace(self, candidates=(*listed, *more))
 
     def kind(self, marks: Marks) -> Kind:
-        """What is marked: places, or ids where no chunk says its place and none is marked."""
+        """Return whether places are marked, or ids since no chunk has a place and none is marked."""
         has_places = any(candidate.chunk.rel_path for candidate in self.candidates)
         if marks.kind == "ids" or marks.golds or marks.irrelevant or has_places or not self.candidates:
             return marks.kind
@@ -109,7 +109,7 @@ def _chunk_at(place: Place) -> Chunk:
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """Which golds and irrelevant places, by position in the marks, each chunk stands for."""
+    """The golds and irrelevant places that each chunk matches, by position in the marks."""
 
     golds: tuple[frozenset[int], ...]
     irrelevant: tuple[frozenset[int], ...]
@@ -182,7 +182,7 @@ def _place(chunk: Chunk) -> tuple[str, ...]:
 
 
 def _identity(chunk: Chunk) -> tuple[str, ...]:
-    """Equal for chunks that say the same at the same place, whatever a system calls them."""
+    """Return a key that is equal for chunks with the same text at the same place, whatever their ids."""
     name = "" if chunk.rel_path else chunk.chunk_id or chunk.doc_id or ""
     return (*_place(chunk), "\0", name, fold(chunk.text or ""))
 
@@ -192,7 +192,7 @@ def _shuffled(case: EvalCase, chunk: Chunk) -> bytes:
 
 
 def path_prefix(notes: Path, paths: Collection[str]) -> str:
-    """What systems and golds with these paths write before a note's path within its folder: nothing, `notes/`, …"""
+    """Return the prefix of these paths before a note's path within its folder: nothing, `notes/` and so on."""
     folders = notes.resolve().parts[1:]
     prefixes = ["", *("/".join(folders[at:]) + "/" for at in range(len(folders) - 1, -1, -1))]
 

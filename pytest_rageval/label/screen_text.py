@@ -1,4 +1,4 @@
-"""The texts of the label screen, safe for a terminal: what steers one is made visible, wide characters count as two."""
+"""The texts of the label screen, safe for a terminal: control characters are visible, wide characters count as two."""
 
 from __future__ import annotations
 

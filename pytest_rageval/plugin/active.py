@@ -30,7 +30,7 @@ from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.model import CaseResult, EvalCase, Trial
 from pytest_rageval.plugin.batches import PARTS, AdaptedFixtures, Batches
 from pytest_rageval.plugin.case_hook import marked_cases, with_case_hook
-from pytest_rageval.plugin.current_test import kept_current_test
+from pytest_rageval.plugin.current_test import stable_current_test
 from pytest_rageval.plugin.display.captured_output import CapturedOutput, mask_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine
 from pytest_rageval.plugin.evaluator import Evaluator, assert_gates
@@ -53,12 +53,12 @@ NO_TARGET = (
 
 
 class ActiveSession:
-    """The part of a session with cases that every process has: hooks, items and fixtures call it.
+    """A session with cases on any process, called by hooks, items and fixtures.
 
     problem   what is wrong with the settings: then nothing is prepared, and the session ends before its first test
     run       None until the first question is near, and in a dry run
-    expected  cases by node id, on the process that writes the run: every one of them must have a record at the end
-    finished  the run, once it is finished
+    expected  cases by node id, on the process that writes the run: each must have a record at the end
+    finished  the finished run, or None
     """
 
     def __init__(self, session: EvalSession) -> None:
@@ -78,7 +78,7 @@ class ActiveSession:
         self._files: dict[Path, CaseFile] = {}
         self._collectors: list[EvalFile] = []
         self.mask = Mask(secrets_of_environment(os.environ))
-        """Hides the credentials of this run in what is shown; of wrong settings those of the environment."""
+        """Masks the credentials of this run in the output; if settings are wrong, those of the environment."""
         self._prepared: Prepared | None = None
         self._target: Target | None = None
         try:
@@ -97,7 +97,7 @@ class ActiveSession:
         lists = call_hook(self.config.hook.pytest_rageval_metrics, config=self.config)
         own_metrics = [metric for metrics in lists if metrics for metric in metrics]
         session = self.session
-        if session.is_worker:  # calls in flight are those of the run, whoever makes them
+        if session.is_worker:  # the limit on calls in flight is the run's, over all workers
             share = math.ceil(settings.concurrency / session.workers)
             settings = settings.model_copy(update={"concurrency": share})
         return prepare(
@@ -146,7 +146,7 @@ class ActiveSession:
             collector.take_hooks()
 
     def load(self, path: Path) -> CaseFile:
-        """Read a case file once, and let the project's hook change its cases."""
+        """Read a case file once, and apply the project's hook to its cases."""
         if path not in self._files:
             limit = {"max_line_bytes": self.settings.max_line_bytes} if self.is_prepared else {}
             file = load_file(path, self.session.root, **limit)
@@ -154,7 +154,7 @@ class ActiveSession:
         return self._files[path]
 
     def is_reported(self, path: Path) -> bool:
-        """Return whether the controller of xdist has reported the problems of this file."""
+        """Return True if the controller of xdist has reported the problems of this file."""
         return str(path) in self.session.worker_input("rageval_checked").split(os.pathsep)
 
     def all_cases(self) -> list[EvalCase]:
@@ -191,7 +191,7 @@ class ActiveSession:
             items[:] = [item for item, is_kept in zip(items, are_kept, strict=True) if is_kept]
 
     def drop_duplicates(self, items: list[pytest.Item]) -> None:
-        """Leave one item a case: of `--keep-duplicates`, plugins that multiply items, files named twice."""
+        """Leave one item a case, despite `--keep-duplicates`, multiplying plugins and files named twice."""
         real, kept = cache(os.path.realpath), dict[object, pytest.Item]()
         for number, item in enumerate(items):
             kept.setdefault((real(item.path), item.case.id) if isinstance(item, EvalItem) else number, item)
@@ -210,7 +210,7 @@ class ActiveSession:
         pytest.exit(f"interrupted{remedy}", returncode=pytest.ExitCode.INTERRUPTED)
 
     def _start(self, run: RunSession) -> RunSession:
-        self._closing.enter_context(kept_current_test(self.config))
+        self._closing.enter_context(stable_current_test(self.config))
         self._batches = Batches(run.prefetcher, run.trials)
         self.captured.begin()
         run.prefetcher.new_output = self.captured.output
@@ -222,11 +222,11 @@ class ActiveSession:
 
     @property
     def writer(self) -> RunWriter:
-        """Return what writes the run, on the controlling process."""
+        """Return the writer of the run, on the controlling process."""
         return self.opened().writer
 
     def plan_batches(self, items: Sequence[EvalItem]) -> None:
-        """Take the final order of the items, without those that a resumed run has results of."""
+        """Take the final order of the items, without those whose results the resumed run has."""
         run = self.opened()
         self._batches.plan([item for item in items if not run.is_done(item.case)])
 
@@ -264,7 +264,7 @@ class ActiveSession:
             target = self.make_target()
         except RagevalError as error:
             problems = error.problems
-        if problems:  # said outside of the handling of the error, which pytest would show too
+        if problems:  # outside of the exception handler, whose error pytest would show too
             pytest.fail("; ".join(problems), pytrace=False)
         yield target
         self._wait_for(target.aclose())
@@ -282,7 +282,7 @@ class ActiveSession:
         if self.run is None:
             asyncio.run(closing)
         elif self.run.loop.is_blocked:
-            closing.close()  # abandoned with its thread, which was said
+            closing.close()  # abandoned with its thread, as reported
         else:
             self.run.loop.run(closing)
 
@@ -310,7 +310,7 @@ class ActiveSession:
             result = run.unfinished.result(item.case)
         else:
             client, judge_of_item, cache = map(item.funcargs.__getitem__, PARTS)
-            target, judge = self._adapted.pair(client, judge_of_item, cache)
+            target, judge = self._adapted.target_and_judge(client, judge_of_item, cache)
             trials = run.trials(item.case)
             observed = self._batches.observed(item, trials, target, judge)
             if self._progress_line is not None:
@@ -338,7 +338,7 @@ class ActiveSession:
     def evaluator(self, node: pytest.Item, client: object, judge: object, cache: object) -> Evaluator:
         """Return the `rageval` fixture of one test."""
         self.raise_problem()
-        target, cached_judge = self._adapted.pair(client, judge, cache)
+        target, cached_judge = self._adapted.target_and_judge(client, judge, cache)
 
         def evaluate(case: EvalCase) -> Evaluation:
             self.check_asking_allowed()

@@ -1,4 +1,4 @@
-"""Items that may be asked ahead together, and what their fixtures gave as a target and a judge."""
+"""Items that may be prefetched together, and the target and judge that their fixtures gave."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Batches:
         return self._fixtures.get(id(self._places[item][0]), {}) if item in self._places else {}
 
     def observed(self, item: EvalItem, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
-        """Return what asking and judging the trials of this item's case gave."""
+        """Return the observations of this item's case, by trial."""
         if item not in self._places or item.attempts > 1:
             return self._prefetcher.now(trials, target, judge)
         batch, position = self._places[item]
@@ -56,7 +56,7 @@ class Batches:
 
 
 def _will_be_asked(item: pytest.Item) -> bool:
-    """Return whether the test will surely run: the case of one that a mark may skip is never prefetched."""
+    """Return True if the test surely runs: a case whose mark may skip it is never prefetched."""
     return not any(mark.name in ("skip", "skipif", "xfail") for mark in item.iter_markers())
 
 
@@ -75,13 +75,13 @@ class AdaptedFixtures:
         self._plan = plan
         self._pairs: dict[tuple[int, ...], tuple[tuple[object, ...], Target, Judge | None]] = {}
 
-    def pair(self, client: object, judge: object, cache: object) -> tuple[Target, Judge | None]:
-        """Return the target and judge of these objects; the same for the same objects."""
+    def target_and_judge(self, client: object, judge: object, cache: object) -> tuple[Target, Judge | None]:
+        """Return the target and judge for these objects; the same for the same objects."""
         key = (id(client), id(judge), id(cache))
         if key not in self._pairs:
             problems = Problems()
             target, cached_judge = problems.attempt(self._target, client), problems.attempt(self._judge, judge, cache)
-            if problems or target is None:  # said outside of the handling of an error, which pytest would show too
+            if problems or target is None:  # outside of an exception handler, whose error pytest would show too
                 pytest.fail("; ".join(problems), pytrace=False)
             # The objects are kept, so that no later one can have the same id.
             self._pairs[key] = ((client, judge, cache), target, cached_judge)

@@ -23,8 +23,8 @@ from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.text import printable
 
 
-class _Above(pytest.Directory):
-    """A folder that is collected for its `conftest.py` files alone."""
+class _ConftestFolder(pytest.Directory):
+    """A folder that is collected only for its `conftest.py` files."""
 
     def collect(self) -> Iterator[pytest.Item]:
         return iter(())
@@ -68,7 +68,7 @@ def _load_conftests(path: Path, session: pytest.Session) -> None:
     A `conftest.py` that cannot be loaded is said by whoever collects the folder.
     """
     if path.parent.is_relative_to(session.config.rootpath):
-        folder = _Above.from_parent(session, path=path.parent, name=str(path.parent))
+        folder = _ConftestFolder.from_parent(session, path=path.parent, name=str(path.parent))
         session.config.hook.pytest_make_collect_report(collector=folder)
 
 

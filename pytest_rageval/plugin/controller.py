@@ -1,4 +1,4 @@
-"""The session of the process that writes the run: opened after checks, results kept, the end reported in pytest."""
+"""The session of the process that writes the run: opened after checks, results written, the end reported in pytest."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def activate(session: EvalSession) -> ActiveSession:
 
 
 class Controller(ActiveSession):
-    """Hooks of the controlling process: it runs tests itself, or the workers of xdist do."""
+    """Hooks of the controlling process, which runs tests itself or through the workers of xdist."""
 
     def __init__(self, session: EvalSession) -> None:
         super().__init__(session)
         self._errors: dict[str, str] = {}
-        """The tests that showed an error of their setup first, by what it said."""
+        """The first test that showed each setup error, by its message."""
         self._report: EndReport | None = None
         self._extent = Extent(frozenset(), frozenset())
         self._workers: ControlledWorkers | None = None
@@ -86,7 +86,7 @@ class Controller(ActiveSession):
         is_target_ours = None in overrides(self.session, CLIENT, files).values()
         self._open(selected, is_target_ours=is_target_ours, is_judge_asked=None in judges_of_files(self.session))
         if self.prepared.judge is not None and self.run is not None:
-            # Workers have judges of their own: this one has been asked whether it is there, and is asked no more.
+            # Workers have judges of their own: this one was only checked.
             self.run.loop.run(self.prepared.judge.aclose())
 
     @pytest.hookimpl(tryfirst=True)
@@ -97,7 +97,7 @@ class Controller(ActiveSession):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Take the final order of items; stop with a usage error where nothing could be asked."""
+        """Take the final order of items; raise a usage error if nothing could be asked."""
         items = [item for item in session.items if isinstance(item, EvalItem)]
         option = self.config.option
         if option.collectonly or option.setuponly:
@@ -136,7 +136,7 @@ class Controller(ActiveSession):
             terminal.write_line(line)
 
     def _open_run(self, *, is_judge_asked: bool, judges: Collection[str | None]) -> RunSession:
-        """Open the run; SettingsError where that cannot be. `judges` as for `run_configuration`."""
+        """Open the run; raise SettingsError if that fails. `judges` as for `run_configuration`."""
         target = used_target(self.session, self.settings.target)
         files = self.session.all_files
         config = run_configuration(self.prepared, self.all_cases(), files, judges=judges, target=target)
@@ -162,7 +162,7 @@ class Controller(ActiveSession):
     # ── during ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def take_report(self, report: pytest.TestReport) -> None:
-        """Keep the records that a report brings: they are on disk before their case is shown as done."""
+        """Write the records of a report: they are on disk before their case is shown as done."""
         payload: str | list[RecordLine] = report.__dict__.pop("rageval")
         if report.longrepr is not None:
             file, line, _name = report.location
@@ -182,7 +182,7 @@ class Controller(ActiveSession):
                 self.cannot_write(error)
 
     def _same_error(self, report: pytest.TestReport) -> str | None:
-        """Return the test that has shown the same error of its setup, if there is one."""
+        """Return the test that has shown the same setup error, if any."""
         if report.when != "setup" or not report.failed:
             return None
         crash = getattr(report.longrepr, "reprcrash", None)
@@ -198,11 +198,11 @@ class Controller(ActiveSession):
             return
         session = self.session.of_pytest
         session.shouldfail = reason
-        if hasattr(report, "node"):  # xdist looks at its own reasons to stop only, and ends with another exit code
+        if hasattr(report, "node"):  # xdist ignores other reasons to stop than its own, and ends with another exit code
             raise session.Failed(reason)
 
     def cannot_write(self, error: OSError) -> NoReturn:
-        """End the session in one line: a result that cannot be written need not be asked for."""
+        """End the session in one line: results that cannot be written need not be asked for."""
         self.opened().cannot_write(error)
         folder = self.writer.folder.path
         message = f"rageval: {folder} cannot be written to: {error.strerror}; resume the run when it can"
@@ -232,7 +232,7 @@ class Controller(ActiveSession):
         self.session.notes += filter(None, [back_off.note])
         if not run.is_broken:
             try:
-                has_results = self._has_results(exitstatus)  # first: it takes what workers wrote and could not send
+                has_results = self._has_results(exitstatus)  # first: it reads what workers wrote and could not send
                 self._extent = extent_of(session, exitstatus, self)
                 if has_results:
                     self._finish(session, exitstatus)
@@ -242,7 +242,7 @@ class Controller(ActiveSession):
         self.interrupts.end_finishing()
 
     def close(self) -> None:
-        """Take what the workers still wrote, once they are gone, and close the run."""
+        """Take the last results of the workers, once they have ended, and close the run."""
         self.interrupts.begin_closing()
         try:
             if self.run is not None and not self.run.is_broken:
@@ -256,9 +256,9 @@ class Controller(ActiveSession):
     def _take_late_results(self) -> None:
         """Finish the run again if results came later: its metrics are of exactly what is on disk."""
         writer = self.writer
-        if not writer.folder.path.is_dir():  # nothing happened
+        if not writer.folder.path.is_dir():  # no results
             return
-        # xdist has waited for its workers, unless a second signal left its session before.
+        # xdist has waited for its workers, unless a second signal ended its session first.
         is_repeated = self.interrupts.is_repeated
         are_workers_gone = self._workers is None or not is_repeated or self._workers.kill()
         writer.collect_results()
@@ -275,7 +275,7 @@ class Controller(ActiveSession):
             report_gates(session, list(gate_tests(self.finished, self.prepared.plan)))
         prepared = self.prepared
         if prepared.settings.report:
-            # Here, because the page and its templates are a fifth of a short run.
+            # Here, because the HTML report and its templates take a fifth of a short run.
             from pytest_rageval.render.html.report_writer import end_report
 
             folder, baseline = self.finished.folder, prepared.project.baseline_file
@@ -288,7 +288,7 @@ class Controller(ActiveSession):
         self.session.notes += write_reports(self.finished.folder, prepared.plan, self.finished.cases)
 
     def _has_results(self, exitstatus: int) -> bool:
-        """Return whether there is anything to finish; a run without a result leaves no folder."""
+        """Return True if there is anything to finish; a run without a result leaves no folder."""
         writer = self.writer
         writer.collect_results()
         is_lost = bool(self.expected) and exitstatus == pytest.ExitCode.OK
@@ -310,13 +310,13 @@ class Controller(ActiveSession):
         message = f"rageval: {what}; mend that, and finish the run with --rageval-resume {run_id}"
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if terminal is not None:
-            terminal.line("")  # behind what is shown of progress
+            terminal.line("")  # after the progress line
             terminal.write_line(printable(self.mask.text(message)), red=True)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.finished is not None:
             write_summary(terminalreporter, self.finished, self.session.notes, self.session.root, self._report)
-            if os.environ.get("GITHUB_ACTIONS") == "true":  # most runs are elsewhere, and need not load this
+            if os.environ.get("GITHUB_ACTIONS") == "true":  # most runs need not load this
                 from pytest_rageval.plugin.display.github_report import report_to_github
 
                 report_to_github(terminalreporter, self.finished, self.config)

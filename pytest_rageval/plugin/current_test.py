@@ -18,7 +18,7 @@ UPDATE = "_update_current_test_var"
 
 
 @contextmanager
-def kept_current_test(config: pytest.Config) -> Iterator[None]:
+def stable_current_test(config: pytest.Config) -> Iterator[None]:
     """Keep the variable; where this pytest sets it in another way, nothing changes."""
     runner: Any = config.pluginmanager.get_plugin("runner")
     update: Any = getattr(runner, UPDATE, None)

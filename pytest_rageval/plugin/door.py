@@ -29,7 +29,7 @@ def enter(config: pytest.Config) -> ActiveSession:
 
 
 def entered(config: pytest.Config) -> ActiveSession | None:
-    """Return the session's active part, None where nothing has asked for it."""
+    """Return the session's active part, None if nothing has asked for it."""
     return config.stash.get(ACTIVE, None)
 
 

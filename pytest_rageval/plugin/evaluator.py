@@ -1,4 +1,4 @@
-"""The `rageval` fixture, which evaluates a case in a test of your own; and the verdict on a case as pytest says it."""
+"""The `rageval` fixture, which evaluates a case in a test of your own, and a case's verdict in pytest's terms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_rageval.render.text.failure import failure_text
 from pytest_rageval.text import printable
 
 RESULTS = pytest.StashKey[list[Evaluation]]()
-"""On an item: what its test evaluated, to be recorded with the test's outcome."""
+"""The evaluations of an item's test, to be recorded with the test's outcome."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,17 @@ class Evaluated:
 
     @property
     def scores(self) -> Mapping[str, float]:
-        """Values by name, as in `scores["recall_any@5"]`; a metric that is not applicable is in `skipped` instead."""
+        """Return values by name, as in `scores["recall_any@5"]`; metrics that are not applicable are in `skipped`."""
         return self.result.scores
 
     @property
     def skipped(self) -> Mapping[str, str]:
-        """Why metrics have no value here, by name."""
+        """Return by name why metrics have no value here."""
         return self.result.skipped_metrics
 
     @property
     def answer(self) -> Answer:
-        """What the system gave back."""
+        """Return the system's answer."""
         assert self.result.observation is not None
         return self.result.observation.answer
 

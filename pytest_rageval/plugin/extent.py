@@ -1,4 +1,4 @@
-"""How far a session was to go, and which of its tests it came to: what tells a partial run from a whole one."""
+"""The planned extent of a session and the tests that it reached: they tell a partial run from a whole one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def extent_of(session: pytest.Session, exitstatus: int, active: ActiveSession) -
 
 
 SHOWN_AS_GOOD = frozenset({"", "passed", "skipped", "xfailed", "xpassed"})
-"""Categories of the terminal in which a failing case has no place."""
+"""Categories of the terminal that must not contain a failing case."""
 
 
 def _uncounted(session: pytest.Session, exitstatus: int, active: ActiveSession) -> Iterator[str]:
@@ -39,14 +39,14 @@ def _uncounted(session: pytest.Session, exitstatus: int, active: ActiveSession) 
 
     Hooks of the project or of a plugin can swallow, replace or rewrite reports; records are made before them.
     """
-    bad = {row.key for row in cases_of(active.writer.rows.values()) if row.outcome in ("failed", "error")}
-    counted = _counted(session.config, active.session.failed) if bad and exitstatus else frozenset()
+    failing = {row.key for row in cases_of(active.writer.rows.values()) if row.outcome in ("failed", "error")}
+    counted = _counted(session.config, active.session.failed) if failing and exitstatus else frozenset()
     is_stopped = bool(session.shouldstop or session.shouldfail)
     ended = _plain(active.session.ended) if is_stopped else frozenset()
-    nodeids = {case.key: nodeid for nodeid, case in active.expected.items() if case.key in bad}
+    nodeids = {case.key: nodeid for nodeid, case in active.expected.items() if case.key in failing}
     unfinished = active.opened().unfinished
-    for key in bad:
-        # A test of the project's own stands behind the key of its case; which part of the key that is, nobody knows.
+    for key in failing:
+        # The key of a case may end with a test of the project's own; where that begins is unknown.
         parts = key.split("::")
         own = ("::".join(parts[start:]) for start in range(2, len(parts)))
         names = {*without_group(nodeids[key])} if key in nodeids else {*own}

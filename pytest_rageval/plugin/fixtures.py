@@ -1,4 +1,4 @@
-"""What tests and conftest files may use, and override: target, judge, cache, the case and the evaluation of one."""
+"""Fixtures for tests and conftest files, all of which can be overridden: target, judge, cache, case, evaluator."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
 
 
 def session_fixtures(config: pytest.Config) -> ModuleType:
-    """The fixtures of one session as a plugin: functions that know their session.
+    """Return the fixtures of one session as a plugin: functions that know their session.
 
-    They do not take `request`: pytest makes a new one for every argument of that name at every item, also where the
+    They do not take `request`: pytest makes a new one for every argument of that name at every item, also if the
     fixture itself is cached, and three of them are a twentieth of what an item costs. A module, since pytest looks
     for fixtures in modules and classes only.
     """
 
     @pytest.fixture(scope="session")
     def rag_client() -> Iterator[Target]:
-        """The system under test, as configured. Override it to give a Target, an httpx client or a callable."""
+        """Provide the configured system under test. Override it to give a Target, an httpx client or a callable."""
         yield from enter(config).target()
 
     @pytest.fixture(scope="session")
     def rag_judge() -> Iterator[Judge | None]:
-        """The judge, as configured; None judges nothing. Override it to give one of your own."""
+        """Provide the configured judge; None judges nothing. Override it to give one of your own."""
         yield from enter(config).judge()
 
     @pytest.fixture(scope="session")
     def rag_judge_cache() -> Iterator[JudgementCache | None]:
-        """Where judgements are kept between runs: an object with `get` and `put`, or None."""
+        """Provide the store of judgements between runs: an object with `get` and `put`, or None."""
         yield from enter(config).cache()
 
     @pytest.fixture
     def eval_case(request: pytest.FixtureRequest) -> EvalCase:
-        """The case of this item, or of this parametrized test."""
+        """Provide the case of this item, or of this parametrized test."""
         case: EvalCase | None = getattr(request.node, "case", None)
         if case is None:
             message = 'eval_case: this test has no case; mark it with @pytest.mark.rageval("cases.jsonl")'
@@ -53,7 +53,7 @@ def session_fixtures(config: pytest.Config) -> ModuleType:
     def rageval(
         request: pytest.FixtureRequest, rag_client: object, rag_judge: object, rag_judge_cache: object
     ) -> Evaluator:
-        """Evaluates a case in a test of your own: `rageval.evaluate(eval_case).assert_gates()`."""
+        """Evaluate a case in a test of your own: `rageval.evaluate(eval_case).assert_gates()`."""
         return enter(config).evaluator(request.node, rag_client, rag_judge, rag_judge_cache)
 
     plugin = ModuleType(__name__)

@@ -31,7 +31,7 @@ MARKER = (
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> Generator[None, object, object]:
-    """Before pytest captures: between tests it puts back the streams that it found."""
+    """Route the streams before pytest captures: between tests it restores the streams that it found."""
     if may_have_cases(early_config.rootpath, args):
         from pytest_rageval.case_output import Routing, routed_streams  # here: other suites have no use for it
 
@@ -62,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Under xdist the controller collects nothing: check settings and cases before it starts its workers.
+    """Check settings and cases before xdist starts its workers: its controller collects nothing.
 
     Last, so that the terminal is ready; xdist's own is later still, as it was registered later.
     """
@@ -70,7 +70,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     ours.of_pytest = session
     if not ours.is_worker:
         ours.check_one_project()
-        if not ours.globs:  # `cases = []`: nothing would be collected, and nobody would ask what is wrong
+        if not ours.globs:  # `cases = []`: nothing would be collected, and no problem reported
             enter(session.config).raise_problem()
     if session.config.pluginmanager.hasplugin("dsession"):
         ours.collected += ours.files_to_collect()
@@ -82,7 +82,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_html_report_title(report: Any) -> None:
-    """The only hook to which pytest-html hands the data of its page."""
+    """Keep pytest-html's report data, which it hands to this hook only."""
     report.config.stash[SESSION].html_report = report
 
 
@@ -98,7 +98,7 @@ def pytest_collect_file(
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """`-k` finds tests over cases by what their cases say, as it finds the cases themselves."""
+    """Let `-k` find tests over cases by their cases' words, as it finds the cases themselves."""
     if "eval_case" in getattr(getattr(item, "callspec", None), "params", ()):
         enter(item.config).name(item)
 
@@ -117,7 +117,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Wrong settings end the session here, before anything runs; options of ours are checked in any session."""
+    """End the session on wrong settings, before anything runs; our options are checked in any session."""
     ours = session.config.stash[SESSION]
     if active := entered(session.config):
         active.take_hooks()
@@ -129,7 +129,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    # Outermost, so that marks such as xfail have had their say.
+    # Outermost, so that marks such as xfail come first.
     report = yield
     if active := entered(item.config):
         active.attach(item, report, call.excinfo.value if call.excinfo is not None else None)
@@ -137,7 +137,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config, exitstatus: int) -> None:
-    """Say what was not found, or not run, where the project or the command line speaks of us."""
+    """Report what was not found, or not run, if the project or the command line names it."""
     ours = config.stash[SESSION]
     is_empty = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
     for line in ours.unsaid(is_empty=is_empty):

@@ -21,7 +21,7 @@ from pytest_rageval.plugin.session import one_case
 
 
 class EvalFile(pytest.Module):
-    """A case file. A Module, since module-scoped autouse fixtures of a user's conftest break under anything else."""
+    """A case file. A Module, because module-scoped autouse fixtures of a user's conftest break under anything else."""
 
     obj = None
 
@@ -33,10 +33,10 @@ class EvalFile(pytest.Module):
         self.place: str | None = None
         """The file in the locations of its items, once the first of them has asked pytest."""
         self.hooks = self.ihook
-        """Those of the `conftest.py` files above, for all items: pytest looks them up eleven times an item."""
+        """The hooks of the `conftest.py` files above, for all items: pytest looks them up eleven times an item."""
 
     def take_hooks(self) -> None:
-        """Look the hooks up once all is collected, without those of `conftest.py` files that came later."""
+        """Look up the hooks after collection, without those of `conftest.py` files loaded later."""
         self.hooks = self.ihook
 
     def collect(self) -> Iterator[EvalItem]:
@@ -63,12 +63,14 @@ class EvalFile(pytest.Module):
 
 
 class KnownFailure(pytest.xfail.Exception):  # type: ignore[misc, name-defined] # made by a decorator of pytest's
-    """A case that is known to fail: pytest takes an expected failure from it, and need not render a traceback of ours
-    (27 ms), which nobody reads."""
+    """The expected failure of a case that is known to fail.
+
+    It spares pytest a traceback of ours (27 ms), which nobody reads.
+    """
 
 
 class EvalItem(pytest.Function):
-    """One case. Asking, judging and scoring happen in setup, so their failures are errors; a gate is a failure."""
+    """One case. It is asked, judged and scored in setup, so failures there are errors; a failed gate is a failure."""
 
     def __init__(self, *, case: EvalCase, file: EvalFile, **function: Any) -> None:
         super().__init__(**function)
@@ -76,17 +78,21 @@ class EvalItem(pytest.Function):
         self.file = file
         self.attempts = 0
         self.recorded_attempt = -1
-        """The attempt that has its record. A hook that hides a failed setup makes pytest go on to the call."""
+        """The last recorded attempt. If a hook hides a failed setup, pytest goes on to the call."""
         self.result: CaseResult | None = None
-        """What the case came to; None before, and once it is written."""
+        """The result of the case; None before, and once it is written."""
         self.evaluation: Evaluation | None = None
-        """The result with its trials, to be recorded; None where the run that is resumed has recorded it."""
+        """The result with its trials, to be recorded; None if the resumed run has recorded it."""
         self.add_marker(
             file.mark.with_args(
-                id=case.id, category=case.category, difficulty=case.difficulty, domain=case.domain,
-                answerable=case.answerable, requires_kg=case.requires_kg,
+                id=case.id,
+                category=case.category,
+                difficulty=case.difficulty,
+                domain=case.domain,
+                answerable=case.answerable,
+                requires_kg=case.requires_kg,
             )
-        )  # fmt: skip
+        )
 
     @property
     def ihook(self) -> Any:
@@ -94,14 +100,14 @@ class EvalItem(pytest.Function):
 
     @cached_property
     def location(self) -> tuple[str, int | None, str]:
-        """Return what pytest would; the path is made relative for the first item of a file only."""
+        """Return pytest's location; the path is made relative for the first item of a file only."""
         if self.file.place is None:
             self.file.place = super().location[0]
         _, line, name = self.reportinfo()
         return self.file.place, line, name
 
     def listextrakeywords(self) -> set[str]:
-        """Return what `-k` sees, made when it asks: five words in each item are half a kilobyte."""
+        """Return the keywords for `-k`, made on demand: five words in each item are half a kilobyte."""
         return super().listextrakeywords().union(keywords(self.case))
 
     def setup(self) -> None:
@@ -109,7 +115,7 @@ class EvalItem(pytest.Function):
         self.file.runner.check_asking_allowed()
         self.attempts += 1
         self.result = self.evaluation = None
-        # pytest resolves what is not there: for each item anew, though the session has one value.
+        # pytest resolves missing ones for each item again, though the session has one value.
         self.funcargs.update(self.file.runner.known_fixtures(self))
         super().setup()
         if self.config.option.setuponly:  # --setup-plan sets it too
@@ -122,7 +128,7 @@ class EvalItem(pytest.Function):
                 raise
             interruption = failure.msg
         if interruption is not None:
-            # pytest-timeout ends our waiting wherever it is: the traceback would be all ours.
+            # pytest-timeout interrupts us while we wait: the traceback would be all ours.
             pytest.fail(f"timeout: {interruption}", pytrace=False)
 
     def runtest(self) -> None:
@@ -145,7 +151,7 @@ class EvalItem(pytest.Function):
 
 
 def fixture_resolution(item: pytest.Function) -> dict[str, Any]:
-    """Return what lets a sibling item skip resolving the same fixtures; nothing if pytest keeps it elsewhere.
+    """Return what lets a sibling item skip resolving the same fixtures; nothing if pytest stores it elsewhere.
 
     The one place that reads a private attribute: it saves more than half of the cost of collecting an item.
     """
@@ -154,7 +160,7 @@ def fixture_resolution(item: pytest.Function) -> dict[str, Any]:
 
 
 def fixture_definition(item: pytest.Item, name: str) -> Any:
-    """Return the definition that gives this item its fixture, or None if that cannot be known.
+    """Return the definition that gives this item its fixture, or None if it is unknown.
 
     Overrides that hand on the fixture they override are passed over.
     """
@@ -176,7 +182,7 @@ FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def hands_on(function: ast.FunctionDef | ast.AsyncFunctionDef, fixture: str) -> bool:
-    """Check whether a function only returns or yields the argument of this name."""
+    """Return True if a function only returns or yields the argument of this name."""
     statement = function.body[-1]
     value = statement.value if isinstance(statement, ast.Return | ast.Expr) else None
     value = value.value if isinstance(value, ast.Yield) else value
@@ -185,13 +191,13 @@ def hands_on(function: ast.FunctionDef | ast.AsyncFunctionDef, fixture: str) -> 
 
 
 def without_group(nodeid: str) -> Iterator[str]:
-    """Yield a node id, and what it may be without the group that `--dist loadgroup` appends."""
+    """Yield a node id, and its form without the group that `--dist loadgroup` appends."""
     yield nodeid
     yield from (nodeid[: mark.start()] for mark in re.finditer("@", nodeid))
 
 
 def own_nodeid(item: pytest.Item) -> str:
-    """Return an item's node id without the group of xdist: it is part of keys of cases."""
+    """Return an item's node id without the group of xdist: it is part of case keys."""
     if not item.config.getoption("loadgroup", False):
         return item.nodeid
     marks = item.iter_markers("xdist_group")
@@ -219,5 +225,5 @@ _ODD = re.compile(r"\\(?=[xu][0-9a-f])|:(?=:)|(?<=:):|\[|[\x00-\x1f\x7f-\x9f\u20
 
 
 def node_name(case_id: str) -> str:
-    """Return a case's id as the last part of a node id, with what pytest cannot carry escaped as `\\x5b`."""
+    r"""Return a case's id as the last part of a node id, with what pytest cannot carry escaped as `\x5b`."""
     return _ODD.sub(lambda match: f"\\{'u%04x' if ord(match[0]) > 255 else 'x%02x'}" % ord(match[0]), case_id)

@@ -16,7 +16,7 @@ from pytest_rageval.plugin.session import FIXTURES, EvalSession
 
 
 def is_ours(definition: Any) -> bool:
-    """Return whether this fixture definition is the one of this plugin, or cannot be known."""
+    """Return True if this fixture definition is the plugin's, or is unknown."""
     function = getattr(definition, "func", None)
     return definition is None or getattr(function, "__module__", "") == "pytest_rageval.plugin.fixtures"
 
@@ -31,11 +31,11 @@ def report_problems(session: pytest.Session, files: list[CaseFile]) -> None:
         raise session.Interrupted(f"{len(broken)} error{'s' if len(broken) > 1 else ''} during collection")
 
 
-# ── fixtures given anew ───────────────────────────────────────────────────────────────────────────────────────
+# ── overridden fixtures ───────────────────────────────────────────────────────────────────────────────────────
 
 
 class Override(NamedTuple):
-    """Where the project gives a fixture of ours anew: the conftest.py or plugin, and what it has the fixture from."""
+    """A fixture of ours that the project overrides: the conftest.py or plugin, and where that has it from."""
 
     place: str
     source: str

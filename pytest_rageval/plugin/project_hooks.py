@@ -1,4 +1,4 @@
-"""Calls of the project's own hooks: what one raises is a problem in one line, never the end of the session."""
+"""Calls of the project's own hooks: an exception is a problem in one line, never the end of the session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report carries from the process that ran a test to the one that keeps the results: lines of JSON, checked.
+"""The payload of a report from the process that ran a test to the one that writes results: lines of JSON, checked.
 
 A value that the channel between processes cannot carry kills the worker, and pytest then ends with exit code 0 and a
 failure lost. So everything of ours on a report is made encodable here, before it leaves.
@@ -25,14 +25,14 @@ from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.prefetch import calls_of
 from pytest_rageval.prepare import Prepared
 from pytest_rageval.runs.records import RecordLine
-from pytest_rageval.session import RunSession, ended
+from pytest_rageval.session import RunSession, with_outcome
 from pytest_rageval.text import printable
 
 PACKAGE = Path(__file__).parent.parent
 CALLS = "rageval_calls"
-"""On a report: the calls of its test, as `calls_of` has them."""
+"""The key on a report of its test's calls, as from `calls_of`."""
 PROPERTIES = pytest.StashKey[list[tuple[str, object]]]()
-"""On an item: what JUnit XML was told of its last attempt."""
+"""The JUnit XML properties of an item's last attempt."""
 
 
 def attach(
@@ -64,9 +64,9 @@ def _attach_records(
 ) -> None:
     asked = item.stash.get(RESULTS, [])
     if not isinstance(item, EvalItem):
-        evaluations = _ended(asked, report, raised, run)
+        evaluations = _test_evaluations(asked, report, raised, run)
     else:
-        evaluations = _ended_trials(item, report, run)
+        evaluations = _item_evaluations(item, report, run)
         asked = [item.evaluation] if item.evaluation is not None else asked
     if calls := calls_of(asked):
         report.__dict__[CALLS] = calls
@@ -76,7 +76,7 @@ def _attach_records(
     elif lines:
         report.__dict__["rageval"] = "\n".join(line.text for line in lines)
         run.journal.results(report.__dict__["rageval"])
-    # Written: items live until the session ends, observations need not.
+    # Drop what is written: items live until the session ends, observations need not.
     if isinstance(item, EvalItem):
         item.result = item.evaluation = None
         item.recorded_attempt = item.attempts
@@ -85,18 +85,18 @@ def _attach_records(
 
 
 def _is_final(report: pytest.TestReport) -> bool:
-    """Return whether this phase decides the test's outcome."""
+    """Return True if this phase decides the test's outcome."""
     return report.when != "teardown" and (report.when == "call" or not report.passed)
 
 
 HARMLESS = ("passed", "skipped")
-"""What a hook may make of a report whose test has failed. The record keeps the verdict."""
+"""Outcomes that a hook may give to the report of a failed test. The record keeps the verdict."""
 
 
-def _ended(
+def _test_evaluations(
     evaluations: list[Evaluation], report: pytest.TestReport, raised: BaseException | None, run: RunSession
 ) -> Iterator[Evaluation]:
-    """Yield what a test of the project's own evaluated, with the outcome that pytest gives the test."""
+    """Yield the evaluations of a test of the project's own, with the outcome that pytest gives it."""
     outcome = _outcome(report)
     if outcome in HARMLESS and isinstance(raised, GateFailure):
         outcome = "failed"
@@ -104,16 +104,16 @@ def _ended(
         overall = evaluation.overall
         if run.unfinished is None or not run.unfinished.is_done(overall.key):
             is_error = overall.error is not None and outcome != "xfailed"
-            yield ended(evaluation, "error" if is_error else outcome, overall.reason)
+            yield with_outcome(evaluation, "error" if is_error else outcome, overall.reason)
 
 
-def _ended_trials(item: EvalItem, report: pytest.TestReport, run: RunSession) -> Iterator[Evaluation]:
-    """Yield what an item evaluated, with the outcome that pytest gives it."""
+def _item_evaluations(item: EvalItem, report: pytest.TestReport, run: RunSession) -> Iterator[Evaluation]:
+    """Yield the evaluations of an item, with the outcome that pytest gives it."""
     outcome, reason = _outcome(report), _reason(report)
     if item.evaluation is not None:
         verdict = ending(item.evaluation.overall, run.prepared.plan, run.prepared.baseline)
         is_hidden = outcome in HARMLESS and verdict.outcome not in HARMLESS
-        yield ended(item.evaluation, *(verdict if is_hidden else (outcome, reason)))
+        yield with_outcome(item.evaluation, *(verdict if is_hidden else (outcome, reason)))
     elif not run.is_done(item.case):
         problem = Problem("setup", reason or "setup failed") if outcome == "error" else None
         bare = CaseResult(item.case, outcome, error=problem, reason=reason, attempts=item.attempts)
@@ -137,18 +137,18 @@ def _reason(report: pytest.TestReport) -> str | None:
     longrepr = report.longrepr
     text = str(longrepr[2]) if isinstance(longrepr, tuple) else str(longrepr or "")
     lines = [line for line in text.splitlines() if line.strip()]
-    # Of a text the first line says it, of a traceback the last.
+    # A text has its reason in the first line, a traceback in the last.
     return printable(lines[0 if isinstance(longrepr, str | tuple) else -1]).strip() if lines else None
 
 
 def _lines(item: pytest.Item, evaluation: Evaluation, report: pytest.TestReport, run: RunSession) -> list[RecordLine]:
-    """Return a record a trial; a result that cannot be written fails the test."""
+    """Return one record a trial; a result that cannot be written fails the test."""
     try:
         hook = item.ihook.pytest_rageval_result
-        if hook.get_hookimpls():  # a call that nobody takes costs as much as to score a case by a metric
+        if hook.get_hookimpls():  # a call without implementations costs as much as one metric
             for result in evaluation.trials:
                 call_hook(hook, item=item, result=result)
-    except SettingsError as error:  # the project's own code: it fails its test, and not the session
+    except SettingsError as error:  # code of the project fails its test, not the session
         message = printable(str(error))
         _fail(report, message)
         evaluation = _broken(evaluation, Problem("hook", message))
@@ -156,7 +156,7 @@ def _lines(item: pytest.Item, evaluation: Evaluation, report: pytest.TestReport,
     # On the item as well: JUnit takes them from the report of the teardown.
     properties, earlier = _properties(overall), item.stash.get(PROPERTIES, None)
     for kept in (item.user_properties, report.user_properties):
-        if earlier:  # of an attempt that was repeated (pytest-rerunfailures) nothing stays
+        if earlier:  # drop those of a repeated attempt (pytest-rerunfailures)
             kept[:] = [pair for pair in kept if not any(pair is old for old in earlier)]
         kept += properties
     item.stash[PROPERTIES] = properties
@@ -177,8 +177,8 @@ def _properties(result: CaseResult) -> list[tuple[str, object]]:
     return properties
 
 
-# Many cases have the same facts and scores, and pytest keeps their reports until the session ends. The sign tells -0.0
-# from 0.0: they are equal, and are written each in its own way.
+# Many cases share values and scores, and pytest keeps their reports until the session ends. The sign tells -0.0
+# from 0.0, which are equal but written differently.
 @lru_cache(maxsize=4096)
 def _fact(name: str, text: str) -> tuple[str, object]:
     return name, printable(text)
@@ -209,8 +209,10 @@ def _drop_place_of_ours(report: pytest.TestReport) -> None:
 
 
 def _make_printable(report: pytest.TestReport) -> None:
-    """Escape what could steer a terminal or a CI service, or has no UTF-8 form, in all that is shown of the test: it
-    may be what the system said or printed. Colours of pytest's own, in the lines of logs, stay."""
+    """Escape what could steer a terminal or a CI service, or has no UTF-8 form, in all that is shown of the test.
+
+    It may be the system's output. Colours of pytest's own, in the lines of logs, stay.
+    """
     longrepr = report.longrepr
     if longrepr is not None and not isinstance(longrepr, tuple):
         shown = str(longrepr)

@@ -1,4 +1,4 @@
-"""What a pytest session knows of cases without loading anything heavy: their files, our options, notes for its end.
+"""What a pytest session knows about cases without heavy imports: their files, our options, notes for its end.
 
 Standard library and pytest only: this is made in every test session of every project that has the plugin installed.
 """
@@ -24,9 +24,9 @@ FIXTURES = "rageval-fixtures"
 """The name under which our fixtures are registered."""
 
 
-# Not beside the items: pytest cuts tracebacks at the file of this function, and would begin them at ours.
+# Not in `items`: pytest cuts tracebacks at the file of this function, and would begin them in our code.
 def one_case(rag_client: object, rag_judge: object, rag_judge_cache: object) -> None:
-    """The one function behind all eval items: its parameters are the fixtures that every item resolves."""
+    """Stand for all eval items: the parameters are the fixtures that every item resolves."""
 
 
 class EvalSession:
@@ -37,15 +37,15 @@ class EvalSession:
         self.root = config.rootpath
         self.is_worker = hasattr(config, "workerinput")
         self.notes: list[str] = []
-        """What a person should know at the end of the run."""
+        """Notes for the end of the run."""
         self.of_pytest: pytest.Session
-        """Set when pytest starts it: before anything is collected."""
+        """Set when pytest starts the session, before anything is collected."""
         self.collected: list[Path] = []
         """Case files of this session, on the controller of xdist those that its workers will collect."""
         self.html_report: Any = None
         """The data of pytest-html's page, where it writes one."""
         self.ended: set[str] = set()
-        """Node ids of tests that came to an outcome."""
+        """Node ids of tests with an outcome."""
         self.failed: set[str] = set()
         """Node ids of tests that pytest counted as failed."""
         self.ids_of_workers: Sequence[str] = ()
@@ -58,37 +58,37 @@ class EvalSession:
 
     @cached_property
     def reports_folder(self) -> Path:
-        """Return the folder of the runs, without a check of all settings; it never holds cases."""
+        """Return the folder of the runs, without checking all settings; it never contains cases."""
         return self.root / (self.config.getoption("rageval_reports") or reports_of(self.root))
 
     @cached_property
     def named_files(self) -> frozenset[Path]:
-        """Files named on the command line."""
+        """Return the files named on the command line."""
         return frozenset(path for path in self.named_places if path.is_file())
 
     @property
     def named_places(self) -> list[Path]:
-        """Files and folders named on the command line, links not followed: pytest does not follow them either."""
+        """Return the files and folders named on the command line; like pytest, do not follow links."""
         folder = self.config.invocation_params.dir
         return [Path(os.path.abspath(folder / argument.split("::")[0])) for argument in self.config.args]
 
     @cached_property
     def found_files(self) -> tuple[Path, ...]:
-        """All case files that the globs find, whatever was selected."""
+        """Return all case files that the globs find, whatever was selected."""
         return tuple(case_files_of(self.root, self.globs, self.reports_folder))
 
     @cached_property
     def _real_files(self) -> frozenset[str]:
-        """The found files without links: none of them is collected by a second name."""
+        """Return the found files that are no links: none of them is collected under a second name."""
         return frozenset(map(os.path.realpath, self.found_files))
 
     @property
     def all_files(self) -> list[Path]:
-        """Case files that the globs find, and those collected because they were named."""
+        """Return the case files that the globs find, and those collected by name."""
         return list(dict.fromkeys([*self.found_files, *self.collected]))
 
     def owns(self, path: Path) -> bool:
-        """Return whether this is a case file: found by the globs, or named and with a case as its first record."""
+        """Return True if this is a case file: found by the globs, or named and with a case as its first record."""
         if path.suffix not in SUFFIXES or path.is_relative_to(self.reports_folder):
             return False
         is_named = path in self.named_files
@@ -101,12 +101,12 @@ class EvalSession:
         return looks_like_cases(path)
 
     def is_faulty(self, path: Path) -> bool:
-        """Return whether this file was named like one of cases: if nobody collects it, its mistakes are shown."""
+        """Return True if this file is named like a case file: if it is not collected, its mistakes are shown."""
         is_named = path.suffix in SUFFIXES and path in self.named_files
         return is_named and not any(mark in path.name for mark in NO_CASES)
 
     def files_to_collect(self) -> list[Path]:
-        """Case files below the paths of the command line, as collection will find them."""
+        """Return the case files below the paths of the command line, as collection will find them."""
         places = self.named_places
         named = [path for path in places if path.is_file() and self.owns(path)]
         folders = [path for path in places if path.is_dir()]
@@ -118,13 +118,13 @@ class EvalSession:
         return list(dict.fromkeys([*named, *below]))
 
     def _is_ignored(self, path: Path, folder: Path) -> bool:
-        """Return whether pytest ignores this file, or a folder between it and the named one."""
+        """Return True if pytest ignores this file, or a folder between it and the named one."""
         between = [path, *(parent for parent in path.parents if parent != folder and parent.is_relative_to(folder))]
         ignores = self.config.hook.pytest_ignore_collect
         return any(ignores(collection_path=place, config=self.config) for place in reversed(between))
 
     def is_deselected(self, path: Path) -> bool:
-        """Return whether `--deselect` leaves out all of this file."""
+        """Return True if `--deselect` leaves out all of this file."""
         prefixes = tuple(self.config.getoption("deselect") or ())
         return bool(prefixes) and path.relative_to(self.root).as_posix().startswith(prefixes)
 
@@ -170,7 +170,7 @@ class EvalSession:
         inside = {*self.files_to_collect()}
         outside = [path for path in self.found_files if path not in inside]
         if outside:
-            from pytest_rageval.text import counted  # here, because its patterns are a third of what every suite pays
+            from pytest_rageval.text import counted  # here, because its patterns cost a third of our start-up
 
             files = f"{counted(len(outside), 'case file')} {'is' if len(outside) == 1 else 'are'}"
             first = outside[0].relative_to(self.root)
@@ -181,7 +181,7 @@ class EvalSession:
 
     @property
     def _root_file(self) -> str:
-        """The file that makes the root directory the root, in brackets, if there is one."""
+        """Return the file that makes the root directory the root, in brackets, if any."""
         return f" (by {self.config.inipath.name})" if self.config.inipath is not None else ""
 
     @property
@@ -192,7 +192,7 @@ class EvalSession:
 
     @property
     def workers(self) -> int:
-        """Return among how many processes limits are divided: 1 without workers of xdist."""
+        """Return how many processes share the limits: 1 without workers of xdist."""
         return int(self.worker_input("workercount") or 1)
 
     def worker_input(self, name: str) -> str:
@@ -202,4 +202,4 @@ class EvalSession:
 
 SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
 ROUTING: pytest.StashKey[Routing] = pytest.StashKey()
-"""Where standard output and error go between tests."""
+"""The destination of standard output and error between tests."""

@@ -1,7 +1,7 @@
-"""The workers of xdist: which cases each one gets, what they are told and leave, and how they end at a second signal.
+"""The workers of xdist: their shares of cases, their input and output, and their end at a second signal.
 
-xdist hands tests out in small portions: a worker sees hardly two of its own, and whatever waits for a server is waited
-for one by one. So each worker has a contiguous block of the cases, which both sides can compute, and asks ahead in it.
+xdist hands tests out in small portions: a worker sees hardly two of its own, and waits for a server one call after
+another. So each worker has a contiguous block of the cases, which both sides can compute, and prefetches in it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pytest_rageval.text import counted
 PORTION = 8
 """Cases that a worker is handed at a time: enough that it never waits for more."""
 PATIENCE = 0.3
-"""Seconds in which workers may end by themselves at a second signal."""
+"""Seconds for workers to end by themselves after a second signal."""
 _NOTES, _BACK_OFF = "rageval_notes", "rageval_back_off"
 """Names in xdist's `workeroutput`."""
 T = TypeVar("T")
@@ -37,7 +37,7 @@ WORKERS = "rageval-workers"
 
 
 def are_blocks_wanted(config: pytest.Config) -> bool:
-    """Return whether workers may get blocks: not if --dist or a plugin says how tests are distributed."""
+    """Return True if workers may get blocks: not if --dist or a plugin sets how tests are distributed."""
     is_left_alone = config.option.dist == "load" and config.known_args_namespace.dist == "no"
     schedulers = config.hook.pytest_xdist_make_scheduler.get_hookimpls()
     is_ours_alone = all(scheduler.plugin_name in ("dsession", WORKERS) for scheduler in schedulers)
@@ -63,9 +63,9 @@ def worker_number(worker_id: str) -> int | None:
 
 
 class BlockScheduling:
-    """xdist's scheduler protocol: each initial worker has a block of cases; other tests go to whoever is free.
+    """xdist's scheduler protocol: each initial worker has a block of cases; other tests go to free workers.
 
-    A worker is handed few tests at a time. What a worker leaves that dies goes to whoever is free.
+    A worker is handed few tests at a time. The rest of a worker that dies goes to free workers.
     """
 
     def __init__(self, config: pytest.Config, cases: Collection[str], session: EvalSession) -> None:
@@ -75,9 +75,9 @@ class BlockScheduling:
         """Node ids as all workers have collected them; tests are named by their positions here."""
         self._collected: dict[Any, list[str]] = {}
         self._handed: dict[Any, list[int]] = {}
-        """What each worker was handed and has not ended."""
+        """The unfinished tests of each worker."""
         self._blocks: dict[Any, deque[int]] = {}
-        """What of its block each worker has still to be handed."""
+        """The rest of each worker's block."""
         self._shared: list[int] = []
 
     @property
@@ -91,7 +91,7 @@ class BlockScheduling:
 
     @property
     def tests_finished(self) -> bool:
-        """Return whether all is handed out: a worker begins its last test when it is told to end."""
+        """Return True if all is handed out: a worker begins its last test when it is told to end."""
         is_handed_out = not self._shared and not any(self._blocks.values())
         return self.collection_is_completed and is_handed_out and all(len(own) < 2 for own in self._handed.values())
 
@@ -103,7 +103,7 @@ class BlockScheduling:
         self._handed[node] = []
 
     def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
-        """Take what a worker collected, unless it came too late and was told to end."""
+        """Take a worker's collection, unless it arrived too late and was told to end."""
         if node in self._handed and (not self._tests or collection == self._tests):
             self._collected[node] = list(collection)
 
@@ -149,7 +149,7 @@ class BlockScheduling:
         raise NotImplementedError
 
     def _hand_out(self, node: Any) -> None:
-        """Hand a worker more, of its own block first; the share of what is left for all shrinks, as xdist's does."""
+        """Hand a worker more, of its own block first; its share of what all may take shrinks, as xdist's does."""
         own, handed = self._blocks.get(node), self._handed[node]
         share = len(self._shared) // len(self._handed)
         portion: list[int] = []
@@ -174,7 +174,7 @@ class BlockScheduling:
         self._blocks.pop(node, None)
         blamed = self._tests[left[0]] if is_busy else None
         if is_block and blamed in self._cases:
-            if blamed in self._session.ended:  # it died between the outcome and the end of its test
+            if blamed in self._session.ended:  # the worker died between the outcome and the end of its test
                 del left[0]
             self._shared[:0] = left
             return None
@@ -189,7 +189,7 @@ class BlockScheduling:
 
 
 class ControlledWorkers:
-    """Hooks over one active session whose cases the workers of xdist ask."""
+    """Hooks over an active session whose cases the workers of xdist ask."""
 
     def __init__(self, active: ActiveSession, cannot_write: Callable[[OSError], NoReturn]) -> None:
         self._active = active
@@ -198,11 +198,11 @@ class ControlledWorkers:
         self._cannot_write = cannot_write
         self._scheduling: BlockScheduling | None = None
         self.back_off: BackOff | None = None
-        """How far all workers together held their questions back; None where there were none."""
+        """How far all workers together delayed their questions; None without workers."""
         self._are_blocks_arranged = False
 
     def arrange_blocks(self) -> None:
-        """Let each worker get its cases as one block, unless somebody says how tests are handed out."""
+        """Let each worker get its cases as one block, unless the distribution is set otherwise."""
         if self._config.getoption("dist") == "loadgroup":
             self._say_what_is_wrong_with_groups()
         self._are_blocks_arranged = are_blocks_wanted(self._config)
@@ -228,7 +228,7 @@ class ControlledWorkers:
             self._config.pluginmanager.register(progress, "rageval-progress")
 
     def kill(self) -> bool:
-        """End the workers by force, after a moment; True if there are none any more.
+        """End the workers by force, after a moment; return True if none are left.
 
         xdist itself gives them ten seconds, more than who presses Ctrl-C twice will wait.
         """
@@ -267,7 +267,7 @@ class ControlledWorkers:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Take over a worker's notes, and note what a dead one has left, before the scheduler hears of it."""
+        """Take a worker's notes and the tests that a dead one left, before the scheduler hears of it."""
         output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
         notes = self._session.notes
         notes += [note for note in output.get(_NOTES, ()) if note not in notes]
@@ -312,7 +312,7 @@ class Worker(ActiveSession):
         return self.run
 
     def pytest_sessionfinish(self) -> None:
-        """Hand notes, and how far calls were held back, to the controller before xdist sends its output."""
+        """Hand notes, and how far calls were delayed, to the controller before xdist sends its output."""
         output: dict[str, Any] = self.config.workeroutput  # type: ignore[attr-defined] # because xdist puts it there
         output[_NOTES] = list(self.session.notes)
         if self.run is not None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from pytest_rageval.engine import Observed, Unobserved, problem_of, said_of
+from pytest_rageval.engine import Observed, Unobserved, judgements_of, problem_of
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.bounded_map import at_once
 from pytest_rageval.io.sealed_lines import unsealed
@@ -66,7 +66,7 @@ class Rejudge:
     async def _judge(self, trial: Trial, answer: Answer, before: Observed) -> Observed:
         started = time.perf_counter()
         try:
-            judgements = await said_of(self.judge, trial.case, answer, self.plan, trial.number, self._problem)
+            judgements = await judgements_of(self.judge, trial.case, answer, self.plan, trial.number, self._problem)
         except SettingsError:
             raise
         except Exception as error:  # noqa: BLE001  a user's own judge may raise anything; it is this case's error

@@ -1,1 +1,1 @@
-"""What one does beside running cases: logic only, without argument parsing or HTML."""
+"""Everything besides running cases: logic only, without argument parsing or HTML."""

@@ -1,4 +1,4 @@
-"""What may be wrong with labels: lost golds, near duplicates, questions that tell the answer."""
+"""Checks of labels: lost golds, near duplicates, questions that contain the answer."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from pytest_rageval.text import counted
 from pytest_rageval.words import normalise
 
 LEAST_LIKENESS = 0.8
-"""Of the pairs of words of two questions, the share that both have, from which on they are near duplicates."""
+"""The share of common word pairs from which two questions are near duplicates."""
 
 
 def shingles(question: str) -> frozenset[tuple[str, str]]:
-    """The pairs of neighbouring words, begin and end among them."""
+    """Return the pairs of neighbouring words, with the beginning and the end as words."""
     words = ["", *normalise(question).split(), ""]
     return frozenset(pairwise(words))
 
 
 def likeness(first: frozenset[tuple[str, str]], second: frozenset[tuple[str, str]]) -> float:
-    """Shared pairs as a share of all pairs, 0 to 1."""
+    """Return shared pairs as a share of all pairs, 0 to 1."""
     return len(first & second) / len(first | second) if first or second else 1.0
 
 
 def near_duplicates(questions: Sequence[str], least: float = LEAST_LIKENESS) -> Iterator[tuple[int, int]]:
-    """Each question that is like an earlier one, with the first that it is like: (later, earlier)."""
+    """Yield each question that resembles an earlier one, with the first such: (later, earlier)."""
     sets = [shingles(question) for question in questions]
     counts = Counter(shingle for members in sets for shingle in members)
     # Sets that are alike share one of their rarest pairs: only those are looked up (prefix filtering).
@@ -54,13 +54,13 @@ def near_duplicates(questions: Sequence[str], least: float = LEAST_LIKENESS) -> 
 
 
 SHORTEST_ANSWER = 4
-"""Characters of an answer that a question may give away; `yes` and `12` stand in many by chance."""
+"""Least characters of an answer that counts as given away; `yes` and `12` are in many questions by chance."""
 CHOICES = (" or ", " oder ", " ou ", " o ", " 또는 ", " 아니면 ")
 """Words of a question that names its answers because it asks for one of them."""
 
 
 class AuditFinding(NamedTuple):
-    """One thing about one case: its kind, what is wrong with which value, and what to do."""
+    """A finding about one case: its kind, the wrong value, and what to do."""
 
     kind: str
     case: EvalCase
@@ -72,15 +72,20 @@ class AuditFinding(NamedTuple):
         return f"{self.case.source}: case {shown_value(self.case.id)}: {self.message}; {self.remedy}"
 
     def content(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the finding as JSON."""
         return {
-            "kind": self.kind, "case": self.case.key, "file": self.case.source.file, "line": self.case.source.line,
-            "message": self.message, "remedy": self.remedy, "unwinnable": self.is_unwinnable,
-        }  # fmt: skip
+            "kind": self.kind,
+            "case": self.case.key,
+            "file": self.case.source.file,
+            "line": self.case.source.line,
+            "message": self.message,
+            "remedy": self.remedy,
+            "unwinnable": self.is_unwinnable,
+        }
 
 
 def findings_in_files(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
-    """Near-duplicate questions, categories that need more golds than there are, questions that hold their answer."""
+    """Find near-duplicate questions, categories that need more golds, questions that contain their answer."""
     yield from _duplicates(cases)
     for case in cases:
         yield from _arity(case)
@@ -88,7 +93,7 @@ def findings_in_files(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
 
 
 def _duplicates(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
-    """Questions in the same scope, after the same turns, that are nearly the same."""
+    """Yield nearly equal questions in the same scope, after the same turns."""
     by_scope: dict[Any, list[EvalCase]] = {}
     for case in cases:
         by_scope.setdefault((case.vaults, case.folders, case.history), []).append(case)
@@ -100,7 +105,7 @@ def _duplicates(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
 
 
 def _arity(case: EvalCase) -> Iterator[AuditFinding]:
-    """A case of several golds by its category, for which one is enough."""
+    """Yield a finding if the category needs several golds and one is enough."""
     if case.category not in ALL_NEEDED or not case.answerable:
         return
     golds, groups = len(case.gold.supports or case.gold.chunk_ids or ()), case.gold.support_groups or ()
@@ -126,17 +131,17 @@ def _given_away(case: EvalCase) -> Iterator[AuditFinding]:
 
 
 def audit_in_words(findings: Sequence[AuditFinding], cases: int) -> str:
-    """`5 of 135 cases cannot be won, 12 findings`."""
+    """Summarise the audit: `5 of 135 cases cannot be won, 12 findings`."""
     unwinnable = len({finding.case.key for finding in findings if finding.is_unwinnable})
     return f"{unwinnable} of {counted(cases, 'case')} cannot be won, {counted(len(findings), 'finding')}"
 
 
 MOST_RUNS = 20
-"""The newest runs are looked at for what they retrieved."""
+"""The newest runs whose retrieved chunks are checked."""
 
 
 def findings_in_notes(cases: Sequence[EvalCase], folder: Path) -> Iterator[AuditFinding]:
-    """Golds whose file, heading or snippet no note holds, and those whose note is another one than when labelled."""
+    """Find golds whose file, heading or snippet no note contains, and those whose note has changed since."""
     notes = NoteFolder(folder)
     for case in cases:
         lost = missing_places(case, notes)
@@ -154,7 +159,7 @@ def findings_in_notes(cases: Sequence[EvalCase], folder: Path) -> Iterator[Audit
 
 
 def findings_in_index(cases: Sequence[EvalCase], chunks: Sequence[Chunk], gold_by: GoldBy) -> Iterator[AuditFinding]:
-    """Golds that match no chunk of the index, whatever is asked of it."""
+    """Find golds that match no chunk of the index: no question can retrieve them."""
     index = Answer(chunks=tuple(chunk for chunk in chunks))
     for case in cases:
         matching = match(case, index, gold_by)
@@ -169,7 +174,7 @@ def findings_in_index(cases: Sequence[EvalCase], chunks: Sequence[Chunk], gold_b
 
 
 def findings_in_runs(cases: Sequence[EvalCase], reports: Path) -> Iterator[AuditFinding]:
-    """Golds that no stored run retrieved, though it asked the case as it is now."""
+    """Find golds that no stored run retrieved, though it asked the case in its present form."""
     hashes = {case.key: content_hash(case) for case in cases}
     matched: dict[str, set[int]] = {}
     asked: dict[str, int] = {}
@@ -182,7 +187,7 @@ def findings_in_runs(cases: Sequence[EvalCase], reports: Path) -> Iterator[Audit
                     asked[key], kinds[key] = asked.get(key, 0) + 1, record["gold"]
                     matched.setdefault(key, set()).update(*(chunk["matches"] for chunk in record["retrieved_chunks"]))
         except (SettingsError, OSError, KeyError, TypeError):
-            continue  # a damaged run says nothing of the labels; `rageval runs list` says that it is damaged
+            continue  # a damaged run says nothing about labels; `rageval runs list` reports it
     for case in cases:
         golds = (case.gold.supports if kinds.get(case.key) == "anchors" else case.gold.chunk_ids) or ()
         for gold in range(len(golds)):
@@ -193,7 +198,7 @@ def findings_in_runs(cases: Sequence[EvalCase], reports: Path) -> Iterator[Audit
 
 
 def gold_name(case: EvalCase, gold: int, kind: str) -> str:
-    """The gold as a message names it: its key, and the place or the id."""
+    """Return the gold's key and its place or id, for a message."""
     if kind == "anchors":
         return f"gold_supports[{gold}] {shown_value(str((case.gold.supports or ())[gold]))}"
     ids = list(dict.fromkeys([*(case.gold.chunk_ids or ()), *(case.gold.relevance or ())]))

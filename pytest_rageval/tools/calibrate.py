@@ -45,10 +45,10 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Unlabelled:
-    """What the judge alone said of a stored run's cases: of each that it scored the share of its trials that pass.
+class UnlabelledCases:
+    """A judge's results for the unlabelled cases of a stored run: by case, the share of its trials that pass.
 
-    `without_score`: cases without, errors among them; `left_out`: cases that are labelled and so count there.
+    `without_score`: cases without a score, errors included; `left_out`: labelled cases, which count among the labels.
     """
 
     run_id: str
@@ -60,7 +60,7 @@ class Unlabelled:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The judge against people, over the answers that both scored.
+    """The agreement of a judge with people, over the answers that both scored.
 
     cases        these answers
     unscored     of the labelled answers without a judge's score, how many by reason; errors are not among them
@@ -96,20 +96,20 @@ class Calibration:
     thresholds: Mapping[str, Threshold | str]
     human_rate: Estimate | None
     judge_rate: Estimate | None
-    unlabelled: Unlabelled | None
+    unlabelled: UnlabelledCases | None
     judge_rate_unlabelled: Estimate | None
     corrected_rate: Estimate | None
     notes: tuple[str, ...]
 
     @property
     def verdict(self) -> str:
-        """In words: `substantial agreement`; says so where the labels do not tell."""
+        """Return the agreement in words: `substantial agreement`; say so if the labels do not tell."""
         kappa = self.confusion.kappa
         return "agreement cannot be told" if kappa is None else f"{in_words(kappa.value)} agreement"
 
     @property
     def disagreements(self) -> list[Case]:
-        """Answers on which the judge and people are on different sides of the gate, the widest apart first."""
+        """Return the answers that judge and people put on different sides of the gate, the widest apart first."""
 
         def apart(case: Case) -> float:
             return abs(case.score - (self.gate.threshold if case.human is None else case.human))
@@ -118,7 +118,7 @@ class Calibration:
         return sorted(cases, key=lambda case: (-apart(case), case.id))
 
     def as_mapping(self) -> dict[str, Any]:
-        """Everything but texts, as plain values that JSON can hold; None where there is no figure."""
+        """Return everything but texts as plain values for JSON, None for missing figures."""
         confusion, kappa, agreement = self.confusion, self.confusion.kappa, self.confusion.agreement
         return {
             "metric": self.metric,
@@ -187,9 +187,9 @@ def _threshold(threshold: Threshold | str) -> dict[str, Any]:
 
 
 def calibrate(
-    judged: Sequence[JudgedLabel], gate: Gate, rubric: str, unlabelled: Unlabelled | None = None
+    judged: Sequence[JudgedLabel], gate: Gate, rubric: str, unlabelled: UnlabelledCases | None = None
 ) -> Calibration:
-    """All figures from what people and the judge said. Pure.
+    """Compute all figures from the scores of people and the judge. Pure.
 
     `gate`: resolved, on a metric of which more is better. A label without pass or fail passes where its score does.
     """
@@ -246,7 +246,7 @@ def _case(judged: JudgedLabel, score: float, gate: Gate) -> Case:
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:
-    """Most frequent first."""
+    """Count, most frequent first."""
     return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -263,7 +263,7 @@ def _notes(
     gate: Gate,
     models: Sequence[str],
     rubric: str,
-    unlabelled: Unlabelled | None,
+    unlabelled: UnlabelledCases | None,
 ) -> Iterator[str]:
     if len(cases) < FEW:
         answers = counted(len(cases), "answer is", "answers are")
@@ -291,8 +291,8 @@ def _notes(
         yield f"run {unlabelled.run_id} has no unlabelled case with a score for {gate.name}: no pass rate for it"
 
 
-def unlabelled_of(run: StoredRun, gate: Gate, labelled: Iterable[str]) -> Unlabelled:
-    """What a stored run's judge scored, without the cases whose keys are `labelled`."""
+def unlabelled_of(run: StoredRun, gate: Gate, labelled: Iterable[str]) -> UnlabelledCases:
+    """Return the judge's results of a stored run, without the cases whose keys are `labelled`."""
     passing: dict[str, list[bool]] = {}
     models: set[str] = set()
     for record in run.records():
@@ -305,4 +305,4 @@ def unlabelled_of(run: StoredRun, gate: Gate, labelled: Iterable[str]) -> Unlabe
     keys = set(labelled) & passing.keys()
     shares = [sum(passes) / len(passes) for key, passes in passing.items() if passes and key not in keys]
     without = sum(not passes for key, passes in passing.items() if key not in keys)
-    return Unlabelled(run.run_id, tuple(shares), without, len(keys), frozenset(models))
+    return UnlabelledCases(run.run_id, tuple(shares), without, len(keys), frozenset(models))

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from pytest_rageval.tools.calibrate import Calibration
 
 CALIBRATIONS = Path("cache") / "calibrations.json"
-"""Below the reports."""
+"""The file below the reports."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeptCalibration:
-    """How far a judge agreed with people in a metric, when that was last measured.
+class CalibrationRecord:
+    """How far a judge agreed with people in a metric at its last calibration.
 
     answers    labelled answers that both scored
     agreement  share of them on the same side of the gate; with its 95 % interval, and kappa
@@ -40,19 +40,26 @@ class KeptCalibration:
     cohens_kappa: float | None
 
 
-def keep_calibration(reports: Path, identity: str, labels: str, calibration: Calibration) -> None:
-    """Keep the figures in place of the judge's last ones in this metric; an OSError where they cannot be written.
+def store_calibration(reports: Path, identity: str, labels: str, calibration: Calibration) -> None:
+    """Replace the judge's last calibration in this metric; raise OSError if the file cannot be written.
 
     They hold no texts. Without an answer that both scored, nothing is kept.
     """
     agreement, kappa = calibration.confusion.agreement, calibration.confusion.kappa
     if agreement is None or agreement.interval is None:
         return
-    kept = KeptCalibration(
-        calibration.metric, datetime.now(UTC).replace(microsecond=0), labels, str(calibration.gate),
-        len(calibration.cases), calibration.prompt_versions, calibration.verdict, agreement.value, agreement.interval,
+    kept = CalibrationRecord(
+        calibration.metric,
+        datetime.now(UTC).replace(microsecond=0),
+        labels,
+        str(calibration.gate),
+        len(calibration.cases),
+        calibration.prompt_versions,
+        calibration.verdict,
+        agreement.value,
+        agreement.interval,
         None if kappa is None else kappa.value,
-    )  # fmt: skip
+    )
     path = reports / CALIBRATIONS
     content = _read(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,23 +67,25 @@ def keep_calibration(reports: Path, identity: str, labels: str, calibration: Cal
     write_json(path, {**content, identity: {**_mapping(content.get(identity)), kept.metric: record}})
 
 
-def kept_calibrations(reports: Path, judge: Mapping[str, Any] | None) -> tuple[KeptCalibration, ...]:
-    """Those of the judge that a run's config.json names, by metric; none where it was never calibrated here."""
+def stored_calibrations(reports: Path, judge: Mapping[str, Any] | None) -> tuple[CalibrationRecord, ...]:
+    """Return the calibrations of the judge in a run's config.json, by metric; none if it has none here."""
     records = _mapping(_read(reports / CALIBRATIONS).get(judge_identity(judge) or ""))
     try:
-        return TypeAdapter(tuple[KeptCalibration, ...]).validate_python([records[metric] for metric in sorted(records)])
-    except ValidationError:  # changed by hand into something else: it can be made again
+        return TypeAdapter(tuple[CalibrationRecord, ...]).validate_python(
+            [records[metric] for metric in sorted(records)]
+        )
+    except ValidationError:  # edited by hand; a new calibration replaces it
         return ()
 
 
 def judge_identity(judge: Mapping[str, Any] | None) -> str | None:
-    """What a judge is known by, its server included, as config.json describes it; None of none, or of a fixture's."""
+    """Return a judge's identity in config.json, its server included; None without a judge, or for a fixture's."""
     identity = (judge or {}).get("identity") or (judge or {}).get("model")
     return identity if isinstance(identity, str) else None
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The file's content; nothing where there is none or it is no longer JSON."""
+    """Read the file; return nothing if it is missing or no longer JSON."""
     try:
         return _mapping(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError):

@@ -56,59 +56,59 @@ ALL_CHECKS_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What was established, and what to do about it; `fix` is blank where nothing is to be done."""
+    """A finding, and what to do about it; `fix` is blank if nothing is to be done."""
 
     mark: Mark
     what: str
     fix: str = ""
     command: str = ""
-    """One that helps and runs as it stands, where there is one."""
+    """A command that helps, without placeholders; empty without one."""
 
 
-fine, doubt, wrong = (partial(Diagnosis, mark) for mark in MARKS)
+success, warning, failure = (partial(Diagnosis, mark) for mark in MARKS)
 
 
 Check = Callable[[Project], Iterable[Diagnosis]]
-"""Looks at one subject; it costs nothing and asks no question of system or judge."""
+"""A check of one subject, free of cost, without a question to system or judge."""
 
 
 def diagnoses(
     checks: Mapping[str, Check], project: Project, seconds: float = ALL_CHECKS_S
 ) -> Iterator[tuple[str, Diagnosis]]:
-    """Diagnoses by subject, in the order of the checks, which run at the same time.
+    """Yield diagnoses by subject, in the order of the checks, which run at the same time.
 
     A check that is not done in time is a warning of its own, and is left behind.
     """
     deadline = time.monotonic() + seconds
-    started = [(subject, _begun(subject, check, project)) for subject, check in checks.items()]
+    started = [(subject, _start(subject, check, project)) for subject, check in checks.items()]
     for subject, done in started:
         try:
             result = done.get(timeout=max(deadline - time.monotonic(), 0.01))
         except queue.Empty:
-            result = [doubt(f"not done within {seconds:g} s", "look into it by itself")]
+            result = [warning(f"not done within {seconds:g} s", "look into it by itself")]
         yield from ((subject, finding) for finding in result)
 
 
-def _begun(subject: str, check: Check, project: Project) -> queue.SimpleQueue[list[Diagnosis]]:
-    """Where the findings will be. The thread is one that the program does not wait for."""
+def _start(subject: str, check: Check, project: Project) -> queue.SimpleQueue[list[Diagnosis]]:
+    """Start a check in a daemon thread, and return the queue that receives its findings."""
     done: queue.SimpleQueue[list[Diagnosis]] = queue.SimpleQueue()
 
     def look() -> None:
         try:
             done.put(list(check(project)))
         except RagevalError as error:
-            done.put([wrong(problem) for problem in error.problems])
+            done.put([failure(problem) for problem in error.problems])
         except Exception as error:  # noqa: BLE001  one check that breaks must not hide what the others found
-            done.put([wrong(f"the check itself failed: {type(error).__name__}: {error}", "report it")])
+            done.put([failure(f"the check itself failed: {type(error).__name__}: {error}", "report it")])
 
     threading.Thread(target=look, name=f"doctor {subject}", daemon=True).start()
     return done
 
 
 LONGEST_LISTING = 3.0
-"""Seconds for the chunks of an index: a doctor is not waited for."""
+"""Seconds to list the chunks of an index: the command must stay fast."""
 LITTLE, TOO_LITTLE = 2**30, 64 * 2**20
-"""Free bytes below which a doubt, or a problem, is said."""
+"""Free bytes below which there is a warning, or a problem."""
 EXTRAS = {
     "web": ("fastapi", "uvicorn", "python_multipart"), "cli": ("textual",), "ontology": ("rdflib", "pyshacl"),
     "prices": ("genai_prices",), "nli": ("onnxruntime", "tokenizers"),
@@ -116,7 +116,7 @@ EXTRAS = {
 }  # fmt: skip
 """Optional parts of the installation, by the modules that each needs."""
 MOST_PROBLEMS = 10
-"""Of case files that are shown; `rageval cases validate` lists all."""
+"""Problems of case files to show; `rageval cases validate` lists all."""
 INIT, VALIDATE = "rageval init --yes", "rageval cases validate"
 AUDIT, JUDGE = "rageval cases audit", "rageval doctor --judge"
 """Commands that mend what is wrong, or say more of it."""
@@ -125,28 +125,28 @@ SERVER_S = 2.0
 
 
 def look_at_target(project: Project) -> Iterator[Diagnosis]:
-    """The configured target: can it be made, can it be reached, does it have all answers? It is asked no question."""
+    """Check that the target can be made and reached, and has all answers; ask it no question."""
     spec = project.settings.target
     if spec is None:
-        yield doubt("none", "set target, or override the rag_client fixture")
+        yield warning("none", "set target, or override the rag_client fixture")
         return
     name = public_target(spec)
     try:
         target = make_target(project)
     except RagevalError as error:
-        yield from (wrong(problem) for problem in error.problems)
+        yield from (failure(problem) for problem in error.problems)
         return
     cases = _cases(project)
     if problems := check_target(target, spec, cases, is_partial_allowed=project.settings.allow_partial):
-        yield from (wrong(problem) for problem in problems)
+        yield from (failure(problem) for problem in problems)
         return
     is_over_http = kind_of(spec).is_over_http
-    yield fine(f"{name}: {'something listens there' if is_over_http else 'is there'}; no question was asked")
+    yield success(f"{name}: {'something listens there' if is_over_http else 'is there'}; no question was asked")
     yield from asyncio.run(_index(target, project, cases))
 
 
 async def _index(target: Target, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
-    """Does the index hold the gold, where the system lists its chunks?"""
+    """Check that the index holds the gold, if the system lists its chunks."""
     try:
         if not isinstance(target, ListsChunks):
             return []
@@ -154,10 +154,13 @@ async def _index(target: Target, project: Project, cases: Sequence[EvalCase]) ->
             chunks = await target.index_chunks()
         return [] if chunks is None else [*_gold_in_index(project, chunks, cases)]
     except TimeoutError:
-        return [doubt(f"its chunks were not listed within {LONGEST_LISTING:g} s",
-                          "rageval cases audit --index waits longer")]  # fmt: skip
+        return [
+            warning(
+                f"its chunks were not listed within {LONGEST_LISTING:g} s", "rageval cases audit --index waits longer"
+            )
+        ]
     except TargetError as error:
-        return [doubt(f"its chunks cannot be listed: {error}", "mend that, or leave the listing out")]
+        return [warning(f"its chunks cannot be listed: {error}", "mend that, or leave the listing out")]
     finally:
         await target.aclose()
 
@@ -171,10 +174,10 @@ def _gold_in_index(project: Project, chunks: Sequence[Chunk], cases: Sequence[Ev
     cases_labelled = counted(labelled, "labelled case")
     if lost:
         what = f"{len(lost)} of {cases_labelled} cannot be won: no indexed chunk matches the gold of {listed(lost)}"
-        yield doubt(what, "mend the labels, or index what is missing")
+        yield warning(what, "mend the labels, or index what is missing")
     elif labelled:
         all_of_them = f"all {cases_labelled}" if labelled > 1 else cases_labelled
-        yield fine(f"its {counted(len(chunks), 'chunk')} hold the gold of {all_of_them}")
+        yield success(f"its {counted(len(chunks), 'chunk')} hold the gold of {all_of_them}")
 
 
 def _cases(project: Project) -> list[EvalCase]:
@@ -183,11 +186,11 @@ def _cases(project: Project) -> list[EvalCase]:
 
 
 def look_at_reports(project: Project) -> Iterator[Diagnosis]:
-    """The folder of runs: can it be written, is there room?"""
+    """Check that the folder of runs can be written and has room."""
     check_reports(project.reports)
     runs = sum(1 for _ in project.reports.glob("runs/*/config.json"))
     baseline = "no baseline yet" if project_baseline(project) is None else "with a baseline"
-    yield fine(f"{project.settings.reports}/ can be written: {counted(runs, 'run')}, {baseline}")
+    yield success(f"{project.settings.reports}/ can be written: {counted(runs, 'run')}, {baseline}")
     nearest = next(folder for folder in (project.reports, *project.reports.parents) if folder.exists())
     free = shutil.disk_usage(nearest).free
     shown = f"{free / 2**30:.1f} GiB free"
@@ -196,143 +199,143 @@ def look_at_reports(project: Project) -> Iterator[Diagnosis]:
             "problem" if free < TOO_LITTLE else "warning", shown, "make room; rageval runs prune removes runs"
         )
     else:
-        yield fine(shown)
+        yield success(shown)
 
 
 def look_at_ontology(project: Project) -> Iterator[Diagnosis]:
-    """The files that the graph's claims are checked against."""
+    """Read the files that the graph's claims are checked against."""
     places = project.settings.ontology
     if places is None:
-        yield fine("none: claims of a knowledge graph are checked against none")
+        yield success("none: claims of a knowledge graph are checked against none")
         return
     validator = load_validator(places, project.root)
-    yield fine(f"{', '.join(places)}, sha256 {validator.digest[:12]}")
+    yield success(f"{', '.join(places)}, sha256 {validator.digest[:12]}")
 
 
 def look_at_extras(_: Project) -> Iterator[Diagnosis]:
-    """Optional parts of the installation."""
+    """List the installed and the missing extras."""
     installed = [name for name, modules in EXTRAS.items() if all(find_spec(module) for module in modules)]
     missing = [name for name in EXTRAS if name not in installed]
     fix = f"pip install 'pytest-rageval[{missing[0]}]', for one that you need" if missing else ""
-    yield fine(f"installed: {', '.join(installed) or 'none'}; not: {', '.join(missing) or 'none'}", fix)
+    yield success(f"installed: {', '.join(installed) or 'none'}; not: {', '.join(missing) or 'none'}", fix)
 
 
 def look_at_configuration(project: Project) -> Iterator[Diagnosis]:
-    """Names in the settings, rubrics and gates, conditions of gates, the baseline: all that a run would refuse."""
+    """Check the names in the settings, rubrics, gates and their conditions, and the baseline."""
     try:
         plan = make_plan(project.settings, load_registry(), project.root)
     except SettingsError as error:
         for problem in error.problems:
             if problem.startswith("unknown metric"):
-                yield doubt(problem, "nothing, where conftest.py or a hook declares this metric")
+                yield warning(problem, "nothing, where conftest.py or a hook declares this metric")
             else:
-                yield wrong(problem)
+                yield failure(problem)
         return
     if not has_table(project.root):
         is_python = (project.root / "pyproject.toml").is_file()
         file = "[tool.rageval] into pyproject.toml" if is_python else "rageval.toml"
         fix = f"write {file}, with target = …, or let `rageval init` do it"
-        yield doubt("no configuration", fix, INIT)
+        yield warning("no configuration", fix, INIT)
     loaded = [load_file(path, project.root) for path in find_case_files(project.root, project.settings.cases)]
     if loaded and not any(file.problems for file in loaded):
         cases = [case for file in loaded for case in file.cases]
-        yield from (wrong(problem) for problem in unknown_values(plan.case_gates, cases))
-    yield from (doubt(line) for line in doubtful_limits([*plan.case_gates, *plan.run_gates]))
+        yield from (failure(problem) for problem in unknown_values(plan.case_gates, cases))
+    yield from (warning(line) for line in doubtful_limits([*plan.case_gates, *plan.run_gates]))
     try:
         project_baseline(project)
     except SettingsError as error:
-        yield from (wrong(problem) for problem in error.problems)
+        yield from (failure(problem) for problem in error.problems)
     gates = len(plan.case_gates) + len(plan.run_gates)
-    yield fine(f"{counted(len(plan.measures) + len(plan.run_measures), 'metric')}, {counted(gates, 'gate')}")
+    yield success(f"{counted(len(plan.measures) + len(plan.run_measures), 'metric')}, {counted(gates, 'gate')}")
 
 
 def look_at_cases(project: Project) -> Iterator[Diagnosis]:
-    """Case files: are there any, and can all be read?"""
+    """Check that there are case files, and that all can be read."""
     globs = project.settings.cases
     files = find_case_files(project.root, globs)
     if not files:
         what = f"no case files; looked for {', '.join(globs)}"
-        yield wrong(what, "write evalcases/NAME.jsonl", INIT)
+        yield failure(what, "write evalcases/NAME.jsonl", INIT)
         return
     loaded = [load_file(path, project.root) for path in files]
     problems = [problem for file in loaded for problem in file.problems]
     for problem in problems[:MOST_PROBLEMS]:
-        yield wrong(problem, command=VALIDATE)
+        yield failure(problem, command=VALIDATE)
     if len(problems) > MOST_PROBLEMS:
-        yield wrong(f"{len(problems) - MOST_PROBLEMS} more problems", VALIDATE, VALIDATE)
+        yield failure(f"{len(problems) - MOST_PROBLEMS} more problems", VALIDATE, VALIDATE)
     number = sum(len(file.cases) for file in loaded)
-    yield fine(f"{counted(number, 'case')} in {counted(len(files), 'file')}")
+    yield success(f"{counted(number, 'case')} in {counted(len(files), 'file')}")
 
 
 def look_at_labels(project: Project) -> Iterator[Diagnosis]:
-    """Golds against the notes, where their folder is configured: can every case be won?"""
+    """Check golds against the notes, if their folder is configured: can every case be won?"""
     if (notes := project.notes) is None:
         return
     cases = _cases(project)
     lost = unwinnable(cases, NoteFolder(notes))
     if lost:
         what = f"{len(lost)} of {counted(len(cases), 'case')} cannot be won: the notes lack their golds"
-        yield wrong(what, f"{AUDIT} says which and why", AUDIT)
+        yield failure(what, f"{AUDIT} says which and why", AUDIT)
     else:
-        yield fine(f"the notes hold the golds of {counted(len(cases), 'case')}")
+        yield success(f"the notes hold the golds of {counted(len(cases), 'case')}")
 
 
 def look_at_judge(project: Project) -> Iterator[Diagnosis]:
-    """The configured judge: can it be asked, is it pinned, was it tried?"""
+    """Check that the configured judge can be asked, is pinned and was tried."""
     settings = project.settings
     if settings.retrieval_only:
-        yield fine("retrieval only: nothing is judged")
+        yield success("retrieval only: nothing is judged")
         return
     if settings.judge.startswith(("http://", "https://")) and (silence := _in_time(_silence(settings.judge))):
-        yield wrong(f"{public_target(settings.judge)}: {silence}", "start the server")
+        yield failure(f"{public_target(settings.judge)}: {silence}", "start the server")
         return
     judge = judge_from_spec(settings.judge, root=project.root, options=judge_endpoint(settings))
     if judge is None:
-        yield fine("none: nothing is judged")
+        yield success("none: nothing is judged")
         return
     if (problem := _in_time(_cannot_be_asked(judge, is_replay=settings.judge_cache == "replay"))) is not None:
-        yield wrong(f"{judge.model}: {problem}", 'start the server, or set judge_cache = "replay"')
+        yield failure(f"{judge.model}: {problem}", 'start the server, or set judge_cache = "replay"')
         return
     yield from _of_the_judge(project, judge)
 
 
 def _of_the_judge(project: Project, judge: Judge) -> Iterator[Diagnosis]:
     if judge.heuristic:
-        yield fine(f"{judge.model}, a heuristic without a model: its scores gate only where you wrote the gate")
+        yield success(f"{judge.model}, a heuristic without a model: its scores gate only where you wrote the gate")
         return
-    yield fine(judge.model)
+    yield success(judge.model)
     if getattr(judge, "is_pinned", None) is False:
         fix = "name a dated or numbered version"
-        yield doubt(f"{judge.model} is not pinned: the name may mean another model tomorrow", fix)
+        yield warning(f"{judge.model} is not pinned: the name may mean another model tomorrow", fix)
     if temperature := project.settings.judge_temperature:
-        yield doubt(f"temperature {temperature:g}: scores vary from run to run", "judge_temperature = 0")
+        yield warning(f"temperature {temperature:g}: scores vary from run to run", "judge_temperature = 0")
     plan = make_plan(project.settings, load_registry(), project.root)
     check = check_of_run(stored_check(project.judge_checks_file, judge), judge, plan.wordings)
     if check is None:
-        yield doubt("never checked: nobody knows whether it can be trusted", JUDGE, JUDGE)
+        yield warning("never checked: nobody knows whether it can be trusted", JUDGE, JUDGE)
         return
     failed = [
         f"{name} {len(of['failed'])} of {of['canaries']}" for name, of in check["rubrics"].items() if of["failed"]
     ]
     if check["unchecked"]:
         names = ", ".join(check["unchecked"])
-        yield doubt(f"not checked with {names} as worded now", JUDGE, JUDGE)
+        yield warning(f"not checked with {names} as worded now", JUDGE, JUDGE)
     if failed:
         when = check["checked"][:10]
-        yield doubt(f"failed canaries on {when}: {', '.join(failed)}", "take a larger or newer model")
+        yield warning(f"failed canaries on {when}: {', '.join(failed)}", "take a larger or newer model")
     elif not check["unchecked"]:
-        yield fine(f"passed all canaries on {check['checked'][:10]}")
+        yield success(f"passed all canaries on {check['checked'][:10]}")
 
 
 def look_at_cache(project: Project) -> Iterator[Diagnosis]:
-    """The judge cache: can it be opened, and does a replay find anything in it?"""
+    """Check that the judge cache can be opened, and is not empty for a replay."""
     path, is_replay = project.judge_cache_file, project.settings.judge_cache == "replay"
     if not path.exists():
         if is_replay:
             fix = 'rageval judge-cache import FILE, or run once with judge_cache = "use"'
-            yield wrong(f"{path}: not there, and with replay nothing is judged anew", fix)
+            yield failure(f"{path}: not there, and with replay nothing is judged anew", fix)
         else:
-            yield fine("none yet; the first run makes it")
+            yield success("none yet; the first run makes it")
         return
     try:
         connection = open_exclusively(lambda: connect(path, create=False), path.parent)
@@ -341,9 +344,9 @@ def look_at_cache(project: Project) -> Iterator[Diagnosis]:
         finally:
             connection.close()
     except (OSError, sqlite3.Error) as error:
-        yield wrong(f"{path}: cannot be opened: {error}", "the next run sets it aside and begins anew")
+        yield failure(f"{path}: cannot be opened: {error}", "the next run sets it aside and begins anew")
         return
-    yield fine(counted(number, "judgement"))
+    yield success(counted(number, "judgement"))
 
 
 CHECKS: Mapping[str, Check] = {
@@ -362,7 +365,7 @@ CHECKS: Mapping[str, Check] = {
 
 async def _silence(url: str) -> str | None:
     """Ask a server for its models; the caller says if it does not answer in time."""
-    with suppress(HttpFailure):  # said in full when the judge is made
+    with suppress(HttpFailure):  # reported in full when the judge is made
         await body_of(below(url, "/models"), {})
     return None
 

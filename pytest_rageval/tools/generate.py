@@ -1,4 +1,4 @@
-"""Drafts of cases from a folder of notes: questions that stand there, and questions that a model proposes."""
+"""Drafts of cases from a folder of notes: questions found in the text, and questions that a model proposes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NotePassage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A question that a passage answers. `quote` is text of the passage, which the anchor's snippet will be."""
+    """A question that a passage answers. `quote` is text of the passage, and becomes the anchor's snippet."""
 
     question: str
     passage: NotePassage
@@ -52,7 +52,7 @@ class Draft:
         return Anchor(self.passage.rel_path, self.passage.section.heading_path, (self.quote,) if self.quote else ())
 
     def record(self) -> dict[str, Json]:
-        """The line of a file of drafts."""
+        """Return the draft as a line of a file of drafts."""
         anchor = self.anchor
         place: dict[str, Json] = {"rel_path": anchor.rel_path, "heading_path": anchor.heading_path}
         if anchor.snippets:
@@ -67,18 +67,17 @@ class Draft:
 
 
 @dataclass(slots=True)
-class Sifted:
-    """Drafts that passed all checks, and how many did not: by reason."""
+class SiftedDrafts:
+    """Drafts that passed all checks, and counts of those that did not, by reason."""
 
     drafts: list[Draft] = field(default_factory=list)
     not_in_text: int = 0
     repeated: int = 0
 
 
-def sift(drafts: Iterable[Draft], notes: NoteFolder, questions: Sequence[str] = ()) -> Sifted:
-    """Drop drafts whose anchor does not hold what they quote, and those that ask nearly what another one asks, or one
-    of these `questions`, which are there already. Of two that are alike the first stays."""
-    sifted = Sifted()
+def sift(drafts: Iterable[Draft], notes: NoteFolder, questions: Sequence[str] = ()) -> SiftedDrafts:
+    """Drop drafts whose anchor lacks their quotation, and those that resemble an earlier one or one of `questions`."""
+    sifted = SiftedDrafts()
     sound: list[Draft] = []
     for draft in drafts:
         is_question = draft.question.strip() and len(draft.question) <= LONGEST_QUESTION
@@ -104,7 +103,7 @@ _FENCE = re.compile(r"^\s*(?:```|~~~)")
 
 
 def questions_in(passage: NotePassage) -> Iterator[Draft]:
-    """The drafts that a section of a note holds in so many words."""
+    """Yield the drafts that a section of a note states literally."""
     pairs = list(_pairs(passage.section.text))
     for question, answer in pairs:
         yield Draft(question, passage, _first_sentence(answer), "question and answer", answer)
@@ -115,7 +114,7 @@ def questions_in(passage: NotePassage) -> Iterator[Draft]:
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """Questions with their answers; an answer goes on to the end of its paragraph, a question without one is none."""
+    """Yield questions with their answers, each up to the end of its paragraph; skip unanswered questions."""
     question, answer = list[str](), list[str]()
     is_over = False
     for line in [*_lines_without_code(text), "Q:"]:
@@ -146,7 +145,7 @@ def _lines_without_code(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Without emphasis at its ends and blank lines around."""
+    """Strip emphasis at the ends and blank lines around."""
     return re.sub(r"^(?:\*\*|__)|(?:\*\*|__)$", "", text.strip()).strip()
 
 
@@ -155,7 +154,7 @@ def _first_paragraph(text: str) -> str:
 
 
 def _first_sentence(text: str) -> str:
-    """What an anchor quotes: enough to find the place, and text as it stands there."""
+    """Return the quotation for an anchor: enough to find the place, and literally in the text."""
     return next((sentence for sentence in sentences(text) if sentence in text), "")
 
 
@@ -204,7 +203,7 @@ SCHEMA: Mapping[str, Json] = {
 
 @dataclass(slots=True)
 class Spent:
-    """What asking took so far; dollars are None where a price is not known."""
+    """The requests so far and their cost; dollars are None if a price is unknown."""
 
     requests: int = 0
     kept: int = 0
@@ -222,17 +221,17 @@ class ModelDrafts:
         self._kept = _kept_replies(journal)
 
     def worth_asking(self, passages: Sequence[NotePassage]) -> list[NotePassage]:
-        """The passages of which something may be asked."""
+        """Return the passages that are long enough to ask about."""
         return [passage for passage in passages if len(passage.section.text.strip()) >= FEWEST_CHARACTERS]
 
     def estimate(self, passages: Sequence[NotePassage]) -> tuple[int, float | None]:
-        """How many requests these need, beside what is kept, and US dollars for them if prices are known."""
+        """Return how many requests are not stored yet, and their cost in US dollars if prices are known."""
         asked = [passage for passage in self.worth_asking(passages) if self._key(passage) not in self._kept]
         tokens = sum(estimated_tokens(self._prompt(passage), 0) for passage in asked)
         return len(asked), self._model.tariff.cost(tokens, USUAL_OUT * len(asked)) if asked else 0.0
 
     def drafts(self, passages: Sequence[NotePassage]) -> Iterator[Draft]:
-        """The drafts for all passages, in their order. A failure ends it; what came is kept, and said in `spent`."""
+        """Yield the drafts of all passages, in order. A failure ends it; replies stay stored, `spent` tells why."""
         self._journal.parent.mkdir(parents=True, exist_ok=True)
         replies = at_once(
             self._reply, self.worth_asking(passages), self._concurrency, close=self._model.aclose, watch=lambda _: None
@@ -282,19 +281,21 @@ class ModelDrafts:
 
     def _prompt(self, passage: NotePassage) -> str:
         section: dict[str, Json] = {
-            "note": passage.rel_path, "headings": passage.section.heading_path, "text": passage.section.text
-        }  # fmt: skip
+            "note": passage.rel_path,
+            "headings": passage.section.heading_path,
+            "text": passage.section.text,
+        }
         variables: dict[str, Json] = {"section": section}
         return fenced_prompt(PROMPT.replace("{most}", str(self._most)), variables, new_marker(variables)).text
 
     def _key(self, passage: NotePassage) -> str:
-        """Names what the model is asked: by whom, what and how."""
+        """Return the key of a request: model, prompt and passage."""
         parts = (VERSION, str(self._model.identity), str(self._most), passage.rel_path, *map(str, passage.section[:2]))
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _kept_replies(journal: Path) -> dict[str, str]:
-    """Replies by key; lines that are not whole, as a killed process leaves them, are passed over."""
+    """Read stored replies by key; skip incomplete lines, as a killed process leaves them."""
     if not journal.exists():
         return {}
     rows = json_rows(read_lines(journal, Report(journal.name), 2**24), Report(journal.name))

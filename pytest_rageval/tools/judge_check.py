@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import Unobserved, said_of
+from pytest_rageval.engine import Unobserved, judgements_of
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.bounded_map import at_once
@@ -36,9 +36,9 @@ from pytest_rageval.text import printable
 Tell = Callable[[str], object]
 NO_JUDGE = "there is no judge to check; name one with --judge"
 FEWEST, SHARE = 20, 0.05
-"""How many answers are checked where nobody says: so many, or this part of a large run."""
+"""The default number of answers to check: this many, or this share of a large run."""
 APART = 0.2
-"""What two scores may differ by as a share of their scale, which is a point of five; more is a disagreement."""
+"""The tolerated difference of two scores as a share of their scale (a point of five); more is a disagreement."""
 TOO_OFTEN = 0.2
 """Disagreement rate beyond which a judge should not be relied on."""
 ROUNDING = 1e-9
@@ -63,7 +63,7 @@ async def check_server(judge: Judge) -> None:
 
 @contextmanager
 def behind_cache(judge: Judge, project: Project, mode: Mode, mask: Mask, tell: Tell) -> Iterator[CachedJudge]:
-    """Put a judge behind the cache of the project, whose notes are told at the end."""
+    """Put a judge behind the project's cache, whose notes are told at the end."""
     cache = project_cache(project.settings, project.judge_cache_file)
     with closing(cache) if cache is not None else nullcontext():
         yield CachedJudge(judge, cache, "off" if cache is None else mode, mask)
@@ -75,7 +75,7 @@ def behind_cache(judge: Judge, project: Project, mode: Mode, mask: Mask, tell: T
 
 
 def verdicts_on(judge: Judge, wordings: Mapping[str, Rubric], repeats: int = 1) -> list[Verdict]:
-    """One verdict for each canary. The judge is closed.
+    """Return one verdict for each canary, and close the judge.
 
     SettingsError where its server cannot be asked, or it has no rubric that canaries are for.
     """
@@ -88,7 +88,7 @@ def verdicts_on(judge: Judge, wordings: Mapping[str, Rubric], repeats: int = 1) 
 def keep_result(
     project: Project, judge: Judge, verdicts: Sequence[Verdict], wordings: Mapping[str, Rubric], repeats: int
 ) -> str | None:
-    """Keep the verdicts for later runs with this judge; why they are not kept, in one line, or None."""
+    """Store the verdicts for later runs with this judge; return in one line why that failed, or None."""
     if not any(verdict.scores for verdict in verdicts):
         return "not kept: no score came, which says nothing about the judge"
     path = project.judge_checks_file
@@ -112,7 +112,7 @@ async def _verdicts(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) 
 
 @dataclass(frozen=True, slots=True)
 class JudgementPair:
-    """One score of one answer by both judges, as shares of their scales, 0 to 1; `gate`: one that lies between them."""
+    """One score of one answer by both judges, as shares of their scales, 0 to 1; `gate`: a gate between them."""
 
     case_key: str
     trial: int
@@ -133,9 +133,9 @@ class JudgementPair:
 
 @dataclass(frozen=True, slots=True)
 class SpotCheck:
-    """What came of it. `n` answers have a score by both; of `failed` others the second judge gave none.
+    """The result of a spot check. `n` answers have a score by both; of `failed` others the second judge gave none.
 
-    `served`: models that the servers of both say they are; a second opinion of the same one is none.
+    `served`: models that the servers of both report; a second opinion of the same model is none.
     """
 
     first_judge: str
@@ -152,7 +152,7 @@ class SpotCheck:
 
     @property
     def rate(self) -> float:
-        """Share of the answers of which at least one score disagrees."""
+        """Return the share of the answers with at least one disagreement."""
         return len({(pair.case_key, pair.trial) for pair in self.disagreeing}) / self.n
 
     @property
@@ -163,11 +163,11 @@ class SpotCheck:
         return {rubric: _counted(pairs) for rubric, pairs in sorted(pairs_by_rubric.items())}
 
     def in_short(self) -> dict[str, Any]:
-        """What stands under aggregate_metrics."""
+        """Return the figures for aggregate_metrics."""
         return {"disagreement_rate": self.rate, "spot_check_n": self.n}
 
     def as_mapping(self) -> dict[str, Any]:
-        """What metrics.json holds: no texts."""
+        """Return the figures for metrics.json, without texts."""
         return {
             **self.in_short(),
             "judge": self.first_judge,
@@ -179,7 +179,7 @@ class SpotCheck:
 
 
 def _counted(pairs: Sequence[JudgementPair]) -> dict[str, Any]:
-    """Of one rubric; `n` counts scores, of which some rubrics fill several."""
+    """Count the scores of one rubric that disagree; some rubrics give several scores an answer."""
     disagreeing = sum(pair.disagrees for pair in pairs)
     return {
         "n": len(pairs),
@@ -192,7 +192,7 @@ def _counted(pairs: Sequence[JudgementPair]) -> dict[str, Any]:
 def check_by_second_judge(
     run: StoredRun, first: Plan, second: Plan, judge: Judge, n: int | None, watch: Callable[[int], None]
 ) -> SpotCheck:
-    """Put `n` of the run's judged answers to another judge, or to the same with the wordings of another plan.
+    """Let another judge score `n` of the run's judged answers, or the same one with another plan's prompts.
 
     Which ones follows from the run's configuration: the same every time. `first` is the run's own plan, whose gates
     count. A SettingsError where nothing can be compared.
@@ -220,23 +220,28 @@ def check_by_second_judge(
     failed = sum(judgements is None for judgements in replies)
     served = _served(lines) & {served_model(judgement) for reply in replies for judgement in (reply or {}).values()}
     return SpotCheck(
-        ", ".join(sorted(models)), judge.model, len(compared), failed, tuple(pairs), check.problem,
+        ", ".join(sorted(models)),
+        judge.model,
+        len(compared),
+        failed,
+        tuple(pairs),
+        check.problem,
         frozenset(name for name in served if name is not None),
-    )  # fmt: skip
+    )
 
 
 def _served(lines: Sequence[Line]) -> set[str | None]:
-    """The models that the servers said they were when the run was judged."""
+    """Return the models that the servers reported when the run was judged."""
     judgements = (judgement for line in lines for judgement in line["judgements"].values())
     return {judgement.get("extra", {}).get("served_model") for judgement in judgements}
 
 
 def _is_same_judge(run: StoredRun, first: Plan, second: Plan, judge: Judge) -> bool:
-    """Whether the second opinion would be the first one again: an equal identity, and equal wordings."""
+    """Return True if the second judge has the same identity and the same prompts as the first."""
     configured = run.config["judge"] or {}
     if "identity" in configured:
         is_same = configured["identity"] == identity_of(judge)
-    else:  # of a run from before servers were told apart, and of a fixture's judge, only the model is known
+    else:  # without an identity, as of a fixture's judge, only the model is known
         judged = {record["judge"]["model"] for record in run.records() if record["judge"]}
         is_same = judge.model in (judged if "fixture" in configured else {configured.get("model")})
     return is_same and _prompt_versions(first) == _prompt_versions(second)
@@ -247,7 +252,7 @@ def _prompt_versions(plan: Plan) -> dict[str, str]:
 
 
 def _chosen(run: StoredRun, n: int | None) -> Iterator[Line]:
-    """Judged observations, drawn by the hash of the configuration, in the order of their keys."""
+    """Return judged observations, drawn by the hash of the configuration, in the order of their keys."""
     places = run.observation_places()
     judged: list[Key] = sorted(key for key, place in places.items() if record_at(place)["judgements"])
     size = min(len(judged), n or max(FEWEST, math.ceil(SHARE * len(judged))))
@@ -269,7 +274,7 @@ class _SecondJudge:
             return None
         try:
             trial = trial_of(line)
-            return await said_of(self._judge, trial.case, observed.answer, self._plan, trial.number)
+            return await judgements_of(self._judge, trial.case, observed.answer, self._plan, trial.number)
         except JudgeError as error:
             if error.kind == "budget":
                 raise SettingsError(f"{error}; the spot check was not finished") from None
@@ -293,7 +298,7 @@ def _share(judgement: Judgement, name: str) -> float:
 
 
 def _between(name: str, first_share: float, second_share: float, obs: Observation, plan: Plan) -> str | None:
-    """The gate that only one of the two passes."""
+    """Return the gate that only one of the two scores passes."""
     for gate in plan.case_gates:
         if gate.measure is None or gate.measure.metric.name != name:
             continue

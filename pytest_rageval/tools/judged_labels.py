@@ -1,4 +1,4 @@
-"""What does the judge say of the labelled answers? Each is judged as a run would judge it, or as a run did."""
+"""Labelled answers as the judge scores them: each judged as a run would judge it, or as a run did."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pytest_rageval.tools.labels import Label
 
 @dataclass(frozen=True, slots=True)
 class JudgedLabel:
-    """A label, and what the judge made of the same answer; scores are on the metric's scale.
+    """A label and the judge's score of the same answer, on the metric's scale.
 
     human      what a person scored, None where only pass or fail was said
     score      what the judge scored; None where it gave none
@@ -48,14 +48,14 @@ class JudgedLabel:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """By what is judged: the measure that gates read, its rubric, and the settings of the project."""
+    """The measure that gates read, its rubric, and the project's settings."""
 
     measure: Measure
     rubric: Rubric
     settings: Settings
 
     def on_scale(self, score: float | None) -> float | None:
-        """A score on the rubric's scale, brought to the metric's."""
+        """Convert a score from the rubric's scale to the metric's."""
         if score is None:
             return None
         (low, high), (from_low, from_high) = self.measure.metric.scale, self.rubric.scale
@@ -65,17 +65,17 @@ class Examination:
 # ── answers of stored runs ────────────────────────────────────────────────────────────────────────────────────
 
 Recorded = Observation | JudgedLabel
-"""What a run has of a labelled case; where that is an error, the label with its kind."""
+"""A run's observation of a labelled case; for an error, the label with its kind."""
 
 
 def observations_of(
     labels: Iterable[Label], open_run: Callable[[str], StoredRun], run: str | None
 ) -> dict[str, Recorded]:
-    """By id of the label, what a stored run holds of its answer: first trial, as recorded.
+    """Return, by the label's id, the recorded first trial of its answer in a stored run.
 
-    `run` is meant where a label names a case and no run. A CaseError names every label whose run or case is not there.
+    `run` is meant if a label names a case and no run. A CaseError names every label whose run or case is missing.
     """
-    found: dict[str, Recorded] = {}
+    recorded: dict[str, Recorded] = {}
     problems: list[str] = []
     runs: dict[str, tuple[StoredRun, Mapping[str, Place]]] = {}
     for label in labels:
@@ -89,12 +89,12 @@ def observations_of(
             if wanted not in runs:
                 stored = open_run(wanted)
                 runs[wanted] = stored, _first_trials(stored)
-            found[label.id] = _observation(label, *runs[wanted])
+            recorded[label.id] = _observation(label, *runs[wanted])
         except SettingsError as error:
             problems += [f"{label.source}: {problem}" for problem in error.problems]
     if problems:
         raise CaseError(*problems)
-    return found
+    return recorded
 
 
 def _first_trials(run: StoredRun) -> dict[str, Place]:
@@ -121,7 +121,7 @@ def _observation(label: Label, run: StoredRun, places: Mapping[str, Place]) -> R
 
 
 def as_recorded(
-    labels: Iterable[Label], found: Mapping[str, Recorded], how: Examination, *, is_judged_again: bool
+    labels: Iterable[Label], recorded: Mapping[str, Recorded], how: Examination, *, is_judged_again: bool
 ) -> dict[str, JudgedLabel]:
     """Return, by id, the labels whose result is known: the score beside them, or what their run recorded.
 
@@ -129,7 +129,7 @@ def as_recorded(
     """
     known: dict[str, JudgedLabel] = {}
     for label in labels:
-        there, human = found.get(label.id), how.on_scale(label.human_score)
+        there, human = recorded.get(label.id), how.on_scale(label.human_score)
         if label.judge_score is not None:
             score = how.on_scale(label.judge_score)
             known[label.id] = JudgedLabel(label, human, score, question=label.question or "", answer=label.answer or "")
@@ -143,12 +143,12 @@ def as_recorded(
 async def judge_labels(
     labels: Sequence[Label],
     judge: Judge,
-    found: Mapping[str, Recorded],
+    recorded: Mapping[str, Recorded],
     how: Examination,
     *,
     tell: Callable[[], None] = lambda: None,
 ) -> dict[str, JudgedLabel]:
-    """Return, by id, each label with what the judge says of its answer; call `tell` after each.
+    """Return, by id, each label with the judge's score of its answer; call `tell` after each.
 
     As many at once as the settings let judges work. An error belongs to its label alone.
     """
@@ -157,7 +157,7 @@ async def judge_labels(
 
     async def work() -> None:
         for label in waiting:
-            there = found.get(label.id)
+            there = recorded.get(label.id)
             observation = there if isinstance(there, Observation) else _observed(label)
             judged[label.id] = await _judged(label, observation, judge, how)
             tell()
@@ -175,9 +175,15 @@ async def _judged(label: Label, obs: Observation, judge: Judge, how: Examination
     rubric, settings = how.rubric, how.settings
     try:
         judgements = await judge_answer(
-            judge, obs.case, obs.answer, [rubric.name], obs.k, wordings={rubric.name: rubric},
-            repeats=settings.judge_repeats, phrases=settings.abstention.phrases,
-        )  # fmt: skip
+            judge,
+            obs.case,
+            obs.answer,
+            [rubric.name],
+            obs.k,
+            wordings={rubric.name: rubric},
+            repeats=settings.judge_repeats,
+            phrases=settings.abstention.phrases,
+        )
         return _scored(label, replace(obs, judgements=judgements), how)
     except JudgeError as error:
         kind, message = error.kind, str(error)
@@ -187,20 +193,24 @@ async def _judged(label: Label, obs: Observation, judge: Judge, how: Examination
 
 
 def _scored(label: Label, obs: Observation, how: Examination) -> JudgedLabel:
-    """What the measure makes of the judgements, which is what a gate would see."""
+    """Score the judgements by the measure, as a gate sees them."""
     about = _about(label, obs, how)
     scored = how.measure(obs)
     if isinstance(scored, NotApplicable):
-        # Of an answer without contexts little is asked, and the measure sees only that nothing was.
+        # Hardly a rubric applies without contexts, and the measure sees only that nothing was judged.
         is_bare = scored == NOT_JUDGED and not contexts(obs.case, obs.answer, obs.k)
         return replace(about, why_not=(NO_CONTEXT if is_bare else scored).reason)
-    said = obs.judged(how.measure.metric.name) or next(iter(obs.judgements.values()), None)
-    if said is None:
+    judgement = obs.judged(how.measure.metric.name) or next(iter(obs.judgements.values()), None)
+    if judgement is None:
         return replace(about, score=scored.value)
     return replace(
-        about, score=scored.value, reasoning=said.reasoning, model=said.model, prompt_version=said.prompt_version,
-        heuristic=said.heuristic,
-    )  # fmt: skip
+        about,
+        score=scored.value,
+        reasoning=judgement.reasoning,
+        model=judgement.model,
+        prompt_version=judgement.prompt_version,
+        heuristic=judgement.heuristic,
+    )
 
 
 def _about(label: Label, obs: Observation, how: Examination) -> JudgedLabel:

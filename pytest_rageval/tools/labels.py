@@ -1,4 +1,4 @@
-"""Labels that people gave to answers, read from JSONL or CSV; whatever is wrong with them is said all at once."""
+"""Labels that people gave to answers, read from JSONL or CSV; all problems are reported together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_LABELS = 100_000
 
 
 def _number(value: Json) -> Json:
-    """A text that is a number, as in a CSV cell, is one."""
+    """Convert a text that is a number, as in a CSV cell."""
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
@@ -44,7 +44,7 @@ def _flag(value: Json) -> Json:
 
 
 def _texts(value: Json) -> Json:
-    """A text is a list of texts written as JSON, or else one passage."""
+    """Read a text as a JSON list of texts, or else as one passage."""
     if isinstance(value, list):
         return tuple(value)
     if not isinstance(value, str):
@@ -61,14 +61,14 @@ _Score = Annotated[float, BeforeValidator(_number), AfterValidator(_within)]
 
 @dataclass(frozen=True, kw_only=True)
 class LabelLine:
-    """A label as it is written.
+    """One line of a label file.
 
-    human_pass   pass or fail, if said outright
+    human_pass   pass or fail, if given outright
     human_score  on the rubric's scale, if given
     judge_score  a judge's score on the same scale, if it was recorded with the label
     case_key     the case of a stored run whose answer is labelled, and `run` which run, if named
     question, answer, contexts
-                 what is to be judged; None and empty if it stands in a run, or is judged already
+                 what is to be judged; None and empty if it is in a run, or is judged already
     """
 
     id: Name | None = None
@@ -84,7 +84,7 @@ class LabelLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Label(LabelLine):
-    """What one person said of one answer, and where it is written."""
+    """One person's label of one answer, and its line."""
 
     id: str
     source: Source
@@ -96,10 +96,10 @@ _COLUMNS: Mapping[str, Cell] = dict.fromkeys(known_keys(LabelLine), "text")
 
 
 def read_labels(path: Path, scale: tuple[float, float], max_line_bytes: int) -> tuple[Label, ...]:
-    """The labels of a file in its order; CSV by its suffix, else one JSON object a line.
+    """Read the labels of a file in order; CSV by its suffix, else one JSON object a line.
 
-    A CaseError with every problem, each with file, line and column, where one is wrong or there is none. Scores must
-    lie on the rubric's `scale`.
+    Raises CaseError with every problem, each with file, line and column, or if there are no labels. Scores must lie on
+    the rubric's `scale`.
     """
     report = Report(str(path))
     lines = read_lines(path, report, max_line_bytes)
@@ -125,7 +125,7 @@ def read_labels(path: Path, scale: tuple[float, float], max_line_bytes: int) -> 
 
 
 def _label(row: JsonRow | CsvRow, path: Path, scale: tuple[float, float], report: Report) -> Label | None:
-    """The label of one record; None where it has problems, which are reported."""
+    """Read the label of one record; report its problems and return None if there are any."""
     record = {key: value for key, value in row.record.items() if value is not None}
     named = next((record[key] for key in ("id", "case_key") if isinstance(record.get(key), str)), None)
     try:
@@ -142,7 +142,7 @@ def _label(row: JsonRow | CsvRow, path: Path, scale: tuple[float, float], report
 
 
 def _lacking(record: Mapping[str, Json]) -> list[str]:
-    """What a record must have besides, as ends of a message."""
+    """Return what a record lacks, as ends of a message."""
     problems = []
     if "human_score" not in record and "human_pass" not in record:
         problems.append("neither human_score nor human_pass is given; label the answer, or leave its line out")

@@ -11,7 +11,7 @@ from pytest_rageval.cases.drafts import ENDING, add_drafts, draft_id
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.engine import Evaluation, Observed, Unobserved, evaluation, said_of
+from pytest_rageval.engine import Evaluation, Observed, Unobserved, evaluation, judgements_of
 from pytest_rageval.errors import JudgeError, RagevalError, SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
@@ -25,14 +25,14 @@ from pytest_rageval.tools.sweep.bench import NOT_TUNED, Asking, ask_without_trac
 from pytest_rageval.tools.sweep.grid import FIELDS, NEVER_SWEPT, Point, parse_value
 
 DIMENSIONS = ("faithfulness", "citation_accuracy", "abstention_quality", "synthesis", "relevance")
-"""What the composite is made of."""
+"""The parts of the composite."""
 SETTABLE = (*FIELDS, "min_score", "chunk_max_tokens", "chunk_overlap")
 """Parameters that completion offers."""
 
 
 @dataclass(frozen=True)
 class RetrievalDiff:
-    """What one question retrieves under two settings."""
+    """The chunks that one question retrieves under two settings."""
 
     question: str
     before: Observation
@@ -42,9 +42,9 @@ class RetrievalDiff:
 
 
 class Session:
-    """Asks one target, on a loop of its own; closed by `close`. Whatever cannot be done is a RagevalError.
+    """An interactive session with one target, on a loop of its own; ended by `close`. Failures are RagevalErrors.
 
-    `parameters`: what was set in this session, over what is configured.
+    `parameters`: those set in this session, over the configured ones.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Session:
         self._asking = Asking.of(self._prepared())
 
     def close(self) -> None:
-        """Give target, judge and cache back."""
+        """Release target, judge and cache."""
         replace(self._asking, judge=self._judge).close()
         if self._cache is not None:
             self._cache.close()
@@ -69,7 +69,7 @@ class Session:
 
     @property
     def settings(self) -> dict[str, Json]:
-        """k and all that goes out with a question, as they are now."""
+        """Return k and everything else that is sent with a question now."""
         return self._sent(self.parameters)
 
     def _sent(self, parameters: Mapping[str, Json]) -> dict[str, Json]:
@@ -77,7 +77,7 @@ class Session:
         return {"k": settings.k, **settings.ask_params}
 
     def set(self, name: str, written: str) -> None:
-        """Set a parameter for what is asked from now on; an empty text takes it back."""
+        """Set a parameter for later questions; an empty text removes it."""
         if name in NEVER_SWEPT or not name.isidentifier():
             raise SettingsError(
                 f"set: {name!r} cannot be set; write a parameter of the system, as in set min_score 0.3"
@@ -96,17 +96,17 @@ class Session:
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def query(self, question: str) -> Observation:
-        """What a question of one's own retrieves."""
+        """Ask a free question and return its observation."""
         return self.evaluated(EvalCase("query", question, source=Source("", 0)))
 
     def evaluated(self, case: EvalCase) -> Observation:
-        """What a case retrieves, matched to its gold."""
+        """Ask a case and match what it retrieves to its gold."""
         observation = self.answered(case)
         self._last = case
         return observation
 
     def diff(self) -> RetrievalDiff:
-        """The last question under the settings before the last change, and as they are now."""
+        """Ask the last question under the settings before the last change and under the present ones."""
         if self._last is None:
             raise SettingsError("diff: nothing was asked yet; write a question first")
         if self._before == self.parameters:
@@ -115,7 +115,7 @@ class Session:
         return RetrievalDiff(self._last.question, before, after, self._sent(self._before), self.settings)
 
     def save(self) -> tuple[Path, str]:
-        """Keep the last question as a draft; returns the file and the draft's id."""
+        """Store the last question as a draft; return the file and the draft's id."""
         if self._last is None:
             raise SettingsError("save: nothing was asked yet; write a question first")
         if self.project.settings.redact:
@@ -132,7 +132,7 @@ class Session:
         return path, new_id
 
     def case(self, reference: str) -> EvalCase:
-        """The case with this id, key or position from 0 on."""
+        """Return the case with this id, key or position from 0 on."""
         if reference.isdecimal() and int(reference) < len(self.cases):
             return self.cases[int(reference)]
         named = [case for case in self.cases if reference in (case.key, case.id)]
@@ -148,18 +148,18 @@ class Session:
         )
 
     def answered(self, case: EvalCase, parameters: Mapping[str, Json] | None = None) -> Observation:
-        """What a case comes to with its answer, under these parameters or those that are set."""
+        """Ask a case under these parameters or the present ones, and return its observation with its answer."""
         observed = self._ask(self._prepared(parameters), [case])[case.key]
         if isinstance(observed, Unobserved):
             raise SettingsError(f"{observed.problem.kind}: {observed.problem.message}")
         return observed
 
     def judged(self, observation: Observation) -> Observation:
-        """The observation with the judgements of its answer: the five dimensions, in one call where the judge can."""
+        """Judge the answer in the five dimensions, in one call if the judge can."""
         judge = self._made_judge()
         names = ("composite",) if can_judge(judge, "composite") else DIMENSIONS
         plan = self._prepared(is_retrieval=False, enabled=names).plan
-        judging = said_of(judge, observation.case, observation.answer, plan)
+        judging = judgements_of(judge, observation.case, observation.answer, plan)
         try:
             return replace(observation, judgements=self._asking.loop.run(judging))
         except JudgeError as error:
@@ -170,7 +170,7 @@ class Session:
             raise SettingsError(f"{type(error).__name__}: {error}") from None
 
     def report(self) -> list[Evaluation]:
-        """Every case asked now and gated as a run without a judge is."""
+        """Ask every case now, and gate it as in a run without a judge."""
         if not self.cases:
             raise SettingsError("report: there are no cases; write some, see docs/cases.md")
         prepared = self._prepared(gated=True)
@@ -178,7 +178,7 @@ class Session:
         return [evaluation([Trial(case)], [observed[case.key]], prepared.plan) for case in self.cases]
 
     def measure(self, name: str) -> Measure:
-        """A metric by its name, at the present k; SettingsError where there is none."""
+        """Return a metric by its name, at the present k; raise SettingsError if it is unknown."""
         prepared = self._prepared()
         return prepared.plan.registry.measure(name, prepared.settings.k)
 
@@ -192,9 +192,13 @@ class Session:
         return load_settings(self.project.root, Point(parameters).options(self._options))
 
     def _prepared(
-        self, parameters: Mapping[str, Json] | None = None, *, is_retrieval: bool = True, gated: bool = False,
+        self,
+        parameters: Mapping[str, Json] | None = None,
+        *,
+        is_retrieval: bool = True,
+        gated: bool = False,
         enabled: tuple[str, ...] | None = None,
-    ) -> Prepared:  # fmt: skip
+    ) -> Prepared:
         settings = self._settings(self.parameters if parameters is None else parameters)
         alone = {**NOT_TUNED, "retrieval_only": is_retrieval, "enabled": enabled}
         update = {"retrieval_only": True} if gated else alone

@@ -1,4 +1,4 @@
-"""Write the files that a project begins with, and the folder of the demo; no file is ever overwritten."""
+"""The first files of a project, and the folder of the demo; no file is ever overwritten."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ CONFIGURATION = "rageval.toml"
 FIRST_CASES = "evalcases/first.jsonl"
 FROM_NOTES = 3
 LOOKED_AT = 200
-"""Notes that are read at most, until enough of them have a heading."""
+"""Notes to read at most, until enough of them have a heading."""
 UNANSWERABLE = {"id": "not-in-the-notes", "question": "Who won the 2087 election?", "answerable": False}
 QUESTION = {"id": "first-question", "question": "Write a question here that your documents answer."}
 
 
 class Choice(NamedTuple):
-    """What a person said: the system that answers, the folder of its notes, where its tests run."""
+    """A person's choices: the system that answers, the folder of its notes, the CI of its tests."""
 
     target: str = "demo"
     notes: Path | None = None
     ci: Literal["github", "gitlab", "none"] = "none"
 
 
-class Scaffolded(NamedTuple):
-    """A file of the scaffold, relative to the project, and what became of it, in words."""
+class ScaffoldFile(NamedTuple):
+    """A file of the scaffold, relative to the project, and in words whether it was written."""
 
     path: str
     state: str
 
 
-def scaffold(root: Path, choice: Choice) -> list[Scaffolded]:
-    """Write all files; SettingsError where one cannot be written, or the notes are no folder."""
+def scaffold(root: Path, choice: Choice) -> list[ScaffoldFile]:
+    """Write all files; raise SettingsError if one cannot be written, or the notes are no folder."""
     if choice.notes is not None and not choice.notes.is_dir():
         raise SettingsError(f"--notes: {choice.notes} is not a folder; name the one that your system answers from")
-    contents = dict(_contents(root, choice))  # all of them before the first is written
+    contents = dict(_contents(root, choice))  # render all before writing the first
     done = [_write(root, name, text) for name, text in contents.items()]
     if FIRST_CASES not in contents:
         there = _case_files(root)[0].relative_to(root).as_posix()
-        done.append(Scaffolded(FIRST_CASES, f"not written: there are cases already, such as {there}"))
+        done.append(ScaffoldFile(FIRST_CASES, f"not written: there are cases already, such as {there}"))
     return done
 
 
 def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
-    """The files by name. Where pyproject.toml configures the project already, ours goes beside it."""
+    """Yield the files by name. If pyproject.toml configures the project already, ours gets the suffix `.new`."""
     is_elsewhere = has_table(root) and not (root / CONFIGURATION).exists()
     configuration = f"{CONFIGURATION}.new" if is_elsewhere else CONFIGURATION
     values = {"target": toml_value(choice.target), "notes": _notes_line(root, choice.notes), "server": ""}
@@ -73,7 +73,7 @@ def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
 
 
 def _notes_line(root: Path, notes: Path | None) -> str:
-    """The key that names the folder of notes, relative to the project; without a folder as a comment."""
+    """Return the line that names the folder of notes, relative to the project; a comment without one."""
     if notes is None:
         return '# notes = "notes"         '
     place = Path(os.path.relpath(notes, root))
@@ -81,7 +81,7 @@ def _notes_line(root: Path, notes: Path | None) -> str:
 
 
 def _case_files(root: Path) -> list[Path]:
-    """Case files of the project's own; the one that a scaffold of before has written does not count."""
+    """Return the project's own case files, without one that an earlier scaffold has written."""
     return [path for path in find_case_files(root, case_globs(root)) if path != root / FIRST_CASES]
 
 
@@ -89,7 +89,7 @@ def _template(name: str) -> str:
     return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
-def _write(root: Path, name: str, text: str) -> Scaffolded:
+def _write(root: Path, name: str, text: str) -> ScaffoldFile:
     """Write a file, or `X.new` (`X.new2`, …) beside one of another content."""
     beside = [name, f"{name}.new", *(f"{name}.new{number}" for number in range(2, 100))]
     try:
@@ -101,17 +101,17 @@ def _write(root: Path, name: str, text: str) -> Scaffolded:
                     file.write(text)
             except FileExistsError:
                 if path.is_file() and path.read_bytes() == text.encode():
-                    return Scaffolded(place, "was there already")
+                    return ScaffoldFile(place, "was there already")
                 continue
             is_own = place == name and not name.endswith(".new")
-            return Scaffolded(place, "written" if is_own else "written beside yours: take from it what you want")
+            return ScaffoldFile(place, "written" if is_own else "written beside yours: take from it what you want")
     except OSError as error:
         raise SettingsError(f"{error.filename or root / name}: cannot be written: {error.strerror}") from None
     raise SettingsError(f"{root / name}: there are {len(beside)} of it already; remove some")
 
 
 def _first_cases(notes: Path | None) -> str:
-    """Return cases to be rewritten: about headings of the notes, if there are any, and one that no note answers."""
+    """Return cases to be rewritten: about headings of the notes, if any, and one that no note answers."""
     cases = [*(list(_about(notes)) if notes is not None else []), UNANSWERABLE]
     cases = cases if len(cases) > 1 else [QUESTION, *cases]
     return "".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases)
@@ -125,7 +125,7 @@ def _about(notes: Path) -> Iterator[dict[str, Any]]:
         if not heading_path or number == FROM_NOTES:
             continue
         number += 1
-        # Not the heading itself if it asks: that is a draft of `rageval generate`, which knows the answer, too.
+        # Skip a heading that is a question: `rageval generate` drafts it with its answer.
         title = heading_path.rpartition(" > ")[2].lstrip("# ").rstrip("?？؟ ")
         yield {
             "id": f"note-{number}",
@@ -154,7 +154,7 @@ ontology = "knowledge/ontology.toml"
 
 
 def demo_project(folder: Path) -> None:
-    """Make the folder, unless it is one already; SettingsError where something else is there."""
+    """Make the folder unless it exists; raise SettingsError if something else is there."""
     configuration = folder / "rageval.toml"
     if configuration.is_file() and (folder / "evalcases").is_dir():
         return
@@ -172,6 +172,6 @@ def demo_project(folder: Path) -> None:
 
 
 def shipped(name: str) -> Path:
-    """Where a file of the demo's project is: in the package as installed, in the repository where that is used."""
+    """Return a file of the demo's project: in the installed package, or in the repository."""
     installed = PACKAGE / "demo" / "project" / name
     return installed if installed.exists() else PACKAGE.parent / name

@@ -26,14 +26,14 @@ QUESTION = ("rageval.question", "langfuse.trace.input", "input.value", "gen_ai.i
 ANSWER = ("rageval.answer", "langfuse.trace.output", "output.value", "gen_ai.output.messages", "llm.output_messages",
           "gen_ai.completion", "traceloop.entity.output", "langfuse.observation.output", "output")  # fmt: skip
 DOCUMENTS = ("reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents")
-"""A list of documents, in JSON or spread over attributes with a number; what a reranker left comes before the rest."""
+"""Lists of documents, in JSON or spread over numbered attributes; those of a reranker come first."""
 MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "langfuse.observation.model.name", "model")
 KIND = ("openinference.span.kind", "gen_ai.operation.name", "langfuse.observation.type", "type")
 RETRIEVAL_KINDS = frozenset({"retriever", "retrieval", "reranker"})
 RETRIEVAL_WORD = "retriev"
-"""In the name of a span that retrieves, where its kind does not say so: `retrieve_documents`, `VectorRetriever`."""
+"""Part of the name of a retrieving span without that kind: `retrieve_documents`, `VectorRetriever`."""
 INNER_QUESTION = ("question", "query", "user_query", "user_input", "input", "prompt", "message", "text")
-"""Keys of an object that stands for a question: `{"question": "…"}`; the surer ones first."""
+"""Keys of a question in an object: `{"question": "…"}`; the surer ones first."""
 INNER_ANSWER = ("answer", "response", "output", "result", "completion", "text", "content")
 
 DOCUMENT_PARTS = {
@@ -42,11 +42,11 @@ DOCUMENT_PARTS = {
     "rel_path": ("rel_path", "path", "source", "file_path", "file", "url"),
     "heading_path": ("heading_path", "heading", "section", "title"),
 }
-"""By key of an answer file, the names of a document's parts, in itself and in its metadata."""
+"""The names of a document's parts, in itself and in its metadata, by key of an answers file."""
 DOCUMENT_SCORE = ("score", "relevance_score", "similarity", "_score")
 
 FEEDBACK_NAME = ("feedback", "thumb", "rating", "user", "like", "helpful")
-"""Words in the name of a score that say that a person gave it."""
+"""Words in the name of a score that a person gave."""
 DOWN = frozenset({"down", "thumbs_down", "thumbs-down", "thumbsdown", "negative", "bad", "dislike", "disliked", "no",
                   "false", "incorrect", "unhelpful", "not_helpful", "fail", "👎", "0", "-1"})  # fmt: skip
 UP = frozenset({"up", "thumbs_up", "thumbs-up", "thumbsup", "positive", "good", "like", "liked", "yes", "true",
@@ -58,7 +58,7 @@ Feedback = Literal["up", "down"]
 
 @dataclass(frozen=True, slots=True)
 class TracedAnswer:
-    """One request as the trace tells it.
+    """One request of a trace.
 
     questions  what may be the question, the surest first: a prompt may hold more than it
     chunks     records of an answers file; None where no documents are told
@@ -78,7 +78,7 @@ class TracedAnswer:
         return self.questions[0] if self.questions else None
 
     def record(self, case_id: str) -> dict[str, Json]:
-        """The line of an answers file for the case with this id."""
+        """Return the line of an answers file for the case with this id."""
         members: dict[str, Json] = {
             "id": case_id,
             "answer": self.answer,
@@ -91,7 +91,7 @@ class TracedAnswer:
 
 
 def traced_answer(trace: TracedRequest) -> TracedAnswer:
-    """The answer of a trace: the root's words come first, then those of its children that answer last."""
+    """Read the answer of a trace: from the root first, then from those of its children that answer last."""
     root, later = trace.root, [span for span in reversed(trace.spans) if span is not trace.root]
     speakers = [root, *(span for span in later if not _is_retrieval(span))]
     return TracedAnswer(
@@ -127,7 +127,7 @@ def _first_text(spans: Sequence[Span], aliases: Sequence[str]) -> str | None:
 
 
 def _questions(trace: TracedRequest) -> Iterator[str]:
-    """What the root was asked; then, by the sureness of the name, what the spans below it were."""
+    """Yield the root's questions; then those of the spans below it, the surest names first."""
     root = trace.root
     yield from _spoken([root], QUESTION, _question_in)
     below = [span for span in trace.spans if span is not root]
@@ -136,7 +136,7 @@ def _questions(trace: TracedRequest) -> Iterator[str]:
 
 
 def _spoken(spans: Sequence[Span], aliases: Sequence[str], read: Callable[[Json], str | None]) -> Iterator[str]:
-    """What is read from each span under each of the names, blanks left out."""
+    """Yield the text of each span under each of the names, without blanks."""
     for span in spans:
         for alias in aliases:
             text = read(_value(span, alias))
@@ -145,7 +145,7 @@ def _spoken(spans: Sequence[Span], aliases: Sequence[str], read: Callable[[Json]
 
 
 def _value(span: Span, alias: str) -> Json:
-    """The attribute, parsed where it is JSON in a string; one that is spread over numbered names is put together."""
+    """Return the attribute, parsed if it is JSON in a string; join one that is spread over numbered names."""
     value = span.attributes.get(alias)
     if value is None:
         return _numbered(span.attributes, alias) or None
@@ -162,7 +162,7 @@ def _parsed(value: Json) -> Json:
 
 
 def _numbered(attributes: Mapping[str, Json], alias: str) -> list[dict[str, Json]]:
-    """`alias.0.document.id`, `alias.0.message.content` … as a list of objects without the word in the middle."""
+    """Return `alias.0.document.id`, `alias.0.message.content` … as a list of objects without the middle word."""
     members: dict[int, dict[str, Json]] = {}
     for name, value in attributes.items():
         if spread := _SPREAD.fullmatch(name.removeprefix(f"{alias}.")) if name.startswith(f"{alias}.") else None:
@@ -175,16 +175,16 @@ _SPREAD = re.compile(r"(?P<number>\d{1,6})\.(?:document\.|message\.)?(?P<name>.+
 
 def _question_in(value: Json) -> str | None:
     """Return the question in a text, in an object with a key for it, or in the last message of a user."""
-    return _said(value, ("user", "human"), INNER_QUESTION, ("messages",))
+    return _spoken_text(value, ("user", "human"), INNER_QUESTION, ("messages",))
 
 
 def _answer_in(value: Json) -> str | None:
     if isinstance(value, dict) and _role(value) and not (value.get("messages") or value.get("choices")):
         return _content(value)
-    return _said(value, ("assistant", "ai"), INNER_ANSWER, ("messages", "choices"))
+    return _spoken_text(value, ("assistant", "ai"), INNER_ANSWER, ("messages", "choices"))
 
 
-def _said(value: Json, roles: Sequence[str], keys: Sequence[str], lists: Sequence[str]) -> str | None:
+def _spoken_text(value: Json, roles: Sequence[str], keys: Sequence[str], lists: Sequence[str]) -> str | None:
     if isinstance(value, dict):
         value = next((value[key] for key in lists if isinstance(value.get(key), list)), None) or next(
             (text for key in keys if isinstance(text := value.get(key), str)), None
@@ -209,7 +209,7 @@ def _unwrapped(value: Json) -> dict[str, Any]:
 
 
 def _content(message: Json) -> str | None:
-    """The text of a message: `content` as text or as parts, or the parts of OpenTelemetry's messages."""
+    """Return the text of a message: `content` as text or as parts, or the parts of OpenTelemetry's messages."""
     parts = _unwrapped(message)
     content = parts.get("content", parts.get("parts"))
     if isinstance(content, list):
@@ -222,7 +222,7 @@ def _content(message: Json) -> str | None:
 
 
 def _documents(trace: TracedRequest) -> list[dict[str, Json]] | None:
-    """Return the documents of the surest name that any span has, each once, as they were listed; None without any."""
+    """Return the documents of the surest name that any span has, each once, in their order; None without any."""
     for alias in DOCUMENTS:
         listed = [value for span in trace.spans if isinstance(value := _value(span, alias), list)]
         if chunks := _chunks(document for value in listed for document in value):
@@ -278,14 +278,14 @@ def _chunk(written: Json) -> dict[str, Json]:
 
 
 def _feedback(trace: TracedRequest) -> Feedback | None:
-    """What a person said of the answer; down where several disagree, for that is what is looked for."""
-    said = {
+    """Return a person's feedback on the answer; down if several disagree, since that is looked for."""
+    verdicts = {
         verdict
         for span in trace.spans
         for name, value in span.feedback
         if any(word in name.lower() for word in FEEDBACK_NAME) and (verdict := _verdict(value)) is not None
     }
-    return "down" if "down" in said else "up" if said else None
+    return "down" if "down" in verdicts else "up" if verdicts else None
 
 
 def _verdict(value: Json) -> Feedback | None:
@@ -300,8 +300,8 @@ LONGEST_PASSAGE = 2000
 
 
 @dataclass(slots=True)
-class Matched:
-    """Lines of an answers file, and what came to no case.
+class MatchedTraces:
+    """Lines of an answers file, and counts of what matched no case.
 
     unmatched   traces whose question is that of no case
     unanswered  cases without a trace
@@ -318,12 +318,12 @@ class Matched:
     undocumented: int = 0
 
 
-def match_traces(traced: Sequence[TracedAnswer], cases: Sequence[EvalCase]) -> Matched:
-    """Put each trace to its case: by the attribute that names it, else by the text of the question.
+def match_traces(traced: Sequence[TracedAnswer], cases: Sequence[EvalCase]) -> MatchedTraces:
+    """Match each trace to its case: by the attribute that names it, else by the text of the question.
 
     Of several traces of a case the last one counts. Cases of several files that ask the same all get the answer.
     """
-    matched = Matched()
+    matched = MatchedTraces()
     by_name: defaultdict[str, list[EvalCase]] = defaultdict(list)
     by_question: defaultdict[str, list[EvalCase]] = defaultdict(list)
     for case in cases:
@@ -354,9 +354,9 @@ def match_traces(traced: Sequence[TracedAnswer], cases: Sequence[EvalCase]) -> M
 
 
 def drafts_of(traced: Sequence[TracedAnswer], feedback: str) -> list[dict[str, Json]]:
-    """A draft for each question whose answer got this feedback, with the answer and what it cited.
+    """Draft a case for each question whose answer got this feedback, with the answer and what it cited.
 
-    There is no gold in it: a bad answer does not hold the right one. Questions that differ in case and spaces alone
+    Drafts have no gold: a bad answer does not contain the right one. Questions that differ only in case and spaces
     give one draft.
     """
     drafts: dict[str, dict[str, Json]] = {}

@@ -16,7 +16,7 @@ from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
 
 LONGEST_LINE = 2**26
-"""Bytes: a document is read at once."""
+"""Bytes of a document, which is read as a whole."""
 
 
 class TraceFormat(NamedTuple):
@@ -53,7 +53,7 @@ END = ("endTimeUnixNano", "end_time", "endTime")
 FEEDBACK_LISTS = ("annotations", "span_annotations", "scores")
 FEEDBACK_VALUES = ("label", "stringValue", "score", "value")
 FEEDBACK_KEYS = ("user.feedback", "user_feedback", "feedback", "feedback.score", "feedback.value", "feedback.label")
-"""Attributes that hold what a person said of an answer."""
+"""Attributes that hold a person's feedback on an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +158,16 @@ def _span(record: Mapping[str, Any], form: TraceFormat, trace_id: str | None = N
     feedback += (_score(score) for name in FEEDBACK_LISTS for score in record.get(name) or () if score)
     seconds = record.get("latency")
     return Span(
-        trace_id or str(_first(flat, form.trace_id)), str(_first(flat, form.span_id)),
-        next((str(flat[name]) for name in form.parent_id if flat.get(name)), trace_id), str(flat.get("name") or ""),
-        _instant(flat, START), _instant(flat, END), attributes, tuple(feedback),
+        trace_id or str(_first(flat, form.trace_id)),
+        str(_first(flat, form.span_id)),
+        next((str(flat[name]) for name in form.parent_id if flat.get(name)), trace_id),
+        str(flat.get("name") or ""),
+        _instant(flat, START),
+        _instant(flat, END),
+        attributes,
+        tuple(feedback),
         latency_ms=seconds * 1000 if isinstance(seconds, (int, float)) else None,
-    )  # fmt: skip
+    )
 
 
 def _first(flat: Mapping[str, Json], names: Sequence[str]) -> Json:

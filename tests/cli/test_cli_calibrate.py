@@ -16,7 +16,7 @@ from project import SOME, Project, a_case
 
 from pytest_rageval.cli.main import rageval
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.tools.calibration_record import CALIBRATIONS, kept_calibrations
+from pytest_rageval.tools.calibration_record import CALIBRATIONS, stored_calibrations
 
 JUDGES = """
 from pytest_rageval.errors import JudgeError
@@ -353,4 +353,4 @@ def test_the_scores_of_a_run_are_a_calibration_of_its_judge_and_scores_that_labe
 def test_a_damaged_file_of_calibrations_says_nothing(tmp_path: Path, content: str):
     (tmp_path / "cache").mkdir()
     (tmp_path / CALIBRATIONS).write_text(content, encoding="utf-8")
-    assert kept_calibrations(tmp_path, {"model": "lexical/4"}) == ()
+    assert stored_calibrations(tmp_path, {"model": "lexical/4"}) == ()

@@ -77,7 +77,7 @@ def test_a_table_is_cut_between_rows_and_each_part_has_its_head():
     assert len(found) > 2
     assert all(chunk.text.startswith("| Mouse | Water |\n| --- | --- |\n| M") for chunk in found)
     assert all(chunk.token_count <= 40 for chunk in found)
-    assert found[0].said[0] == "Mouse: M0; Water: 0 ml"
+    assert found[0].quotable[0] == "Mouse: M0; Water: 0 ml"
 
 
 def test_code_is_kept_and_cut_between_lines():
@@ -98,7 +98,7 @@ def test_a_sentence_beyond_the_budget_is_cut_between_words_and_a_word_beyond_it_
 
 def test_a_hard_wrapped_sentence_is_whole_and_knows_its_lines():
     (chunk,) = cut("# A\n\nThe plane sinks by\nnine micrometres. The\nwater cools it.")
-    assert chunk.said == ("The plane sinks by nine micrometres.", "The water cools it.")
+    assert chunk.quotable == ("The plane sinks by nine micrometres.", "The water cools it.")
     assert (chunk.start_line, chunk.end_line) == (3, 5)
 
 

@@ -14,7 +14,7 @@ from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Source
-from pytest_rageval.tools.calibrate import Calibration, Unlabelled, calibrate
+from pytest_rageval.tools.calibrate import Calibration, UnlabelledCases, calibrate
 from pytest_rageval.tools.judged_labels import Examination, JudgedLabel, judge_labels
 from pytest_rageval.tools.labels import Label
 
@@ -38,7 +38,7 @@ def judged(
     return JudgedLabel(label, score=score, model=model, why_not=why_not or None, error=error)
 
 
-def compare(*labels: JudgedLabel, unlabelled: Unlabelled | None = None) -> Calibration:
+def compare(*labels: JudgedLabel, unlabelled: UnlabelledCases | None = None) -> Calibration:
     return calibrate(labels, a_gate(), "groundedness", unlabelled)
 
 
@@ -96,7 +96,7 @@ def test_scores_by_several_judges_are_not_passed_off_as_one():
 
 
 def test_a_run_without_scores_gives_no_rate():
-    found = compare(judged("a", True, 5.0), judged("b", False, 1.0), unlabelled=Unlabelled("r1", (), 4))
+    found = compare(judged("a", True, 5.0), judged("b", False, 1.0), unlabelled=UnlabelledCases("r1", (), 4))
     assert (found.corrected_rate, found.judge_rate_unlabelled) == (None, None)
     assert "run r1 has no unlabelled case with a score for groundedness: no pass rate for it" in found.notes
 

@@ -1,1 +1,1 @@
-"""What of a run is shown in pytest: summary lines, verdict, progress, and reports to GitHub."""
+"""The display of a run in pytest: summary lines, verdict, progress, and reports to GitHub."""

@@ -1,4 +1,4 @@
-"""What a session shows: output of a case in the report of its own case (see `case_output`), and credentials masked."""
+"""The output of a session: each case's in its own report (see `case_output`), credentials masked."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ SHOWING = ("report_handler", "caplog_handler", "log_cli_handler")
 
 
 LOG_HANDLERS = ("report_handler", "log_cli_handler", "log_file_handler")
-"""Of pytest's logging plugin: what they write is shown. Not the one of `caplog`, which tests of the user's own read."""
+"""Handlers of pytest's logging plugin whose records are shown; not that of `caplog`, which user tests read."""
 
 
 class CapturedOutput:
     """Hooks on every process: captured output beneath pytest's own capturing, and masked logs and warnings.
 
-    pytest shows what is printed while a test is under way as that test's, and outside of tests on the terminal. Cases
-    that are asked ahead print at any time: what they print and log is kept, and replayed in the set-up of their test.
-    With `-s` it is shown at once, line by line.
+    pytest assigns output to the test that is under way, and outside of tests to the terminal. Prefetched cases print at
+    any time: their output and logs are kept and replayed in the setup of their test. With `-s` they are shown at once,
+    line by line.
     """
 
     def __init__(self, config: pytest.Config, mask: Mask, routing: Routing | None) -> None:
@@ -46,7 +46,7 @@ class CapturedOutput:
                 handler.setFormatter(_MaskingFormatter(handler.formatter or logging.Formatter(), mask))
 
     def begin(self) -> None:
-        """Before the first case is asked."""
+        """Start capturing, before the first case is asked."""
         if self._routing is not None:
             self._routing.threads = self.output()
         root = logging.getLogger()
@@ -58,7 +58,7 @@ class CapturedOutput:
             handler.addFilter(_is_of_no_case)
 
     def end(self) -> None:
-        """Once nothing is asked any more; safe to call twice."""
+        """Stop capturing, after the last call; safe to call twice."""
         root = logging.getLogger()
         if self._own_handler not in root.handlers:
             return
@@ -69,14 +69,14 @@ class CapturedOutput:
         self._show_threads()
 
     def output(self) -> Output:
-        """A new one, for a case."""
+        """Return a new output for a case."""
         return Output(self.clean if self._is_live else None)
 
     def clean(self, text: str) -> str:
         return printable(self._mask.output(text))
 
     def replay(self, output: Output) -> None:
-        """Print and log what a case did, as if it did so now."""
+        """Print and log the output of a case now."""
         for stream, text in output.texts():
             getattr(sys, stream).write(self.clean(text))
         for record in output.records:
@@ -85,7 +85,7 @@ class CapturedOutput:
                     handler.handle(record)
 
     def add_to_report(self, output: Output, item: pytest.Item, report: pytest.TestReport) -> None:
-        """Add what a hook printed for a report that is made already."""
+        """Add a hook's output to a finished report."""
         lines = [f"{record.levelname:8} {record.name}: {record.getMessage()}" for record in output.records]
         for kind, text in [*output.texts(), ("log", "\n".join(lines))]:
             if text:
@@ -112,7 +112,7 @@ class CapturedOutput:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
-        """Before pytest's terminal, or the worker that sends it there, takes the text of a warning."""
+        """Mask the text of a warning before pytest's terminal, or the worker that sends it there, reads it."""
         text = str(warning_message.message)
         shown = printable(self._mask.output(text))
         if shown != text:
@@ -124,7 +124,7 @@ def _is_of_no_case(_record: logging.LogRecord) -> bool:
 
 
 class _CaseHandler(logging.Handler):
-    """Keeps the records of cases; of others what Python would print where nobody listens."""
+    """A log handler that keeps the records of cases; of others it prints what Python prints without handlers."""
 
     def emit(self, record: logging.LogRecord) -> None:
         output = OUTPUT.get()
@@ -137,7 +137,7 @@ class _CaseHandler(logging.Handler):
 
 
 class _MaskingFormatter(logging.Formatter):
-    """Another formatter's lines, masked and printable: libraries log what goes over the network."""
+    """A formatter that masks another one's lines: libraries log what goes over the network."""
 
     def __init__(self, inner: logging.Formatter, mask: Mask) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class _MaskingFormatter(logging.Formatter):
 
 
 def _with_text(warning: Warning | str, text: str) -> Warning | str:
-    """The warning with another text, of the same class where that is made of a text alone."""
+    """Return the warning with another text, of the same class if that takes a text alone."""
     if isinstance(warning, str):
         return text
     try:
@@ -163,8 +163,10 @@ def _with_text(warning: Warning | str, text: str) -> Warning | str:
 
 
 def mask_report(report: pytest.TestReport, mask: Mask) -> None:
-    """Mask credentials in all of a test's report that other plugins show: its traceback, what it printed and logged,
-    its properties."""
+    """Mask credentials in all that other plugins show of a report.
+
+    These are its traceback, output, logs and properties.
+    """
     if report.longrepr is not None:
         _mask_longrepr(report, mask)
     if report.sections:
@@ -190,7 +192,7 @@ def _mask_longrepr(report: pytest.TestReport, mask: Mask) -> None:
 
 
 def _mask_crash(longrepr: Any, mask: Mask) -> None:
-    """The message that pytest's short summary shows, also where `--tb=no` leaves it out of the text."""
+    """Mask the message of pytest's short summary, also if `--tb=no` leaves it out of the text."""
     crash = getattr(longrepr, "reprcrash", None)
     if crash is not None:
         crash.message = mask.output(crash.message)

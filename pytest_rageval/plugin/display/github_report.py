@@ -1,4 +1,4 @@
-"""What a run leaves in a job of GitHub Actions: annotations in the log, and its verdict on the job's page."""
+"""The report to GitHub Actions: annotations in the log, and the verdict on the job's page."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 
 ANNOTATING = "pytest_github_actions_annotate_failures"
-"""A plugin that annotates failing tests itself: twice would be once too often."""
+"""A plugin that annotates failing tests itself: one annotation is enough."""
 LEAST_SUMMARY = 10_000
-"""Bytes: with less room than this, earlier steps of a job have filled its page."""
+"""Least room in bytes: with less, earlier steps of a job have filled its page."""
 
 
 def report_to_github(terminal: pytest.TerminalReporter, finished: Finished, config: pytest.Config) -> None:
@@ -36,7 +36,7 @@ def report_to_github(terminal: pytest.TerminalReporter, finished: Finished, conf
 
 
 def _in_workspace(path: Path, otherwise: str) -> str:
-    """The path as GitHub knows it: from the root of the repository."""
+    """Return the path from the root of the repository, as GitHub knows it."""
     workspace = Path(os.environ.get("GITHUB_WORKSPACE") or ".").absolute()
     return path.relative_to(workspace).as_posix() if path.is_relative_to(workspace) else otherwise
 

@@ -1,4 +1,4 @@
-"""Cases in the table of pytest-html: columns and details from the run's own page, where the session has that plugin.
+"""Cases in the table of pytest-html: columns and details from the HTML report, if the session has that plugin.
 
 pytest-html fills its table while tests run, and writes it when the session ends. Columns are added at that moment: only
 then it is known which metrics there are, and which cases are the worst.
@@ -26,7 +26,7 @@ ID_HEAD, ID_CELL = 'data-column-type="testId"', '<td class="col-testId">'
 NOTHING_LOGGED = "No log output captured."
 RERUN = "Rerun"
 OUTCOMES = ("passed", "failed", "skipped")
-"""Of a report that is the last one of its test: not `rerun`."""
+"""Outcomes of the last report of a test: not `rerun`."""
 
 
 class HtmlTable:
@@ -36,11 +36,11 @@ class HtmlTable:
         self._active = active
         self._session = active.session
         self._texts: dict[str, str] = {}
-        """By node id what pytest would show of a case, for where there are no details in the end."""
+        """pytest's own text of a case by node id, to be shown if there are no details in the end."""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:
-        """pytest-html makes a cell of a test's id as it is; a case's id is whatever its author wrote."""
+        """Escape the case's id in its cell: pytest-html inserts a test's id unescaped."""
         if report.nodeid not in self._active.expected:
             return
         for number, cell in enumerate(cells):
@@ -49,7 +49,7 @@ class HtmlTable:
 
     @pytest.hookimpl(optionalhook=True, trylast=True)
     def pytest_html_results_table_html(self, report: pytest.TestReport, data: list[str]) -> None:
-        """Keep back the text of a case's report, of which the details say more; what the case printed stays."""
+        """Leave out the text of a case's report, of which the details say more; its output stays."""
         if report.nodeid not in self._active.expected or report.when != "call" or report.outcome not in OUTCOMES:
             return
         text = report.longreprtext
@@ -61,7 +61,7 @@ class HtmlTable:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_summary(self, prefix: list[str], session: pytest.Session) -> None:
-        """pytest-html is about to write its page: complete the rows of cases."""
+        """Complete the rows of cases just before pytest-html writes its page."""
         finished = self._active.finished
         if finished is None:
             self._put_texts_back()
@@ -100,20 +100,20 @@ class HtmlTable:
         return above, None
 
     def _put_texts_back(self, without: frozenset[str] | set[str] = frozenset()) -> None:
-        """Show of cases what pytest shows of any test."""
+        """Show cases as pytest shows any test."""
         for nodeid, text in self._texts.items():
             if nodeid not in without and (row := _row_of_case(self._tests.get(nodeid, ()))) is not None:
                 row["log"] = text + row["log"]
 
     @property
     def _tests(self) -> dict[str, list[dict[str, Any]]]:
-        """Rows by node id; more than one of a test that was run again, or whose teardown failed."""
+        """Return rows by node id; several for a test that was rerun, or whose teardown failed."""
         data = getattr(self._session.html_report, "data", None)
         tests: dict[str, list[dict[str, Any]]] = data.get("tests", {}) if isinstance(data, dict) else {}
         return tests
 
     def _link(self, folder: Path) -> str | None:
-        """The address of the run's own page, from where pytest-html's stands."""
+        """Return the address of the run's HTML report, relative to pytest-html's page."""
         report = folder / REPORT
         page = self._session.config.getoption("htmlpath", None)
         if page is None or not report.is_file():
@@ -147,11 +147,11 @@ def _page(run: StoredRun, settings: Settings, baseline: Path, exit_status: int) 
 
 
 def _row_of_case(rows: list[dict[str, Any]] | tuple[()]) -> dict[str, Any] | None:
-    """Of a test's rows the one of its last call; an error of its setup stands where there was no call."""
+    """Return the row of a test's last call, or of its setup error if there was no call."""
     return next((row for row in rows if row.get("result") != RERUN), None)
 
 
 def _with_cells(cells: list[str], mark: str, ours: tuple[str, ...] | list[str]) -> list[str]:
-    """The cells with ours behind the one of the test's id, or last where another plugin took that away."""
+    """Insert our cells after the cell of the test's id, or last if another plugin removed that."""
     place = next((number for number, cell in enumerate(cells, 1) if mark in cell), len(cells))
     return [*cells[:place], *ours, *cells[place:]]

@@ -1,4 +1,4 @@
-"""A line behind pytest's own while it waits for cases that are asked ahead: on a terminal alone, and wiped again."""
+"""A line after pytest's own while it waits for prefetched cases: on a terminal only, and wiped again."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pytest_rageval.runs.row import Row
 
 LEAST_WIDTH = 20
 SHARE_OF_TIME = 50
-"""Of 100,000 results of workers a count takes milliseconds: the next one waits for so many times as long."""
+"""Counting 100,000 results of workers takes milliseconds: the next count waits this many times as long."""
 
 
 class ProgressLine:
-    """`show` writes behind the cursor and puts it back, `wipe` leaves nothing: pytest does not know of either."""
+    """A line after the cursor: `show` writes it and puts the cursor back, `wipe` removes it, unknown to pytest."""
 
     def __init__(self, config: pytest.Config, text: Callable[[], str]) -> None:
         terminal: Any = config.pluginmanager.get_plugin("terminalreporter")
@@ -50,7 +50,7 @@ class ProgressLine:
 
     @contextmanager
     def _uncaptured(self) -> Iterator[Any]:
-        """pytest's writer: a test's set-up, during which cases are waited for, is captured, and has no width."""
+        """Yield pytest's writer uncaptured: cases are awaited in a captured setup, which has no width."""
         with nullcontext() if self._capture is None else self._capture.global_and_fixture_disabled():
             yield self._config.get_terminal_writer()
 
@@ -61,7 +61,7 @@ class ProgressLine:
 
 
 def tally_text(tally: Tally) -> str:
-    """What one process has asked and judged, and what it waits for."""
+    """Format what one process has asked and judged, and what it waits for."""
     cost = f", ${tally.cost_usd:.2f}" if tally.cost_usd else ""
     return f"asked {tally.asked}, judged {tally.judged}, in flight {tally.in_flight}{cost}"
 
@@ -87,7 +87,7 @@ class WorkersProgress:
         self._line.wipe()
         yield
         if time.monotonic() >= self._due:
-            # Not by the clock: a count that waited for the processor would put off the next, which may be the last.
+            # CPU time, not the clock: a count that waited for the processor would delay the next, perhaps the last.
             begun = time.thread_time()
             self._counted = rows_text(self._rows(), self._expected())
             self._due = time.monotonic() + SHARE_OF_TIME * (time.thread_time() - begun)
@@ -109,7 +109,7 @@ class WorkersProgress:
 
 
 def rows_text(rows: Collection[Row], expected: int) -> str:
-    """`asked 12 of 135, judged 11, $0.02`; empty before the first result."""
+    """Format the progress as `asked 12 of 135, judged 11, $0.02`; empty before the first result."""
     if not rows:
         return ""
     judged = sum(row.judge is not None for row in rows)

@@ -37,9 +37,9 @@ class SummarisedText(str):
 
     reprcrash: Crash
     is_line: bool
-    """Is the line that pytest makes of `reprcrash` all that is shown?"""
+    """True if pytest's line of `reprcrash` is all that is shown."""
     same_as: str | None
-    """The test whose error was shown already, if it was the same; JUnit and others get the text nevertheless."""
+    """The test that has shown the same error, if any; JUnit and others get the text nevertheless."""
 
     def toterminal(self, out: Any) -> None:
         if self.same_as is not None:
@@ -48,10 +48,8 @@ class SummarisedText(str):
             out.line(self)
 
 
-def summarised(
-    longrepr: Any, path: str, lineno: int = 0, *, is_line: bool = False, same_as: str | None = None
-) -> Any:  # fmt: skip
-    """A report's `longrepr` in the form whose message pytest's summaries show; `lineno` 0 where there is no line.
+def summarised(longrepr: Any, path: str, lineno: int = 0, *, is_line: bool = False, same_as: str | None = None) -> Any:
+    """Return a report's `longrepr` in the form whose message pytest's summaries show; `lineno` 0 for no line.
 
     Only for reports that no process sends on: the channel between processes takes plain text alone.
     """
@@ -67,7 +65,7 @@ def summarised(
 def write_summary(
     terminal: pytest.TerminalReporter, finished: Finished, notes: Sequence[str], root: Path, report: EndReport | None
 ) -> None:
-    """Short by default, metric by metric with -v, nothing with -qq."""
+    """Write the summary: short by default, by metric with -v, nothing with -qq."""
     if terminal.verbosity < -1:
         return
     terminal.write_sep("=", "rageval")
@@ -92,7 +90,7 @@ FILE = "rageval-gates"
 
 
 def report_verdict(session: pytest.Session, finished: Finished) -> None:
-    """The run and its verdict as properties of the suite in JUnit XML, where one is written."""
+    """Add the run and its verdict as properties of the suite in JUnit XML, if one is written."""
     for plugin in session.config.pluginmanager.get_plugins():
         if add := getattr(plugin, "add_global_property", None):
             add("rageval.run", str(finished.metrics["volatile"]["run_id"]))
@@ -100,7 +98,7 @@ def report_verdict(session: pytest.Session, finished: Finished) -> None:
 
 
 def report_gates(session: pytest.Session, tests: list[GateTest]) -> None:
-    """Report each as a test with all three phases, and set the exit status.
+    """Report each gate as a test with all three phases, and set the exit status.
 
     Plugins that remember failing tests for the next run are left out: nobody can run a gate alone.
     """
@@ -124,7 +122,7 @@ def report_gates(session: pytest.Session, tests: list[GateTest]) -> None:
 
 @contextmanager
 def _beyond_progress(terminal: Any, tests: int) -> Iterator[None]:
-    """The terminal has said 100 % for the last case: what comes now stands on a line of its own, without a share."""
+    """Write what follows the terminal's 100 % on a line of its own, without a share."""
     if terminal is None or not tests:
         yield
         return
@@ -132,7 +130,7 @@ def _beyond_progress(terminal: Any, tests: int) -> Iterator[None]:
         terminal.tests_count += tests
     elif not terminal.showfspath and terminal.verbosity <= 0:
         terminal.write(f"\n{FILE} ")
-    # The one private attribute: where it is gone, a share is shown that nobody needs.
+    # The one private attribute: without it, a needless share is shown.
     style = getattr(terminal, "_show_progress_info", False)
     terminal._show_progress_info = False
     try:
@@ -149,6 +147,13 @@ def _report(test: GateTest, nodeid: str, location: Any, when: Any) -> pytest.Tes
     elif outcome == "skipped":
         longrepr = (FILE, None, f"Skipped: {test.message}")
     return pytest.TestReport(
-        nodeid=nodeid, location=location, keywords={}, outcome=outcome, longrepr=longrepr, when=when,
-        duration=0.0, start=0.0, stop=0.0,
-    )  # fmt: skip
+        nodeid=nodeid,
+        location=location,
+        keywords={},
+        outcome=outcome,
+        longrepr=longrepr,
+        when=when,
+        duration=0.0,
+        start=0.0,
+        stop=0.0,
+    )

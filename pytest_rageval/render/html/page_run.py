@@ -30,7 +30,7 @@ from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import counted
-from pytest_rageval.tools.calibration_record import KeptCalibration, kept_calibrations
+from pytest_rageval.tools.calibration_record import CalibrationRecord, stored_calibrations
 from pytest_rageval.views.comparison import fallen_lines, settings_table
 from pytest_rageval.views.parts import FigureTable
 
@@ -68,7 +68,7 @@ class PageRun:
     is_chosen: bool = False
     comparison_verdict: RunVerdict | None = None
     exit_status: int = 0
-    calibrations: Sequence[KeptCalibration] = ()
+    calibrations: Sequence[CalibrationRecord] = ()
     damages: list[str] = field(default_factory=list)
 
     @property
@@ -259,7 +259,7 @@ def page_of(
     names = renamed_metrics(before, side) if before else {}
     cases = listed_cases(side, flips_of(comparison), scores, names, full_texts)
     trend = facts.get("trend") or (recent_runs(side.run) if side.run else [])
-    calibrations = kept_calibrations(side.run.path.parent.parent, side.run.config.get("judge")) if side.run else ()
+    calibrations = stored_calibrations(side.run.path.parent.parent, side.run.config.get("judge")) if side.run else ()
     comparison_verdict = paired.verdict if paired is not None else None
     facts = {"calibrations": calibrations, "comparison_verdict": comparison_verdict, **facts, "trend": trend}
     return PageRun(side, settings, before, comparison, cases, **facts)

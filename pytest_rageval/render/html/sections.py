@@ -30,7 +30,7 @@ from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.intervals import mean_of_means_interval
 from pytest_rageval.text import NO_VALUE, change, counted, denominator, duration, score_text
-from pytest_rageval.tools.calibration_record import KeptCalibration
+from pytest_rageval.tools.calibration_record import CalibrationRecord
 from pytest_rageval.views.comparison import ComparedMetric, compared_metric
 from pytest_rageval.views.parts import Tone
 
@@ -307,7 +307,7 @@ def _agreement_rows(page: PageRun, prompts: Mapping[str, str]) -> list[JudgeRow]
     ]
 
 
-def _agreement_text(record: KeptCalibration, prompt: str | None) -> str:
+def _agreement_text(record: CalibrationRecord, prompt: str | None) -> str:
     share = f"{record.agreement:.2f} ({interval_text(record.interval)}) of {counted(record.answers, 'answer')}"
     kappa = "" if record.cohens_kappa is None else f", kappa {record.cohens_kappa:.2f}"
     other = prompt is not None and record.prompt_versions and prompt not in record.prompt_versions

@@ -27,14 +27,14 @@ from pytest_rageval.targets.target import Target, is_called
 from pytest_rageval.tools.sweep.grid import Grid, Point
 
 Watch = Callable[[int], None]
-"""Hears how many cases were asked so far."""
+"""Called with a number of asked cases, to show progress."""
 OnFinished = Callable[[Finished, Prepared], object]
 """Writes the reports of a run that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Who is asked, on which loop: target and judge may belong to it, and outlive the run."""
+    """A target and a judge with the loop that they belong to; they may outlive the run."""
 
     target: Target
     loop: BackgroundLoop
@@ -47,11 +47,11 @@ class Asking:
             loop = BackgroundLoop(prepared.settings.longest_call)
             opened.callback(loop.close)
             asking = cls(make_target(prepared.project), loop)
-            opened.pop_all()  # all went well: from now on `close` closes it
+            opened.pop_all()  # success: from now on `close` closes it
         return asking
 
     def close(self) -> None:
-        """Give the target back, and the judge if there is one."""
+        """Release the target, and the judge if there is one."""
         self.loop.cancel()
         if not self.loop.is_blocked:
             self.loop.run(self.target.aclose())
@@ -61,7 +61,7 @@ class Asking:
 
 
 def ask_without_trace(asking: Asking, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
-    """What comes of each case, by key; nothing is written."""
+    """Ask the cases and return their observations by key; write nothing."""
     prefetcher = Prefetcher(prepared.plan, RunJournal(None, prepared.settings, None, None), asking.loop)
     observed = prefetcher.now([Trial(case) for case in cases], asking.target, asking.judge)
     return {case.key: outcome for case, outcome in zip(cases, observed, strict=True)}
@@ -75,7 +75,7 @@ def write_run(
     watch: Watch,
     on_finished: OnFinished,
 ) -> dict[str, Observed]:
-    """Ask the cases as a run of their own, stored like any other; what comes of each first trial, by key.
+    """Ask the cases as a stored run of their own; return the observations of first trials, by key.
 
     A run that is resumed asks only what it has no record of. Whatever ends this early leaves a run to be resumed.
     """
@@ -93,7 +93,7 @@ def write_run(
 
 
 def _asked(asking: Asking, run: RunSession, cases: Sequence[EvalCase], watch: Watch) -> dict[str, Observed]:
-    """What comes of the cases; of those that a resumed run has, what it has observed."""
+    """Ask the cases and return their observations; of a resumed run also those that it has."""
     observed: dict[str, Observed] = {}
     if run.unfinished is not None:
         recorded = {case.key: run.unfinished.observation(case.key, 0) for case in cases if run.is_done(case)}
@@ -107,12 +107,12 @@ def _asked(asking: Asking, run: RunSession, cases: Sequence[EvalCase], watch: Wa
 
 
 NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None}
-"""Gates name cut-offs of their own, up to which the system would be asked: a point is asked for its own k alone."""
+"""Settings without gates: their cut-offs would raise k, and a point is asked for its own k alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What came of the cases at a point: observations by key, keys of errors with what went wrong."""
+    """The answers to the cases at a point: observations by key, and errors by key with their reason."""
 
     observations: Mapping[str, Observation]
     errors: Mapping[str, str] = field(default_factory=dict)
@@ -128,12 +128,19 @@ class Answers:
 
 
 class Bench:
-    """Asks cases at points. Used as a context: it closes the target that it makes."""
+    """The place that asks cases at points. Used as a context: it closes the target that it makes."""
 
     def __init__(
-        self, project: Project, options: Mapping[str, Json], cases: Sequence[EvalCase], files: Sequence[Path],
-        grid: Grid, sweep_id: str, watch: Watch = lambda _: None, on_finished: OnFinished = lambda _, __: None,
-    ) -> None:  # fmt: skip
+        self,
+        project: Project,
+        options: Mapping[str, Json],
+        cases: Sequence[EvalCase],
+        files: Sequence[Path],
+        grid: Grid,
+        sweep_id: str,
+        watch: Watch = lambda _: None,
+        on_finished: OnFinished = lambda _, __: None,
+    ) -> None:
         """`options`: those of the command, as settings; `files`: where the cases come from."""
         self.project, self.cases, self.grid = project, cases, grid
         self.calls = self.indexings = 0
@@ -158,7 +165,7 @@ class Bench:
         self._asking.close()
 
     def settings_of(self, point: Point, run_id: str | None = None, resume: str | None = None) -> Settings:
-        """The settings of a run at this point; SettingsError where the point sets what cannot be."""
+        """Return the settings of a run at this point; raise SettingsError for invalid values."""
         options = point.options({**self._options, "retrieval_only": True})
         if run_id is not None:
             options |= {"run_id": run_id, "description": f"sweep {self.sweep_id}: {point}"}
@@ -167,18 +174,18 @@ class Bench:
         return load_settings(self.project.root, options).model_copy(update=NOT_TUNED)
 
     def k_of(self, point: Point) -> int:
-        """How many chunks count at this point."""
+        """Return how many chunks count at this point."""
         k = point.params.get("k")
         return k if isinstance(k, int) else self.project.settings.k
 
     def run_id(self, point: Point) -> str:
-        """The name of the point's run: the same whenever the sweep is resumed."""
+        """Return the id of the point's run: the same whenever the sweep is resumed."""
         if not point.params:
             return f"{self.sweep_id}-default"
         return f"{self.sweep_id}-{hashlib.sha256(point.key.encode()).hexdigest()[:8]}"
 
     def measured(self, point: Point) -> Answers:
-        """What the cases come to at this point as a stored run; one that has ended before is read."""
+        """Ask the cases at this point as a stored run, or read the run if it has ended."""
         run_id = self.run_id(point)
         stored = StoredRun(self.project.reports / "runs" / run_id)
         if stored.state == "complete":
@@ -191,7 +198,7 @@ class Bench:
         return Answers.of(observed, run_id)
 
     def asked(self, point: Point, cases: Sequence[EvalCase]) -> Answers:
-        """What some cases come to at this point; nothing is stored."""
+        """Ask some cases at this point; store nothing."""
         if not cases:
             return Answers({})
         prepared = self._prepared(self.settings_of(point))
@@ -221,8 +228,9 @@ class Bench:
             )
         errors = {
             record["case_key"]: record["error"]["message"] or record["error"]["kind"]
-            for record in stored.records() if record["error"]
-        }  # fmt: skip
+            for record in stored.records()
+            if record["error"]
+        }
         observations = {}
         for (key, trial), place in places.items():
             observation = observation_of(record_at(place), stored.config) if trial == 0 and key not in errors else None

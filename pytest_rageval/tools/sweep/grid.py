@@ -34,7 +34,7 @@ FULL: Mapping[str, tuple[Json, ...]] = {
 
 @dataclass(frozen=True)
 class Point:
-    """One setting of the swept parameters; without any it is the project as configured."""
+    """One value of each swept parameter; without any it is the project as configured."""
 
     params: Mapping[str, Json]
 
@@ -42,33 +42,33 @@ class Point:
         return self.of(self.params)
 
     def of(self, names: Iterable[str]) -> str:
-        """The values of these parameters, as people read them: `min_score 0.3, k 5`."""
+        """Return the values of these parameters for people: `min_score 0.3, k 5`."""
         named = [f"{name} {value_text(self.params[name])}" for name in names if name in self.params]
         return ", ".join(named) or "as configured"
 
     def values(self, names: Iterable[str]) -> str:
-        """The values alone, where the names stand above: `0.3, 5`."""
+        """Return the values alone, if the names are shown above: `0.3, 5`."""
         return ", ".join(value_text(self.params[name]) for name in names if name in self.params) or str(self)
 
     @property
     def key(self) -> str:
-        """The parameters as text, equal for equal points."""
+        """Return the parameters as text, equal for equal points."""
         return json.dumps(self.params, sort_keys=True, ensure_ascii=False)
 
     def only(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        """The values of these parameters, as something to group by."""
+        """Return the values of these parameters as a key to group by."""
         return tuple((name, json.dumps(self.params[name])) for name in names if name in self.params)
 
     def options(self, given: Mapping[str, Any] | None = None) -> dict[str, Json]:
-        """Return the point, over what is given already, as options of a run by the field of Settings that each sets."""
+        """Return the point and the given options as options of a run, by field of Settings."""
         options = {**(given or {}), **{name: self.params[name] for name in FIELDS if name in self.params}}
         others = [f"{name}={json.dumps(value)}" for name, value in self.params.items() if name not in FIELDS]
         return options | ({"params": [*(options.get("params") or ()), *others]} if others else {})
 
     def toml(self, *, is_own_file: bool = False) -> str:
-        """Lines for pyproject.toml that make this point the default; `is_own_file`: for rageval.toml."""
+        """Return lines for pyproject.toml that make this point the default; `is_own_file`: for rageval.toml."""
         fields = [f"{name} = {json.dumps(self.params[name])}" for name in FIELDS if name in self.params]
-        # TOML has no null, which takes a default back: a parameter that is left out has its default.
+        # TOML has no null, which resets a parameter: one that is left out has its default.
         given = ((name, value) for name, value in self.params.items() if name not in FIELDS and value is not None)
         others = [f"{name} = {toml_value(value)}" for name, value in given]
         parts = [fields if is_own_file else ["[tool.rageval]", *fields]] if fields else []
@@ -85,21 +85,21 @@ class Grid:
 
     @property
     def cuts(self) -> tuple[str, ...]:
-        """The swept parameters whose points may be derived from one another, where every value is a number."""
+        """Return the swept parameters whose points may be derived from one another, if every value is a number."""
         return tuple(name for name in CUTS if name in self.values and all(map(_is_number, self.values[name])))
 
     @property
     def varying(self) -> tuple[str, ...]:
-        """The parameters with more than one value, in the order in which points are named."""
+        """Return the parameters with more than one value, in the order in which points are named."""
         names = sorted(self.values, key=lambda name: (name not in self.indexing, name in CUTS))
         return tuple(name for name in names if len(self.values[name]) > 1)
 
     def points(self) -> list[Point]:
-        """Every combination."""
+        """Return every combination."""
         return [point for family in self.families() for point in family.points]
 
     def families(self) -> list[Family]:
-        """The points in groups that differ in their cuts alone, by index."""
+        """Return the points in groups that differ only in their cuts, by index."""
         names = sorted(self.values, key=lambda name: (name not in self.indexing, name in CUTS))
         families: dict[tuple[tuple[str, str], ...], list[Point]] = {}
         for combination in product(*(self.values[name] for name in names)):
@@ -108,25 +108,25 @@ class Grid:
         return [Family(tuple(points), self.cuts) for points in families.values()]
 
     def index_of(self, point: Point) -> tuple[tuple[str, str], ...]:
-        """What the index of this point depends on; equal for points that share one."""
+        """Return the values that determine the index of this point; equal for points that share one."""
         return point.only(self.indexing)
 
 
 @dataclass(frozen=True)
 class Family:
-    """Points that differ in their cuts alone."""
+    """Points that differ only in their cuts."""
 
     points: tuple[Point, ...]
     cuts: tuple[str, ...]
 
     @property
     def widest(self) -> Point:
-        """The point that retrieves most: from its lists those of the others can be cut."""
+        """Return the point that retrieves most: the lists of the others can be cut from its lists."""
         return max(self.points, key=self._width)
 
     @property
     def by_score(self) -> tuple[Point, ...]:
-        """The points with the highest threshold, fewest chunks first."""
+        """Return the points with the highest threshold, fewest chunks first."""
         highest = max(_number(point, "min_score", 0.0) for point in self.points)
         return tuple(sorted((p for p in self.points if _number(p, "min_score", 0.0) == highest), key=self._width))
 
@@ -135,7 +135,7 @@ class Family:
 
 
 def parse_grid(written: Sequence[str], indexing: Sequence[str] = ()) -> Grid:
-    """The grid of `NAME=V1,V2,…` lines; SettingsError with every problem."""
+    """Parse `NAME=V1,V2,…` lines into a grid; raise SettingsError with every problem."""
     values: dict[str, tuple[Json, ...]] = {}
     problems: list[str] = []
     for line in written:
@@ -146,7 +146,7 @@ def parse_grid(written: Sequence[str], indexing: Sequence[str] = ()) -> Grid:
         elif (problem := _why_not_swept(name, parsed, values)) is not None:
             problems.append(f"--grid: {name} {problem}")
         else:
-            # By their text: 1, 1.0 and true are equal to Python, and not to a system.
+            # By their text: 1, 1.0 and true are equal in Python, but not for a system.
             values[name] = tuple({json.dumps(value): value for value in parsed}.values())
     size = _size(values.values())
     if size > MOST_POINTS:
@@ -165,7 +165,7 @@ def _why_not_swept(name: str, values: Sequence[Json], others: Collection[str]) -
 
 
 def parse_value(text: str) -> Json:
-    """A value as it is written on a command line: JSON where it is some, `.2` as people write it, else text."""
+    """Parse a value from a command line: JSON if it is valid, `.2` as people write it, else text."""
     if re.fullmatch(r"[+-]?\d*\.\d*", text.strip()) and any(map(str.isdigit, text)):
         return float(text)
     try:
@@ -175,12 +175,12 @@ def parse_value(text: str) -> Json:
 
 
 def value_text(value: Json) -> str:
-    """A value as people write it."""
+    """Format a value for people."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _split(listed: str) -> Iterator[str]:
-    """The values between commas; a comma within brackets, braces or quotes separates nothing."""
+    """Yield the values between commas; a comma within brackets, braces or quotes separates nothing."""
     depth, is_quoted, value = 0, False, ""
     for character in listed:
         if character == '"':

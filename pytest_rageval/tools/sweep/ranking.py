@@ -1,4 +1,4 @@
-"""The ranking of a sweep's points: their scores, and how far one differs from another, with an interval."""
+"""The ranking of a sweep's points: their scores and their differences, with an interval."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_rageval.stats.paired_test import paired_test
 
 @dataclass(frozen=True)
 class Weights:
-    """How much each part counts; those without a value at any case count nothing."""
+    """The weight of each part; parts without a value for any case weigh nothing."""
 
     recall: float = 0.5
     negative_accuracy: float = 0.3
@@ -30,7 +30,7 @@ PARTS = tuple(field.name for field in fields(Weights))
 
 
 def parse_weights(written: str | None) -> Weights:
-    """`recall=0.5,negative_accuracy=0.3,mrr=0.2`; a part that is not named counts nothing."""
+    """Parse `recall=0.5,negative_accuracy=0.3,mrr=0.2`; a part that is not named weighs nothing."""
     if written is None:
         return Weights()
     weights = dict.fromkeys(PARTS, 0.0)
@@ -57,7 +57,7 @@ _PARTS_ARE = f"; parts: {', '.join(PARTS)}"
 
 
 class CaseParts(NamedTuple):
-    """What one case adds to each part; None where it has no value there."""
+    """The value of one case in each part, or None."""
 
     recall: float | None
     negative_accuracy: float | None
@@ -65,7 +65,7 @@ class CaseParts(NamedTuple):
 
 
 def case_parts(observation: Observation) -> CaseParts:
-    """`context_recall@k` and `mrr` of a case with gold; of an unanswerable one whether nothing came."""
+    """Return `context_recall@k` and `mrr` of a case with gold; of an unanswerable one whether nothing was retrieved."""
     is_negative = not observation.case.answerable and not observation.golds and observation.matching.hits is not None
     return CaseParts(
         _value(context_recall.function(observation, observation.k)),
@@ -82,7 +82,7 @@ def _value(scored: float | Score | NotApplicable) -> float | None:
 
 @dataclass(frozen=True)
 class PointScores:
-    """The means of a point over some cases, and how many have a value; `score` is None where no part has one."""
+    """The means of a point over some cases, and how many have a value; `score` is None if no part has one."""
 
     recall: float | None
     negative_accuracy: float | None
@@ -92,7 +92,7 @@ class PointScores:
 
 
 def point_scores(cases: Mapping[str, CaseParts], weights: Weights, keys: Iterable[str]) -> PointScores:
-    """The scores of a point over the cases with these keys."""
+    """Compute the scores of a point over the cases with these keys."""
     scores = [cases[key] for key in keys if key in cases]
     values = {name: [value for case in scores if (value := getattr(case, name)) is not None] for name in PARTS}
     means = {name: math.fsum(part) / len(part) if part else None for name, part in values.items()}
@@ -103,7 +103,7 @@ def point_scores(cases: Mapping[str, CaseParts], weights: Weights, keys: Iterabl
 
 @dataclass(frozen=True)
 class Gain:
-    """How much higher one point's score is than another's, over the cases that both have.
+    """The difference of two points' scores, over the cases that both have.
 
     ci  95 % interval; None for fewer than five cases
     p   of the test of a change, to which the interval belongs; None without cases
@@ -117,14 +117,14 @@ class Gain:
 
     @property
     def is_distinguishable(self) -> bool:
-        """Return whether it is more than chance: an interval without 0."""
+        """Return True if it is more than chance: an interval without 0."""
         return self.ci is not None and not self.ci[0] <= 0 <= self.ci[1]
 
 
 def difference(
     after: Mapping[str, CaseParts], before: Mapping[str, CaseParts], weights: Weights, keys: Iterable[str]
 ) -> Gain:
-    """The difference of two points' scores, as a mean over cases.
+    """Compute the difference of two points' scores, as a mean over cases.
 
     Each part is a mean over cases of its own. A case's share in the difference of the scores, times the number of all
     cases, has this difference for its mean: so one interval serves for the sum of the parts.
@@ -144,13 +144,13 @@ def difference(
 
 
 def _changes(after: CaseParts, before: CaseParts) -> dict[str, float]:
-    """Return by how much each part that has a value at both points is higher after."""
+    """Return the change of each part that has a value at both points."""
     values = zip(PARTS, after, before, strict=True)
     return {name: new - old for name, new, old in values if new is not None and old is not None}
 
 
 def in_halves(keys: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The cases in two halves by a hash of their keys: the same whatever else is in the file."""
+    """Split the cases into halves by a hash of their keys, independent of the other cases."""
     halves: tuple[list[str], list[str]] = [], []
     for key in keys:
         halves[hashlib.sha256(key.encode()).digest()[-1] % 2].append(key)
@@ -158,7 +158,7 @@ def in_halves(keys: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def sampled(cases: Sequence[EvalCase], size: int | None, seed: int) -> list[EvalCase]:
-    """So many of the cases, in their order: those of the smallest hash of seed and key."""
+    """Sample this many cases, in their order: those with the smallest hash of seed and key."""
     if size is None or size >= len(cases):
         return list(cases)
     ranked = sorted(cases, key=lambda case: hashlib.sha256(f"{seed}:{case.key}".encode()).digest())

@@ -1,4 +1,4 @@
-"""eval_results.json of a sweep: what was asked for, every point with its scores, the choice, and the lines to paste."""
+"""eval_results.json of a sweep: the request, every point with its scores, the choice, and the lines to paste."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESULTS_FILE = "eval_results.json"
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """What a sweep was asked for: kept, so that one that was interrupted goes on as it was begun."""
+    """The request of a sweep: stored, so that an interrupted sweep resumes as it was started."""
 
     grid: Mapping[str, tuple[Json, ...]]
     indexing: tuple[str, ...]
@@ -42,7 +42,7 @@ class SweepRequest:
 
 
 _SAME = {"target": "another target", "configured": "other settings", "cases_digest": "other cases"}
-"""What does not change while a sweep is resumed, and what it would mean if it did."""
+"""Values that must not change while a sweep is resumed, with the name of each change."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class SweepFile:
 
     @classmethod
     def new(cls, reports: Path, now: datetime | None = None) -> SweepFile:
-        """A folder named by the UTC time, with a suffix where that is taken; SettingsError where it cannot be made."""
+        """Make a folder named by the UTC time, with a suffix if that is taken; raise SettingsError if it fails."""
         name = f"sweep_{(now or datetime.now(UTC)).strftime('%Y%m%d_%H%M%S')}"
         for suffix in ("", *(f"_{number}" for number in range(2, 1000))):
             try:
@@ -75,7 +75,7 @@ class SweepFile:
 
     @classmethod
     def find(cls, reports: Path, reference: str) -> SweepFile:
-        """The sweep of this id, or the `latest`."""
+        """Return the sweep with this id, or the `latest`."""
         ids = sorted(path.parent.name for path in (reports / "sweeps").glob(f"*/{RESULTS_FILE}"))
         if reference == "latest" and ids:
             return cls(reports / "sweeps" / ids[-1])
@@ -85,14 +85,14 @@ class SweepFile:
         return cls(reports / "sweeps" / reference)
 
     def request(self) -> SweepRequest:
-        """What this sweep was begun with."""
+        """Return the request that this sweep was started with."""
         try:
             return TypeAdapter(SweepRequest).validate_python(read_json(self.path, "sweep").get("request"))
         except ValidationError:
             raise SettingsError(f"{self.path} is not what a sweep writes; begin a new one") from None
 
     def head(self, request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> dict[str, Any]:
-        """Return what the file says of a sweep from its beginning on."""
+        """Return the part of the file that is known when a sweep starts."""
         settings = project.settings
         return {
             "sweep_id": self.sweep_id,
@@ -104,31 +104,31 @@ class SweepFile:
         }
 
     def check_same(self, head: Mapping[str, Any]) -> None:
-        """SettingsError where target, settings or cases are not those that the sweep was begun with."""
+        """Raise SettingsError if target, settings or cases differ from those the sweep was started with."""
         begun = read_json(self.path, "sweep")
         for name, what in _SAME.items():
             if begun.get(name) != head[name]:
                 raise SettingsError(f"--resume: sweep {self.sweep_id} was begun with {what}; begin a new one")
 
     def keep(self, head: Mapping[str, Any], points: Sequence[ScoredPoint], probes: Probes) -> None:
-        """Write the points so far of a sweep that goes on, and what its probes found."""
+        """Write the points and probes so far of an unfinished sweep."""
         so_far = {"finished": False, "points": [_point(point) for point in points], "probes": dict(probes)}
         write_json(self.path, {**head, **so_far})
 
     def probes(self) -> Probes:
-        """What the probes of this sweep found until it was interrupted."""
+        """Return the results of this sweep's probes before it was interrupted."""
         probes = read_json(self.path, "sweep").get("probes")
         return dict(probes) if isinstance(probes, dict) else {}
 
     def finish(self, head: Mapping[str, Any], sweep: Sweep, probes: Probes) -> dict[str, Any]:
-        """Write what the sweep comes to; returns it."""
+        """Write the result of the sweep, and return it."""
         content = {**head, **sweep_content(sweep), "probes": dict(probes)}
         write_json(self.path, content)
         return content
 
 
 def sweep_content(sweep: Sweep) -> dict[str, Any]:
-    """A sweep that has ended, as JSON."""
+    """Return a finished sweep as JSON."""
     change = sweep.confirmation.difference
     front = {id(point.point) for point in sweep.front}
     return {
@@ -137,10 +137,15 @@ def sweep_content(sweep: Sweep) -> dict[str, Any]:
         "default": _point(sweep.default),
         "recommended": _point(sweep.best),
         "difference": {
-            "delta": change.delta, "ci": change.ci, "p": change.p, "n": change.n,
-            "distinguishable": change.is_distinguishable, "better": sweep.is_better,
+            "delta": change.delta,
+            "ci": change.ci,
+            "p": change.p,
+            "n": change.n,
+            "distinguishable": change.is_distinguishable,
+            "better": sweep.is_better,
             "on": "the other half of the cases" if sweep.confirmation.is_other_half else "the cases it was chosen on",
-            "recommended": asdict(sweep.confirmation.best), "default": asdict(sweep.confirmation.default),
+            "recommended": asdict(sweep.confirmation.best),
+            "default": asdict(sweep.confirmation.default),
         },
         "choosing": sweep.choosing,
         "confirming": sweep.confirming,
@@ -148,17 +153,22 @@ def sweep_content(sweep: Sweep) -> dict[str, Any]:
         "indexings": sweep.indexings,
         "notes": list(sweep.notes),
         "toml": sweep.toml,
-    }  # fmt: skip
+    }
 
 
 def digest(cases: Sequence[EvalCase]) -> str:
-    """What the cases hold, in any order."""
+    """Hash the content of the cases, in any order."""
     parts = sorted(f"{case.key} {content_hash(case)}" for case in cases)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _point(scored: ScoredPoint) -> dict[str, Any]:
     return {
-        "params": dict(scored.point.params), "rank": scored.rank or None, "how": scored.how, "run": scored.run,
-        "asked": scored.asked, "errors": len(scored.errors), **asdict(scored.scores),
-    }  # fmt: skip
+        "params": dict(scored.point.params),
+        "rank": scored.rank or None,
+        "how": scored.how,
+        "run": scored.run,
+        "asked": scored.asked,
+        "errors": len(scored.errors),
+        **asdict(scored.scores),
+    }

@@ -1,4 +1,4 @@
-"""A sweep: every point of a grid scored, few of them by asking; the best one and the default always by asking."""
+"""A sweep: every point of a grid scored, few by asking; the best one and the default always by asking."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pytest_rageval.tools.sweep.ranking import (
 )
 
 FEW = 0.1
-"""Up to this share of cases that retrieve otherwise when asked, these alone are asked at every point of the family."""
+"""Up to this share of cases whose lists are not cut, these alone are asked at every point of the family."""
 Probes = MutableMapping[str, list[str]]
 """By the widest point of a family, keys of the cases whose lists are not those cut from it."""
 NOTHING_TO_RANK_BY = (
@@ -33,16 +33,16 @@ NOTHING_TO_RANK_BY = (
     "reports its chunks; label some cases, see docs/cases.md"
 )
 Listing = tuple[tuple[object, ...], ...]
-"""The chunks of an answer in order, by what tells them apart."""
+"""The chunks of an answer in order, by their identity."""
 
 
 @dataclass(frozen=True)
 class ScoredPoint:
-    """A point with what it comes to over the cases that choose.
+    """A point with its scores over the cases that choose.
 
-    run      the stored run of a measured point; None of a derived one
-    asked    of a derived point, how many cases were asked all the same
-    errors   cases that could not be asked, with why
+    run      the stored run of a measured point; None for a derived one
+    asked    for a derived point, how many cases were asked all the same
+    errors   cases that could not be asked, with the reason
     """
 
     point: Point
@@ -60,7 +60,7 @@ class ScoredPoint:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The best point and the default on the cases that count for the verdict, and the difference between them."""
+    """The best point, the default and their difference, on the cases that decide the verdict."""
 
     best: PointScores
     default: PointScores
@@ -70,7 +70,7 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep comes to. `points` best first; `notes` say how they were scored."""
+    """The result of a sweep. `points` best first; `notes` say how they were scored."""
 
     points: tuple[ScoredPoint, ...]
     default: ScoredPoint
@@ -92,28 +92,29 @@ class Sweep:
 
     @property
     def toml(self) -> str:
-        """Lines for the file that configures the project, which make the best point the default."""
+        """Return lines for the project's configuration that make the best point the default."""
         return self.best.point.toml(is_own_file=self.configured_in == OWN_FILE)
 
     @property
     def saved(self) -> int:
-        """Questions that were not asked, of those that asking every point would take."""
+        """Return how many questions were saved, compared with asking every point."""
         return max(0, self.calls_of_all - self.calls)
 
     @property
     def is_better(self) -> bool:
-        """Is the best point better than the default by more than chance?"""
+        """Return True if the best point is better than the default by more than chance."""
         change = self.confirmation.difference
         return change.is_distinguishable and change.delta > 0
 
     @property
     def front(self) -> tuple[ScoredPoint, ...]:
-        """The points that no other beats in recall and negative accuracy at once, by recall; of equal ones the best."""
+        """Return the points that no other beats in both recall and negative accuracy, by recall; of equals the best."""
         axes = [(point, _axes(point)) for point in self.points]
         front = [
-            point for point, (recall, negative) in axes
+            point
+            for point, (recall, negative) in axes
             if not any(r >= recall and n >= negative and (r > recall or n > negative) for _, (r, n) in axes)
-        ]  # fmt: skip
+        ]
         return tuple(sorted({_axes(point): point for point in reversed(front)}.values(), key=_axes))
 
 
@@ -122,7 +123,7 @@ def _axes(point: ScoredPoint) -> tuple[float, float]:
 
 
 Stage = Callable[[Sequence[ScoredPoint]], None]
-"""Hears of the points that are scored so far."""
+"""Called with the points scored so far."""
 
 
 def _first_error(errors: Mapping[str, str]) -> str:
@@ -130,8 +131,8 @@ def _first_error(errors: Mapping[str, str]) -> str:
     return f"all cases ended in errors, as {key}: {message}"
 
 
-class Sweeping:
-    """Scores every point of a bench's grid; chooses on one half of the cases where the other half is to confirm."""
+class SweepRunner:
+    """Scores every point of a bench's grid; chooses on one half of the cases if the other half is to confirm."""
 
     def __init__(self, bench: Bench, weights: Weights, keep: Stage, probes: Probes, *, is_confirmed: bool) -> None:
         """`probes`: what probes have found already; those of this sweep are added, and `keep` is called after each."""
@@ -182,7 +183,7 @@ class Sweeping:
     # ── the points of a family ────────────────────────────────────────────────────────────────────────────────
 
     def _family(self, family: Family) -> Iterator[ScoredPoint]:
-        """Its widest point is measured; the others are cut from that, where a probe shows that this is exact."""
+        """Measure the widest point, and cut the others from it if a probe shows that this is exact."""
         widest = self._bench.measured(family.widest)
         if not widest.observations:
             self._note(f"{self._named(family.widest)} and its group left out: {_first_error(widest.errors)}")
@@ -214,7 +215,7 @@ class Sweeping:
                 )
 
     def _probe(self, family: Family, widest: Answers) -> tuple[str, ...]:
-        """Keys of the cases whose lists are not those cut from the widest, asked at one more point each."""
+        """Return the keys of cases whose lists are not those cut from the widest, asked at one more point each."""
         if (probed := self._probes.get(family.widest.key)) is not None:
             return tuple(probed)
         bench = self._bench
@@ -244,7 +245,7 @@ class Sweeping:
     # ── the best point ────────────────────────────────────────────────────────────────────────────────────────
 
     def _measure_best(self) -> None:
-        """Measure the point that comes first, until one that is measured does."""
+        """Measure the first point until the first is a measured one."""
         while (best := self._ranked()[0]).run is None:
             measured = self._scored(best.point, self._bench.measured(best.point))
             position = next(at for at, each in enumerate(self._points) if each.point is best.point)
@@ -258,7 +259,7 @@ class Sweeping:
             self._keep(self._points)
 
     def _ranked(self) -> tuple[ScoredPoint, ...]:
-        """Best first, those with errors last: their means lack cases. Of equal ones that with fewer chunks."""
+        """Sort best first, those with errors last: their means lack cases. Of equals, fewer chunks first."""
 
         def order(numbered: tuple[int, ScoredPoint]) -> tuple[bool, float, int, int]:
             number, scored = numbered
@@ -282,7 +283,7 @@ class Sweeping:
 
 
 def why_not_derivable(observations: Iterable[Observation], cuts: Sequence[str]) -> str | None:
-    """Why lists cannot be cut: the system reports no chunks, or none with a score; None where they can."""
+    """Return why lists cannot be cut: the system reports no chunks, or no scores; None if they can."""
     for observation in observations:
         chunks = observation.answer.chunks
         if chunks is None:
@@ -293,7 +294,7 @@ def why_not_derivable(observations: Iterable[Observation], cuts: Sequence[str]) 
 
 
 def cut_to(observation: Observation, point: Point, k: int, gold_by: GoldBy) -> Observation:
-    """What the case retrieves at a point, from what it retrieved at the widest one; `k` is that of the point."""
+    """Derive a case's observation at a point from the one at the widest point; `k` is the point's."""
     least = point.params.get("min_score")
     chunks: Sequence[Chunk] = observation.answer.chunks or ()
     if least is not None:
@@ -303,10 +304,10 @@ def cut_to(observation: Observation, point: Point, k: int, gold_by: GoldBy) -> O
 
 
 def probe_of(observation: Observation, family: Family, k_of: Callable[[Point], int], gold_by: GoldBy) -> Point:
-    """The point at which a case shows best whether its list is cut: the highest threshold, with a k of its own.
+    """Return the point that best shows whether a case's list is cut: the highest threshold, with a k of its own.
 
-    That is the smallest k for which there is still room below the chunks over the threshold: a system that looks for
-    others where it found few fills it. Where none has room, the smallest k of all: there a list is cut by number.
+    That is the smallest k for which there is still room below the chunks over the threshold: a system that adds others
+    when it finds few fills it. If none has room, the smallest k of all: there a list is cut by number.
     """
     points = family.by_score
     for point in points:
@@ -317,14 +318,20 @@ def probe_of(observation: Observation, family: Family, k_of: Callable[[Point], i
 
 
 def listing(observation: Observation) -> Listing:
-    """The chunks that came, in order, with their scores."""
+    """Return the retrieved chunks in order, with their scores."""
     return tuple(
-        (chunk.chunk_id or chunk.doc_id, chunk.rel_path, chunk.heading_path, chunk.start_line, chunk.score_final,
-         None if chunk.chunk_id or chunk.doc_id else chunk.text)
+        (
+            chunk.chunk_id or chunk.doc_id,
+            chunk.rel_path,
+            chunk.heading_path,
+            chunk.start_line,
+            chunk.score_final,
+            None if chunk.chunk_id or chunk.doc_id else chunk.text,
+        )
         for chunk in observation.answer.chunks or ()
-    )  # fmt: skip
+    )
 
 
 def differing(derived: Mapping[str, Observation], real: Mapping[str, Observation]) -> tuple[str, ...]:
-    """Keys of the cases that retrieve otherwise when they are asked, or that could not be asked."""
+    """Return the keys of cases that retrieve something else when asked, or could not be asked."""
     return tuple(key for key in derived if key not in real or listing(derived[key]) != listing(real[key]))
