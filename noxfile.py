@@ -38,7 +38,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[0])
 def lowest(session: nox.Session) -> None:
-    """A part of the tests with the lowest direct dependencies that pyproject.toml allows."""
+    """Run a part of the tests with the lowest direct dependencies that pyproject.toml allows."""
     session.install(*lower_bounds(), "hypothesis")
     session.install("--no-deps", "--editable", ".")
     # The settings of the tests are those of the newest pytest: an option that 8.4 does not know is no error here.
@@ -48,7 +48,7 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[0])
 def ray(session: nox.Session) -> None:
-    """Runs on a Ray cluster of this machine: the extra is 80 MB, so the other sessions skip them."""
+    """Test runs on a Ray cluster of this machine: the extra is 80 MB, so the other sessions skip them."""
     session.install("--editable", ".[dev,ray]")
     session.run("python", "-m", "pytest", *(session.posargs or ["tests/scale", "-q"]))
 
@@ -70,7 +70,7 @@ def newest(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def wheel(session: nox.Session) -> None:
-    """What is published works away from these sources: the wheel alone, a project of one case in a folder elsewhere."""
+    """Test what is published away from these sources: the wheel alone, in a project of one case elsewhere."""
     with TemporaryDirectory(prefix="rageval-wheel-") as elsewhere:
         _try_wheel(session, Path(elsewhere).resolve())
 
@@ -103,6 +103,6 @@ def lint(session: nox.Session) -> None:
 
 
 def lower_bounds() -> list[str]:
-    """The dependencies of pyproject.toml, each with `==` and its lower bound."""
+    """Return the dependencies of pyproject.toml, each with `==` and its lower bound."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return [re.sub(r"^([\w-]+)>=([\d.]+).*$", r"\1==\2", dependency) for dependency in project["dependencies"]]

@@ -115,7 +115,7 @@ def pictures(pages: dict[str, Path], shots: Any) -> Iterator[tuple[Shot, bytes]]
 
 
 def reduced(png: bytes) -> bytes:
-    """The picture with at most 256 colours, which a page hardly has more of: a third of its size."""
+    """Reduce a picture to 256 colours, which suffice for most pages: a third of its size."""
     width, height, rows = decoded(png)
     pixels = [row[at : at + 3] for row in rows for at in range(0, len(row), len(row) // width)]
     palette = [colour for colour, _ in Counter(pixels).most_common(256)]
@@ -157,7 +157,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def _unfiltered(kind: int, line: bytes, above: bytes, step: int) -> bytes:
-    """A row of pixels from what its filter left of it; see section 9 of the PNG specification."""
+    """Restore a row of pixels from its filtered bytes; see section 9 of the PNG specification."""
     row = bytearray(line)
     for at in range(len(row)) if kind else ():
         left = row[at - step] if at >= step else 0
