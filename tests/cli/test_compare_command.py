@@ -70,6 +70,9 @@ def test_real_runs_are_compared_with_their_cases(project: Project):
     assert rageval(project.path, "first", "second", "--format", "json").stdout == with_tables
 
     (project.path / "reports/runs/first").rename(project.path / "elsewhere")
+    with_texts = rageval(project.path, "baseline", "latest").stdout
+    assert "answer before  Water boils at 100 degrees" in with_texts
+    (project.path / "reports/baseline.texts.json.gz").unlink()
     elsewhere = rageval(project.path, "baseline", "latest")
     assert elsewhere.returncode == 1
     assert "baseline holds no texts" in elsewhere.stdout

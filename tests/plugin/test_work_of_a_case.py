@@ -88,7 +88,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         ("written", JSONEncoder, "iterencode"),
         ("written", sealed_lines, "to_json"),
         ("read", JSONDecoder, "raw_decode"),
-        ("read of ours", sealed_lines, "from_json"),
+        ("read of ours", sealed_lines.Members, "of"),
         ("tracebacks", ExceptionInfo, "getrepr"),
         ("hooks looked up", pytest.Session, "gethookproxy"),
     ):
