@@ -16,18 +16,18 @@ from project import Project, a_case
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
-    "lines": 68_880,
-    "statements": 43_710,
-    "modules": 418,
-    "folders with modules": 45,
+    "lines": 68_610,
+    "statements": 43_140,
+    "modules": 415,
+    "folders with modules": 44,
     "characters of the mean line that is not blank": 53,
-    "lines of tests": 54_130,
+    "lines of tests": 51_370,
     "modules in tests/support": 10,
-    "imports of our own modules inside functions": 53,
-    "private names of other packages, and patches": 19,
+    "imports of our own modules inside functions": 35,
+    "private names of other packages, and patches": 7,
 }
 """Numbers only go down: whoever removes code lowers them. Planned are 54,000 lines in 400 modules."""
-MOST_FILES_OF_A_CASE = 75
+MOST_FILES_OF_A_CASE = 70
 PRIVATE = re.compile(
     r"\b(?:from|import) _pytest|\b(?:httpcore|httpx|pytest|xdist|pydantic|uvicorn)\._[a-z]|sys\.meta_path"
     r"|__pydantic_core_schema__|core_schema|gc\.freeze|setswitchinterval|_thread\.start_new|_update_current_test_var"
