@@ -74,51 +74,37 @@ def repl(cases: tuple[Path, ...], **options: Any) -> None:
 class Lines(cmd.Cmd):
     """Reads lines and shows the result of each. A wrong line never ends the session."""
 
-    prompt = f"{NAME}> "
     _OF_ONE_LINE: ClassVar = frozenset({"sweep", "report", "diff", "save", "quit", "help"})
     """Commands without arguments: a longer line is a question that begins with such a word."""
 
     def __init__(self, session: Session, project: Project, options: dict[str, Any], named: Sequence[Path] = ()) -> None:
         super().__init__()
         self.session, self._project, self._options, self._named = session, project, options, named
-        self.is_terminal = sys.stdin.isatty()
+        self.is_terminal = self.use_rawinput = sys.stdin.isatty()
+        self.prompt, self.intro = (f"{NAME}> ", printable(BANNER)) if self.is_terminal else ("", None)
         self.has_failed = False
 
     def run(self) -> None:
-        """Read and execute lines until the end of the input, or `quit`."""
-        if self.is_terminal:
-            self._say(BANNER)
+        """Read and execute lines until the end of the input, or `quit`. Ctrl-C discards a line."""
         with self._history():
-            while (line := self._read()) is not None:
-                if self._done(line):
+            while True:
+                try:
+                    self.cmdloop()
                     return
-                if self.is_terminal and line.strip():
+                except KeyboardInterrupt:
+                    if not self.is_terminal:
+                        return
                     self._say("")
+                except UnicodeDecodeError:
+                    self._fail("a line is not UTF-8")
+                self.intro = None
 
-    def _read(self) -> str | None:
-        """Return the next line; None at the end of the input. Ctrl-C discards a line."""
-        while True:
-            try:
-                if self.is_terminal:
-                    return input(self.prompt)
-                line = sys.stdin.readline()
-            except KeyboardInterrupt:
-                if not self.is_terminal:
-                    return None
-                self._say("")
-                continue
-            except EOFError:
-                self._say("")
-                return None
-            except UnicodeDecodeError:
-                self._fail("a line is not UTF-8")
-                continue
-            return line.rstrip("\n") if line else None
-
-    def _done(self, line: str) -> bool:
+    def onecmd(self, line: str) -> bool:
         """Execute a line; return True if it was the last."""
+        if line == "EOF":  # so the base class calls the end of the input
+            return True
         try:
-            return bool(self.onecmd(line))
+            return bool(super().onecmd(line))
         except RagevalError as error:
             for problem in error.problems:
                 self._fail(problem)
@@ -129,6 +115,11 @@ class Lines(cmd.Cmd):
         except OSError as error:
             self._fail(f"{error.filename or 'a file'}: {error.strerror or error}")
         return False
+
+    def postcmd(self, stop: bool, line: str) -> bool:
+        if self.is_terminal and line.strip() and (not stop or line == "EOF"):
+            self._say("")
+        return stop
 
     # ── lines ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -237,16 +228,12 @@ class Lines(cmd.Cmd):
             "label": self._ids,
             "set": lambda: [*SETTABLE, *self.session.parameters],
         }
-        return sorted({name for name in names.get(verb, list)() if name.startswith(text)})
+        try:
+            return sorted({name for name in names.get(verb, list)() if name.startswith(text)})
+        except RagevalError:  # the line is incomplete
+            return []
 
     complete_eval = complete_judge = complete_label = complete_set = completedefault
-
-    def _completion(self, text: str, state: int) -> str | None:
-        try:
-            matches = self.complete(text, state)
-        except RagevalError:  # the line is incomplete
-            return None
-        return matches if isinstance(matches, str) else None
 
     def _ids(self) -> list[str]:
         return [case.id for case in self.session.cases]
@@ -263,9 +250,7 @@ class Lines(cmd.Cmd):
             yield
             return
         file = self._project.reports / "cache" / HISTORY
-        readline.set_completer(self._completion)
         readline.set_completer_delims(" \t")
-        readline.parse_and_bind("tab: complete")
         readline.set_history_length(MOST_HISTORY)
         is_kept = not self._project.settings.redact
         with contextlib.suppress(OSError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -179,26 +179,16 @@ an empty list.
 {marker}
 
 Reply with one JSON object: {"questions": [{"question": "…", "key_facts": ["…"], "quote": "…"}]}"""
-SCHEMA: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
-        "questions": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "question": {"type": "string"},
-                    "key_facts": {"type": "array", "items": {"type": "string"}},
-                    "quote": {"type": "string"},
-                },
-                "required": ["question", "key_facts", "quote"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["questions"],
-    "additionalProperties": False,
-}
+
+
+def _object(**members: Json) -> dict[str, Json]:
+    """Return the JSON Schema of an object with exactly these members."""
+    return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
+
+
+TEXT = {"type": "string"}
+TEXTS = {"type": "array", "items": TEXT}
+SCHEMA = _object(questions={"type": "array", "items": _object(question=TEXT, key_facts=TEXTS, quote=TEXT)})
 
 
 @dataclass(slots=True)

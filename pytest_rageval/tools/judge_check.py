@@ -13,25 +13,23 @@ from typing import Any, TypeVar
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import Unobserved, judgements_of
-from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
-from pytest_rageval.io.bounded_map import at_once
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.sealed_lines import Key, record_at
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.canaries import Verdict, store_check, try_canaries
-from pytest_rageval.judges.judge import Judge, identity_of, served_model
+from pytest_rageval.judges.judge import Judge, identity_of
 from pytest_rageval.judges.judge_spec import judge_endpoint
 from pytest_rageval.llm.endpoint_options import Budget
 from pytest_rageval.model import Judgement, Observation, Rubric
 from pytest_rageval.plan import Plan
+from pytest_rageval.rescore.rejudge import Rejudge
 from pytest_rageval.rescore.relabel import Line
-from pytest_rageval.rescore.rescore import observed_of, trial_of
+from pytest_rageval.rescore.rescore import observed_of
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.text import printable
 
 T = TypeVar("T")
 NO_JUDGE = "there is no judge to check; name one with --judge"
@@ -215,33 +213,25 @@ def check_by_second_judge(
     lines = list(_chosen(run, n))
     if not lines:
         raise SettingsError(f"run {run.run_id} has no judgements to check; `rageval judge {run.run_id}` makes some")
-    check = _SecondJudge(run, second, judge)
-    replies = list(at_once(check.ask, lines, second.settings.concurrency, close=judge.aclose, watch=watch))
-    pairs: list[JudgementPair] = []
-    for line, judgements in zip(lines, replies, strict=True):
-        observed = observed_of(line, run.config)
-        if judgements is not None and isinstance(observed, Observation):
-            pairs += _pairs(line, observed, judgements, first)
-    compared = {(pair.case_key, pair.trial) for pair in pairs}
-    if not compared:
-        why = check.problem or "it gives none of the scores that the run has"
-        raise SettingsError(f"judge {judge.model!r} cannot be compared with the run's: {printable(why)}")
+    again = Rejudge(run, second, judge, watch)
+    rejudged = [*again.lines(iter(lines))]
+    pairs = [pair for before, now in zip(lines, rejudged, strict=True) for pair in _pairs(before, now, run, first)]
+    if not pairs:
+        raise SettingsError(f"judge {judge.model!r} cannot be compared: it gives none of the scores that the run has")
     models = {judgement["model"] for line in lines for judgement in line["judgements"].values()}
-    failed = sum(judgements is None for judgements in replies)
-    served = _served(lines) & {served_model(judgement) for reply in replies for judgement in (reply or {}).values()}
     return SpotCheck(
         ", ".join(sorted(models)),
         judge.model,
-        len(compared),
-        failed,
+        len({(pair.case_key, pair.trial) for pair in pairs}),
+        again.failed,
         tuple(pairs),
-        check.problem,
-        frozenset(name for name in served if name is not None),
+        None if again.problem is None else f"{again.problem.kind}: {again.problem.message}",
+        frozenset(filter(None, _served(lines) & _served(rejudged))),
     )
 
 
 def _served(lines: Sequence[Line]) -> set[str | None]:
-    """Return the models that the servers reported when the run was judged."""
+    """Return the models that the servers reported."""
     judgements = (judgement for line in lines for judgement in line["judgements"].values())
     return {judgement.get("extra", {}).get("served_model") for judgement in judgements}
 
@@ -271,32 +261,13 @@ def _chosen(run: StoredRun, n: int | None) -> Iterator[Line]:
         yield record_at(places[key])
 
 
-class _SecondJudge:
-    """Asks the second judge; a JudgeError is an answer less, and the first one is told."""
-
-    def __init__(self, run: StoredRun, plan: Plan, judge: Judge) -> None:
-        self._run, self._plan, self._judge = run, plan, judge
-        self.problem: str | None = None
-
-    async def ask(self, line: Line) -> dict[str, Judgement] | None:
-        observed = observed_of(line, self._run.config)
-        if isinstance(observed, Unobserved):
-            return None
-        try:
-            trial = trial_of(line)
-            return await judgements_of(self._judge, trial.case, observed.answer, self._plan, trial.number)
-        except JudgeError as error:
-            if error.kind == "budget":
-                raise SettingsError(f"{error}; the spot check was not finished") from None
-            self.problem = self.problem or f"{error.kind}: {error}"
-            return None
-
-
-def _pairs(line: Line, obs: Observation, judgements: Mapping[str, Judgement], plan: Plan) -> Iterator[JudgementPair]:
-    for rubric, before in obs.judgements.items():
-        now = judgements.get(rubric)
-        for name in sorted(before.scores.keys() & now.scores.keys()) if now is not None else ():
-            assert now is not None
+def _pairs(line: Line, rejudged: Line, run: StoredRun, plan: Plan) -> Iterator[JudgementPair]:
+    obs, again = observed_of(line, run.config), observed_of(rejudged, run.config)
+    if not isinstance(obs, Observation) or not isinstance(again, Observation):
+        return
+    for rubric in filter(again.judgements.__contains__, obs.judgements):
+        before, now = obs.judgements[rubric], again.judgements[rubric]
+        for name in sorted(before.scores.keys() & now.scores.keys()):
             shares = _share(before, name), _share(now, name)
             gate = _between(name, *shares, obs, plan)
             yield JudgementPair(line["case_key"], line["trial"], rubric, name, *shares, gate)

@@ -107,7 +107,7 @@ def test_the_answers_are_the_same_every_time_and_no_score_changes(project: Store
 
 def test_answers_that_the_second_judge_cannot_judge_are_told_and_not_counted(project: StoredProject):
     lines = check("--second-judge", "other:Other", "--spot-check-n", "30")
-    assert "1 answer could not be judged; the first: timeout: too long" in lines
+    assert "1 answer could not be judged; the first: judge_timeout: too long" in lines
     assert reliability(project)["spot_check_n"] == 29
     assert reliability(project)["failed"] == 1
     assert "disagreement rate: 0 % of 29 answers" in lines
