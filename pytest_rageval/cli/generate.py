@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,50 +79,33 @@ def generate(
     if not passages:
         raise SettingsError(f"{docs}: no notes there; what is read are .md, .markdown and .txt files with text")
     click.echo(f"{counted(len(passages), 'section')} in {printable(str(docs))}", err=as_json)
-    drafts = [draft for passage in passages for draft in questions_in(passage)]
     asking = None if llm is None else _asking(project, llm, path, most, max_cost)
-    outcome = GenerateOutcome()
-    if asking is not None:
-        outcome.estimate = _show_estimate(asking, passages)
-    elif dry_run:
+    content: dict[str, Any] = {"file": _from_here(path), "sections": len(passages)}
+    estimate = None if asking is None else _show_estimate(asking, passages)
+    if dry_run and asking is None:
         click.echo("nothing is asked of a model without --llm", err=as_json)
+    sifted, added = SiftedDrafts(), 0
     if not dry_run:
-        drafts += [] if asking is None else _drafted(asking, passages, outcome)
-        outcome.sifted = sift(drafts, notes, asked_before)
-        outcome.added = add_drafts(path, [draft.record() for draft in outcome.sifted.drafts])
+        drafts = [draft for passage in passages for draft in questions_in(passage)]
+        drafts += [] if asking is None else _drafted(asking, passages)
+        sifted = sift(drafts, notes, asked_before)
+        added = add_drafts(path, [draft.record() for draft in sifted.drafts])
+    is_interrupted = asking is not None and asking.is_interrupted
+    has_stopped = asking is not None and asking.spent.stopped is not None
     if as_json:
-        echo_json({"file": _from_here(path), "sections": len(passages), **outcome.content(asking)}, outcome.next(path))
-    elif not dry_run:
-        _say(outcome, path)
-    if outcome.is_interrupted or outcome.has_stopped:
-        raise SystemExit(STOPPED if outcome.is_interrupted else 1)
-
-
-@dataclass
-class GenerateOutcome:
-    """The result of a call."""
-
-    sifted: SiftedDrafts = field(default_factory=SiftedDrafts)
-    added: int = 0
-    estimate: dict[str, float | None] | None = None
-    is_interrupted: bool = False
-    has_stopped: bool = False
-    """True if the model stopped answering, or its budget was spent."""
-
-    def content(self, asking: ModelDrafts | None) -> dict[str, Any]:
-        return {
-            "new_drafts": self.added,
-            "dropped": {"not_in_section": self.sifted.not_in_text, "asked_already": self.sifted.repeated},
-            "estimate": self.estimate,
+        content |= {
+            "new_drafts": added,
+            "dropped": {"not_in_section": sifted.not_in_text, "asked_already": sifted.repeated},
+            "estimate": estimate,
             "model": None if asking is None else asdict(asking.spent),
-            "interrupted": self.is_interrupted,
+            "interrupted": is_interrupted,
         }
-
-    def next(self, path: Path) -> Iterator[str]:
-        if self.is_interrupted or self.has_stopped:
-            yield this_command()
-        if self.added:
-            yield f"rageval label {shlex.quote(_from_here(path))}"
+        commands = [this_command()] * (is_interrupted or has_stopped)
+        echo_json(content, [*commands, *[f"rageval label {shlex.quote(content['file'])}"] * bool(added)])
+    elif not dry_run:
+        _say(sifted, added, content["file"])
+    if is_interrupted or has_stopped:
+        raise SystemExit(STOPPED if is_interrupted else 1)
 
 
 def this_command() -> str:
@@ -172,38 +155,27 @@ def _show_estimate(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict
     return {"requests": requests, "dollars": dollars}
 
 
-def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage], outcome: GenerateOutcome) -> list[Draft]:
+def _drafted(asking: ModelDrafts, passages: Sequence[NotePassage]) -> list[Draft]:
     """Return the model's drafts until Ctrl-C, its budget or an error of its server ends them."""
-    drafts: list[Draft] = []
-    try:
-        for draft in asking.drafts(passages):
-            drafts.append(draft)  # noqa: PERF402 because those before Ctrl-C are kept
-    except KeyboardInterrupt:
-        outcome.is_interrupted = True
-    spent = asking.spent
+    drafts, spent = [*asking.drafts(passages)], asking.spent
     cost = "cost unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
     kept = f", {spent.kept} kept from before" if spent.kept else ""
     unreadable = f", {spent.unreadable} unreadable" if spent.unreadable else ""
     click.echo(f"the model: {counted(spent.requests, 'request')}, {cost}{kept}{unreadable}", err=True)
-    outcome.has_stopped = spent.stopped is not None
     if spent.stopped is not None:
         click.echo(printable(f"stopped: {spent.stopped}; the same command goes on from here"), err=True)
-    if outcome.is_interrupted:
+    if asking.is_interrupted:
         click.echo(printable(f"interrupted; {this_command()} goes on from here"), err=True)
     return drafts
 
 
-def _say(outcome: GenerateOutcome, path: Path) -> None:
-    sifted = outcome.sifted
+def _say(sifted: SiftedDrafts, added: int, file: str) -> None:
     if sifted.not_in_text:
         click.echo(f"{counted(sifted.not_in_text, 'draft')} dropped: what they quote is not in their section")
     if sifted.repeated:
         click.echo(f"{counted(sifted.repeated, 'draft')} dropped: asked already, or nearly")
-    if outcome.added:
-        new = counted(outcome.added, "new draft")
-        click.echo(printable(f"{_from_here(path)}: {new}; no run asks them before they are accepted"))
-    else:
-        click.echo("no new drafts")
+    new = f"{file}: {counted(added, 'new draft')}; no run asks them before they are accepted"
+    click.echo(printable(new) if added else "no new drafts")
 
 
 def _from_here(path: Path) -> str:

@@ -207,6 +207,7 @@ class ModelDrafts:
 
     def __init__(self, model: ChatModel, journal: Path, *, most: int = 3, concurrency: int = 4) -> None:
         self.spent = Spent()
+        self.is_interrupted = False
         self._model, self._journal, self._most, self._concurrency = model, journal, most, concurrency
         self._kept = _kept_replies(journal)
 
@@ -221,7 +222,7 @@ class ModelDrafts:
         return len(asked), self._model.tariff.cost(tokens, USUAL_OUT * len(asked)) if asked else 0.0
 
     def drafts(self, passages: Sequence[NotePassage]) -> Iterator[Draft]:
-        """Yield the drafts of all passages, in order. A failure ends it; replies stay stored, `spent` tells why."""
+        """Yield the drafts of all passages, in order. A failure or Ctrl-C ends it; replies stay stored."""
         self._journal.parent.mkdir(parents=True, exist_ok=True)
         replies = at_once(
             self._reply, self.worth_asking(passages), self._concurrency, close=self._model.aclose, watch=lambda _: None
@@ -233,6 +234,8 @@ class ModelDrafts:
         except ModelFailure as failure:
             is_budget = failure.kind == "budget"
             self.spent.stopped = "as much is spent as --max-cost allows" if is_budget else str(failure)
+        except KeyboardInterrupt:
+            self.is_interrupted = True
 
     async def _reply(self, passage: NotePassage) -> tuple[NotePassage, str | None]:
         key = self._key(passage)
@@ -256,18 +259,15 @@ class ModelDrafts:
             listed = stated_object(text).get("questions")
         except UnreadableReply:
             listed = None
-        if not isinstance(listed, list):
-            self.spent.unreadable += 1
-            return
-        for entry in listed[: self._most]:
-            members = entry if isinstance(entry, dict) else {}
-            question, quote, facts = (members.get(name) for name in ("question", "quote", "key_facts"))
-            if isinstance(question, str) and isinstance(quote, str) and quote.strip():
-                texts = facts if isinstance(facts, list) else ()
-                sound = tuple(fact.strip() for fact in texts if isinstance(fact, str) and fact.strip())
-                yield Draft(question.strip(), passage, quote.strip(), "model", key_facts=sound)
-            else:
-                self.spent.unreadable += 1
+        for entry in listed[: self._most] if isinstance(listed, list) else [None]:
+            match entry:
+                case {"question": str(question), "quote": str(quote), **rest} if quote.strip():
+                    facts = rest.get("key_facts")
+                    sound = [one.strip() for one in facts if isinstance(one, str)] if isinstance(facts, list) else ()
+                    key_facts = tuple(filter(None, sound))
+                    yield Draft(question.strip(), passage, quote.strip(), "model", key_facts=key_facts)
+                case _:
+                    self.spent.unreadable += 1
 
     def _prompt(self, passage: NotePassage) -> str:
         section: dict[str, Json] = {
