@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
+
+import pytest
 
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics import load_registry
@@ -22,6 +24,20 @@ def score(name: str, obs: Observation, **options: Any) -> float | str:
     measure = REGISTRY.measure(name, k=5)
     scored = Measure(replace(measure.metric, options=options), measure.k)(obs)
     return scored.reason if isinstance(scored, NotApplicable) else scored.value
+
+
+Expected = float | str | NotApplicable
+Rows = Mapping[str, tuple[str, Any, Any]]
+
+
+def scores(rows: Rows) -> pytest.MarkDecorator:
+    """Parametrize a test by sentences: the metric, the observation, and the value or why there is none."""
+    return pytest.mark.parametrize(("name", "obs", "expected"), rows.values(), ids=rows)
+
+
+def assert_score(name: str, obs: Observation, expected: Expected, **options: Any) -> None:
+    reason = expected.reason if isinstance(expected, NotApplicable) else expected
+    assert score(name, obs, **options) == (reason if isinstance(reason, str) else pytest.approx(reason))
 
 
 def ranked(*names: str) -> tuple[Chunk, ...]:

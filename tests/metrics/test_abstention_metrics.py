@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from observations import REGISTRY, answered, judged, score
+from observations import REGISTRY, answered, assert_score, judged, scores
 
 from pytest_rageval.metrics.abstention import ANSWERABLE, NO_ANSWER, UNANSWERABLE, AbstentionVerdict, abstention
 from pytest_rageval.model import Score
@@ -17,60 +17,53 @@ def classified(obs, value: float):
     return replace(found, judgements={"abstention": judgement})
 
 
-def test_the_systems_own_word_comes_first():
-    assert abstention(classified(answered("", abstained=False), 1)) == AbstentionVerdict(False, "response")
-    assert abstention(answered("Paris", abstained=True)) == AbstentionVerdict(True, "response")
+PROJECT = replace(answered("A colleague will call you back."), refusals=("will call you back",))
+BY_PHRASING = classified(answered("Paris"), 1)
+BY_PHRASING = replace(
+    BY_PHRASING,
+    judgements={"abstention": replace(BY_PHRASING.judgements["abstention"], extra={"decided_by": "phrasing"})},
+)
+VERDICTS = {
+    "the system's own word comes before a judge": (classified(answered("", abstained=False), 1), False, "response"),
+    "the system says that it abstained": (answered("Paris", abstained=True), True, "response"),
+    "a blank answer is an abstention": (classified(answered("  \n"), 0), True, "empty answer"),
+    "then the judge decides": (classified(answered("I cannot say."), 1), True, "judge"),
+    "the judge sees an answer": (classified(answered("Paris"), 0), False, "judge"),
+    "the judge went by phrasing": (BY_PHRASING, True, "phrasing"),
+    "without a judge phrasing decides": (answered("The notes do not mention it."), True, "phrasing"),
+    "an answer without a judge": (answered("Paris"), False, "phrasing"),
+    "a phrase that is only the project's": (replace(PROJECT, refusals=()), False, "phrasing"),
+    "phrases of the project count": (PROJECT, True, "phrasing"),
+}
 
 
-@pytest.mark.parametrize("blank", ["", "  \n"])
-def test_a_blank_answer_is_an_abstention(blank):
-    assert abstention(classified(answered(blank), 0)) == AbstentionVerdict(True, "empty answer")
+@pytest.mark.parametrize(("obs", "abstained", "decided_by"), VERDICTS.values(), ids=VERDICTS)
+def test_who_says_that_the_system_abstained(obs, abstained, decided_by):
+    assert abstention(obs) == AbstentionVerdict(abstained, decided_by)
 
 
-def test_then_the_judge_decides():
-    assert abstention(classified(answered("I cannot say."), 1)) == AbstentionVerdict(True, "judge")
-    assert abstention(classified(answered("Paris"), 0)) == AbstentionVerdict(False, "judge")
+REFUSED, MADE_UP = answered("", answerable=False), answered("Paris", answerable=False)
+SCORES = {
+    "an unanswerable case wants an abstention": ("abstention_accuracy", REFUSED, 1),
+    "an answer to an unanswerable case": ("abstention_accuracy", MADE_UP, 0),
+    "an abstention is no hallucination": ("hallucinated", REFUSED, 0),
+    "a made-up answer is one": ("hallucinated", MADE_UP, 1),
+    "over-abstention is not asked of unanswerable cases": ("over_abstention", REFUSED, UNANSWERABLE),
+    "an answerable case wants an answer": ("over_abstention", answered(""), 1),
+    "an answer is no over-abstention": ("over_abstention", answered("Paris"), 0),
+    "accuracy is not asked of answerable cases": ("abstention_accuracy", answered("Paris"), ANSWERABLE),
+    "hallucination is not asked of answerable cases": ("hallucinated", answered("Paris"), ANSWERABLE),
+    "a record without an answer": ("abstention_accuracy", answered(None, answerable=False), NO_ANSWER),
+    "a declared abstention without an answer": (
+        "abstention_accuracy", answered(None, answerable=False, abstained=True), 1),
+    "over-abstention of a record without an answer": ("over_abstention", answered(None), NO_ANSWER),
+}  # fmt: skip
 
 
-def test_without_a_judge_phrasing_decides():
-    assert abstention(answered("The notes do not mention it.")) == AbstentionVerdict(True, "phrasing")
-    assert abstention(answered("Paris")) == AbstentionVerdict(False, "phrasing")
-
-
-def test_phrases_of_the_project_count():
-    obs = answered("A colleague will call you back.")
-    assert abstention(obs) == AbstentionVerdict(False, "phrasing")
-    assert abstention(replace(obs, refusals=("will call you back",))) == AbstentionVerdict(True, "phrasing")
-
-
-def test_where_the_judge_went_by_phrasing_that_is_what_decided():
-    obs = classified(answered("Paris"), 1)
-    judged = replace(obs.judgements["abstention"], extra={"decided_by": "phrasing"})
-    assert abstention(replace(obs, judgements={"abstention": judged})) == AbstentionVerdict(True, "phrasing")
-
-
-def test_an_unanswerable_case_wants_an_abstention():
-    refused, made_up = answered("", answerable=False), answered("Paris", answerable=False)
-    assert score("abstention_accuracy", refused) == 1
-    assert score("abstention_accuracy", made_up) == 0
-    assert score("hallucinated", refused) == 0
-    assert score("hallucinated", made_up) == 1
-    assert score("over_abstention", refused) == UNANSWERABLE.reason
-
-
-def test_an_answerable_case_wants_an_answer():
-    assert score("over_abstention", answered("", answerable=True)) == 1
-    assert score("over_abstention", answered("Paris", answerable=True)) == 0
-    for name in ("abstention_accuracy", "hallucinated"):
-        assert score(name, answered("Paris", answerable=True)) == ANSWERABLE.reason
+@scores(SCORES)
+def test_what_follows_from_it(name, obs, expected):
+    assert_score(name, obs, expected)
 
 
 def test_the_score_says_who_decided():
-    scored = REGISTRY.measure("abstention_accuracy", 5)(answered("", answerable=False))
-    assert scored == Score(1.0, {"decided_by": "empty answer"})
-
-
-def test_a_record_without_an_answer_has_no_score_unless_the_system_said_that_it_abstained():
-    assert score("abstention_accuracy", answered(None, answerable=False)) == NO_ANSWER.reason
-    assert score("abstention_accuracy", answered(None, answerable=False, abstained=True)) == 1
-    assert score("over_abstention", answered(None)) == NO_ANSWER.reason
+    assert REGISTRY.measure("abstention_accuracy", 5)(REFUSED) == Score(1.0, {"decided_by": "empty answer"})

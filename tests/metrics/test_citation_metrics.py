@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from observations import REGISTRY, a_case, judged, score
+from observations import REGISTRY, a_case, assert_score, judged, score, scores
 
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, UNANSWERABLE
@@ -38,63 +38,51 @@ def conflicting(
     return observe(case, Answer(text, references=references, **answer))
 
 
-# ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────
+UNDATED, TWIN = Anchor("notes/undated.md"), Anchor("notes/twin.md", date=NEW.date)
+BY_IDS = observe(
+    a_case(gold=Gold(chunk_ids=("a", "b"), recency_conflict_rule="cite_newer")),
+    Answer("Yes.", references=(Reference("a"),)),
+)
+BOTH_NAMED = "30.9 Hz, but 29.4 Hz on 2024-05-06."
+CONFLICTS = {
+    "the newest place by date is cited": (conflicting("cite_newer", NEW), 1),
+    "an older place is cited": (conflicting("cite_newer", OLD), 0),
+    "the newest place is cited among others": (conflicting("cite_newer", OLD, NEW), 1),
+    "the newest place is not the first listed": (conflicting("cite_newer", NEW, places=(OLD, NEW)), 1),
+    "without a date for all, the first listed is the newest": (
+        conflicting("cite_newer", UNDATED, places=(UNDATED, NEW)), 1),
+    "a place with a date is no newer than an undated one": (conflicting("cite_newer", NEW, places=(UNDATED, NEW)), 0),
+    "of places of one date the first": (conflicting("cite_newer", NEW, places=(OLD, NEW, TWIN)), 1),
+    "of places of one date any": (conflicting("cite_newer", TWIN, places=(OLD, NEW, TWIN)), 1),
+    "ids have no date": (BY_IDS, NO_DATES),
+    "cite_both, and one is cited": (conflicting("cite_both", NEW, text=BOTH_NAMED), 0),
+    "acknowledge_both, and one is cited": (conflicting("acknowledge_both", NEW, text=BOTH_NAMED), 0),
+    "a date that both share names neither": (
+        conflicting("acknowledge_both", NEW, TWIN, places=(NEW, TWIN), text="30.9 Hz as of 2024-05-20"), 0),
+    "a case without a rule": (conflicting(None, NEW), NO_RULE),
+    "a case without places": (conflicting("cite_both", places=None), UNLABELLED),
+    "an abstention": (conflicting("cite_both", NEW, OLD, abstained=True), ABSTAINED),
+    "an answer that is not recorded": (conflicting("acknowledge_both", NEW, OLD, text=None), NO_ANSWER),
+}  # fmt: skip
+SCORES = {
+    "precision is over references": ("citation_precision", cited("a.md", "a.md", "x.md"), 2 / 3),
+    "recall is over golds": ("citation_recall", cited("a.md", "a.md", "x.md", gold=("a.md", "b.md", "c.md")), 1 / 3),
+    "attribution is not asked of unanswerable cases": (
+        "attribution_hit", cited("a.md", answerable=False), UNANSWERABLE),
+    **{f"{sentence} for {name}": (name, obs, expected) for name in CITATIONS for sentence, obs, expected in (
+        ("citing nothing is zero", cited(), 0),
+        ("citations that are not reported are not zero", cited(references=None), NO_REFERENCES),
+        ("a case without gold has no score", cited("a.md", gold=()), UNLABELLED),
+        ("an abstention has no score", cited("a.md", abstained=True), ABSTAINED),
+        ("a blank answer has no score", cited("a.md", text="  "), ABSTAINED),
+    )},
+    **{sentence: ("recency_conflict_ok", *row) for sentence, row in CONFLICTS.items()},
+}  # fmt: skip
 
 
-def test_precision_is_over_references_and_recall_over_golds():
-    obs = cited("a.md", "a.md", "x.md", gold=("a.md", "b.md", "c.md"))
-    assert score("citation_precision", obs) == pytest.approx(2 / 3)
-    assert score("citation_recall", obs) == pytest.approx(1 / 3)
-
-
-@pytest.mark.parametrize("name", CITATIONS)
-def test_citing_nothing_is_zero_and_not_reporting_citations_is_not(name):
-    assert score(name, cited()) == 0
-    assert score(name, cited(references=None)) == NO_REFERENCES.reason
-
-
-@pytest.mark.parametrize("name", CITATIONS)
-def test_citations_are_asked_of_answers_to_labelled_cases_only(name):
-    assert score(name, cited("a.md", gold=())) == UNLABELLED.reason
-    assert score(name, cited("a.md", abstained=True)) == ABSTAINED.reason
-    assert score(name, cited("a.md", text="  ")) == ABSTAINED.reason
-
-
-def test_attribution_is_not_asked_of_unanswerable_cases():
-    assert score("attribution_hit", cited("a.md", answerable=False)) == UNANSWERABLE.reason
-
-
-# ── contradictions ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_newest_place_by_date_must_be_cited():
-    assert score("recency_conflict_ok", conflicting("cite_newer", NEW)) == 1
-    assert score("recency_conflict_ok", conflicting("cite_newer", OLD)) == 0
-    assert score("recency_conflict_ok", conflicting("cite_newer", OLD, NEW)) == 1
-    assert score("recency_conflict_ok", conflicting("cite_newer", NEW, places=(OLD, NEW))) == 1
-
-
-def test_without_a_date_for_every_place_the_first_listed_is_the_newest():
-    undated = Anchor("notes/undated.md")
-    assert score("recency_conflict_ok", conflicting("cite_newer", undated, places=(undated, NEW))) == 1
-    assert score("recency_conflict_ok", conflicting("cite_newer", NEW, places=(undated, NEW))) == 0
-
-
-def test_of_places_of_the_same_date_any_will_do():
-    twin = Anchor("notes/twin.md", date=NEW.date)
-    for one in (NEW, twin):
-        assert score("recency_conflict_ok", conflicting("cite_newer", one, places=(OLD, NEW, twin))) == 1
-
-
-def test_ids_have_no_date():
-    gold = Gold(chunk_ids=("a", "b"), recency_conflict_rule="cite_newer")
-    obs = observe(a_case(gold=gold), Answer("Yes.", references=(Reference("a"),)))
-    assert score("recency_conflict_ok", obs) == NO_DATES.reason
-
-
-@pytest.mark.parametrize("rule", ["cite_both", "acknowledge_both"])
-def test_every_place_must_be_cited(rule):
-    assert score("recency_conflict_ok", conflicting(rule, NEW, text="30.9 Hz, but 29.4 Hz on 2024-05-06.")) == 0
+@scores(SCORES)
+def test_the_score_of_an_answer_that_cites(name, obs, expected):
+    assert_score(name, obs, expected)
 
 
 @pytest.mark.parametrize(
@@ -126,12 +114,6 @@ def test_an_answer_that_names_one_of_them_does_not(text):
     assert score("recency_conflict_ok", conflicting("acknowledge_both", NEW, OLD, text=text)) == 0
 
 
-def test_a_date_that_both_share_names_neither():
-    twin = Anchor("notes/twin.md", date=NEW.date)
-    obs = conflicting("acknowledge_both", NEW, twin, places=(NEW, twin), text="30.9 Hz as of 2024-05-20")
-    assert score("recency_conflict_ok", obs) == 0
-
-
 @pytest.mark.parametrize("verdict", [0, 1])
 def test_a_judge_decides_before_the_words_do(verdict):
     obs = conflicting("acknowledge_both", NEW, OLD, text="[1] [2]" if not verdict else "Sources disagree.")
@@ -142,11 +124,3 @@ def test_a_judge_decides_before_the_words_do(verdict):
 def test_the_score_says_that_words_decided():
     scored = REGISTRY.measure("recency_conflict_ok", 5)(conflicting("acknowledge_both", NEW, OLD, text="[1] [2]"))
     assert scored.detail == {"decided_by": "answer text"}
-
-
-def test_contradictions_are_asked_of_answers_to_cases_with_a_rule_only():
-    assert score("recency_conflict_ok", conflicting(None, NEW)) == NO_RULE.reason
-    assert score("recency_conflict_ok", conflicting("cite_both", places=None)) == UNLABELLED.reason
-    assert score("recency_conflict_ok", conflicting("cite_both", NEW, OLD, abstained=True)) == ABSTAINED.reason
-    unsaid = conflicting("acknowledge_both", NEW, OLD, text=None)
-    assert score("recency_conflict_ok", unsaid) == NO_ANSWER.reason

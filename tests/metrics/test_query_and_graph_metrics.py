@@ -2,64 +2,61 @@
 
 from __future__ import annotations
 
-import pytest
-from observations import score, traced
+from typing import Any
+
+from observations import assert_score, scores, traced
 
 from pytest_rageval.metrics.graph import NO_RESULTS, UNLABELLED
 from pytest_rageval.metrics.query import NO_TRACE
-from pytest_rageval.model import Edge, Entity, Trace
+from pytest_rageval.model import Edge, Entity, Observation, Trace
 
 L1 = [
-    ("entity_link_f1", "kg_entities", lambda names: Trace(entities=tuple(map(Entity, names)))),
-    ("concept_map_f1", "concepts", lambda names: Trace(concepts=names)),
-    ("constraint_extraction_f1", "constraints", lambda names: Trace(constraints=names)),
+    ("entity_link_f1", "kg_entities", "entities", Entity),
+    ("concept_map_f1", "concepts", "concepts", str),
+    ("constraint_extraction_f1", "constraints", "constraints", str),
 ]
 
 
-@pytest.mark.parametrize(("name", "gold", "trace"), L1)
-def test_query_understanding_is_a_set_f1(name, gold, trace):
-    assert score(name, traced(trace(("a", "b", "c", "c")), **{gold: ("b", "c", "d", "e", "f")})) == 0.5
+def a_trace(key: str, made: Any, found: Any) -> Trace:
+    parts: dict[str, Any] = {key: None if found is None else tuple(map(made, found))}
+    return Trace(**parts)
 
 
-@pytest.mark.parametrize(("name", "gold", "trace"), L1)
-def test_labels_are_compared_without_case_width_and_margin(name, gold, trace):
-    assert score(name, traced(trace((" ＬＡＮＥＩＧＥ ", "설화수")), **{gold: ("laneige", "설화수")})) == 1
+def edges(found: str | None, gold: str | None) -> Observation:
+    """Edges found and expected, separated by commas."""
+    parsed = [None if text is None else tuple(map(Edge.parse, filter(None, text.split(",")))) for text in (found, gold)]
+    return traced(Trace(kg_edges=parsed[0]), kg_edges=parsed[1])
 
 
-@pytest.mark.parametrize(("name", "gold", "trace"), L1)
-def test_where_nothing_is_expected_nothing_should_be_found(name, gold, trace):
-    assert score(name, traced(trace(()), **{gold: ()})) == 1
-    assert score(name, traced(trace(("a",)), **{gold: ()})) == 0
-    assert score(name, traced(trace(()), **{gold: ("a",)})) == 0
+GRAPH = traced(Trace(kg_entities=("x", "y", "B", "a")), kg_entities=("a", "b"))
+L1_SCORES = (
+    ("a set F1", ("a", "b", "c", "c"), ("b", "c", "d", "e", "f"), 0.5),
+    ("labels without case, width and margin", (" ＬＡＮＥＩＧＥ ", "설화수"), ("laneige", "설화수"), 1),
+    ("nothing is expected and nothing found", (), (), 1),
+    ("nothing is expected and something found", ("a",), (), 0),
+    ("something is expected and nothing found", (), ("a",), 0),
+    ("no such part of the trace", None, ("a",), NO_TRACE),
+)
+SCORES = {
+    **{f"{sentence}: {name}": (name, traced(a_trace(key, made, found), **{gold: wanted}), value)
+       for name, gold, key, made in L1 for sentence, found, wanted, value in L1_SCORES},
+    **{f"no trace: {name}": (name, traced(None, **{gold: ()}), NO_TRACE) for name, gold, _, _ in L1},
+    **{f"no gold: {name}": (name, traced(Trace()), f"no {key} are labelled") for name, _, key, _ in L1},
+    **{f"hits at {k}": (f"hits@{k}", GRAPH, value) for k, value in ((1, 0), (2, 0), (3, 1))},
+    **{f"entities at {k}": (f"kg_entity_recall@{k}", GRAPH, value) for k, value in ((2, 0), (3, 0.5), (4, 1))},
+    "graph results that are empty": ("hits", traced(Trace(kg_entities=()), kg_entities=("a",)), 0),
+    "graph results that are not reported": ("hits", traced(Trace(), kg_entities=("a",)), NO_RESULTS),
+    "no entity is expected": ("kg_entity_recall", traced(Trace(kg_entities=("a",)), kg_entities=()), UNLABELLED),
+    "an edge is right if all its parts are": (
+        "kg_edge_f1", edges("Laneige|hasproduct|b08xyz,laneige|soldIn|us",
+                            "laneige -hasProduct-> B08XYZ,laneige|soldIn|kr"), 0.5),
+    "no edge is expected and none found": ("kg_edge_f1", edges("", ""), 1),
+    "no edge is expected and one found": ("kg_edge_f1", edges("a|b|c", ""), 0),
+    "edges that are not reported": ("kg_edge_f1", edges(None, ""), NO_RESULTS),
+    "edges that are not labelled": ("kg_edge_f1", edges("", None), "no graph edges are labelled"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "gold", "trace"), L1)
-def test_absent_gold_and_absent_trace_have_no_score(name, gold, trace):
-    assert str(score(name, traced(trace(("a",))))).endswith("labelled")
-    assert score(name, traced(Trace(), **{gold: ("a",)})) == NO_TRACE.reason
-    assert score(name, traced(None, **{gold: ()})) == NO_TRACE.reason
-
-
-def test_hits_asks_for_one_expected_entity_in_the_top_k():
-    obs = traced(Trace(kg_entities=("x", "y", "B", "a")), kg_entities=("a", "b"))
-    assert [score(f"hits@{k}", obs) for k in (1, 2, 3)] == [0, 0, 1]
-    assert [score(f"kg_entity_recall@{k}", obs) for k in (2, 3, 4)] == [0, 0.5, 1]
-
-
-def test_graph_results_that_are_empty_and_not_reported_differ():
-    assert score("hits", traced(Trace(kg_entities=()), kg_entities=("a",))) == 0
-    assert score("hits", traced(Trace(), kg_entities=("a",))) == NO_RESULTS.reason
-    assert score("kg_entity_recall", traced(Trace(kg_entities=("a",)), kg_entities=())) == UNLABELLED.reason
-
-
-def test_an_edge_is_right_if_all_its_parts_are():
-    gold = (Edge.parse("laneige -hasProduct-> B08XYZ"), Edge.parse("laneige|soldIn|kr"))
-    found = (Edge.parse("Laneige|hasproduct|b08xyz"), Edge.parse("laneige|soldIn|us"))
-    assert score("kg_edge_f1", traced(Trace(kg_edges=found), kg_edges=gold)) == 0.5
-
-
-def test_where_no_edge_is_expected_none_should_be_found():
-    assert score("kg_edge_f1", traced(Trace(kg_edges=()), kg_edges=())) == 1
-    assert score("kg_edge_f1", traced(Trace(kg_edges=(Edge("a", "b", "c"),)), kg_edges=())) == 0
-    assert score("kg_edge_f1", traced(Trace(), kg_edges=())) == NO_RESULTS.reason
-    assert score("kg_edge_f1", traced(Trace(kg_edges=()))) == "no graph edges are labelled"
+@scores(SCORES)
+def test_the_score_of_a_trace(name, obs, expected):
+    assert_score(name, obs, expected)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from observations import a_case, score
+from observations import a_case, assert_score, score, scores
 
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.selection import NO_PLACES, NO_SELECTION, NOT_SELECTING, UNKNOWN_MODE
@@ -32,47 +32,33 @@ def test_other_folders_do_not(folder):
     assert score("scope_miss", searched(folder)) == 1
 
 
-@pytest.mark.parametrize("root", ["", "/", ".", "./"])
-def test_the_root_includes_everything(root):
-    assert score("scope_miss", searched("elsewhere", root)) == 0
+BY_IDS = observe(
+    a_case(gold=Gold(supports=(Anchor("lab/a.md"),), chunk_ids=("c1",))),
+    Answer("Yes.", folder_selection=FolderSelection(("desk",))),
+    gold_by="ids",
+    params={"folder_mode": "on"},
+)
+UNREPORTED = observe(a_case(gold=Gold(supports=(Anchor("a.md"),))), Answer("Yes."), params={"folder_mode": "on"})
+MISSES = {
+    **{f"the root {root!r} includes everything": (searched("elsewhere", root), 0) for root in ("", "/", ".", "./")},
+    "an empty selection means all folders": (searched(), 0),
+    "one gold within the selection is enough": (searched("a", "b", gold=("c/x.md", "b/y.md")), 0),
+    "no gold within the selection is a miss": (searched("a", "b", gold=("c/x.md", "d/y.md")), 1),
+    "letters are compared whatever their composition": (
+        searched(unicodedata.normalize("NFD", "노트"), gold=("노트/시장.md",)), 0),
+    "a later fallback undoes no miss": (searched("elsewhere", sent="on_with_fallback", fallback=True), 1),
+    "the mode that was sent counts first": (searched("elsewhere", sent="on", reported="off"), 1),
+    "a mode off that was sent counts first": (searched("elsewhere", sent="off", reported="on"), NOT_SELECTING),
+    "else the mode that is reported": (searched("elsewhere", sent=None, reported="on_with_fallback"), 1),
+    **{f"the mode {mode!r} selects nothing": (searched("elsewhere", sent=None, reported=mode), NOT_SELECTING)
+       for mode in ("off", "auto", 1, ["on"])},
+    "without a mode there is no score": (searched("elsewhere", sent=None), UNKNOWN_MODE),
+    "without a place there is no score": (searched("elsewhere", gold=()), NO_PLACES),
+    "without a selection there is no score": (UNREPORTED, NO_SELECTION),
+    "places count where retrieval is measured by ids": (BY_IDS, 1),
+}  # fmt: skip
 
 
-def test_an_empty_selection_means_all_folders():
-    assert score("scope_miss", searched()) == 0
-
-
-def test_one_gold_within_the_selection_is_enough():
-    assert score("scope_miss", searched("a", "b", gold=("c/x.md", "b/y.md"))) == 0
-    assert score("scope_miss", searched("a", "b", gold=("c/x.md", "d/y.md"))) == 1
-
-
-def test_folders_are_compared_whatever_the_composition_of_their_letters():
-    assert score("scope_miss", searched(unicodedata.normalize("NFD", "노트"), gold=("노트/시장.md",))) == 0
-
-
-def test_a_later_fallback_does_not_undo_a_miss():
-    assert score("scope_miss", searched("elsewhere", sent="on_with_fallback", fallback=True)) == 1
-
-
-def test_the_mode_that_was_sent_counts_before_the_one_that_is_reported():
-    assert score("scope_miss", searched("elsewhere", sent="on", reported="off")) == 1
-    assert score("scope_miss", searched("elsewhere", sent="off", reported="on")) == NOT_SELECTING.reason
-    assert score("scope_miss", searched("elsewhere", sent=None, reported="on_with_fallback")) == 1
-
-
-@pytest.mark.parametrize("mode", ["off", "auto", 1, ["on"]])
-def test_other_modes_select_nothing(mode):
-    assert score("scope_miss", searched("elsewhere", sent=None, reported=mode)) == NOT_SELECTING.reason
-
-
-def test_without_a_mode_a_selection_or_a_place_there_is_no_score():
-    assert score("scope_miss", searched("elsewhere", sent=None)) == UNKNOWN_MODE.reason
-    assert score("scope_miss", searched("elsewhere", gold=())) == NO_PLACES.reason
-    unreported = observe(a_case(gold=Gold(supports=(Anchor("a.md"),))), Answer("Yes."), params={"folder_mode": "on"})
-    assert score("scope_miss", unreported) == NO_SELECTION.reason
-
-
-def test_places_count_even_where_retrieval_is_measured_by_ids():
-    gold = Gold(supports=(Anchor("lab/a.md"),), chunk_ids=("c1",))
-    answer = Answer("Yes.", folder_selection=FolderSelection(("desk",)))
-    assert score("scope_miss", observe(a_case(gold=gold), answer, gold_by="ids", params={"folder_mode": "on"})) == 1
+@scores({sentence: ("scope_miss", *row) for sentence, row in MISSES.items()})
+def test_what_is_a_miss(name, obs, expected):
+    assert_score(name, obs, expected)
