@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.model import Json
@@ -30,7 +30,7 @@ def indexing_rates(coverage: Coverage) -> dict[str, float | None]:
     counts = _with_sums(coverage)
     attempted = counts.get("chunks_attempted")
     if attempted is None:
-        attempted = _sum([counts.get("chunks_embedded"), counts.get("chunks_skipped")])
+        attempted = _sum(_count(counts.get(name)) for name in ("chunks_embedded", "chunks_skipped"))
     return {
         "no_chunks_generated_rate": _rate(counts.get("docs_with_0_chunks"), counts.get("docs_processed")),
         "chunks_skipped_due_to_context_rate": _rate(_skipped_for_context(counts), attempted),
@@ -43,7 +43,11 @@ def coverage_by_doc_type(coverage: Coverage) -> dict[str, dict[str, Json]] | Non
     if not isinstance(reported, Mapping):
         return None
     return {
-        str(name): {SHORT_NAMES.get(count, count): value for count, value in _counts(counts).items()}
+        str(name): {
+            SHORT_NAMES.get(count, count): value
+            for count, value in sorted(_long_names(counts).items())
+            if type(value) is int
+        }
         | indexing_rates(_long_names(counts))
         for name, counts in sorted(reported.items())
         if isinstance(counts, Mapping)
@@ -71,50 +75,36 @@ def not_understood(coverage: Coverage | None) -> str | None:
 
 
 def _problems(coverage: Coverage) -> Iterator[str]:
-    known = (*COUNTS, *RATES, *VERSIONS.values(), *_OBJECTS, *_UNCOUNTED)
-    yield from _wrong_keys("", coverage, known)
-    yield from _wrong_counts("", coverage, COUNTS)
+    yield from _wrong("", coverage, COUNTS, (*RATES, *VERSIONS.values(), *_OBJECTS, *_UNCOUNTED))
     for name in _OBJECTS:
         if not isinstance(coverage.get(name, {}), Mapping | None):
             yield f"{name} is no object"
-    reasons = coverage.get("chunks_skipped_reasons")
+    reasons, by_type = (coverage.get(name) for name in ("chunks_skipped_reasons", "coverage_by_doc_type"))
     if isinstance(reasons, Mapping):
-        yield from _wrong_counts("chunks_skipped_reasons.", reasons, tuple(reasons))
-    by_type = coverage.get("coverage_by_doc_type")
+        yield from _wrong("chunks_skipped_reasons.", reasons, tuple(reasons))
     for doc_type, counts in by_type.items() if isinstance(by_type, Mapping) else ():
         place = f"coverage_by_doc_type.{doc_type}"
-        if not isinstance(counts, Mapping):
+        if isinstance(counts, Mapping):
+            yield from _wrong(f"{place}.", counts, (*COUNTS, *SHORT_NAMES.values()), (*RATES, *_OBJECTS[:2]))
+        else:
             yield f"{place} is no object"
-            continue
-        names = (*COUNTS, *SHORT_NAMES.values())
-        yield from _wrong_keys(f"{place}.", counts, (*names, *RATES, "chunks_skipped_reasons", "chunk_token_stats"))
-        yield from _wrong_counts(f"{place}.", counts, names)
 
 
-def _wrong_keys(place: str, counts: Coverage, known: tuple[str, ...]) -> Iterator[str]:
-    for name in counts:
-        if name not in known:
-            yield f"{place}{name} is not a known key{did_you_mean(name, known)}"
-
-
-def _wrong_counts(place: str, counts: Coverage, names: tuple[str, ...]) -> Iterator[str]:
-    for name in names:
-        value = counts.get(name)
-        if value is not None and not _is_count(value):
+def _wrong(place: str, counts: Coverage, names: tuple[str, ...], others: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the unknown keys, the values that are no counts, and parts that are larger than their whole."""
+    for name, value in counts.items():
+        if name not in (*names, *others):
+            yield f"{place}{name} is not a known key{did_you_mean(name, (*names, *others))}"
+        elif name in names and value is not None and _count(value) is None:
             yield f"{place}{name} is no count"
-    read = _long_names(counts)
+    read = {name: _count(value) for name, value in _long_names(counts).items()}
     for part, total in (("docs_with_0_chunks", "docs_processed"), ("chunks_skipped", "chunks_attempted")):
-        part_count, total_count = _count(read, part), _count(read, total)
+        part_count, total_count = read.get(part), read.get(total)
         if part_count is not None and total_count is not None and part_count > total_count:
             yield f"{place}{part} is {part_count}, more than {total}, {total_count}"
 
 
-def _is_count(value: Json) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _count(counts: Coverage, name: str) -> int | None:
-    value = counts.get(name)
+def _count(value: Json) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
@@ -124,17 +114,13 @@ def _long_names(counts: Coverage) -> dict[str, Json]:
     return {name: value for name, value in counts.items() if name not in SHORT_NAMES.values()} | short
 
 
-def _counts(counts: Coverage) -> dict[str, Json]:
-    return {name: value for name, value in sorted(_long_names(counts).items()) if type(value) is int}
-
-
 def _with_sums(coverage: Coverage) -> dict[str, Json]:
     """Return the coverage, with counts that it holds only by type of document added up."""
     by_type = coverage.get("coverage_by_doc_type")
     if not isinstance(by_type, Mapping) or not by_type:
         return dict(coverage)
     types = [_long_names(counts) for counts in by_type.values() if isinstance(counts, Mapping)]
-    sums = {name: _sum([_count(counts, name) for counts in types]) for name in COUNTS if coverage.get(name) is None}
+    sums = {name: _sum(_count(counts.get(name)) for counts in types) for name in COUNTS if coverage.get(name) is None}
     return {**coverage, **{name: total for name, total in sums.items() if total is not None}}
 
 
@@ -145,10 +131,14 @@ def _skipped_for_context(counts: Coverage) -> Json:
     return counts.get("chunks_skipped")
 
 
-def _sum(counts: list[Json]) -> int | None:
+def _sum(counts: Iterable[int | None]) -> int | None:
     """Return the sum of the counts; None if one is missing."""
-    known = [count for count in counts if type(count) is int]
-    return sum(known) if known and len(known) == len(counts) else None
+    total: int | None = None
+    for count in counts:
+        if count is None:
+            return None
+        total = (total or 0) + count
+    return total
 
 
 def _rate(part: Json, total: Json) -> float | None:

@@ -56,6 +56,7 @@ class Metric:
     on_by_default evaluated unless the user lists other metrics
     run_level     scored once from the RunFacts of a whole run instead of from each observation
     terms         the formula with the numbers of one observation, for `rageval explain`
+    description   the docstring of a function that is not at hand
     """
 
     layer: Layer
@@ -70,6 +71,7 @@ class Metric:
     on_by_default: bool = True
     run_level: bool = False
     terms: Terms | None = None
+    description: str = ""
     name: str = ""
     function: Callable[..., Scored] = without_code
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -122,7 +124,7 @@ class Metric:
 
     @property
     def doc(self) -> str:
-        return inspect.getdoc(self.function) or ""
+        return self.description or inspect.getdoc(self.function) or ""
 
 
 @dataclass(frozen=True)
@@ -324,14 +326,4 @@ _RANGE = re.compile(r"\A(?:In (?:\[0, 1\]|0 to \d), )?(?:higher|lower) is better
 
 def is_described(metric: Metric) -> bool:
     """Return True if only the description of this metric is known."""
-    return metric.function is without_code or isinstance(metric.function, DescriptionOnly)
-
-
-class DescriptionOnly:
-    """Placeholder for the function of a metric of which only the docstring is known."""
-
-    def __init__(self, doc: str) -> None:
-        self.__doc__ = doc
-
-    def __call__(self, obs: object, k: int | None = None) -> NotApplicable:
-        return without_code(obs, k)
+    return metric.function is without_code

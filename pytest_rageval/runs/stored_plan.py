@@ -9,7 +9,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import tuples_of
 from pytest_rageval.config.tables import Abstention, Gates, Versions
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.registry import DescriptionOnly, Metric, Registry
+from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.reader import StoredRun
 
@@ -67,5 +67,5 @@ def registry_of(run: StoredRun) -> Registry:
     for name, description in run.config.get("own_metrics", {}).items():
         if name not in registry:
             declaration = description | {"scale": tuple(description["scale"])}
-            registry.add(Metric(name=name, function=DescriptionOnly(docs.get(name, "")), **declaration))
+            registry.add(Metric(name=name, description=docs.get(name, ""), **declaration))
     return registry
