@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -236,68 +236,59 @@ class Calibration:
             yield f"run {unlabelled.run_id} has no unlabelled case with a score for {gate.name}: no pass rate for it"
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return everything but texts as plain values for JSON, None for missing figures."""
-        confusion, unlabelled = self.confusion, self.unlabelled
+        """Return everything but texts as values for JSON, None for missing figures."""
+        confusion, unlabelled, rates = self.confusion, self.unlabelled, self.rates
         counts = ("tp", "fp", "fn", "tn", "precision", "recall", "specificity", "youden")
         return {
             "metric": self.metric,
-            "scale": list(self.scale),
+            "scale": self.scale,
             "gate": str(self.gate),
-            "judge": {
-                "models": list(self.models),
-                "heuristic": self.heuristic,
-                "prompt_versions": list(self.prompt_versions),
-            },
+            "judge": {name: getattr(self, name) for name in ("models", "heuristic", "prompt_versions")},
             "n_labelled": self.labelled,
             "n_scored": len(self.cases),
             "unscored": self.unscored,
             "errors": self.errors,
             "verdict": self.verdict,
-            "agreement": _estimate(confusion.agreement),
-            "cohens_kappa": _estimate(confusion.kappa),
+            "agreement": _plain(confusion.agreement),
+            "cohens_kappa": _plain(confusion.kappa),
             **self.of_scores,
-            "auroc": _estimate(self.auroc),
+            "auroc": _plain(self.auroc),
             "confusion": {name: getattr(confusion, name) for name in counts},
             "thresholds": {aim: _threshold(threshold) for aim, threshold in self.thresholds.items()},
             "pass_rate": {
-                "by_people": _estimate(self.rates["by_people"]),
-                "by_judge": _estimate(self.rates["by_judge"]),
+                "by_people": _plain(rates["by_people"]),
+                "by_judge": _plain(rates["by_judge"]),
                 "unlabelled": unlabelled
                 and {
                     "run_id": unlabelled.run_id,
                     "n": len(unlabelled.passing),
                     "n_without_score": unlabelled.without_score,
                     "n_labelled": unlabelled.left_out,
-                    "by_judge": _estimate(self.rates["unlabelled"]),
-                    "corrected": _estimate(self.rates["corrected"]),
+                    "by_judge": _plain(rates["unlabelled"]),
+                    "corrected": _plain(rates["corrected"]),
                 },
             },
             "disagreements": [
                 {
                     "id": case.label.id,
                     "place": str(case.label.source),
-                    "passes": case.passes,
-                    "human": case.human,
-                    "score": case.score,
+                    **{name: getattr(case, name) for name in ("passes", "human", "score")},
                 }
                 for case in self.disagreements
             ],
-            "notes": list(self.notes),
+            "notes": self.notes,
         }
 
 
-def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
-    if estimate is None:
-        return None
-    return {"value": estimate.value, "interval": None if estimate.interval is None else list(estimate.interval)}
+def _plain(estimate: Estimate | None) -> dict[str, Any] | None:
+    return None if estimate is None else estimate._asdict()
 
 
 def _threshold(threshold: Threshold | str) -> dict[str, Any]:
     if isinstance(threshold, str):
         return {"limit": None, "reason": threshold}
-    values = {field.name: getattr(threshold, field.name) for field in fields(threshold) if field.name != "aim"}
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-    return plain | {"is_clearly_better": threshold.is_clearly_better}
+    values = asdict(threshold) | {"is_clearly_better": threshold.is_clearly_better}
+    return {name: value for name, value in values.items() if name != "aim"}
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:
