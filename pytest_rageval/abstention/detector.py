@@ -66,8 +66,14 @@ def only_declines(sentence: str) -> bool:
 
 def log_odds(answer: str, question: str = "") -> float:
     """Return the log odds of an abstention."""
+    return _odds(answer, question)[0]
+
+
+def _odds(answer: str, question: str) -> tuple[float, list[float]]:
+    """Return the log odds of an abstention, and the scores of the answer's sentences."""
     features = features_of(answer, question)
-    return weights().bias + _score_of(features.answer) + max(map(_score_of, features.sentences))
+    sentences = [*map(_score_of, features.sentences)]
+    return weights().bias + _score_of(features.answer) + max(sentences), sentences
 
 
 def _score_of(blocks: Sequence[FeatureBlock]) -> float:
@@ -81,12 +87,12 @@ def _score_of(blocks: Sequence[FeatureBlock]) -> float:
 
 @lru_cache(maxsize=16)  # several metrics and the judge ask about the same answer, one after the other
 def _detect(answer: str, question: str) -> Detection:
-    margin = log_odds(answer, question) - weights().threshold
+    odds, sentences = _odds(answer, question)
+    margin = odds - weights().threshold
     confidence = round(1 / (1 + math.exp(-min(abs(margin), SUREST[margin >= 0]))), 3)
     if margin < 0:
         return Detection(False, confidence)
-    worth = map(_score_of, features_of(answer, question).sentences)
-    return Detection(True, confidence, max(zip(worth, sentences_of(answer), strict=True))[1])
+    return Detection(True, confidence, max(zip(sentences, sentences_of(answer), strict=True))[1])
 
 
 @cache

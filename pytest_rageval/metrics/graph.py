@@ -8,6 +8,7 @@ from pytest_rageval.model import Edge, NotApplicable, Observation
 from pytest_rageval.words import as_label
 
 UNLABELLED = NotApplicable("no graph entities are expected")
+NO_EDGES = NotApplicable("no graph edges are labelled")
 NO_RESULTS = NotApplicable("the system reports no graph results", is_unobserved=True)
 
 
@@ -88,7 +89,7 @@ def kg_edge_f1(obs: Observation) -> float | NotApplicable:
     0.5
     """
     if obs.gold.kg_edges is None:
-        return NotApplicable("no graph edges are labelled")
+        return NO_EDGES
     if obs.answer.trace is None or obs.answer.trace.kg_edges is None:
         return NO_RESULTS
     edges = {_label(edge) for edge in obs.answer.trace.kg_edges}
@@ -98,7 +99,7 @@ def kg_edge_f1(obs: Observation) -> float | NotApplicable:
 
 def _label_sets(obs: Observation, k: int) -> tuple[set[str], set[str]] | NotApplicable:
     """Return the labels of the top k graph results and of the expected entities (never empty)."""
-    expected = labels(obs.gold.kg_entities or ())
+    expected = labels(obs.gold.kg_entities) if obs.gold.kg_entities else None
     if not expected:
         return UNLABELLED
     if obs.answer.trace is None or obs.answer.trace.kg_entities is None:

@@ -9,6 +9,7 @@ from pytest_rageval.model import NotApplicable, Observation, Trace
 from pytest_rageval.words import as_label
 
 NO_TRACE = NotApplicable("the system reports no trace of this", is_unobserved=True)
+_UNLABELLED = {things: NotApplicable(f"no {things} are labelled") for things in ("entities", "concepts", "constraints")}
 _UNTRACED = Trace()
 
 
@@ -108,5 +109,5 @@ def set_f1(reported: Set[object], expected: Set[object]) -> float:
 def _label_f1(reported: Sequence[str] | None, expected: Sequence[str] | None, things: str) -> float | NotApplicable:
     """Return the set F1 of labels; not applicable without labels, or if the trace does not report them."""
     if expected is None:
-        return NotApplicable(f"no {things} are labelled")
+        return _UNLABELLED[things]
     return NO_TRACE if reported is None else set_f1(labels(reported), labels(expected))
