@@ -123,9 +123,9 @@ def inferred(inferences: str, types: str = "", violations: Iterable[str] | None 
 
 def ontology(toml: str) -> Validator:
     """Return the validator of an ontology written as TOML."""
-    from pytest_rageval.metrics.ontology.declared import declared_validator
+    from pytest_rageval.metrics.ontology.declared import DeclaredValidator
 
-    return declared_validator("example.toml", toml)
+    return DeclaredValidator("example.toml", toml)
 
 
 def judged(

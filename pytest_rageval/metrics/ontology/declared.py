@@ -8,12 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pytest_rageval.metrics.ontology.claims import NOT_A_TRIPLE, Claims, Fact, Value, Violations
 from pytest_rageval.metrics.ontology.toml_ontology import (
     IS_A,
-    Ontology,
     Pattern,
     Property,
     Rule,
     is_variable,
-    read_ontology,
 )
 from pytest_rageval.words import as_label
 
@@ -21,17 +19,13 @@ Classes = Mapping[str, frozenset[str]]
 """The classes of each entity and all classes above them; names that are no class are left out."""
 
 
-def declared_validator(place: str, text: str, digest: str = "") -> DeclaredValidator:
-    """Return the validator of the ontology in the text of the file at `place`; SettingsError if it is wrong."""
-    return DeclaredValidator(read_ontology(place, text), digest)
-
-
 class DeclaredValidator:
-    """Validator of claims against classes, properties and rules; see `toml_ontology` for their meaning."""
+    """Validator of claims against the ontology in the text of a file; see `toml_ontology` for its meaning."""
 
-    def __init__(self, ontology: Ontology, digest: str = "") -> None:
-        self._ontology = ontology
-        self.digest = digest
+    digest = ""
+
+    def __init__(self, place: str, text: str) -> None:
+        self._ontology = read_ontology(place, text)
 
     def check(self, claims: Claims) -> Violations:
         """Return what violates the ontology; rules that need too much work for this trace are a ValueError."""

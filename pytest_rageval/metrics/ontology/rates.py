@@ -162,17 +162,21 @@ def load_validator(places: Sequence[str], root: Path) -> Validator:
     Paths are relative to `root`. Raises SettingsError with every problem of the files, one line each.
     """
     kinds = {Path(place).suffix.lower() for place in places}
-    if kinds == {".ttl"}:
-        return _of_shapes(_read(places, root))
-    if len(places) != 1 or not kinds <= {".toml", ".json"}:
+    if kinds != {".ttl"} and (len(places) != 1 or not kinds <= {".toml", ".json"}):
         raise SettingsError(
             f"ontology is {', '.join(map(repr, places)) or 'empty'}; write one .toml or .json file, "
             "or a list of .ttl files with RDF and SHACL shapes"
         )
-    from pytest_rageval.metrics.ontology.declared import declared_validator
+    texts = _read(places, root)
+    validator = _of_shapes(texts) if kinds == {".ttl"} else _declared(places[0], texts[places[0]])
+    validator.digest = hashlib.sha256(b"".join(text.encode() + b"\0" for text in texts.values())).hexdigest()
+    return validator
 
-    (text,) = _read(places, root).values()
-    return declared_validator(places[0], text, _digest([text]))
+
+def _declared(place: str, text: str) -> Validator:
+    from pytest_rageval.metrics.ontology.declared import DeclaredValidator
+
+    return DeclaredValidator(place, text)
 
 
 def _of_shapes(texts: Mapping[str, str]) -> Validator:
@@ -183,7 +187,7 @@ def _of_shapes(texts: Mapping[str, str]) -> Validator:
             f"ontology: {', '.join(texts)} needs {missing.name}, which is not installed; "
             "pip install 'pytest-rageval[ontology]', or write the ontology as TOML"
         ) from None
-    return shapes_validator(texts, _digest(texts.values()))
+    return shapes_validator(texts)
 
 
 def _read(places: Sequence[str], root: Path) -> dict[str, str]:
@@ -207,10 +211,3 @@ def _read(places: Sequence[str], root: Path) -> dict[str, str]:
     if problems:
         raise SettingsError(*problems)
     return content
-
-
-def _digest(texts: Iterable[str]) -> str:
-    digest = hashlib.sha256()
-    for text in texts:
-        digest.update(text.encode("utf-8") + b"\0")
-    return digest.hexdigest()

@@ -49,7 +49,7 @@ TriplePattern = tuple[Node | None, Node | None, Node | None]
 K = TypeVar("K", int, str)
 
 
-def shapes_validator(texts: Mapping[str, str], digest: str) -> ShapesValidator:
+def shapes_validator(texts: Mapping[str, str]) -> ShapesValidator:
     """Return the validator of Turtle texts, by place. Raises SettingsError with every problem."""
     graph = Graph(bind_namespaces="none")
     problems = [problem for place, text in texts.items() for problem in _parse_problems(graph, place, text)]
@@ -58,7 +58,7 @@ def shapes_validator(texts: Mapping[str, str], digest: str) -> ShapesValidator:
     vocabulary = Vocabulary(graph)
     if problems := list(vocabulary.problems()):
         raise SettingsError(*(f"{', '.join(texts)}: {problem}" for problem in problems))
-    validator = ShapesValidator(graph, vocabulary, digest)
+    validator = ShapesValidator(graph, vocabulary)
     try:
         validator.probe()
     except Exception as error:  # noqa: BLE001  pySHACL and rdflib's SPARQL parser have no common one for wrong shapes
@@ -71,11 +71,12 @@ def shapes_validator(texts: Mapping[str, str], digest: str) -> ShapesValidator:
 class ShapesValidator:
     """Validator of claims against SHACL shapes."""
 
-    def __init__(self, graph: Graph, vocabulary: Vocabulary, digest: str = "") -> None:
+    digest = ""
+
+    def __init__(self, graph: Graph, vocabulary: Vocabulary) -> None:
         self._shapes = graph
         self._vocabulary = vocabulary
         self._hierarchy = list(graph.triples((None, RDFS.subClassOf, None)))
-        self.digest = digest
 
     def check(self, claims: Claims) -> Violations:
         """Return what the shapes find wrong; ValueError for too many claims or if the validation itself fails."""
