@@ -1,4 +1,4 @@
-"""L2 Retrieval as far as it reached the answer: citation precision and recall, rules for conflicting sources."""
+"""L2 Retrieval around the ranking: the folders that were chosen, citations, and rules for conflicting sources."""
 
 from __future__ import annotations
 
@@ -16,6 +16,18 @@ from pytest_rageval.words import fold
 NO_REFERENCES = NotApplicable("the system reports no references", is_unobserved=True)
 NO_RULE = NotApplicable("no rule for conflicts is labelled")
 NO_DATES = NotApplicable("golds are ids, which have no date")
+NO_PLACES = NotApplicable("no gold place is labelled")
+NO_SELECTION = NotApplicable("the system reports no folder selection", is_unobserved=True)
+UNKNOWN_MODE = NotApplicable("the folder mode was neither sent nor reported")
+NOT_SELECTING = NotApplicable("folder selection is off")
+
+SELECTING = ("on", "on_with_fallback")
+
+
+def _scope(obs: Observation, _: int) -> str:
+    selection = obs.answer.folder_selection
+    folders = ", ".join(selection.folders) if selection else ""
+    return f"searched {folders or 'everything'}; golds in {', '.join(one.rel_path for one in obs.gold.supports or ())}"
 
 
 def _cited(obs: Observation, _: int) -> str:
@@ -23,6 +35,47 @@ def _cited(obs: Observation, _: int) -> str:
     golds = sorted({gold + 1 for reference in cited for gold in reference})
     references = counted(len(cited), "reference matches", "references match")
     return f"{sum(map(bool, cited))} of {references}; golds cited: {golds or 'none'} of {obs.golds}"
+
+
+@metric(
+    layer="L2",
+    better="lower",
+    binary=True,
+    aggregate="scope_miss_rate",
+    terms=_scope,
+    needs=("folder_selection", "gold.supports"),
+)
+def scope_miss(obs: Observation) -> float | NotApplicable:
+    """1 if the folders that the system chose to search exclude every gold place, else 0.
+
+    A folder includes everything below it; the root, or an empty selection, includes everything. Folders are written
+    from the same root as `rel_path` and compared step by step. Strict: a later fallback to all folders does not undo a
+    miss. Lower is better; the mean is `scope_miss_rate`. Not applicable without anchors, where no selection is
+    reported, or unless the folder mode is `on` or `on_with_fallback`: the mode that was sent, else the one that the
+    system reports as `folder_selection.mode`. Source: miss rate of a routing step.
+
+    The gold stands in `lab/imaging`, which `lab` includes and `lab/im` does not:
+
+    >>> score("scope_miss", searched("lab personal", gold="lab/imaging/drift.md"))
+    0.0
+    >>> score("scope_miss", searched("lab/im", gold="lab/imaging/drift.md"))
+    1.0
+    >>> score("scope_miss", searched("lab/im", gold="lab/imaging/drift.md", mode="off"))
+    NotApplicable(reason='folder selection is off')
+    """
+    places = obs.case.gold.supports
+    if not places:
+        return NO_PLACES
+    selection = obs.answer.folder_selection
+    if selection is None:
+        return NO_SELECTION
+    mode = obs.params.get("folder_mode", selection.extra.get("mode"))
+    if mode not in SELECTING:
+        return UNKNOWN_MODE if mode is None else NOT_SELECTING
+    folders = [_steps(folder) for folder in selection.folders]
+    paths = [_steps(place.rel_path) for place in places]
+    is_included = not folders or any(path[: len(folder)] == folder for folder in folders for path in paths)
+    return float(not is_included)
 
 
 @metric(layer="L2", better="higher", binary=True, needs=("references", "gold"), terms=_cited)
@@ -131,6 +184,10 @@ def recency_conflict_ok(obs: Observation) -> float | Score | NotApplicable:
     if obs.answer.text is None:
         return NO_ANSWER
     return Score(float(_names_all(obs, obs.answer.text, references)), {"decided_by": "answer text"})
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple([step for step in path_form(path).split("/") if step not in ("", ".")])
 
 
 def _references(obs: Observation) -> tuple[frozenset[int], ...] | NotApplicable:

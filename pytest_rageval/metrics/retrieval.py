@@ -18,6 +18,8 @@ from pytest_rageval.text import counted
 
 UNLABELLED = NotApplicable("no gold is labelled")
 NOT_REPORTED = NotApplicable("the system reports no retrieved chunks, or texts without a place", is_unobserved=True)
+NOT_NEGATIVE = NotApplicable("not a negative case")
+NOTHING_IRRELEVANT = NotApplicable("no irrelevant gold is labelled")
 NOT_ALL_NEEDED = NotApplicable("no support groups, and the category is neither multi_hop nor synthesis")
 
 _ALL_NEEDED = frozenset(("multi_hop", "synthesis"))
@@ -66,6 +68,11 @@ def _gains(obs: Observation, k: int) -> str:
 def _precisions(obs: Observation, k: int) -> str:
     terms = " + ".join(f"{number}/{rank}" for number, rank in enumerate(_ranks(obs, k), start=1))
     return f"({terms or 0}) / {_golds(obs)}"
+
+
+def _irrelevant(obs: Observation, k: int) -> str:
+    ranks = [rank for rank, is_wrong in enumerate(obs.matching.irrelevant or (), start=1) if is_wrong and rank <= k]
+    return f"irrelevant golds at ranks {ranks or 'none'}"
 
 
 @metric(
@@ -295,6 +302,61 @@ def f1(obs: Observation, k: int) -> float | NotApplicable:
     # 2 / (1/P + 1/R) without a rounded quotient in between.
     matched_golds, returned = _count_matched(matching, k), min(len(matching.hits), k)
     return 2 * relevant * matched_golds / (relevant * matching.golds + returned * matched_golds)
+
+
+@metric(
+    layer="L2",
+    better="higher",
+    binary=True,
+    needs=("chunks", "gold"),
+    terms=lambda obs, _: f"{counted(len(obs.hits), 'chunk')} came, none should",
+    gates=("negative_accuracy >= 1 tag L2_negative_fail",),
+)
+def negative_accuracy(obs: Observation) -> float | NotApplicable:
+    """1 if nothing was returned (above the system's own threshold) although something was asked, else 0.
+
+    For cases of category `negative` whose list of relevant ids is empty: nothing may come. Higher is better. Not
+    applicable to other cases or where no retrieved chunks are reported. Source: true negative rate.
+
+    >>> score("negative_accuracy", retrieved("", gold="", category="negative"))
+    1.0
+    >>> score("negative_accuracy", retrieved("x", gold="", category="negative"))
+    0.0
+    """
+    if obs.case.category != "negative" or obs.gold.chunk_ids != ():
+        return NOT_NEGATIVE
+    if obs.matching.hits is None:
+        return NOT_REPORTED
+    return float(not obs.matching.hits)
+
+
+@metric(
+    layer="L2",
+    better="higher",
+    binary=True,
+    needs=("chunks", "gold.irrelevant"),
+    terms=_irrelevant,
+    gates=("specificity_accuracy >= 1 tag L2_specificity_fail",),
+)
+def specificity_accuracy(obs: Observation, k: int) -> float | NotApplicable:
+    """1 if none of the golds that must not come is among the top k chunks, else 0.
+
+    Higher is better. Not applicable to cases without irrelevant golds or where no retrieved chunks are reported.
+    Source: hard-negative tests of retrieval.
+
+    The look-alike comes at rank 3:
+
+    >>> score("specificity_accuracy@2", retrieved("a b alike", gold="a", irrelevant="alike"))
+    1.0
+    >>> score("specificity_accuracy@3", retrieved("a b alike", gold="a", irrelevant="alike"))
+    0.0
+    """
+    gold = obs.case.gold
+    if not (gold.irrelevant_supports or gold.irrelevant_ids):
+        return NOTHING_IRRELEVANT
+    if obs.matching.irrelevant is None:
+        return NOT_REPORTED
+    return float(not any(obs.matching.irrelevant[:k]))
 
 
 def _missing(matching: Matching) -> NotApplicable:

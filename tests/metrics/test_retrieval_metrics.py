@@ -8,8 +8,7 @@ import pytest
 from observations import a_case, assert_score, ranked, retrieved, score, scores
 
 from pytest_rageval.matching.places import observe
-from pytest_rageval.metrics.retrieval import NOT_ALL_NEEDED, NOT_REPORTED, UNLABELLED
-from pytest_rageval.metrics.selection import NOT_NEGATIVE, NOTHING_IRRELEVANT
+from pytest_rageval.metrics.retrieval import NOT_ALL_NEEDED, NOT_NEGATIVE, NOT_REPORTED, NOTHING_IRRELEVANT, UNLABELLED
 from pytest_rageval.model import Anchor, Answer, Chunk, Gold, Observation
 
 OF_HITS = ("recall_any", "context_recall", "precision", "mrr", "ndcg", "map", "f1")

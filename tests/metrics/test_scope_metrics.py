@@ -8,7 +8,7 @@ import pytest
 from observations import a_case, assert_score, score, scores
 
 from pytest_rageval.matching.places import observe
-from pytest_rageval.metrics.selection import NO_PLACES, NO_SELECTION, NOT_SELECTING, UNKNOWN_MODE
+from pytest_rageval.metrics.citations import NO_PLACES, NO_SELECTION, NOT_SELECTING, UNKNOWN_MODE
 from pytest_rageval.model import Anchor, Answer, FolderSelection, Gold, Observation
 
 

@@ -12,6 +12,7 @@ from pytest_rageval.metrics.ontology.toml_ontology import (
     Property,
     Rule,
     is_variable,
+    read_ontology,
 )
 from pytest_rageval.words import as_label
 
