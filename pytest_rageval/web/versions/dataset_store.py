@@ -104,7 +104,8 @@ class DatasetStore:
         *,
         is_open: bool = False,
     ) -> DatasetVersion:
-        self.close(slug)
+        if self.is_open(slug, based_on):
+            self.close(slug)
         record: dict[str, Any] = {
             "about": about.model_dump(mode="json"),
             "note": note,
@@ -120,7 +121,7 @@ class DatasetStore:
 
     def is_open(self, slug: str, number: int) -> bool:
         """Return True if labels go into this version: it is the newest, and marked as open."""
-        return self.files.companion(slug, number, OPEN).is_file() and self.files.newest(slug) == number
+        return self.files.companion(slug, number, OPEN).is_file() and self.files.numbers(slug)[-1:] == [number]
 
     def open_next(self, slug: str, number: int) -> DatasetVersion:
         """Return the open version, made from the newest one if there is none; NewerVersion if `number` is not that.
