@@ -67,6 +67,8 @@ class FilteredCase(NamedTuple):
                 return (case_file(self.row.key),)
             case "layer":
                 return self.layers
+            case "doubt":
+                return (self.row.doubt,)
             case "tag":
                 return tuple(tags_of(self.row))
             case _:
@@ -108,7 +110,7 @@ def vocabulary_of(
     """Return the meanings of filter words for these cases."""
     values = {
         word: set(map(printable, {value for case in cases for value in case.raw_values(word)}))
-        for word in ("outcome", "changed", *GROUPS, "file", "layer")
+        for word in ("outcome", "changed", *GROUPS, "file", "layer", "doubt")
     }
     metrics = set().union(*(case.row.scores for case in cases))
     return FilterVocabulary(run_id, values, metrics, numbers, fallen, is_compared=is_compared)

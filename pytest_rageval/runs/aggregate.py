@@ -63,6 +63,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "outcomes": {name: outcomes[name] for name in OUTCOMES},
         "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
+        **_doubts(rows),
         "judge": _judge(rows),
         "judge_errors": flagged(rows, "failed"),
         "metrics": metrics,
@@ -76,6 +77,13 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         | {"by_tag": _means_by_tag(by_value["by_tag"])},
         "volatile": volatile,
     }
+
+
+def _doubts(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return how many golds are matched in doubt, by kind, and in how many cases; empty if none is."""
+    doubts = sum((Counter(row.doubts) for row in rows), Counter[str]())
+    cases = sum(bool(row.doubts) for row in rows)
+    return {"doubts": {"cases": cases, "golds": dict(sorted(doubts.items()))}} if doubts else {}
 
 
 def mean(values: Sequence[float]) -> float | None:

@@ -265,6 +265,7 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded("outcome", [case.row.outcome for case in cases]),
         **_coded("change", [case.change for case in cases]),
         **_coded("category", [group_of(case.row, "category") for case in cases]),
+        **_coded("doubt", [case.row.doubt for case in cases]),
         **_coded("difficulty", [group_of(case.row, "difficulty") for case in cases]),
         **_coded("domain", [group_of(case.row, "domain") for case in cases]),
         **_tags(cases),
