@@ -143,9 +143,7 @@ def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
 
 def _reported(answer: Answer) -> Iterator[str]:
     """Yield the fields that the system reported besides its answer; the searched folders follow from a setting."""
-    for name in ("references", "chunks"):
-        if getattr(answer, name) is not None:
-            yield name
+    yield from (name for name in ("references", "chunks") if getattr(answer, name) is not None)
     if answer.trace is not None:
         parts = (field.name for field in fields(answer.trace) if field.name != "extra")
         yield from (f"trace.{name}" for name in parts if getattr(answer.trace, name) is not None)
@@ -173,9 +171,9 @@ def _gold_examined(overall: CaseResult) -> bool | None:
 
 
 def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
-    return (
-        {"kind": problem.kind, "message": text.message(problem.message), "raw": text(problem.raw)} if problem else None
-    )
+    if problem is None:
+        return None
+    return {"kind": problem.kind, "message": text.message(problem.message), "raw": text(problem.raw)}
 
 
 def case_fields(case: EvalCase, plan: Plan) -> dict[str, Any]:
