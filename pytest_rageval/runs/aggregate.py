@@ -80,10 +80,10 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
 
 
 def _doubts(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return how many golds are matched in doubt, by kind, and in how many cases; empty if none is."""
+    """Return how many golds are matched in doubt, by kind, and the worst doubt of each case; empty if none is."""
     doubts = sum((Counter(row.doubts) for row in rows), Counter[str]())
-    cases = sum(bool(row.doubts) for row in rows)
-    return {"doubts": {"cases": cases, "golds": dict(sorted(doubts.items()))}} if doubts else {}
+    cases = {row.key: row.doubt for row in rows if row.doubts}
+    return {"doubts": {"golds": dict(sorted(doubts.items())), "cases": cases}} if doubts else {}
 
 
 def mean(values: Sequence[float]) -> float | None:
