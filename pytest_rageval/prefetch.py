@@ -194,12 +194,14 @@ class Prefetcher:
         # A quarter more cases than calls, so that calls are in flight while some cases compute.
         self._cases = asyncio.Semaphore(plan.settings.concurrency + plan.settings.concurrency // 4)
 
-    def printed(self, trials: Iterable[Trial]) -> Output:
+    def printed(self, trials: Sequence[Trial]) -> Output:
         """Return what user code printed for these trials, and forget it."""
+        outputs = [self._printed.pop((trial.case.key, trial.number), None) for trial in trials]
+        if len(outputs) == 1 and outputs[0] is not None:
+            return outputs[0]
         together = self.new_output()
-        for trial in trials:
-            if printed := self._printed.pop((trial.case.key, trial.number), None):
-                together.extend(printed)
+        for output in filter(None, outputs):
+            together.extend(output)
         return together
 
     def _output(self, trial: Trial) -> Output:
@@ -314,28 +316,26 @@ class Batch:
     ) -> None:
         """`cases`: the trials of each."""
         self._is_at_once = are_at_once(target, judge)
-        self._read: dict[int, list[Observed]] = {}
         self._prefetcher, self._cases, self._target, self._judge = prefetcher, cases, target, judge
         trials = len(cases[0]) if cases else 1
         self._window = max(1, prefetcher.plan.settings.window // trials)
         self._started = 0
         self._futures: dict[int, list[Future[Observed]]] = {}
 
-    def observed(self, position: int) -> list[Observed]:
-        """Return the observations of the case at this position, by trial; ask again on a rerun."""
+    def block(self, position: int) -> list[list[Observed]]:
+        """Return the observations of the case at this position, by trial, and those of cases that never wait after it.
+
+        A case is asked again on a rerun.
+        """
         prefetcher = self._prefetcher
         prefetcher.is_reading = self._is_at_once
         if self._is_at_once:
-            if position not in self._read:
-                cases = self._cases[position : position + MOST_OF_A_BLOCK]
-                block = prefetcher.read(cases, self._target, self._judge)
-                self._read = dict(enumerate(block, position))
-            return self._read.pop(position)
+            return prefetcher.read(self._cases[position : position + MOST_OF_A_BLOCK], self._target, self._judge)
         self._top_up(position)
         futures = self._futures.pop(position, None)
         if futures is None:
-            return self._prefetcher.now(self._cases[position], self._target, self._judge)
-        return [self._prefetcher.observed(future) for future in futures]
+            return [prefetcher.now(self._cases[position], self._target, self._judge)]
+        return [[prefetcher.observed(future) for future in futures]]
 
     def _top_up(self, position: int) -> None:
         """Keep `window` cases started beyond this position, in batches of an eighth of it."""

@@ -155,8 +155,8 @@ class _Asking:
     def _ask(self) -> None:
         try:
             for evaluated in self.run.evaluations(self.cases, self.target, self.judge, breaks_off=False):
-                result = evaluated.overall
-                self._calls += calls_of([evaluated])
+                result = evaluated.result
+                self._calls += calls_of([evaluated.evaluation])
                 if result.outcome in ("failed", "error"):
                     reason = (result.reason or "").splitlines() or [""]
                     self._failures.append(Failure(result.key, result.outcome, reason[0]))

@@ -100,9 +100,9 @@ def _asked(asking: Asking, run: RunSession, cases: Sequence[EvalCase], watch: Wa
         observed |= {key: observation for key, observation in recorded.items() if observation is not None}
     waiting = run.waiting(cases)
     for case, evaluated in zip(waiting, run.evaluations(waiting, asking.target, asking.judge), strict=False):
-        first = evaluated.trials[0]
+        first = evaluated.evaluation.trials[0]
         observed[case.key] = first.observation or Unobserved(first.error or NO_ANSWER, first.timings, first.answer)
-        watch(len(evaluated.trials))
+        watch(len(evaluated.evaluation.trials))
     return observed
 
 
