@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from pytest_rageval.case_output import Output, Routing, routed_streams
@@ -17,7 +16,7 @@ from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
-from pytest_rageval.prefetch import BackgroundLoop, Batch, Call, CircuitBreaker, Prefetcher, calls_of
+from pytest_rageval.prefetch import FIRST_CALLS, BackgroundLoop, Batch, Call, Prefetcher, calls_of
 from pytest_rageval.prepare import Prepared, check_judge
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.interrupts import Interrupts
@@ -101,7 +100,7 @@ class RunSession:
         self._owns_loop = loop is None
         self.prefetcher = Prefetcher(prepared.plan, self.journal, self.loop)
         self.interrupts = interrupts or Interrupts(_leave_at_once)
-        self._breaker = CircuitBreaker()
+        self._first_calls: list[Call] = []
         self.broken_off: str | None = None
         self.notes: list[str] = []
         self.is_broken = False
@@ -148,10 +147,15 @@ class RunSession:
 
     @classmethod
     def join(
-        cls, prepared: Prepared, folder: Path | None, worker: str, config_hash: str, loop: BackgroundLoop | None = None
+        cls,
+        prepared: Prepared,
+        folder: RunFolder | None,
+        worker: str,
+        config_hash: str,
+        loop: BackgroundLoop | None = None,
     ) -> RunSession:
         """Join a run, as a worker, that another process has opened; without a folder nothing is written."""
-        return cls(prepared, config_hash, RunFolder(folder) if folder else None, worker=worker, loop=loop)
+        return cls(prepared, config_hash, folder, worker=worker, loop=loop)
 
     @property
     def writer(self) -> RunWriter:
@@ -232,9 +236,16 @@ class RunSession:
         return ending(result, plan, baseline, asked)
 
     def count(self, calls: Iterable[Call]) -> None:
-        """Count calls of cases that ended: the run breaks off if the first ones all failed alike."""
-        if self.broken_off is None and not self._breaker.is_over:
-            self.broken_off = self._breaker.add(calls)
+        """Count calls of cases that ended: the run breaks off if the first ones all failed alike, and cannot heal."""
+        if len(self._first_calls) == FIRST_CALLS:
+            return
+        self._first_calls = [*self._first_calls, *calls][:FIRST_CALLS]
+        kinds = {kind for kind, _ in self._first_calls}
+        if len(self._first_calls) == FIRST_CALLS and len(kinds) == 1 and all(kinds):
+            self.broken_off = (
+                f"rageval: the first {FIRST_CALLS} calls all failed alike, so the others were not made: "
+                f"{self._first_calls[-1][1]}; mend that and run again"
+            )
 
     def recorded(self, evaluated: Evaluation) -> tuple[Evaluation, list[RecordLine]]:
         """Return the evaluation with its records; one that JSON cannot hold becomes an error."""
