@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_rageval.matching.places import path_form
+from pytest_rageval.matching.spellings import path_form
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.metrics.retrieval import NOT_REPORTED
 from pytest_rageval.model import NotApplicable, Observation
