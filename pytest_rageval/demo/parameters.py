@@ -40,7 +40,7 @@ Whole = Annotated[int, BeforeValidator(_whole)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Turn(BaseModel):
+class PriorTurn(BaseModel):
     """A turn of the conversation so far."""
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -73,7 +73,7 @@ class Ask(IndexBudget):
     folder_mode: Literal["off", "on", "on_with_fallback"] = "on_with_fallback"
     vaults: list[str] = []
     folders: list[Annotated[str, AfterValidator(_folder)]] = []
-    history: list[Turn] = []
+    history: list[PriorTurn] = []
     rerank: bool = False
     rerank_threshold: Share = RERANK_THRESHOLD
     rerank_vector_weight: Share = 0.7

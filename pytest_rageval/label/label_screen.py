@@ -7,7 +7,6 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import nullcontext
-from functools import lru_cache
 from itertools import accumulate
 from typing import ClassVar
 
@@ -27,12 +26,14 @@ from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.pools import Pool
 from pytest_rageval.label.session_view import (
     GAP,
-    RowView,
+    MOST_SHOWN,
     SessionView,
     case_title,
     clean,
+    displayed,
     golds_line,
     question_line,
+    row_text,
     session_view,
 )
 from pytest_rageval.text import counted, printable
@@ -40,8 +41,6 @@ from pytest_rageval.text import counted, printable
 LEAST_WIDTH, LEAST_HEIGHT = 40, 12
 WIDE = 72
 """Columns from which list and text stand side by side."""
-MOST_SHOWN, LONGEST_LINE = 20_000, 500
-"""Characters of a chunk that are shown, and of a line before it is broken: the widget lays out whole lines."""
 
 
 def _key(key: str, action: str, word: str, meaning: str = "", sign: str | None = None) -> Binding:
@@ -166,22 +165,6 @@ class ChunkText(TextArea):
         """Return the source of the chosen passage."""
         first, last = sorted(self._places[self._starts[row] + column] for row, column in self.selection)
         return self._shown[0][first:last]
-
-
-@lru_cache(maxsize=64)
-def displayed(text: str) -> tuple[str, list[int]]:
-    """Return a text as a terminal can show it, and the place in the source of each of its characters and of its end."""
-    shown: list[str] = []
-    places: list[int] = []
-    width = 0
-    for place, character in enumerate(text[:MOST_SHOWN]):
-        piece = character if character in "\n\t" else printable(character)
-        width = 0 if character == "\n" else width + len(piece)
-        if width > 2 * LONGEST_LINE or (width > LONGEST_LINE and character == " "):
-            piece, width = f"{piece}\n", 0
-        shown.append(piece)
-        places += [place] * len(piece)
-    return "".join(shown), [*places, min(len(text), MOST_SHOWN)]
 
 
 class LabelScreen(App[None]):
@@ -309,7 +292,7 @@ class LabelScreen(App[None]):
         session = self.session
         waiting = f"asking {clean(', '.join(session.source.systems)) or 'the search'} …"
         chunks.border_title = Text(view.title if session.waits_for is None else waiting)
-        options = [Option(_row(row)) for row in view.rows]
+        options = [Option(row_text(row)) for row in view.rows]
         if not options and session.waits_for is None:
             options.append(Option(Text(" no chunks; / asks another query"), disabled=True))
         problems = (Text(f" ! {clean(problem)}", style="red") for problem in session.pool.problems)
@@ -419,13 +402,3 @@ def _two_ends(left: str, right: str) -> Table:
     line.add_column(no_wrap=True)
     line.add_row(Text(left), Text(right))
     return line
-
-
-def _row(row: RowView) -> Text:
-    """Return the row of a chunk: the note and its last heading first, which are cut last."""
-    folder, _, name = row.place.rpartition("/")
-    heading = "".join(f"{GAP}{heading}" for heading in row.headings[-1:])
-    head = f" {'▸' if row.is_meant else ' '} {row.number:>2} ({row.symbol or ' '}) {row.origin or '·':<2} "
-    style = {"gold": "bold", "irrelevant": "dim", "": ""}[row.mark]
-    text = f"{head}{clean(name + heading)}  {clean(folder)}"
-    return Text(text, style=style)

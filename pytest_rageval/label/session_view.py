@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
+
+from rich.text import Text
 
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.text import counted, printable
@@ -12,6 +15,8 @@ from pytest_rageval.words import fold
 
 SYMBOLS = {"gold": "✔", "irrelevant": "✘", "": ""}
 GAP = " › "
+MOST_SHOWN, LONGEST_LINE = 20_000, 500
+"""Characters of a chunk that are shown, and of a line before it is broken: the widget lays out whole lines."""
 
 
 class RowView(NamedTuple):
@@ -138,3 +143,29 @@ def golds_line(session: LabelSession, view: SessionView) -> str:
     golds = "   ".join(groups) if session.marks.answerable else "none, unanswerable"
     irrelevant = ",".join(map(str, view.irrelevant)) or "–"
     return f"golds: {golds}     irrelevant: {irrelevant}     undo: {counted(session.undo_steps, 'step')}"
+
+
+def row_text(row: RowView) -> Text:
+    """Return the row of a chunk: the note and its last heading first, which are cut last."""
+    folder, _, name = row.place.rpartition("/")
+    heading = "".join(f"{GAP}{heading}" for heading in row.headings[-1:])
+    head = f" {'▸' if row.is_meant else ' '} {row.number:>2} ({row.symbol or ' '}) {row.origin or '·':<2} "
+    style = {"gold": "bold", "irrelevant": "dim", "": ""}[row.mark]
+    text = f"{head}{clean(name + heading)}  {clean(folder)}"
+    return Text(text, style=style)
+
+
+@lru_cache(maxsize=64)
+def displayed(text: str) -> tuple[str, list[int]]:
+    """Return a text as a terminal can show it, and the place in the source of each of its characters and of its end."""
+    shown: list[str] = []
+    places: list[int] = []
+    width = 0
+    for place, character in enumerate(text[:MOST_SHOWN]):
+        piece = character if character in "\n\t" else printable(character)
+        width = 0 if character == "\n" else width + len(piece)
+        if width > 2 * LONGEST_LINE or (width > LONGEST_LINE and character == " "):
+            piece, width = f"{piece}\n", 0
+        shown.append(piece)
+        places += [place] * len(piece)
+    return "".join(shown), [*places, min(len(text), MOST_SHOWN)]
