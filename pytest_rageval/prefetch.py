@@ -128,12 +128,9 @@ class BackgroundLoop:
             raise LoopBlockedError(0)
         if self._unanswered_since is None:
             self._unanswered_since = now
-            self._loop.call_soon_threadsafe(self._answer)
+            self._loop.call_soon_threadsafe(setattr, self, "_unanswered_since", None)
         elif now - self._unanswered_since > self._patience:
             raise LoopBlockedError(self._patience)
-
-    def _answer(self) -> None:
-        self._unanswered_since = None
 
     @property
     def is_blocked(self) -> bool:

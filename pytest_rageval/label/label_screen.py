@@ -38,7 +38,7 @@ from pytest_rageval.label.session_view import (
 )
 from pytest_rageval.text import counted, printable
 
-LEAST_WIDTH, LEAST_HEIGHT = 40, 12
+LEAST_WIDTH, LEAST_HEIGHT, LEAST = 40, 12, "40 × 12"
 WIDE = 72
 """Columns from which list and text stand side by side."""
 
@@ -229,11 +229,7 @@ class LabelScreen(App[None]):
 
     def on_mount(self) -> None:
         self.query_one(OptionList).can_focus = False
-        self._arrive()
-
-    def _arrive(self) -> None:
-        if (future := self.session.waits_for) is not None:
-            self._draw_when_done(future)
+        self._draw_when_done(self.session.source.pool(self.session.case))
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw)
@@ -246,14 +242,12 @@ class LabelScreen(App[None]):
         view = session_view(session, hides_ranks=self._hides_scores)
         done = session.labelled * 10 // len(session.cases)
         is_wide = size.width >= WIDE
-        is_small = size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT
-        screen.set_class(is_small, "-small")
-        least = f"make it {LEAST_WIDTH} × {LEAST_HEIGHT}, or"
+        screen.set_class(size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT, "-small")
         saved = "● saved" if session.is_saved else "○ unsaved"
         bar = f"{'▓' * done}{'░' * (10 - done)}  {clean(session.store.file_name)} " if is_wide else ""
         answerable = f"answerable? {self._answerable()}" if is_wide else self._answerable()
         texts: dict[str, Text | Table] = {
-            "small": Text(f"{size.width} × {size.height} is too small\n{least}\n--plain; q quits"),
+            "small": Text(f"{size.width} × {size.height} is too small\nmake it {LEAST}, or\n--plain; q quits"),
             "case": _two_ends(case_title(session), bar + saved),
             "question": _two_ends(question_line(session), answerable),
             "golds": Text(golds_line(session, view)),
@@ -315,7 +309,7 @@ class LabelScreen(App[None]):
             session.asks_to_clear = False
         getattr(session, name)(*arguments)
         if session.at != before:
-            self._arrive()
+            self._draw_when_done(session.source.pool(session.case))
         self.draw()
 
     def action_hide_scores(self) -> None:
