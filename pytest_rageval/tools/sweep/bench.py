@@ -181,9 +181,9 @@ class Bench:
         waiting = run.waiting(self.cases)
         evaluations = run.evaluations(waiting, self._asking.target, self._asking.judge)
         for case, evaluated in zip(waiting, evaluations, strict=False):
-            first = evaluated.trials[0]
+            first = evaluated.evaluation.trials[0]
             observed[case.key] = first.observation or Unobserved(first.error or NO_ANSWER, first.timings, first.answer)
-            watch(len(evaluated.trials))
+            watch(len(evaluated.evaluation.trials))
         return observed
 
     def asked(self, point: Point, cases: Sequence[EvalCase]) -> Answers:
