@@ -14,19 +14,17 @@ from pytest_rageval.cli.case_files import chosen_cases
 from pytest_rageval.cli.options import STOPPED, as_arguments, echo_json, exit_codes, run_options, settings_given
 from pytest_rageval.cli.output import Progress, columns
 from pytest_rageval.config.project import Project, find_project
-from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Finished
-from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import Prepared
 from pytest_rageval.render.html.sweep_page import SWEEP_PAGE, write_sweep_page
 from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.sweep.bench import Bench
-from pytest_rageval.tools.sweep.grid import FULL, INDEXING, QUICK, parse_grid
+from pytest_rageval.tools.sweep.grid import FULL, INDEXING, QUICK, Grid, parse_grid
 from pytest_rageval.tools.sweep.ranking import parse_weights, sampled
-from pytest_rageval.tools.sweep.results_file import SweepFile, SweepRequest
-from pytest_rageval.tools.sweep.sweep import Probes, Sweep, SweepRunner
+from pytest_rageval.tools.sweep.results_file import SweepFile, SweepRequest, head_of
+from pytest_rageval.tools.sweep.sweep import Sweep, SweepRunner
 from pytest_rageval.views.sweep import caveats, difference_sentence, sweep_view
 
 OF_A_NEW_SWEEP = {"grids": "--grid", "is_quick": "--quick", "index_params": "--index-param", "sample": "--sample",
@@ -78,36 +76,29 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
     file, request = _request(project, resume, options)
     cases, files = chosen_cases(project, [project.root / path for path in request.paths], least=2)
     chosen = sampled(cases, request.sample, request.seed)
+    head = head_of(request, project, chosen)
     if file is not None:
-        file.check_same(file.head(request, project, chosen))
+        file.resume(head)
+    grid = Grid(request.grid, request.indexing)
     with (
         Progress("asked") as progress,
-        Bench(project, given, chosen, files, request.as_grid(), progress, _write_run_reports) as bench,
+        Bench(project, given, chosen, files, grid, progress, _write_run_reports) as bench,
     ):
-        _check_points(bench)
-        if file is None:
-            file = SweepFile.new(project.reports)
-            file.keep(file.head(request, project, chosen), (), {})
-        bench.sweep_id, head, probes = file.sweep_id, file.head(request, project, chosen), file.probes()
-        swept = _swept(file, request, bench, head, probes)
-    content = file.finish(head, swept, probes)
+        bench.check_points()
+        file = file or SweepFile.new(project.reports, head)
+        bench.sweep_id, probes = file.sweep_id, file.probes()
+        try:
+            keep = partial(file.keep, probes=probes)
+            swept = SweepRunner(bench, request.weights, keep, probes, is_confirmed=request.confirm).run()
+        except KeyboardInterrupt:
+            click.echo(f"interrupted; rageval sweep --resume {file.sweep_id} goes on", err=True)
+            raise SystemExit(STOPPED) from None
+    content = file.finish(swept, probes)
     write_sweep_page(swept, file.folder, difference_sentence(swept), caveats(swept))
     if as_json:
         echo_json(content, _next(swept), indent=None)
     else:
-        click.echo(_text(swept, file, cases, chosen))
-
-
-def _check_points(bench: Bench) -> None:
-    """Raise SettingsError with every invalid value, before anything is asked."""
-    problems: dict[str, None] = {}
-    for point in bench.grid.points():
-        try:
-            bench.settings_of(point)
-        except SettingsError as error:
-            problems |= {f"--grid: {problem.replace('--rageval-', '')}": None for problem in error.problems}
-    if problems:
-        raise SettingsError(*problems)
+        click.echo(_text(swept, file, len(cases), len(chosen)))
 
 
 def _write_run_reports(finished: Finished, prepared: Prepared) -> None:
@@ -147,16 +138,6 @@ def _relative(path: Path, root: Path) -> str:
     return whole.relative_to(root.resolve()).as_posix() if whole.is_relative_to(root.resolve()) else whole.as_posix()
 
 
-def _swept(file: SweepFile, request: SweepRequest, bench: Bench, head: Mapping[str, Any], probes: Probes) -> Sweep:
-    """Run the sweep and store its points one by one; Ctrl-C leaves it to be resumed."""
-    try:
-        keep = partial(file.keep, head, probes=probes)
-        return SweepRunner(bench, request.weights, keep, probes, is_confirmed=request.confirm).run()
-    except KeyboardInterrupt:
-        click.echo(f"interrupted; rageval sweep --resume {file.sweep_id} goes on", err=True)
-        raise SystemExit(STOPPED) from None
-
-
 def _next(swept: Sweep) -> Iterator[str]:
     """Yield commands: the whole project at the best point, if better; the comparison of the two measured points."""
     if swept.is_better:
@@ -165,10 +146,10 @@ def _next(swept: Sweep) -> Iterator[str]:
         yield f"rageval compare {swept.default.run} {swept.best.run}"
 
 
-def _text(swept: Sweep, file: SweepFile, cases: list[EvalCase], chosen: list[EvalCase]) -> str:
+def _text(swept: Sweep, file: SweepFile, cases: int, chosen: int) -> str:
     lines = [line.text for line in view_lines(sweep_view(swept), columns())]
-    if len(chosen) < len(cases):
-        lines.append(f"on a sample of {len(chosen)} of {counted(len(cases), 'case')}")
+    if chosen < cases:
+        lines.append(f"on a sample of {chosen} of {counted(cases, 'case')}")
     lines += [f"results: {file.path}", f"page:    {file.folder / SWEEP_PAGE}", ""]
     name = swept.configured_in
     if swept.toml.partition("\n")[0].strip()[:1] not in ("[", ""):  # below a table they would be its keys

@@ -133,6 +133,17 @@ class Bench:
             )
         check_can_answer(prepared, target, self.cases)
 
+    def check_points(self) -> None:
+        """Raise SettingsError with every invalid value, before anything is asked."""
+        problems: dict[str, None] = {}
+        for point in self.grid.points():
+            try:
+                self.settings_of(point)
+            except SettingsError as error:
+                problems |= {f"--grid: {problem.replace('--rageval-', '')}": None for problem in error.problems}
+        if problems:
+            raise SettingsError(*problems)
+
     def settings_of(self, point: Point, **run: str) -> Settings:
         """Return the settings at this point, and of its `run_id` or `resume`; raise SettingsError for bad values."""
         options = point.options({**self._options, "retrieval_only": True})

@@ -18,7 +18,6 @@ from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import EvalCase, Json
-from pytest_rageval.tools.sweep.grid import Grid
 from pytest_rageval.tools.sweep.ranking import Weights
 from pytest_rageval.tools.sweep.sweep import Probes, ScoredPoint, Sweep
 
@@ -37,31 +36,21 @@ class SweepRequest:
     seed: int = 0
     confirm: bool = False
 
-    def as_grid(self) -> Grid:
-        return Grid(self.grid, self.indexing)
-
 
 _SAME = {"target": "another target", "configured": "other settings", "cases_digest": "other cases"}
 """Values that must not change while a sweep is resumed, with the name of each change."""
 
 
-@dataclass(frozen=True)
 class SweepFile:
-    """The folder of one sweep."""
+    """The folder of one sweep; `head` is the part of its file that is known when it starts."""
 
-    folder: Path
-
-    @property
-    def sweep_id(self) -> str:
-        return self.folder.name
-
-    @property
-    def path(self) -> Path:
-        return self.folder / RESULTS_FILE
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.sweep_id, self.path = folder, folder.name, folder / RESULTS_FILE
+        self.head: dict[str, Any] = {}
 
     @classmethod
-    def new(cls, reports: Path, now: datetime | None = None) -> SweepFile:
-        """Make a folder named by the UTC time, with a suffix if that is taken; raise SettingsError if it fails."""
+    def new(cls, reports: Path, head: dict[str, Any], now: datetime | None = None) -> SweepFile:
+        """Begin a file in a folder named by the UTC time, with a suffix if that is taken; SettingsError if it fails."""
         name = f"sweep_{(now or datetime.now(UTC)).strftime('%Y%m%d_%H%M%S')}"
         for suffix in ("", *(f"_{number}" for number in range(2, 1000))):
             try:
@@ -70,7 +59,10 @@ class SweepFile:
                 continue
             except OSError as error:
                 raise SettingsError(f"reports: {reports / 'sweeps'} cannot be made: {error.strerror}") from None
-            return cls(reports / "sweeps" / (name + suffix))
+            file = cls(reports / "sweeps" / (name + suffix))
+            file.head = head
+            file.keep((), {})
+            return file
         raise SettingsError(f"reports: {reports / 'sweeps'} is full; remove old sweeps")
 
     @classmethod
@@ -78,7 +70,7 @@ class SweepFile:
         """Return the sweep with this id, or the `latest`."""
         ids = sorted(path.parent.name for path in (reports / "sweeps").glob(f"*/{RESULTS_FILE}"))
         if reference == "latest" and ids:
-            return cls(reports / "sweeps" / ids[-1])
+            reference = ids[-1]
         if reference not in ids:
             otherwise = f"; the last one is {ids[-1]}" if ids else f"; {reports / 'sweeps'} holds none"
             raise SettingsError(f"there is no sweep {reference!r}{did_you_mean(reference, ids, otherwise)}")
@@ -91,40 +83,44 @@ class SweepFile:
         except ValidationError:
             raise SettingsError(f"{self.path} is not what a sweep writes; begin a new one") from None
 
-    def head(self, request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> dict[str, Any]:
-        """Return the part of the file that is known when a sweep starts."""
-        settings = project.settings
-        return {
-            "sweep_id": self.sweep_id,
-            "request": asdict(request),
-            "target": None if settings.target is None else public_target(settings.target),
-            "cases": len(cases),
-            "cases_digest": digest(cases),
-            "configured": {"k": settings.k} | Mask(settings.secrets()).value(settings.ask_params),
-        }
-
-    def check_same(self, head: Mapping[str, Any]) -> None:
-        """Raise SettingsError if target, settings or cases differ from those the sweep was started with."""
+    def resume(self, head: dict[str, Any]) -> None:
+        """Take up the sweep; SettingsError if target, settings or cases differ from those it was started with."""
         begun = read_json(self.path, "sweep")
         for name, what in _SAME.items():
             if begun.get(name) != head[name]:
                 raise SettingsError(f"--resume: sweep {self.sweep_id} was begun with {what}; begin a new one")
+        self.head = head
 
-    def keep(self, head: Mapping[str, Any], points: Sequence[ScoredPoint], probes: Probes) -> None:
+    def keep(self, points: Sequence[ScoredPoint], probes: Probes) -> None:
         """Write the points and probes so far of an unfinished sweep."""
-        so_far = {"finished": False, "points": [_point(point) for point in points], "probes": dict(probes)}
-        write_json(self.path, {**head, **so_far})
+        self._write({"finished": False, "points": [_point(point) for point in points]}, probes)
 
     def probes(self) -> Probes:
         """Return the results of this sweep's probes before it was interrupted."""
         probes = read_json(self.path, "sweep").get("probes")
         return dict(probes) if isinstance(probes, dict) else {}
 
-    def finish(self, head: Mapping[str, Any], sweep: Sweep, probes: Probes) -> dict[str, Any]:
+    def finish(self, sweep: Sweep, probes: Probes) -> dict[str, Any]:
         """Write the result of the sweep, and return it."""
-        content = {**head, **sweep_content(sweep), "probes": dict(probes)}
-        write_json(self.path, content)
-        return content
+        return self._write(sweep_content(sweep), probes)
+
+    def _write(self, content: Mapping[str, Any], probes: Probes) -> dict[str, Any]:
+        whole = {"sweep_id": self.sweep_id, **self.head, **content, "probes": dict(probes)}
+        write_json(self.path, whole)
+        return whole
+
+
+def head_of(request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> dict[str, Any]:
+    """Return the part of the file that is known when a sweep starts."""
+    settings = project.settings
+    parts = sorted(f"{case.key} {content_hash(case)}" for case in cases)
+    return {
+        "request": asdict(request),
+        "target": None if settings.target is None else public_target(settings.target),
+        "cases": len(cases),
+        "cases_digest": hashlib.sha256("\n".join(parts).encode()).hexdigest(),
+        "configured": {"k": settings.k} | Mask(settings.secrets()).value(settings.ask_params),
+    }
 
 
 def sweep_content(sweep: Sweep) -> dict[str, Any]:
@@ -154,12 +150,6 @@ def sweep_content(sweep: Sweep) -> dict[str, Any]:
         "notes": list(sweep.notes),
         "toml": sweep.toml,
     }
-
-
-def digest(cases: Sequence[EvalCase]) -> str:
-    """Hash the content of the cases, in any order."""
-    parts = sorted(f"{case.key} {content_hash(case)}" for case in cases)
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _point(scored: ScoredPoint) -> dict[str, Any]:
