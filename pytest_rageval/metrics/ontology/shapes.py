@@ -95,9 +95,10 @@ class ShapesValidator:
         report = _ReportIndex(self._shapes, self._report(claims), self._indexed(claims))
         labels: dict[Node | None, str] = {_entity(entity): entity for entity, _ in claims.types}
         for result, reason in report.reasons():
-            for index in report.inferences(result):
+            indices, focus = report.about(result)
+            for index in indices:
                 inferences[index].append(reason)
-            if (focus := report.of_types(result)) in labels:
+            if focus in labels:
                 entities[labels[focus]].append(reason)
         return Violations(_sorted_reasons(inferences), _sorted_reasons(entities))
 
@@ -161,17 +162,18 @@ class _ReportIndex:
                 messages = sorted(map(str, self._report.objects(result, SH.resultMessage)))
                 yield result, "; ".join(messages) or component.removesuffix("ConstraintComponent")
 
-    def inferences(self, result: Node) -> set[int]:
-        """Return the indices of the inferences that a result is about."""
-        focus, path, value, shape = self._result_fields(result)
+    def about(self, result: Node) -> tuple[set[int], Node | None]:
+        """Return the indices of the inferences that a result is about; the entity if it is about its types."""
+        focus, path, value, shape = (
+            self._report.value(result, part) for part in (SH.focusNode, SH.resultPath, SH.value, SH.sourceShape)
+        )
         if path == RDF.type:
-            return set()
+            return set(), focus
+        patterns: list[TriplePattern]
         if path is None:
-            patterns: list[TriplePattern] = [
-                (focus, of, None) for of in self._shapes.objects(shape, SH.targetSubjectsOf)
-            ]
+            patterns = [(focus, of, None) for of in self._shapes.objects(shape, SH.targetSubjectsOf)]
             patterns += [(None, of, focus) for of in self._shapes.objects(shape, SH.targetObjectsOf)]
-            return self._matching(patterns)
+            return self._matching(patterns), None if patterns else focus
         patterns = [(focus, other, value) for pair in PAIRS for other in self._shapes.objects(shape, pair)]
         inverse = self._shapes.value(path, SH.inversePath)
         if isinstance(path, URIRef):
@@ -181,22 +183,7 @@ class _ReportIndex:
         about = self._matching(patterns)
         is_missing = self._report.value(result, SH.sourceConstraintComponent) == SH.MinCountConstraintComponent
         has_steps = not isinstance(path, URIRef) and not isinstance(inverse, URIRef)
-        return about if about or not (is_missing or has_steps) else self._matching([(focus, None, None)])
-
-    def of_types(self, result: Node) -> Node | None:
-        """Return the entity whose types a result is about; None if it is about inferences."""
-        focus, path, _, shape = self._result_fields(result)
-        if path is None:
-            is_target = any(self._shapes.value(shape, of) for of in (SH.targetSubjectsOf, SH.targetObjectsOf))
-            return None if is_target else focus
-        return focus if path == RDF.type else None
-
-    def _result_fields(self, result: Node) -> tuple[Node | None, Node | None, Node | None, Node | None]:
-        """Return focus node, path, value and source shape."""
-        focus, path, value, shape = (
-            self._report.value(result, part) for part in (SH.focusNode, SH.resultPath, SH.value, SH.sourceShape)
-        )
-        return focus, path, value, shape
+        return about if about or not (is_missing or has_steps) else self._matching([(focus, None, None)]), None
 
     def _matching(self, patterns: Iterable[TriplePattern]) -> set[int]:
         return {index for pattern in patterns for index in self._by_pattern.get(pattern, ())}
