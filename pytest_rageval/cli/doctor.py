@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from pytest_rageval.cli.judge_check import conclusion_lines, estimate_lines
+from pytest_rageval.cli.judge_check import conclusion_lines, estimated_cost
 from pytest_rageval.cli.options import JSON, echo_json, exit_codes
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -61,8 +61,8 @@ def _judge_check(project: Project) -> Iterator[Diagnosis]:
     try:
         wordings = own_rubrics(project.settings, project.root)
         judge = configured_judge(project.settings, project.root, NO_JUDGE)
-        for line in estimate_lines(judge, wordings, repeats=1):
-            click.echo(printable(line), err=True)
+        if (cost := estimated_cost(judge, wordings, repeats=1)) is not None:
+            click.echo(printable(cost), err=True)
         verdicts = verdicts_on(judge, wordings)
     except SettingsError as error:
         yield from (Diagnosis("problem", problem) for problem in error.problems)

@@ -32,13 +32,14 @@ from pytest_rageval.text import counted, names_of, printable
 from pytest_rageval.tools.judge_check import TOO_OFTEN, SpotCheck, check_by_second_judge, judge_at_hand
 
 CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
-NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}
+OF_JUDGES = ("judge", "judge_base_url", "rubrics")
+"""Settings that replace those of the run; the last is a key of the table alone."""
 
 
 @click.command(cls=CommandOnRun)
 @run_argument
-@click.option("--judge", "spec", metavar="SPEC", help="Who judges (default: the judge of the run).")
-@click.option("--judge-base-url", "base_url", metavar="URL", help="Its server, where the spec names none.")
+@click.option("--judge", metavar="SPEC", help="Who judges (default: the judge of the run).")
+@click.option("--judge-base-url", metavar="URL", help="Its server, where the spec names none.")
 @click.option("--judge-cache", "cache_mode", type=click.Choice(CACHE_MODES), help="What stored judgements are for.")
 @click.option("--rubrics", metavar="DIR", help="Folder of rubrics to judge by (default: that of the run).")
 @click.option("--metrics", metavar="NAMES", help="Metrics to judge and score beside those of the run, comma-separated.")
@@ -72,13 +73,13 @@ def judge(
         raise click.UsageError("--spot-check-n and --second-judge go with --spot-check")
     if is_spot_check and (metrics or claim_level):
         raise click.UsageError("--spot-check compares what was judged; leave --metrics and --claim-level out")
-    overrides = {NAMED[name]: options.pop(name) for name in NAMED if options[name] is not None}
+    overrides = {name: value for name in OF_JUDGES if (value := options.pop(name)) is not None}
     flags = {"--judge": overrides, "--metrics": metrics, "--claim-level": claim_level, "--spot-check": is_spot_check}
     shared = take_rescore_options(options, changes_scores=[flag for flag, value in flags.items() if value])
     if is_spot_check and (shared.paths or shared.output_metrics):
         raise click.UsageError("--spot-check changes no score; leave --cases and --output-metrics out")
-    spending = {"judge_cache": cache_mode, "max_cost": max_cost}
-    at = open_run(run, reports=reports, baseline=baseline, **spending, **_settings_among(overrides))
+    settings = {"judge_cache": cache_mode, "max_cost": max_cost} | {name: overrides.get(name) for name in OF_JUDGES[:2]}
+    at = open_run(run, reports=reports, baseline=baseline, **settings)
     if shared.aggregate_only:
         shared.decide(at)
     check_observed(at.run)
@@ -88,12 +89,6 @@ def judge(
         names = (*names_of(metrics), *(["claim_support"] if claim_level else []))
         judging = _judging(at, overrides, overrides.get("judge"))
         _judge_again(at, judging, names, shared, is_named="judge" in overrides)
-
-
-def _settings_among(overrides: dict[str, str]) -> dict[str, str]:
-    """Return the settings that are options of a run as well; the others are keys of the table alone."""
-    fields = {option.field for option in OPTIONS}
-    return {name: value for name, value in overrides.items() if name in fields}
 
 
 def _judging(at: OpenedRun, overrides: dict[str, str], spec: str | None) -> dict[str, Any]:
@@ -130,15 +125,11 @@ def _judge_again(
                     begin_writing()
 
                 finished = rescoring.score(judged)
-        _say_failures(again)
+        if again.problem is not None:
+            what = printable(f"{again.problem.kind}: {again.problem.message}")
+            answers = counted(again.judged, "answer")
+            click.secho(f"{again.failed} of {answers} could not be judged; the first: {what}", fg="yellow")
         shared.end(finished, plan, at)
-
-
-def _say_failures(again: Rejudge) -> None:
-    if again.problem is not None:
-        what = printable(f"{again.problem.kind}: {again.problem.message}")
-        answers = counted(again.judged, "answer")
-        click.secho(f"{again.failed} of {answers} could not be judged; the first: {what}", fg="yellow")
 
 
 def _spot_check(at: OpenedRun, overrides: dict[str, str], second_judge: str | None, n: int | None) -> None:

@@ -44,42 +44,40 @@ def judge_check(repeats: int, *, as_json: bool, **options: Any) -> None:
     project = find_project(settings_given(options))
     wordings = own_rubrics(project.settings, project.root)
     judge = configured_judge(project.settings, project.root, NO_JUDGE)
-    for line in estimate_lines(judge, wordings, repeats):
-        click.echo(printable(line), err=True)
+    if (cost := estimated_cost(judge, wordings, repeats)) is not None:
+        click.echo(printable(cost), err=True)
     verdicts = verdicts_on(judge, wordings, repeats)
     if (note := keep_result(project, judge, verdicts, wordings, repeats)) is not None:
         click.secho(printable(note), fg="yellow", err=True)
     conclusion = [printable(line) for line in conclusion_lines(judge.model, verdicts)]
+    passed = sum(verdict.passed for verdict in verdicts)
+    is_sound = passed == len(verdicts)
     if as_json:
-        is_sound = all(verdict.passed for verdict in verdicts)
-        echo_json(_as_json(judge, verdicts, conclusion, repeats), ["rageval run"] if is_sound else ())
+        content = {
+            "model": judge.model,
+            "identity": identity_of(judge),
+            "heuristic": judge.heuristic,
+            "repeats": repeats,
+            "passed": passed,
+            "failed": len(verdicts) - passed,
+            "verdicts": [{name: getattr(verdict, name) for name in VERDICT} for verdict in verdicts],
+            "conclusion": conclusion,
+        }
+        echo_json(content, ["rageval run"] if is_sound else ())
     else:
         click.echo("\n".join((*table_lines(verdicts), "", *conclusion)))
-    raise SystemExit(0 if all(verdict.passed for verdict in verdicts) else 1)
+    raise SystemExit(0 if is_sound else 1)
 
 
-def _as_json(judge: Judge, verdicts: Sequence[Verdict], conclusion: Sequence[str], repeats: int) -> dict[str, object]:
-    return {
-        "model": judge.model,
-        "identity": identity_of(judge),
-        "heuristic": judge.heuristic,
-        "repeats": repeats,
-        "passed": sum(verdict.passed for verdict in verdicts),
-        "failed": sum(not verdict.passed for verdict in verdicts),
-        "verdicts": [{name: getattr(verdict, name) for name in VERDICT} for verdict in verdicts],
-        "conclusion": list(conclusion),
-    }
-
-
-def estimate_lines(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) -> Iterator[str]:
-    """Yield a line with the estimated cost of the canaries; nothing for a judge that is free."""
+def estimated_cost(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) -> str | None:
+    """Return the estimated cost of the canaries; None for a judge that is free."""
     tariff: Tariff | None = getattr(judge, "tariff", None)
     if tariff is None:
-        return
+        return None
     prompts = [rubric.prompt for rubric, _ in canaries_for(judge, wordings)]
     dollars = tariff.estimate(prompts, PASSAGES, repeats)
     cost = "its price is not known" if dollars is None else f"about ${dollars:.2f} by list prices"
-    yield f"judge {tariff.model}: {len(prompts) * repeats} short requests, {cost}"
+    return f"judge {tariff.model}: {len(prompts) * repeats} short requests, {cost}"
 
 
 def table_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:

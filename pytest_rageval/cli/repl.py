@@ -13,7 +13,7 @@ import click
 
 from pytest_rageval.cli.case_files import chosen_cases
 from pytest_rageval.cli.main import Verbs
-from pytest_rageval.cli.options import exit_codes, run_options, settings_given
+from pytest_rageval.cli.options import as_arguments, exit_codes, run_options, settings_given
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.render.text.repl_lines import (
@@ -187,15 +187,11 @@ class Lines(cmd.Cmd):
 
     def do_sweep(self, _: str) -> None:
         set_here = [f"{name}={value}" for name, value in self.session.parameters.items() if name not in SWEPT]
-        words = [str(path.resolve()) for path in self._named]
-        words += [
-            word
-            for name in ("target", "k", "timeout", "reports")
-            if name in self._options
-            for word in (f"--{name}", str(self._options[name]))
-        ]
-        words += [word for pair in (*self._options.get("params", ()), *set_here) for word in ("--param", pair)]
-        self._call("sweep", "--quick", *words)
+        names = ("target", "k", "timeout", "reports")
+        given = {name: value for name, value in self._options.items() if name in names}
+        params = (*self._options.get("params", ()), *set_here)
+        paths = [str(path.resolve()) for path in self._named]
+        self._call("sweep", "--quick", *paths, *as_arguments({**given, "params": params}))
 
     def do_label(self, reference: str) -> None:
         case = self.session.case(reference or "0")
