@@ -209,13 +209,12 @@ _NUMBERED = re.compile(r"(.+?)\.(\d{1,6})\.(.+)")
 
 def _joined(attributes: Mapping[str, Json]) -> dict[str, Json]:
     """Return attributes with JSON in strings parsed, and `documents.0.document.id` … as a list of objects."""
-    joined: dict[str, Json] = {name: parsed(value) for name, value in attributes.items()}
     numbered: dict[str, dict[int, dict[str, Json]]] = {}
-    for name in joined:
-        if spread := _NUMBERED.fullmatch(name):
-            numbered.setdefault(spread[1], {}).setdefault(int(spread[2]), {})[spread[3]] = joined[name]
+    for name, value in attributes.items():
+        if isinstance(name, str) and (spread := _NUMBERED.fullmatch(name)):
+            numbered.setdefault(spread[1], {}).setdefault(int(spread[2]), {})[spread[3]] = value
     lists = {name: [members[number] for number in sorted(members)] for name, members in numbered.items()}
-    return lists | joined
+    return lists | {name: parsed(value) for name, value in attributes.items()}
 
 
 def parsed(value: Json) -> Json:

@@ -203,10 +203,10 @@ def test_openinference_attributes_are_read_from_otlp_too(project: Project):
             "openinference.span.kind": "RETRIEVER", "retrieval.documents.0.document.id": "c1",
             "retrieval.documents.0.document.score": 0.5}),
         otlp_span("t1", "c", "a", "rerank", 50, 60, attributes={
-            "reranker.output_documents.0.document.id": "c9", "reranker.output_documents.0.document.score": 0.9}),
+            "reranker.output_documents.0.document.id": "c9", "reranker.output_documents.0.document.content": "[1, 2]"}),
     ]  # fmt: skip
     answers(project, otlp(*spans), "openinference")
-    assert [chunk["chunk_id"] for chunk in records(project)[0]["retrieved_chunks"]] == ["c9"]
+    assert records(project)[0]["retrieved_chunks"] == [{"chunk_id": "c9", "text": "[1, 2]", "rank": 1}]
 
 
 @pytest.mark.parametrize("wrap", [lambda trace: [trace], lambda trace: {"data": [trace]}, lambda trace: trace])
