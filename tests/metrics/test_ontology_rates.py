@@ -39,13 +39,51 @@ def test_the_rate_of_violations_counts_each_inference_once():
     assert scored(VIOLATIONS, of) == Score(0.8, {"inferences": 5, "violating": 4, "reasons": reasons})
 
 
-def test_both_forms_of_an_ontology_give_the_same_scores():
-    of = trace("a|rivalOf|a x|partOf|y", "a:Maker a:Part x:Place")
-    for name in (VIOLATIONS, TYPES):
-        assert value(name, of, "shop toml") == value(name, of, "shop shacl") == 0.5
+ALONE = trace("pen|boughtFrom|ann", "ann:Maker")
+BECAUSE = [{"subject": "Ann", "predicate": "makes", "object": "Pen"}, "nonsense", 3]
+PREMISED = {"subject": "pen", "predicate": "boughtFrom", "object": "ann", "because": BECAUSE}
+ODD_TYPES = Trace(entity_types={"a": 3, "b": {"type": "Good"}, "c": "Good", "d": ["Good", True]})
+WRONG = trace("a|rivalOf|a x|partOf|y", "a:Maker a:Part x:Place")
+OWN = trace("a|partOf|b", "a:Place", violations=("wrong", {"entity": "a"}))
 
 
-def test_the_rate_of_consistent_types_counts_entities_that_have_a_type():
+def reporting(*violations: object) -> Trace:
+    """A trace of two inferences and two entities, of which the system itself reports violations."""
+    return trace("a|p|b c|p|d", "a:Good b:Good", violations=violations)
+
+
+TOML, SHACL = "shop toml", "shop shacl"
+RATES = {
+    **{f"two violations and two entities, by {form}": (WRONG, form, 0.5, 0.5) for form in (TOML, SHACL)},
+    "a type that is no name is no class": (ODD_TYPES, TOML, rates.NO_INFERENCES, 0.25),
+    "an inference whose premise is not known": (ALONE, TOML, 1, 1),
+    "what the system took from its graph is known": (
+        replace(ALONE, kg_edges=(Edge("ann", "makes", "pen"),)), TOML, 0, 1),
+    "what it names as premises is known": (replace(ALONE, inferences=(PREMISED,)), TOML, 0, 1),
+    **{f"no trace, by {form}": (None, form, rates.NO_INFERENCES, rates.NO_TYPES) for form in (TOML, None)},
+    **{f"an empty trace, by {form}": (Trace(), form, rates.NO_INFERENCES, rates.NO_TYPES) for form in (TOML, None)},
+    **{f"nothing was inferred, by {form}": (trace(""), form, rates.NOTHING_INFERRED, rates.NO_TYPES)
+       for form in (TOML, None)},
+    "inferences and no type": (trace("a|partOf|b"), TOML, 0, rates.NO_TYPES),
+    "neither ontology nor report": (trace("a|partOf|b", "a:Good"), None, rates.NO_ONTOLOGY, rates.NO_ONTOLOGY),
+    "an empty report": (reporting(), None, 0, 1),
+    "more violations than inferences": (reporting("one", "two", "three"), None, 1, rates.NO_ENTITIES_NAMED),
+    "a violation of an inference": (
+        reporting({"rule": "r", "inference": 0}), None, 0.5, rates.NO_ENTITIES_NAMED),
+    "violations of entities": (
+        reporting({"entity": "a"}, {"entity": "a"}, {"entity": "stranger"}), None, 0, 0.5),
+    "an entity that is no name": (reporting({"entity": 3}), None, 0.5, rates.NO_ENTITIES_NAMED),
+    "with an ontology the system's own violations do not count": (OWN, TOML, 0, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("of", "form", "violations", "consistency"), RATES.values(), ids=RATES)
+def test_the_rates_of_a_trace(of, form, violations, consistency):
+    found = [value(name, of, form) for name in (VIOLATIONS, TYPES)]
+    assert found == [one.reason if isinstance(one, NotApplicable) else one for one in (violations, consistency)]
+
+
+def test_details_count_entities_that_have_a_type_and_say_why():
     of = Trace(
         entities=(Entity("Pen", type="Good"), Entity("untyped"), Entity("cap", type="Part")),
         entity_types={"pen": ["Part", "Thing"], "ann": "Maker", "bob": None, "cy": []},
@@ -54,17 +92,10 @@ def test_the_rate_of_consistent_types_counts_entities_that_have_a_type():
     assert found == Score(2 / 3, {"entities": 3, "inconsistent": 1, "reasons": ["pen: Good and Part are disjoint"]})
 
 
-def test_a_type_that_is_no_name_is_no_class():
-    assert value(TYPES, Trace(entity_types={"a": 3, "b": {"type": "Good"}, "c": "Good", "d": ["Good", True]})) == 0.25
-
-
-def test_what_the_system_took_from_its_graph_and_names_as_premises_is_known():
-    alone = trace("pen|boughtFrom|ann", "ann:Maker")
-    assert value(VIOLATIONS, alone) == 1
-    assert value(VIOLATIONS, replace(alone, kg_edges=(Edge("ann", "makes", "pen"),))) == 0
-    because = [{"subject": "Ann", "predicate": "makes", "object": "Pen"}, "nonsense", 3]
-    inference = {"subject": "pen", "predicate": "boughtFrom", "object": "ann", "because": because}
-    assert value(VIOLATIONS, replace(alone, inferences=(inference,))) == 0
+def test_without_an_ontology_the_systems_own_violations_are_marked():
+    of = reporting("c p d is wrong", {"entity": "A", "why": "two types"})
+    assert scored(VIOLATIONS, of, None) == Score(0.5, {"self_reported": True, "inferences": 2, "violating": 1})
+    assert scored(TYPES, of, None) == Score(0.5, {"self_reported": True, "entities": 2, "inconsistent": 1})
 
 
 def test_an_inference_that_is_no_triple_violates_the_ontology():
@@ -74,41 +105,6 @@ def test_an_inference_that_is_no_triple_violates_the_ontology():
     assert isinstance(found, Score)
     assert found.value == 2 / 3
     assert found.detail["reasons"][0] == "{'text': 'a is in b'}: it is no triple; write {subject, predicate, object}"
-
-
-def test_nothing_inferred_and_nothing_reported_have_no_score():
-    for form in ("shop toml", None):
-        assert value(VIOLATIONS, None, form) == value(VIOLATIONS, Trace(), form) == rates.NO_INFERENCES.reason
-        assert value(VIOLATIONS, trace(""), form) == rates.NOTHING_INFERRED.reason
-        assert value(TYPES, None, form) == value(TYPES, trace("a|partOf|b"), form) == rates.NO_TYPES.reason
-    assert value(VIOLATIONS, trace("a|partOf|b"), None) == rates.NO_ONTOLOGY.reason
-    assert value(TYPES, trace("", "a:Good"), None) == rates.NO_ONTOLOGY.reason
-
-
-def test_without_an_ontology_the_systems_own_violations_count_and_are_marked():
-    of = trace("a|p|b c|p|d", "a:Good b:Good", violations=("c p d is wrong", {"entity": "A", "why": "two types"}))
-    assert scored(VIOLATIONS, of, None) == Score(0.5, {"self_reported": True, "inferences": 2, "violating": 1})
-    assert scored(TYPES, of, None) == Score(0.5, {"self_reported": True, "entities": 2, "inconsistent": 1})
-
-
-@pytest.mark.parametrize(
-    ("violations", "rate", "consistency"),
-    [
-        ((), 0, 1),
-        (("one", "two", "three"), 1, rates.NO_ENTITIES_NAMED.reason),
-        (({"rule": "r", "inference": 0},), 0.5, rates.NO_ENTITIES_NAMED.reason),
-        (({"entity": "a"}, {"entity": "a"}, {"entity": "stranger"}), 0, 0.5),
-        (({"entity": 3},), 0.5, rates.NO_ENTITIES_NAMED.reason),
-    ],
-)
-def test_what_a_violation_of_the_systems_own_is_about(violations, rate, consistency):
-    of = trace("a|p|b c|p|d", "a:Good b:Good", violations=violations)
-    assert (value(VIOLATIONS, of, None), value(TYPES, of, None)) == (rate, consistency)
-
-
-def test_with_an_ontology_the_systems_own_violations_do_not_count():
-    of = trace("a|partOf|b", "a:Place", violations=("wrong", {"entity": "a"}))
-    assert (value(VIOLATIONS, of), value(TYPES, of)) == (0, 1)
 
 
 def test_reasons_are_few_short_and_printable():

@@ -34,19 +34,26 @@ def test_coverage_that_is_not_reported_is_no_perfect_coverage():
         assert isinstance(scored(name), NotApplicable)
 
 
+SKIPPED = "chunks_skipped_due_to_context_rate"
+
+
 @pytest.mark.parametrize(
-    "wrong",
+    ("reported", "empty", "skipped"),
     [
-        {"docs_processed": 0},
-        {"docs_processed": 4},
-        {"docs_processed": "50"},
-        {"docs_processed": True},
-        {"docs_with_0_chunks": -1},
-        {"docs_with_0_chunks": None},
+        ({}, 0.1, 0.1),
+        ({"docs_processed": 0}, None, 0.1),
+        ({"docs_processed": 4}, None, 0.1),
+        ({"docs_processed": "50"}, None, 0.1),
+        ({"docs_processed": True}, None, 0.1),
+        ({"docs_with_0_chunks": -1}, None, 0.1),
+        ({"docs_with_0_chunks": None}, None, 0.1),
+        ({"chunks_skipped_reasons": {"empty": 3}}, 0.1, 0.0),
     ],
 )
-def test_counts_that_cannot_be_are_not_divided(wrong):
-    assert indexing_rates(COVERAGE | wrong)["no_chunks_generated_rate"] is None
+def test_counts_that_cannot_be_are_not_divided_and_a_reason_that_is_not_listed_skipped_nothing(
+    reported, empty, skipped
+):
+    assert indexing_rates(COVERAGE | reported) == {"no_chunks_generated_rate": empty, SKIPPED: skipped}
 
 
 def test_coverage_is_told_by_type_of_document():
@@ -73,12 +80,6 @@ def test_coverage_is_told_by_type_of_document():
 @pytest.mark.parametrize("reported", [{}, {"coverage_by_doc_type": None}, {"coverage_by_doc_type": ["pdf"]}])
 def test_coverage_by_type_that_is_not_reported_is_none(reported):
     assert coverage_by_doc_type(reported) is None
-
-
-def test_no_chunk_was_skipped_for_a_reason_that_is_not_listed():
-    rates = indexing_rates(COVERAGE | {"chunks_skipped_reasons": {"empty": 3}})
-    assert rates["chunks_skipped_due_to_context_rate"] == 0
-    assert indexing_rates({})["chunks_skipped_due_to_context_rate"] is None
 
 
 def test_the_overall_score_is_what_the_run_came_to():
