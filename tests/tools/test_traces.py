@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from project import Project, a_case, lines_with
+
+from pytest_rageval.tools.trace_spans import read_traces
+from pytest_rageval.tools.traces import traced_answer
 
 START = 1_790_000_000_000_000_000
 
@@ -124,104 +128,63 @@ def records(project: Project) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (project.path / "traces.answers.jsonl").read_text("utf-8").splitlines()]
 
 
-def test_spans_of_opentelemetry_become_an_answer_with_chunks_model_and_latency(project: Project):
-    project.cases([a_case("boil")])
-    result = answers(project, otlp(*otlp_trace("t1", BOILING, RIGHT, DOCUMENTS)), "otlp")
-    assert result.ret == 0
-    assert records(project) == [{
+AT = {"start_time": 1_704_067_200_000, "end_time": 1_704_067_202_000, "context.trace_id": "t1"}
+DATA_FRAME = [  # as `get_spans_dataframe().to_json(orient="records")` writes it
+    AT | {"name": "ask", "parent_id": None, "context.span_id": "a", "attributes.output.value": RIGHT,
+          "attributes.llm.input_messages": [{"message.role": "system", "message.content": "Be brief."},
+                                            {"message.role": "user", "message.content": BOILING}]},
+    AT | {"name": "search", "parent_id": "a", "context.span_id": "b", "attributes.retrieval.documents": [
+        {"document.id": "c1", "document.content": RIGHT, "document.score": 0.8,
+         "document.metadata": {"file_path": "notes/water.md"}}]},
+]  # fmt: skip
+RERANKED = [
+    otlp_span("t1", "a", "", "query", 0, 100, attributes={"input.value": BOILING, "output.value": RIGHT}),
+    otlp_span("t1", "b", "a", "retrieve", 5, 50, attributes={
+        "openinference.span.kind": "RETRIEVER", "retrieval.documents.0.document.id": "c1",
+        "retrieval.documents.0.document.score": 0.5}),
+    otlp_span("t1", "c", "a", "rerank", 50, 60, attributes={
+        "reranker.output_documents.0.document.id": "c9", "reranker.output_documents.0.document.content": "[1, 2]"}),
+]  # fmt: skip
+# Observations of LangChain and of decorated functions were of type SPAN before there was one for retrievers.
+NAMED = langfuse_trace("t1", BOILING, RIGHT) | {"observations": [
+    {"id": "o1", "type": "SPAN", "name": "retrieve_documents",
+     "output": [{"page_content": RIGHT, "metadata": {"source": "notes/water.md"}}]},
+]}  # fmt: skip
+OF_LANGFUSE = {"latency": {"total_ms": 750.0}, "model_name": "claude-sonnet-4-5", "retrieved_chunks": [
+    {"chunk_id": "c1", "text": "Water boils at 100 degrees.", "score_final": 0.8, "rank": 1}]}  # fmt: skip
+TRACES = {
+    "spans of OpenTelemetry": (otlp(*otlp_trace("t1", BOILING, RIGHT, DOCUMENTS)), "otlp", {
         "id": "boil", "answer": RIGHT, "latency": {"total_ms": 250.0}, "model_name": "gpt-4.1-2025-04-14",
         "meta": {"trace_id": "t1"}, "retrieved_chunks": [
             {"chunk_id": "c1", "score_final": 0.95, "rank": 1},
-            {"chunk_id": "c2", "text": "Ice.", "score_final": 0.5, "rank": 2},
-        ],
-    }]  # fmt: skip
+            {"chunk_id": "c2", "text": "Ice.", "score_final": 0.5, "rank": 2}]}),
+    "spans of Phoenix, one a line": (
+        "\n".join(json.dumps(span) for span in phoenix_spans("t1", BOILING, RIGHT)), "openinference", {
+            "latency": {"total_ms": 1500.0}, "model_name": "gpt-4.1-mini", "retrieved_chunks": [
+                {"chunk_id": "c1", "text": RIGHT, "rel_path": "notes/water.md",
+                 "heading_path": "# Water > ## Boiling", "score_final": 0.92, "rank": 1},
+                {"text": "Water freezes at 0 degrees.", "rank": 2}]}),
+    "a data frame of Phoenix": (json.dumps(DATA_FRAME), "openinference", {"answer": RIGHT, "retrieved_chunks": [
+        {"chunk_id": "c1", "text": RIGHT, "rel_path": "notes/water.md", "score_final": 0.8, "rank": 1}]}),
+    "attributes of OpenInference in OTLP, and a reranker": (otlp(*RERANKED), "openinference", {"retrieved_chunks": [
+        {"chunk_id": "c9", "text": "[1, 2]", "rank": 1}]}),
+    "no documents": (otlp(*otlp_trace("t1", BOILING, RIGHT, [])), "otlp", {"retrieved_chunks": []}),
+    "documents that cannot be read are not none": (
+        otlp(*otlp_trace("t1", BOILING, RIGHT, [{"bytes": 7}])), "otlp", {"retrieved_chunks": None}),
+    "a span of Langfuse that is named for retrieving": (json.dumps(NAMED), "langfuse", {"retrieved_chunks": [
+        {"text": RIGHT, "rel_path": "notes/water.md", "rank": 1}]}),
+    **{f"traces of Langfuse as {kind}": (json.dumps(content), "langfuse", OF_LANGFUSE) for kind, content in (
+        ("a list", [langfuse_trace("t1", BOILING, RIGHT)]), ("data", {"data": [langfuse_trace("t1", BOILING, RIGHT)]}),
+        ("one", langfuse_trace("t1", BOILING, RIGHT)))},
+}  # fmt: skip
 
 
-def test_spans_of_phoenix_one_a_line_become_an_answer(project: Project):
-    project.cases([a_case("boil")])
-    lines = "\n".join(json.dumps(span) for span in phoenix_spans("t1", BOILING, RIGHT))
-    assert answers(project, lines, "openinference").ret == 0
-    (record,) = records(project)
-    first, second = record["retrieved_chunks"]
-    assert first == {
-        "chunk_id": "c1", "text": RIGHT, "rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling",
-        "score_final": 0.92, "rank": 1,
-    }  # fmt: skip
-    assert second == {"text": "Water freezes at 0 degrees.", "rank": 2}
-    assert (record["latency"], record["model_name"]) == ({"total_ms": 1500.0}, "gpt-4.1-mini")
-
-
-def test_spans_of_a_data_frame_of_phoenix_have_dotted_names_within_lists(project: Project):
-    """As `get_spans_dataframe().to_json(orient="records")` writes them."""
-    project.cases([a_case("boil")])
-    documents = [
-        {"document.id": "c1", "document.content": RIGHT, "document.score": 0.8,
-         "document.metadata": {"file_path": "notes/water.md"}},
-    ]  # fmt: skip
-    asked = [
-        {"message.role": "system", "message.content": "Be brief."},
-        {"message.role": "user", "message.content": BOILING},
-    ]
-    at = {"start_time": 1_704_067_200_000, "end_time": 1_704_067_202_000, "context.trace_id": "t1"}
-    spans = [
-        at | {"name": "ask", "parent_id": None, "context.span_id": "a", "attributes.llm.input_messages": asked,
-              "attributes.output.value": RIGHT},
-        at | {"name": "search", "parent_id": "a", "context.span_id": "b", "attributes.retrieval.documents": documents},
-    ]  # fmt: skip
-    assert answers(project, json.dumps(spans), "openinference").ret == 0
-    assert records(project)[0]["retrieved_chunks"] == [
-        {"chunk_id": "c1", "text": RIGHT, "rel_path": "notes/water.md", "score_final": 0.8, "rank": 1}
-    ]
-
-
-def test_documents_that_cannot_be_read_are_not_said_to_be_none(project: Project):
-    project.cases([a_case("boil")])
-    result = answers(project, otlp(*otlp_trace("t1", BOILING, RIGHT, [{"bytes": 7}])), "otlp")
-    assert "retrieved_chunks" not in records(project)[0]
-    assert "1 answer comes without retrieved documents" in result.stderr.str()
-    answers(project, otlp(*otlp_trace("t1", BOILING, RIGHT, [])), "otlp", "-o", "empty.answers.jsonl")
-    assert '"retrieved_chunks": []' in (project.path / "empty.answers.jsonl").read_text("utf-8")
-
-
-def test_a_span_of_langfuse_that_is_named_for_retrieving_holds_the_documents(project: Project):
-    """Observations of LangChain and of decorated functions were of type SPAN before there was one for retrievers."""
-    project.cases([a_case("boil")])
-    trace = langfuse_trace("t1", BOILING, RIGHT)
-    trace["observations"] = [
-        {"id": "o1", "type": "SPAN", "name": "retrieve_documents",
-         "output": [{"page_content": RIGHT, "metadata": {"source": "notes/water.md"}}]},
-    ]  # fmt: skip
-    answers(project, json.dumps(trace), "langfuse")
-    assert records(project)[0]["retrieved_chunks"] == [{"text": RIGHT, "rel_path": "notes/water.md", "rank": 1}]
-
-
-def test_openinference_attributes_are_read_from_otlp_too(project: Project):
-    project.cases([a_case("boil")])
-    spans = [
-        otlp_span("t1", "a", "", "query", 0, 100, attributes={"input.value": BOILING, "output.value": RIGHT}),
-        otlp_span("t1", "b", "a", "retrieve", 5, 50, attributes={
-            "openinference.span.kind": "RETRIEVER", "retrieval.documents.0.document.id": "c1",
-            "retrieval.documents.0.document.score": 0.5}),
-        otlp_span("t1", "c", "a", "rerank", 50, 60, attributes={
-            "reranker.output_documents.0.document.id": "c9", "reranker.output_documents.0.document.content": "[1, 2]"}),
-    ]  # fmt: skip
-    answers(project, otlp(*spans), "openinference")
-    assert records(project)[0]["retrieved_chunks"] == [{"chunk_id": "c9", "text": "[1, 2]", "rank": 1}]
-
-
-@pytest.mark.parametrize("wrap", [lambda trace: [trace], lambda trace: {"data": [trace]}, lambda trace: trace])
-def test_traces_of_langfuse_become_an_answer(project: Project, wrap: Any):
-    project.cases([a_case("boil")])
-    assert answers(project, json.dumps(wrap(langfuse_trace("t1", BOILING, RIGHT))), "langfuse").ret == 0
-    (record,) = records(project)
-    assert (record["answer"], record["latency"], record["model_name"]) == (
-        RIGHT,
-        {"total_ms": 750.0},
-        "claude-sonnet-4-5",
-    )
-    assert record["retrieved_chunks"] == [
-        {"chunk_id": "c1", "text": "Water boils at 100 degrees.", "score_final": 0.8, "rank": 1}
-    ]
+@pytest.mark.parametrize(("content", "form", "expected"), TRACES.values(), ids=TRACES)
+def test_a_trace_becomes_an_answer(tmp_path: Path, content: str, form: str, expected: dict[str, Any]):
+    (tmp_path / "traces.json").write_text(content, encoding="utf-8")
+    (trace,) = read_traces(tmp_path / "traces.json", "traces.json", form)
+    record = traced_answer(trace).record("boil")
+    assert {name: record.get(name) for name in expected} == expected
 
 
 def test_the_attribute_that_names_the_case_comes_before_the_question(project: Project):
