@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple, NoReturn
 
 from pytest_rageval.case_output import Output, Routing, routed_streams
-from pytest_rageval.cli.case_selection import CaseSelection
+from pytest_rageval.cli.case_files import CaseSelection
 from pytest_rageval.cli.options import INTERRUPTED
 from pytest_rageval.cli.screen import CaseProgress, Screen
 from pytest_rageval.config.project import Project

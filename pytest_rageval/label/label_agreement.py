@@ -46,7 +46,6 @@ class LabelAgreement:
     second: str
     cases: int
     decisions: Confusion
-    answerable: Confusion
     differences: tuple[Difference, ...]
 
     @property
@@ -72,7 +71,7 @@ class LabelAgreement:
             "agreement": None if agreement is None else agreement.value,
             "kappa": None if kappa is None else kappa.value,
             "kappa_interval": None if kappa is None or kappa.interval is None else list(kappa.interval),
-            "answerable_differs": self.answerable.fp + self.answerable.fn,
+            "answerable_differs": sum(difference.place is None for difference in self.differences),
             "differences": [
                 {"case": d.case_id, "place": str(d.place) if d.place else None, "gold_of": d.gold_of}
                 for d in self.differences
@@ -87,22 +86,14 @@ def agreements(cases: Sequence[EvalCase], opinions: Mapping[str, Sequence[EvalCa
     return [_agreement(by_name, first, second) for first, second in combinations(by_name, 2)]
 
 
-def disputed(results: Sequence[LabelAgreement]) -> set[str]:
-    """Return the ids of the cases on which any two differ."""
-    return {difference.case_id for result in results for difference in result.differences}
-
-
 def _agreement(by_name: Mapping[str, Mapping[str, EvalCase]], first: str, second: str) -> LabelAgreement:
     ours, theirs = by_name[first], by_name[second]
-    both = [case_id for case_id in ours if case_id in theirs]
-    both = [case_id for case_id in both if Marks.of(ours[case_id]).is_label and Marks.of(theirs[case_id]).is_label]
+    both = [name for name in ours if name in theirs and all(Marks.of(of[name]).is_label for of in (ours, theirs))]
     decided: list[tuple[bool, bool]] = []
-    answerable: list[tuple[bool, bool]] = []
     differences: list[Difference] = []
     for case_id in both:
         pair = ours[case_id], theirs[case_id]
         says = pair[0].answerable, pair[1].answerable
-        answerable.append(says)
         if says[0] != says[1]:
             differences.append(Difference(case_id, None, first if says[0] else second))
         places = _judged_by_both(*pair)
@@ -110,7 +101,7 @@ def _agreement(by_name: Mapping[str, Mapping[str, EvalCase]], first: str, second
             decided.append((is_ours, is_theirs))
             if is_ours != is_theirs and says[0] == says[1]:
                 differences.append(Difference(case_id, place, first if is_ours else second))
-    return LabelAgreement(first, second, len(both), Confusion.of(decided), Confusion.of(answerable), tuple(differences))
+    return LabelAgreement(first, second, len(both), Confusion.of(decided), tuple(differences))
 
 
 def _judged_by_both(first: EvalCase, second: EvalCase) -> list[Place]:

@@ -302,12 +302,9 @@ class LabelScreen(App[None]):
 
     def action_do(self, name: str, *arguments: object) -> None:
         """Call the session, and show what it came to."""
-        session = self.session
-        before = session.at
-        session.message, self._is_told_of_unsaved = "", False
-        if name != "ask_to_clear":
-            session.asks_to_clear = False
-        getattr(session, name)(*arguments)
+        session, before = self.session, self.session.at
+        self._is_told_of_unsaved = False
+        session.do(name, *arguments)
         if session.at != before:
             self._draw_when_done(session.source.pool(session.case))
         self.draw()

@@ -6,7 +6,6 @@ import asyncio
 import json
 import shlex
 import sys
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -119,20 +118,6 @@ def test_marks_are_seen_at_once_and_unsaved_is_said(file: Path):
     play(file, story)
 
 
-def test_arrows_go_through_the_cases_and_save_what_they_leave(file: Path):
-    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
-        await press(app, pilot, "space", "right")
-        assert cases(file)[0].gold.supports
-        await press(app, pilot, "left", "left")
-        assert (app.session.case.id, app.session.message) == ("c0", "this is the first case")
-        await press(app, pilot, "t")
-        assert app.session.case.id == "c1"
-        await press(app, pilot, "space", "s")
-        assert (app.session.case.id, cases(file)[1].gold.supports) == ("c2", None)
-
-    play(file, story)
-
-
 def test_shift_and_arrows_mean_several_and_escape_one_again(file: Path):
     async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
         await press(app, pilot, "shift+down", "shift+down")
@@ -237,15 +222,6 @@ def test_any_key_closes_the_help_and_does_nothing_else(file: Path, key: str, siz
         assert shown(app) == before
 
     play(file, story, size=size)
-
-
-@pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])
-def test_leaving_saves_the_case_on_screen(file: Path, key: str):
-    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
-        await press(app, pilot, "space", key)
-
-    play(file, story)
-    assert cases(file)[0].gold.supports
 
 
 def test_leaving_with_what_cannot_be_saved_says_so_first(tmp_path: Path):
@@ -373,21 +349,3 @@ def test_a_snippet_of_a_hostile_text_is_the_text_itself(file: Path):
             await press(app, pilot, "down")
 
     play(file, story, texts=HOSTILE)
-
-
-def test_a_key_costs_little_even_on_a_text_of_100_kb(file: Path):
-    """A ratio, not a time: after the first layout, a key on the long text costs what it costs on a short one."""
-    durations: dict[str, list[float]] = {"short": [], "long": []}
-
-    async def story(app: LabelScreen, pilot: Pilot[None]) -> None:
-        start = time.thread_time()
-        for _ in range(30):
-            app.session.toggle_gold()
-            app.draw()
-        name = "long" if len((app.session.candidate and app.session.candidate.chunk.text) or "") > 1000 else "short"
-        durations[name].append(time.thread_time() - start)
-
-    for _ in range(3):
-        for text in ("y", "y" * 100_000):
-            play(file, story, texts={f"{at}": text + str(at) for at in range(3)})
-    assert min(durations["long"]) < 8 * min(durations["short"]) + 0.05
