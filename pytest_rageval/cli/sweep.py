@@ -23,7 +23,7 @@ from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.sweep.bench import Bench
 from pytest_rageval.tools.sweep.grid import FULL, INDEXING, QUICK, Grid, parse_grid
 from pytest_rageval.tools.sweep.ranking import parse_weights, sampled
-from pytest_rageval.tools.sweep.results_file import SweepFile, SweepRequest, head_of
+from pytest_rageval.tools.sweep.results_file import SweepFile, SweepRequest, sweep_head
 from pytest_rageval.tools.sweep.sweep import Sweep, SweepRunner
 from pytest_rageval.views.sweep import caveats, difference_sentence, sweep_view
 
@@ -76,7 +76,7 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
     file, request = _request(project, resume, options)
     cases, files = chosen_cases(project, [project.root / path for path in request.paths], least=2)
     chosen = sampled(cases, request.sample, request.seed)
-    head = head_of(request, project, chosen)
+    head = sweep_head(request, project, chosen)
     if file is not None:
         file.resume(head)
     grid = Grid(request.grid, request.indexing)

@@ -110,7 +110,7 @@ class SweepFile:
         return whole
 
 
-def head_of(request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> dict[str, Any]:
+def sweep_head(request: SweepRequest, project: Project, cases: Sequence[EvalCase]) -> dict[str, Any]:
     """Return the part of the file that is known when a sweep starts."""
     settings = project.settings
     parts = sorted(f"{case.key} {content_hash(case)}" for case in cases)
