@@ -75,17 +75,9 @@ class Calibration:
     unlabelled: UnlabelledCases | None = None
 
     @property
-    def metric(self) -> str:
-        return self.gate.name
-
-    @property
     def scale(self) -> tuple[float, float]:
         assert self.gate.measure is not None
         return self.gate.measure.metric.scale
-
-    @property
-    def labelled(self) -> int:
-        return len(self.judged)
 
     # ── who was compared ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -240,11 +232,11 @@ class Calibration:
         confusion, unlabelled, rates = self.confusion, self.unlabelled, self.rates
         counts = ("tp", "fp", "fn", "tn", "precision", "recall", "specificity", "youden")
         return {
-            "metric": self.metric,
+            "metric": self.gate.name,
             "scale": self.scale,
             "gate": str(self.gate),
             "judge": {name: getattr(self, name) for name in ("models", "heuristic", "prompt_versions")},
-            "n_labelled": self.labelled,
+            "n_labelled": len(self.judged),
             "n_scored": len(self.cases),
             "unscored": self.unscored,
             "errors": self.errors,

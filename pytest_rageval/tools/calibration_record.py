@@ -52,7 +52,7 @@ def store_calibration(reports: Path, identity: str, labels: str, calibration: Ca
     content = readable_json(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {
-        "metric": calibration.metric,
+        "metric": calibration.gate.name,
         "calibrated": datetime.now(UTC).replace(microsecond=0).isoformat(),
         "labels": labels,
         "gate": str(calibration.gate),
@@ -63,7 +63,7 @@ def store_calibration(reports: Path, identity: str, labels: str, calibration: Ca
         "interval": agreement.interval,
         "cohens_kappa": None if kappa is None else kappa.value,
     }
-    write_json(path, {**content, identity: {**_of_judge(content, identity), calibration.metric: record}})
+    write_json(path, {**content, identity: {**_of_judge(content, identity), calibration.gate.name: record}})
 
 
 def stored_calibrations(reports: Path, judge: Mapping[str, Any] | None) -> tuple[CalibrationRecord, ...]:

@@ -36,7 +36,7 @@ class CalibrationView:
 
 def calibration_view(calibration: Calibration, *, show_texts: bool = True) -> CalibrationView:
     """Return the view of a calibration. `show_texts`: show questions, answers and the judge's reasoning."""
-    scored = f"{len(calibration.cases)} of {calibration.labelled} labelled answers scored"
+    scored = f"{len(calibration.cases)} of {len(calibration.judged)} labelled answers scored"
     return CalibrationView(
         head=(
             Line(f"{judged_by(calibration)} against people: {calibration.gate}, {scored}", form="title"),
@@ -129,7 +129,7 @@ def _limits(calibration: Calibration) -> Iterator[str]:
 
 def suggested_limits(calibration: Calibration) -> dict[str, tuple[str, str]]:
     """Return for each aim the limit as a gate, '' without one, and its result."""
-    gate, metric = str(calibration.gate), calibration.metric
+    gate, metric = str(calibration.gate), calibration.gate.name
     limits = {}
     for aim, limit in calibration.thresholds.items():
         if isinstance(limit, str):

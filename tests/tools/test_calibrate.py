@@ -65,7 +65,7 @@ def test_the_lexical_judge_is_told_from_chance_by_real_labels(real: Calibration)
 
 
 def test_every_real_label_is_in_the_figures_or_counted_apart(real: Calibration):
-    assert len(real.cases) + sum(real.unscored.values()) + sum(real.errors.values()) == real.labelled == 134
+    assert len(real.cases) + sum(real.unscored.values()) + sum(real.errors.values()) == len(real.judged) == 134
     assert real.confusion.n == len(real.cases)
     assert real.errors == {}
 
