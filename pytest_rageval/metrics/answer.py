@@ -175,12 +175,8 @@ def best_f1(answer: str, golds: Sequence[str], normalizer: Normalizer = "default
 
 def _cut(normalizer: Normalizer, hangul: Hangul) -> Callable[[str], list[str]]:
     if normalizer == "squad":
-        return _squad_tokens
+        return lambda text: squad_normalise(text).split()
     return korquad_characters if hangul == "char" else tokens
-
-
-def _squad_tokens(answer: str) -> list[str]:
-    return squad_normalise(answer).split()
 
 
 def _f1(answer: Sequence[str], gold: Sequence[str], without_tokens: float = 1.0) -> float:

@@ -158,7 +158,7 @@ class Session:
         """Judge the answer in the five dimensions, in one call if the judge can."""
         judge = self._made_judge()
         names = ("composite",) if can_judge(judge, "composite") else DIMENSIONS
-        plan = self._prepared(is_retrieval=False, enabled=names).plan
+        plan = self._prepared(retrieval_only=False, enabled=names).plan
         judging = judgements_of(judge, observation.case, observation.answer, plan)
         try:
             return replace(observation, judgements=self._asking.loop.run(judging))
@@ -173,7 +173,7 @@ class Session:
         """Ask every case now, and gate it as in a run without a judge."""
         if not self.cases:
             raise SettingsError("report: there are no cases; write some, see docs/cases.md")
-        prepared = self._prepared(gated=True)
+        prepared = self._prepared(tuned={})
         observed = self._ask(prepared, self.cases)
         return [evaluation([Trial(case)], [observed[case.key]], prepared.plan) for case in self.cases]
 
@@ -192,16 +192,11 @@ class Session:
         return load_settings(self.project.root, Point(parameters).options(self._options))
 
     def _prepared(
-        self,
-        parameters: Mapping[str, Json] | None = None,
-        *,
-        is_retrieval: bool = True,
-        gated: bool = False,
-        enabled: tuple[str, ...] | None = None,
+        self, parameters: Mapping[str, Json] | None = None, tuned: Mapping[str, Any] = NOT_TUNED, **update: Any
     ) -> Prepared:
+        """Prepare questions with these parameters or the present ones, without gates unless `tuned` leaves them."""
         settings = self._settings(self.parameters if parameters is None else parameters)
-        alone = {**NOT_TUNED, "retrieval_only": is_retrieval, "enabled": enabled}
-        update = {"retrieval_only": True} if gated else alone
+        update = {**tuned, "retrieval_only": True, **update}
         return prepare(self.project._replace(settings=settings.model_copy(update=update)))
 
     def _ask(self, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
@@ -213,7 +208,7 @@ class Session:
 
     def _made_judge(self) -> Judge:
         if self._judge is None:
-            prepared = self._prepared(is_retrieval=False)
+            prepared = self._prepared(retrieval_only=False)
             if prepared.judge is None:
                 raise SettingsError("judge: no judge is configured; name one with --judge")
             settings = prepared.settings

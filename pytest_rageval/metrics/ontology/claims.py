@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -61,14 +61,10 @@ class Violations:
     entities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-class Validator(Protocol):
+class Validator(Hashable, Protocol):
     """An ontology that claims can be checked against. `digest`: SHA-256 of the files it was read from."""
 
     digest: str
-
-    def __hash__(self) -> int:
-        """Return a hash by identity: equal validators are the same object."""
-        ...
 
     def check(self, claims: Claims) -> Violations:
         """Return what violates the ontology, equal for equal claims; ValueError if the check exceeds its bounds."""
@@ -85,9 +81,11 @@ def claims_of(trace: Trace) -> Claims:
     are no triples are left out.
     """
     inferences = trace.inferences or ()
+    reasons = (inference.get("because") for inference in inferences)
+    premises = [premise for listed in reasons if isinstance(listed, list | tuple) for premise in listed]
     claims = Claims(
         inferences=tuple(fact_of(inference) for inference in inferences),
-        known=frozenset(filter(None, map(fact_of, [*(trace.kg_edges or ()), *_premises(inferences)]))),
+        known=frozenset(filter(None, map(fact_of, [*(trace.kg_edges or ()), *premises]))),
         types=tuple(sorted((entity, tuple(sorted(names))) for entity, names in types_of(trace).items())),
     )
     if claims.size > MOST_CLAIMS:
@@ -118,10 +116,3 @@ def types_of(trace: Trace) -> dict[str, set[str]]:
             if label and as_label(entity):
                 types.setdefault(as_label(entity), set()).add(label)
     return types
-
-
-def _premises(inferences: Iterable[Mapping[str, Json]]) -> Iterator[Json]:
-    for inference in inferences:
-        because = inference.get("because")
-        if isinstance(because, list | tuple):
-            yield from because

@@ -67,7 +67,8 @@ class DeclaredValidator:
         count = facts.count(fact.subject, fact.predicate)
         if declared.max is not None and count > declared.max:
             yield f"{name} has {count} values, at most {declared.max} allowed"
-        if declared.symmetric and not _has_reverse(fact, facts):
+        reverse = Fact(fact.object, fact.predicate, fact.subject) if isinstance(fact.object, str) else None
+        if declared.symmetric and (reverse is None or reverse not in facts):
             yield f"{name} is symmetric, and the reverse is missing"
         for rule in self._ontology.rules:
             if _is_broken(rule, fact, facts):
@@ -109,10 +110,6 @@ class DeclaredValidator:
 
 def _classes_of(node: Node, classes: Classes) -> frozenset[str]:
     return frozenset() if isinstance(node, Value) else classes.get(node, frozenset())
-
-
-def _has_reverse(fact: Fact, facts: FactIndex) -> bool:
-    return isinstance(fact.object, str) and Fact(fact.object, fact.predicate, fact.subject) in facts
 
 
 def _needs_values(declared: Property, subject: str, count: int, classes: Classes) -> bool:
