@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 
 import click
@@ -70,14 +71,11 @@ def serve(host: str, port: int, llm: str | None) -> None:
 
 
 async def _serve(host: str, port: int, spec: str | None) -> None:
-    llm = None if spec is None else Llm(spec)
-    writer = "" if llm is None else f", answers by {llm.name}"
-    try:
-        if llm is not None:
+    async with AsyncExitStack() as stack:
+        llm, writer = None, ""
+        if spec is not None:
+            llm = await stack.enter_async_context(aclosing(Llm(spec)))
+            writer = f", answers by {llm.name}"
             await llm.check()
-        await serve_app(
-            create_app(llm=llm), host, port, lambda url: click.echo(f"Demo system at {url}{writer} (Ctrl-C ends)")
-        )
-    finally:
-        if llm is not None:
-            await llm.aclose()
+        app = create_app(llm=llm)
+        await serve_app(app, host, port, lambda url: click.echo(f"Demo system at {url}{writer} (Ctrl-C ends)"))

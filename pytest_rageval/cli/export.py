@@ -61,7 +61,8 @@ def _write(source: ExportSource, form: str, path: Path | None) -> None:
     """Write to a file in one step, or to standard output in parts."""
     try:
         if path is None:
-            _print(TEXTS[form](source))
+            for line in TEXTS[form](source):
+                click.echo(printable(line) if sys.stdout.isatty() else line.encode("utf-8"))
         elif form in TEXTS:
             write_lines(path, TEXTS[form](source))
         else:
@@ -74,12 +75,6 @@ def _write(source: ExportSource, form: str, path: Path | None) -> None:
         raise SettingsError(f"--output: {_shown(path or Path('-'))} cannot be written: {reason}") from None
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
         raise SettingsError(f"run {source.run.run_id}: a record is not what a run writes: {error!r}") from None
-
-
-def _print(lines: Iterable[str]) -> None:
-    is_terminal = sys.stdout.isatty()
-    for line in lines:
-        click.echo(printable(line) if is_terminal else line.encode("utf-8"))
 
 
 def _watched(keys: Sequence[Key]) -> Iterable[Key]:

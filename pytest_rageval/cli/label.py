@@ -68,8 +68,8 @@ def label(
     misuses = {
         "--blind and --agree are for cases, not for drafts": labelling.is_of_drafts and (blind or is_agreement),
         "--blind writes an opinion, --agree compares them; give one of the two": blind is not None and is_agreement,
-        "--web goes with --case and --blind alone; the page asks what the configuration names": is_web
-        and any((targets, notes, is_agreement, is_unlabelled, is_plain, as_json)),
+        "--web goes with --case alone; the page asks what the configuration names, and knows one opinion": is_web
+        and any((targets, notes, blind is not None, is_agreement, is_unlabelled, is_plain, as_json)),
         "--json goes with --agree": as_json and not is_agreement,
     }
     for problem in (problem for problem, is_made in misuses.items() if is_made):
@@ -79,7 +79,7 @@ def label(
     if is_web:
         from pytest_rageval.cli.web import serve_label_page  # here, because a terminal needs none of it
 
-        serve_label_page(project, path, case_id, blind)
+        serve_label_page(project, path, case_id)
         return
     others: dict[str, list[str]] = {}
     if is_agreement:

@@ -98,11 +98,14 @@ def prune(keep: int | None, older_than: float | None, reports: str | None, *, dr
     if not selection.removed:
         click.echo(f"nothing to remove among {counted(len(every), 'run')}")
         return
+    going = counted(len(selection.removed), "run")
     if dry_run or not yes:
         _echo_removed("would go: ", selection.removed)
     if dry_run:
         return
-    if not yes and not _agreed(len(selection.removed)):
+    if not yes and not sys.stdin.isatty():
+        raise SettingsError(f"{going} would be removed, and nobody can be asked here; say --yes, or --dry-run")
+    if not yes and not click.confirm(f"Remove {going}?"):
         click.echo("nothing is removed")
         return
     done = remove(selection.removed)
@@ -114,17 +117,6 @@ def prune(keep: int | None, older_than: float | None, reports: str | None, *, dr
         f"removed {counted(len(done.removed), 'run')}, {file_size(sum(run.bytes for run in done.removed))}; {left} left"
     )
     sys.exit(1 if done.kept else 0)
-
-
-def _agreed(number: int) -> bool:
-    if not sys.stdin.isatty():
-        raise SettingsError(
-            f"{counted(number, 'run')} would be removed, and nobody can be asked here; say --yes, or --dry-run"
-        )
-    return click.confirm(f"Remove {counted(number, 'run')}?")
-
-
-# ── where ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _baseline(project: Project, *, is_lenient: bool) -> str | None:

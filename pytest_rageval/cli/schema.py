@@ -87,31 +87,21 @@ def _commands(command: click.Command, name: str, context: click.Context) -> Iter
             if inner is not None:
                 yield from _commands(inner, f"{name} {word}".strip(), context)
         return
-    parameters = [parameter.to_info_dict() for parameter in command.params]
-    yield (
-        name,
-        {
-            "help": inspect.cleandoc(command.help or "").replace("\b\n", ""),
-            "arguments": [_argument(info) for info in parameters if info["param_type_name"] == "argument"],
-            "options": [_option(info) for info in parameters if info["param_type_name"] == "option"],
-            "exit_codes": {str(code): meaning for code, meaning in exit_codes_of(command).items()},
-        },
-    )
-
-
-def _argument(info: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": info["name"], "required": info["required"], "many": info["nargs"] != 1, **_type(info)}
-
-
-def _option(info: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "names": [*info["opts"], *info["secondary_opts"]],
-        "help": info["help"],
-        "flag": info["is_flag"],
-        "repeatable": info["multiple"],
-        "default": info["default"],
-        **_type(info),
+    described: dict[str, Any] = {
+        "help": inspect.cleandoc(command.help or "").replace("\b\n", ""),
+        "arguments": [],
+        "options": [],
+        "exit_codes": {str(code): meaning for code, meaning in exit_codes_of(command).items()},
     }
+    for info in (parameter.to_info_dict() for parameter in command.params):
+        if info["param_type_name"] == "argument":
+            argument = {"name": info["name"], "required": info["required"], "many": info["nargs"] != 1}
+            described["arguments"].append(argument | _type(info))
+        else:
+            names = [*info["opts"], *info["secondary_opts"]]
+            option = {"names": names, "help": info["help"], "flag": info["is_flag"], "repeatable": info["multiple"]}
+            described["options"].append(option | {"default": info["default"]} | _type(info))
+    yield name, described
 
 
 def _type(info: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,13 +148,11 @@ def _untitled(schema: Any) -> Any:
         return [_untitled(each) for each in schema if each != {"type": "null"}]
     if not isinstance(schema, dict):
         return schema
-    tidy = {key: _untitled(inner) for key, inner in schema.items() if not _is_idle(key, inner)}
+    idle = {"title"} & {key for key, inner in schema.items() if isinstance(inner, str)}
+    idle |= {"default"} & {key for key, inner in schema.items() if inner is None}
+    tidy = {key: _untitled(inner) for key, inner in schema.items() if key not in idle}
     alternatives = tidy.get("anyOf")
     return {**tidy.pop("anyOf")[0], **tidy} if alternatives is not None and len(alternatives) == 1 else tidy
-
-
-def _is_idle(key: str, inner: Any) -> bool:
-    return (key == "title" and isinstance(inner, str)) or (key == "default" and inner is None)
 
 
 _Table = dict[str, Json]

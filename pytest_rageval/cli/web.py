@@ -60,7 +60,7 @@ def web(data: Path | None, reports: str | None, token: str | None, *, no_token: 
     _serve(project, token=None if no_token else token or "", data=folder, limits=limits, **given)
 
 
-def serve_label_page(project: Project, file: Path, case_id: str | None, opinion: str | None) -> None:
+def serve_label_page(project: Project, file: Path, case_id: str | None) -> None:
     """Serve the project to this machine, on a free port, and open the page that labels this file."""
     _check_extra()
     from pytest_rageval.web.labelling.label_desk import label_files  # here, because the extra may be missing
@@ -70,7 +70,7 @@ def serve_label_page(project: Project, file: Path, case_id: str | None, opinion:
     name = next((name for name, path in label_files(project).items() if path.resolve() == resolved), None)
     if name is None:
         raise SettingsError(f"{file}: is no case file of the project, so that no page shows it; leave --web out")
-    page = path_to("label", "cases", file=name, case=case_id, opinion=opinion)
+    page = path_to("label", "cases", file=name, case=case_id)
     _serve(project, is_opened=True, page=page, token=os.environ.get(WEB_TOKEN, ""), port=0, data=project.root / "data")
 
 

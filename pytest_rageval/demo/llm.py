@@ -104,9 +104,14 @@ class Llm:
         Every passage has its score, or the reply counts for nothing.
         """
         numbers = [str(number) for number in range(1, len(passages) + 1)]
-        exchange, marker = await self._say(
-            _RANKING, ask, passages, 200 + 12 * len(passages), ("demo_rerank", _scores_schema(numbers))
-        )
+        schema: Mapping[str, Json] = {
+            "type": "object",
+            "additionalProperties": False,
+            "required": list(numbers),
+            "properties": {number: {"type": "number", "minimum": 0, "maximum": 1} for number in numbers},
+        }
+        most = 200 + 12 * len(passages)
+        exchange, marker = await self._say(_RANKING, ask, passages, most, ("demo_rerank", schema))
         text = exchange.reply.text or ""
         try:
             if (flaw := exchange.reply.flaw) is not None:
@@ -170,13 +175,3 @@ class Llm:
 
     def _of_this_option(self, problem: str) -> str:
         return f"--llm {self._spec}: {problem}"
-
-
-def _scores_schema(numbers: Sequence[str]) -> Mapping[str, Json]:
-    """Return the JSON Schema of a reply with the score of each passage under its number."""
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": list(numbers),
-        "properties": {number: {"type": "number", "minimum": 0, "maximum": 1} for number in numbers},
-    }

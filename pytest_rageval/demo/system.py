@@ -199,18 +199,10 @@ class System:
 
 def _check_scope(ask: Ask, folders: Folders) -> None:
     """Refuse a vault or a folder without chunks: it would silently answer nothing."""
-    problems = [
-        f"unknown vault {name!a}; known are {', '.join(folders.vaults)}"
-        for name in ask.vaults
-        if name not in folders.vaults
-    ]
-    problems += [
-        f"unknown folder {name!a}; known are {', '.join(folders.names)}"
-        for name in ask.folders
-        if not folders.has(name)
-    ]
-    if problems:
-        raise BadRequest(*problems)
+    vaults = [("vault", name, folders.vaults) for name in ask.vaults if name not in folders.vaults]
+    unknown = vaults + [("folder", name, folders.names) for name in ask.folders if not folders.has(name)]
+    if unknown:
+        raise BadRequest(*(f"unknown {kind} {name!a}; known are {', '.join(known)}" for kind, name, known in unknown))
 
 
 def _debug(ask: Ask, built: BuiltIndex, retrieved: RetrievedChunks, generation_ms: float) -> dict[str, Any]:
@@ -228,13 +220,8 @@ def _debug(ask: Ask, built: BuiltIndex, retrieved: RetrievedChunks, generation_m
             "generation_ms": generation_ms,
         },
         "indexing_coverage": built.coverage,
-        "versions": {
-            "llm": "extractive",
-            "embedding": None,
-            "prompt": PROMPT,
-            "chunker": CHUNKER,
-            "index": built.index.version,
-        },
+        "versions": {"llm": "extractive", "embedding": None, "prompt": PROMPT, "chunker": CHUNKER}
+        | {"index": built.index.version},
     }
     if built.graph is not None:
         debug["trace"] = built.graph.trace(ask.question)
@@ -255,16 +242,9 @@ def _add_reranking(debug: dict[str, Any], reranked: RerankedChunks, threshold: f
 
 
 def _retrieved_chunk(rank: int, hit: Hit) -> dict[str, Any]:
-    return _place(hit.chunk) | {
-        "start_line": hit.chunk.start_line,
-        "end_line": hit.chunk.end_line,
-        "score_lexical": hit.score,
-        # Without embeddings the lexical weight counts as 1, whatever weights are asked for.
-        "score_final": hit.score,
-        "text": hit.chunk.text,
-        "rank": rank,
-        "token_count": hit.chunk.token_count,
-    }
+    # Without embeddings the lexical weight counts as 1, whatever weights are asked for.
+    scores = {"score_lexical": hit.score, "score_final": hit.score, "rank": rank}
+    return listed_chunk(hit.chunk) | {"start_line": hit.chunk.start_line, "end_line": hit.chunk.end_line} | scores
 
 
 def listed_chunk(chunk: NoteChunk) -> dict[str, Any]:

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from pytest_rageval.cases.canonical import case_to_mapping
-from pytest_rageval.cases.case_text import CaseText, case_text, edited_json
+from pytest_rageval.cases.case_text import case_text, edited_json
 from pytest_rageval.cases.case_writer import CaseWriter, ChangedMeanwhile
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.drafts import ENDING
@@ -40,22 +40,6 @@ class CaseState:
     text: str | None = None
 
 
-class LabelStore(Protocol):
-    """A store of the marks of cases."""
-
-    @property
-    def file_name(self) -> str: ...
-
-    def marks_of(self, case: EvalCase) -> Marks:
-        """Return the marks that a case begins with."""
-
-    def save(self, state: CaseState, pool: Sequence[Place]) -> str:
-        """Write the state of a case, with the `pool` of places looked at; return a message, or an empty text.
-
-        Raises CaseError if it cannot be written.
-        """
-
-
 class CaseFileStore:
     """The case file itself. Once another program has changed it, all further labels go into a file next to it."""
 
@@ -73,7 +57,11 @@ class CaseFileStore:
     def marks_of(self, case: EvalCase) -> Marks:
         return Marks.of(case)
 
-    def save(self, state: CaseState, pool: Sequence[Place]) -> str:  # noqa: ARG002 because others need it
+    def save(self, state: CaseState, pool: Sequence[Place]) -> str:  # noqa: ARG002 because opinions need it
+        """Write the state of a case, with the `pool` of places looked at; return a message, or an empty text.
+
+        Raises CaseError if it cannot be written.
+        """
         case, marks, line = state.case, state.marks, state.case.source.line
         hashes, said = hashes_of(marks, self._notes), "saved in"
         changed = {**self._changed, line: self._text.line_with(case, marks, hashes)}
@@ -105,30 +93,19 @@ class AsideFile:
         return self.path.name
 
 
-class DraftStore:
+class DraftStore(CaseFileStore):
     """`X.drafts.jsonl`, and the `X.jsonl` that receives accepted drafts. Dropped ones stay in the backup."""
 
     def __init__(self, path: Path, root: Path, notes: Path | None = None) -> None:
-        self._notes = notes
-        self._drafts = CaseWriter(path)
-        self._text = CaseText(self._drafts.content)
+        super().__init__(path, notes)
         self._first_texts: dict[int, str] = {}
         self._cases = CaseWriter(path.with_name(path.name.removesuffix(ENDING) + ".jsonl"), may_be_new=True)
         self._ids = {case.id for case in opinions(self._cases.path, root, is_strict=False)}
         self._cases_before = self._cases.content
-        self._changed: dict[int, str] = {}
         self._accepted: dict[int, tuple[str, str]] = {}
         """Id and text by line in the file of drafts, in the order of acceptance."""
-        self._aside = AsideFile(path)
 
-    @property
-    def file_name(self) -> str:
-        return self._drafts.path.name
-
-    def marks_of(self, case: EvalCase) -> Marks:
-        return Marks.of(case)
-
-    def save(self, state: CaseState, pool: Sequence[Place] = ()) -> str:  # noqa: ARG002 because others need it
+    def save(self, state: CaseState, pool: Sequence[Place]) -> str:  # noqa: ARG002 because opinions need it
         """Write a draft with its marks, accepted or dropped if it is decided; a CaseError where its id is taken."""
         line, text = state.case.source.line, self._line(state)
         accepted = {at: entry for at, entry in self._accepted.items() if at != line}
@@ -142,7 +119,7 @@ class DraftStore:
                 return problem
             self._accepted = accepted
         self._changed[line] = "" if state.decision is not None else text
-        return self._written(line, text, lambda: self._drafts.write(self._text.composed(self._changed)))
+        return self._written(line, text, lambda: self._writer.write(self._text.composed(self._changed)))
 
     def _as_accepted(self, state: CaseState, text: str, taken: set[str]) -> dict[int, tuple[str, str]]:
         """Return the line of an accepted draft; none if it stands there, since we were stopped between the files."""
@@ -235,6 +212,9 @@ def _judged(place: Place) -> Json:
     if isinstance(place, Anchor):
         return {"rel_path": place.rel_path, "heading_path": place.heading_path}
     return place
+
+
+LabelStore = CaseFileStore | OpinionStore
 
 
 def opinion_file(path: Path, name: str) -> Path:

@@ -71,23 +71,19 @@ def cases_to_label(path: Path, project: Project) -> list[EvalCase]:
 
 def label_store(labelling: Labelling, project: Project) -> LabelStore:
     """Return the store for the labels; raise CaseError if they cannot be written there."""
+    notes = labelling.notes or project.notes
     if labelling.is_of_drafts:
-        return DraftStore(labelling.path, project.root, notes_folder(labelling, project))
+        return DraftStore(labelling.path, project.root, notes)
     if labelling.blind is not None:
         return OpinionStore(opinion_file(labelling.path, labelling.blind), project.root)
-    return CaseFileStore(labelling.path, notes_folder(labelling, project))
-
-
-def notes_folder(labelling: Labelling, project: Project) -> Path | None:
-    """Return the named folder of notes, else the configured one."""
-    return labelling.notes or project.notes
+    return CaseFileStore(labelling.path, notes)
 
 
 def pool_source(
     labelling: Labelling, project: Project, cases: Sequence[EvalCase], systems: Sequence[AskedSystem]
 ) -> PoolSource:
     """Return the systems and the notes to ask for chunks, to be closed; raise SettingsError without any."""
-    notes = notes_folder(labelling, project)
+    notes = labelling.notes or project.notes
     if not systems and notes is None:
         raise SettingsError("no system to ask: name one with --target, e.g. --target demo, or a folder with --notes")
     search = NotesSearch(notes) if notes is not None else None

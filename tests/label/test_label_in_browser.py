@@ -41,8 +41,9 @@ def test_the_page_of_the_file_is_opened_at_the_case(project: Project, browser: l
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["evalcases/a.jsonl", "--web", "--plain"], "--web goes with --case and --blind alone"),
-        (["evalcases/a.jsonl", "--web", "--target", "demo"], "--web goes with --case and --blind alone"),
+        (["evalcases/a.jsonl", "--web", "--plain"], "--web goes with --case alone"),
+        (["evalcases/a.jsonl", "--web", "--target", "demo"], "--web goes with --case alone"),
+        (["evalcases/a.jsonl", "--web", "--blind", "anna"], "--web goes with --case alone"),
         (["gone.jsonl", "--web"], "gone.jsonl"),
         (["elsewhere.jsonl", "--web"], "elsewhere.jsonl: is no case file of the project"),
     ],
