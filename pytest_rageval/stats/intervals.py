@@ -179,7 +179,7 @@ def mean_of_means_interval(columns: Mapping[str, Column]) -> Interval | None:
     columns  the values of each name, in one order of cases; None for a case without a value
     """
     values = {name: present for name, column in columns.items() if (present := [v for v in column if v is not None])}
-    if sum(any(value is not None for value in case) for case in zip(*columns.values(), strict=True)) < FEWEST:
+    if cases_with_values(columns) < FEWEST:
         return None
     means = {name: math.fsum(each) / len(each) for name, each in values.items()}
     weights = {name: 1 / (len(each) * len(means)) for name, each in values.items()}
@@ -194,6 +194,13 @@ def mean_of_means_interval(columns: Mapping[str, Column]) -> Interval | None:
         distance = math.sqrt(dependence * math.fsum(each * each for each in distances))
         limits.append(mean + distance if end else mean - distance)
     return max(0.0, limits[0]), min(1.0, limits[1])
+
+
+def cases_with_values(columns: Mapping[str, Column]) -> int:
+    """Return how many cases have a value of any name."""
+    if whole := next((column for column in columns.values() if None not in column), None):  # the usual case, fast
+        return len(whole)
+    return sum(any(value is not None for value in case) for case in zip(*columns.values(), strict=True))
 
 
 def _moved(columns: Mapping[str, Column], means: Mapping[str, float], weights: Mapping[str, float]) -> Interval:

@@ -28,7 +28,7 @@ from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.judge_notes import failure_note
-from pytest_rageval.stats.intervals import mean_of_means_interval
+from pytest_rageval.stats.intervals import cases_with_values, mean_of_means_interval
 from pytest_rageval.text import NO_VALUE, change, counted, denominator, duration, score_text
 from pytest_rageval.tools.calibration_record import CalibrationRecord
 from pytest_rageval.views.comparison import ComparedMetric, compared_metric
@@ -115,8 +115,7 @@ def _cell(cell: LayerCell, columns: Columns) -> HeatCell | None:
     way = "" if moved in ("=", NO_VALUE) else "fall" if moved.startswith("-") else "rise"
     shade = min(math.ceil(abs(cell.change or 0) * SHADES_OF_A_SCALE), 9) if way else 0
     interval = interval_text(mean_of_means_interval(columns))
-    cases = sum(any(score is not None for score in case) for case in zip(*columns.values(), strict=True))
-    return HeatCell(score_text(cell.score), interval, cases, way, shade, moved if way else "")
+    return HeatCell(score_text(cell.score), interval, cases_with_values(columns), way, shade, moved if way else "")
 
 
 # ── metrics ───────────────────────────────────────────────────────────────────────────────────────────────────
