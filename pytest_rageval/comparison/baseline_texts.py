@@ -9,10 +9,12 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from pytest_rageval.comparison.case_diff import Record, records_of
 from pytest_rageval.io.atomic import write_bytes
@@ -26,13 +28,7 @@ MOST_BYTES = 8_000_000
 _GZIP = 31
 
 
-class _Part(BaseModel):
-    """The members of a record that a comparison reads; others are ignored."""
-
-    model_config = ConfigDict(strict=True, extra="ignore")
-
-
-class _Chunk(_Part):
+class _Chunk(TypedDict):
     chunk_id: str | None
     rel_path: str | None
     heading_path: str | None
@@ -41,29 +37,31 @@ class _Chunk(_Part):
     matches: list[int]
 
 
-class _Abstention(_Part):
-    abstained: bool
-
-
-class _Gate(_Part):
+class _Gate(TypedDict):
     metric: str
     value: float | None
     threshold: str
     tag: str | None
 
 
-class _Verdict(_Part):
+class _Abstention(TypedDict):
+    abstained: bool
+
+
+class _Verdict(TypedDict):
     passed: bool
-    trial_passed: bool | None = None
+    trial_passed: NotRequired[bool | None]
     failed_gates: list[_Gate]
 
 
-class _Error(_Part):
+class _Error(TypedDict):
     kind: str
     message: str | None
 
 
-class _Case(_Part):
+class _Case(TypedDict):
+    """The members of a record that a comparison reads; others are left out."""
+
     case_key: str
     trial: int
     outcome: str
@@ -76,9 +74,15 @@ class _Case(_Part):
     scores: dict[str, float]
 
 
-class _File(_Part):
+class _File(TypedDict):
     run_id: str
     cases: list[_Case]
+
+
+@cache
+def _reader(form: type) -> TypeAdapter[Any]:
+    """Return the validator of a form, built when a baseline's texts are read or written."""
+    return TypeAdapter(form)
 
 
 def texts_path(baseline: Path) -> Path:
@@ -95,7 +99,7 @@ def write_texts(baseline: Path, run_id: str, rows: Iterable[Row], folder: Path) 
     texts, size = list[dict[str, Any]](), 0
     for key in keys:
         if key in records and records[key]["question"] is not None:
-            case = _Case.model_validate(records[key]).model_dump()
+            case = _reader(_Case).validate_python(records[key], strict=True)
             size += len(_json(case))
             if size > MOST_BYTES:
                 break
@@ -116,12 +120,12 @@ def read_texts(baseline: Path, run_id: str | None) -> Mapping[str, Record]:
     try:
         packed = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b""
         text = zlib.decompressobj(_GZIP).decompress(packed, 2 * MOST_BYTES)
-        file = _File.model_validate_json(text)
+        file = _reader(_File).validate_json(text, strict=True)
     except FileNotFoundError:
         return {}
     except (OSError, zlib.error, ValidationError, RecursionError):
         raise ValueError(f"{path} cannot be read (was it changed?): cases are not shown as they were before") from None
-    return {case.case_key: case.model_dump() for case in file.cases} if file.run_id == run_id else {}
+    return {case["case_key"]: case for case in file["cases"]} if file["run_id"] == run_id else {}
 
 
 def _json(value: Any) -> bytes:
