@@ -191,7 +191,6 @@ def _first_screen(page: PageRun) -> Mapping[str, Any]:
         "unwinnable": cannot_be_won_line(page.config),
         "tiles": list(first_screen.tiles(page)),
         "flips": first_screen.flips(page),
-        "flips_head": first_screen.flips_head(page),
         "no_flips": _no_flips(page, failing),
         "moves": first_screen.moves(page),
         "no_moves": first_screen.no_moves(page),
@@ -230,7 +229,7 @@ def _case_list(page: PageRun) -> Mapping[str, Any]:
 
 def _sections(page: PageRun) -> Mapping[str, Any]:
     heat_layers, heat_rows = sections.heat(page)
-    history_names = [tile.metric for tile in first_screen.tiles(page) if tile.n is not None]
+    history_names = [tile.name for tile in first_screen.tiles(page) if tile.n is not None]
     return {
         "heat_layers": heat_layers,
         "heat_rows": heat_rows,
