@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_rageval.matching.places import path_form
+from pytest_rageval.matching.spellings import path_form
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, UNANSWERABLE, abstention
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.metrics.retrieval import UNLABELLED

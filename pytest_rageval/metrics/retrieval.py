@@ -12,7 +12,7 @@ import math
 from functools import lru_cache
 from typing import Literal
 
-from pytest_rageval.matching.places import path_form
+from pytest_rageval.matching.spellings import path_form
 from pytest_rageval.metrics.registry import metric, not_asked_for
 from pytest_rageval.model import Matching, NotApplicable, Observation
 

@@ -26,7 +26,7 @@ from pytest_rageval.text import printable
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
 from pytest_rageval.views.case import CaseView
 from pytest_rageval.web.case_list import CaseQuery, PagedCases
-from pytest_rageval.web.forms.form_state import Submitted
+from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.labelling.label_desk import LabelPlace
 from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.run import Filter, Order, head_of_run, unfinished_case

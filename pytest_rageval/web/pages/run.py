@@ -22,7 +22,7 @@ from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 from pytest_rageval.web.case_list import CasePage, CaseQuery
-from pytest_rageval.web.jobs.job_files import LOG, log_tail
+from pytest_rageval.web.jobs.job import LOG, log_tail
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.opened_runs import BASELINE, OpenedRun, OpenedRuns, TheRuns, run_of
 from pytest_rageval.web.pages.jobs import TheJobs, jobs_of
