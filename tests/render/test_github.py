@@ -13,8 +13,7 @@ from markdown_it import MarkdownIt
 from project import SOME, Project, a_case, a_missed_case
 
 from pytest_rageval.comparison.case_list import ListedCase
-from pytest_rageval.render.markdown.annotations import annotation_lines
-from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, LONGEST_SUMMARY, run_markdown
+from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, LONGEST_SUMMARY, annotation_lines, run_markdown
 
 ATTACK = "::set-output name=x::y\n::error::owned %0A<img src=x onerror=alert(1)> @everyone #1 [a](http://b.c)"
 BROKEN = """
