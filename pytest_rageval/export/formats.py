@@ -190,8 +190,14 @@ _ROWS: Mapping[str, Callable[[Record], Iterator[tuple[Any, ...]]]] = {
 }
 
 
+# ── files of trec_eval and ir_measures ──────────────────────────────────────────────────────────────────────────
+
+
 def trec_run_lines(source: ExportSource) -> Iterator[str]:
-    """Yield `case Q0 chunk rank score run`, a line for each chunk of each case."""
+    """Yield `case Q0 chunk rank score run`, a line for each chunk of each case.
+
+    A chunk is named by its id, else its document's id, else path and heading.
+    """
     for obs in _observations(source):
         chunks = obs.answer.chunks or ()
         names = dict.fromkeys(_name(chunk, rank) for rank, chunk in enumerate(chunks, start=1))
@@ -199,7 +205,11 @@ def trec_run_lines(source: ExportSource) -> Iterator[str]:
 
 
 def trec_qrels_lines(source: ExportSource) -> Iterator[str]:
-    """Yield `case 0 chunk grade`: 1 for relevant, 0 for retrieved but irrelevant; nothing for cases without gold."""
+    """Yield `case 0 chunk grade`: 1 for relevant, 0 for retrieved but irrelevant; nothing for cases without gold.
+
+    Relevant are chunks that match a gold, and each unmatched gold under its own name: so recall is over the golds, if
+    each chunk matches at most one.
+    """
     for obs in _observations(source):
         for name, grade in _judged(obs).items():
             yield f"{trec_id(obs.case.key)} 0 {trec_id(name)} {grade}"

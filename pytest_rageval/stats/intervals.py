@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
+from operator import mul
 from typing import NamedTuple
 
 
@@ -185,12 +186,13 @@ def mean_of_means_interval(columns: Mapping[str, Column]) -> Interval | None:
     weights = {name: 1 / (len(each) * len(means)) for name, each in values.items()}
     mean = math.fsum(means.values()) / len(means)
     together, apart = _moved(columns, means, weights)
+    alone = {name: _limits(each) for name, each in values.items()}
     limits = []
     for end in (0, 1):
         at_end = [(end - means[name]) * weight for name, weight in weights.items()]
-        alone = apart + math.fsum(each * each for each in at_end)
-        dependence = (together + math.fsum(at_end) ** 2) / alone if alone else 1.0
-        distances = [(_limit(each, end) - means[name]) / len(means) for name, each in values.items()]
+        spread = apart + math.fsum(each * each for each in at_end)
+        dependence = (together + math.fsum(at_end) ** 2) / spread if spread else 1.0
+        distances = [(each[end] - means[name]) / len(means) for name, each in alone.items()]
         distance = math.sqrt(dependence * math.fsum(each * each for each in distances))
         limits.append(mean + distance if end else mean - distance)
     return max(0.0, limits[0]), min(1.0, limits[1])
@@ -210,11 +212,12 @@ def _moved(columns: Mapping[str, Column], means: Mapping[str, float], weights: M
         [0.0 if value is None else (value - mean) * weights[name] for value in columns[name]]
         for name, mean in means.items()
     ]
-    together = math.fsum(each * each for each in map(math.fsum, zip(*moved, strict=True)))
-    return together, math.fsum(each * each for column in moved for each in column)
+    sums = list(map(math.fsum, zip(*moved, strict=True)))
+    squares = chain.from_iterable(map(mul, column, column) for column in moved)
+    return math.fsum(map(mul, sums, sums)), math.fsum(squares)
 
 
-def _limit(values: Sequence[float], end: int) -> float:
+def _limits(values: Sequence[float]) -> Interval:
     limits = gaffke(values, (0, 1))
     assert limits is not None  # the scale has ends
-    return limits[end]
+    return limits
