@@ -43,17 +43,13 @@ def test_a_system_that_begins_to_report_headings_is_compared_fairly(tmp_path):
     run(project, "--update-baseline")
     ended = run(project, heading_path="A > C")
     ended.stdout.fnmatch_lines(["*0 cases newly fail*4 cases fail gates that the other run did not measure*"])
-    ended.stdout.fnmatch_lines(
-        ["4 cases are matched otherwise (doubt document, now none), and their retrieval is not*"]
-    )
+    ended.stdout.fnmatch_lines(["4 cases are matched otherwise (doubt document, now none), and their retrieval*"])
 
 
 def test_strict_places_take_no_match_in_doubt(tmp_path):
     project = a_project(tmp_path)
     ended = run(project, heading_path="B")
-    ended.stdout.fnmatch_lines(
-        ["4 golds were matched by the last heading only; doubt:last_heading filters their cases"]
-    )
+    ended.stdout.fnmatch_lines(["4 golds were matched by the last heading only; doubt:last_heading filters*"])
     project.configure('target = "answers:answers.jsonl"\nstrict_places = true')
     assert project.rageval("run", "--metrics", "recall_any").ret == 1
     assert set(project.outcomes().values()) == {"failed"}
