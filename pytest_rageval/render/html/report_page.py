@@ -41,7 +41,6 @@ than the first number, up to the third.
 """
 PLAIN = 200
 """Failing cases that are readable without scripts."""
-SHOWN_RUNS = 8
 SECTIONS = (("cases", "Cases"), ("heat", "Layers"), ("metrics", "Metrics"), ("distributions", "Distributions"),
             ("speed", "Speed"), ("judge", "Judge"), ("history", "History"), ("config", "Configuration"),
             ("definitions", "Definitions"))  # fmt: skip
