@@ -142,9 +142,9 @@ MUTANTS = {
         "Confusion.specificity", "_share(self.tn, self.tn + self.fp)", "_share(self.tn, self.n)", AGREEMENT
     ),
     "no case of either change is added": Mutant("paired_difference", "(more + 1) / (n + 2)", "more / n", PASS_RATE),
-    "words are looked for as they are spelt": Mutant("_condition", "term.value.lower()", "term.value", FILTER),
+    "words are looked for as they are spelt": Mutant("CaseFilter._test", "value.lower()", "value", FILTER),
     "a term with a minus asks for what it leaves out": Mutant(
-        "CaseFilter.numbers", "holds(number) != asked.is_negated", "holds(number)", FILTER
+        "CaseFilter.numbers", "holds(number) != term.is_negated", "holds(number)", FILTER
     ),
     "a score beyond the scale is one": Mutant("_score", "rubric.scale[0] <= number <= rubric.scale[1]", "True", REPLY),
     "a run without all results is complete": Mutant("_problems", "lost and not extent.is_ended_early", "False", END),

@@ -11,9 +11,8 @@ from pytest_rageval.cli.options import REPORTS
 from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.http.failures import HttpFailure
-from pytest_rageval.render.markdown.annotations import notice
 from pytest_rageval.render.markdown.pull_request import NoPullRequestError, pull_request_of, renew_comment
-from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, failing_cases, run_markdown
+from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, failing_cases, notice, run_markdown
 from pytest_rageval.text import printable
 
 

@@ -1,31 +1,30 @@
-"""Filters over the cases of a stored run, by the language of `filter_language`."""
+r"""Filters over a list of cases: `outcome:failed changed:worse -tag:slow mrr<0.5 "words"`.
+
+    expression  terms separated by spaces; a case must meet all
+    term        word sign value, or a value alone that is searched in the case's texts; `-` in front negates it
+    sign        `:` is one of (several with commas) · `<` `<=` `>` `>=` `=` a number
+    value       without spaces, or in quotation marks with \" and \\ for the two
+
+The HTML report's script (`render/html/assets/cases.js`) reads the same language. Filters compare what the list of
+cases shows: escaped control characters, scores with four decimals, whole milliseconds.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from pytest_rageval.comparison.baseline import side_of_run
-from pytest_rageval.comparison.case_list import CaseList, ListedCase, changes_of, list_cases
-from pytest_rageval.comparison.filter_language import (
-    DECIMALS,
-    DROP,
-    GROUPS,
-    LATENCY,
-    LEVEL,
-    Condition,
-    FilterError,
-    FilterVocabulary,
-    HasFallen,
-    HasId,
-    HasText,
-    IsOneOf,
-    read_filter,
-    read_terms,
-)
+from pytest_rageval.comparison.case_list import CHANGES, UNCHANGED, CaseList, ListedCase, changes_of, list_cases
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.matching.dialects import DOUBTS, NO_DOUBT
+from pytest_rageval.metrics.registry import LAYERS
+from pytest_rageval.runs.aggregate import OUTCOMES
 from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
@@ -37,7 +36,43 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "=": operator.eq,
 }
+WORDS = ("outcome", "changed", "category", "difficulty", "domain", "tag", "file", "layer", "doubt")
+"""Words that are compared as a whole."""
+DECIMALS = 4
+"""The precision of scores, drops and levels in comparisons with a number."""
+ALWAYS: Mapping[str, Collection[str]] = {
+    "outcome": OUTCOMES,
+    "changed": (*CHANGES, UNCHANGED),
+    "layer": tuple(LAYERS),
+    "doubt": (*DOUBTS, NO_DOUBT),
+}
+"""Values that are valid even if no case of the run has them."""
+# Python and JavaScript agree on the whitespace and letters in this expression.
+_TERM = re.compile(r'(-?)(?:([^\W\d][\w.@-]*?)(:|<=|>=|<|>|=))?("(?:[^"\\]|\\.)*"|[^\s\ufeff"]+)', re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _WHOLE = (0, 1)
+Test = Callable[[int], bool]
+"""Tells of a case by its number whether it meets a term."""
+
+
+class FilterError(ValueError):
+    """A term without a meaning in this run; the message names it and suggests another."""
+
+
+class Term(NamedTuple):
+    """One term as written; `word` and `sign` are empty for a value alone."""
+
+    is_negated: bool
+    word: str
+    sign: str
+    value: str
+
+
+def read_terms(expression: str) -> Iterator[Term]:
+    """Yield the terms of an expression; skip what is no term, such as a single quotation mark."""
+    for minus, word, sign, written in _TERM.findall(expression):
+        value = re.sub(r"\\(.)", r"\1", written[1:-1], flags=re.DOTALL) if written.startswith('"') else written
+        yield Term(bool(minus), word, sign, value)
 
 
 def filtered_keys(run: StoredRun, expression: str, option: str) -> frozenset[str]:
@@ -61,33 +96,70 @@ class CaseFilter:
 
     def numbers(self, expression: str, most_terms: int | None = None) -> Sequence[int]:
         """Return the numbers of the cases that meet all terms; FilterError for a term without a meaning."""
-        filters = read_filter(expression, self.vocabulary)
-        if most_terms is not None and len(filters) > most_terms:
-            raise FilterError(f"the filter has {len(filters)} terms, more than {most_terms}")
+        terms = list(read_terms(expression))
+        if most_terms is not None and len(terms) > most_terms:
+            raise FilterError(f"the filter has {len(terms)} terms, more than {most_terms}")
         left: Sequence[int] = range(len(self.listed.cases))
-        for asked in filters:
-            holds = self._test(asked.condition)
-            left = [number for number in left if holds(number) != asked.is_negated]
+        for term, holds in [(term, self._test(term)) for term in terms]:
+            left = [number for number in left if holds(number) != term.is_negated]
         return left
 
-    def column(self, name: str) -> Column:
-        """Return the values that are compared with a number: latency, drop, level, or the scores of a metric."""
-        if name in self.vocabulary.numbers:
-            return all_rounded(getattr(case, name) for case in self.listed.cases)
-        return all_rounded(self.listed.scores[name])
+    def column(self, written: str) -> Column | None:
+        """Return the values of latency, drop or level, or of the metric of this name, the cut-off left out or not."""
+        if written in self.measured:
+            return all_rounded(getattr(case, written) for case in self.listed.cases)
+        metric = _named(written, self.listed.scores)
+        return None if metric is None else all_rounded(self.listed.scores[metric])
 
-    @cached_property
-    def vocabulary(self) -> FilterVocabulary:
-        """Return the meanings of filter words for these cases."""
-        listed = self.listed
-        values = {
-            word: set(map(printable, {value for case in listed.cases for value in self._values(case, word)}))
-            for word in ("outcome", "changed", *GROUPS, "file", "layer", "doubt")
-        }
-        numbers = (LATENCY,) if listed.falls is None else (LATENCY, DROP, LEVEL)
-        return FilterVocabulary(
-            printable(listed.run_id), values, listed.scores, numbers, listed.falls, is_compared=listed.is_compared
-        )
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """Return the numbers that are known besides the metrics."""
+        return ("latency",) if self.listed.falls is None else ("latency", "drop", "level")
+
+    def _test(self, term: Term) -> Test:
+        word, value = term.word, term.value
+        if not word:
+            text = value.lower()
+            return lambda number: text in self._texts[number]
+        if term.sign == ":" and word == "id":
+            return lambda number: value in printable(self.listed.cases[number].id)
+        if term.sign == ":" and word in WORDS:
+            return self._is_one_of(word, value)
+        if term.sign == ":" and word == "fell" and self.listed.falls is not None:
+            return self._has_fallen(value)
+        return self._is_measured(word, term.sign, value)
+
+    def _is_one_of(self, word: str, value: str) -> Test:
+        if word == "changed" and not self.listed.is_compared:
+            run = printable(self.listed.run_id)
+            raise FilterError(f"run {run} was compared with no baseline: nothing changed in it; leave changed: out")
+        values = [tuple(map(printable, self._values(case, word))) for case in self.listed.cases]
+        present = set().union(*values)
+        names = {*present, *ALWAYS.get(word, ())}
+        choices = {value} if value in names else {*value.split(",")}
+        for choice in sorted(choices - names):
+            there = ", ".join(sorted(filter(None, present))) or "none"
+            raise FilterError(f"no case has {word} {choice!r}{did_you_mean(choice, names, f'; there are {there}')}")
+        return lambda number: not choices.isdisjoint(values[number])
+
+    def _has_fallen(self, value: str) -> Test:
+        falls = self.listed.falls or {}
+        if (metric := _named(value, falls)) is None:
+            present = f"; cases fell in {', '.join(sorted(falls)) or 'no metric'}"
+            raise FilterError(f"no case fell in {value!r}{did_you_mean(value, falls, present)}")
+        return {fall.number for fall in falls[metric]}.__contains__
+
+    def _is_measured(self, word: str, sign: str, value: str) -> Test:
+        if (column := self.column(word)) is None:
+            words = (*WORDS, "id")
+            otherwise = f"; words: {', '.join([*words, *self.measured])}, or a metric"
+            raise FilterError(
+                f"{word!r} is nothing to filter by{did_you_mean(word, {*words, *self.listed.scores}, otherwise)}"
+            )
+        if sign not in COMPARISONS or not _NUMBER.fullmatch(value):
+            raise FilterError(f"'{word}{sign}{value}' needs a comparison with a number, as in {word}<0.5")
+        compare, limit = COMPARISONS[sign], float(value)
+        return lambda number: (measured := column[number]) is not None and compare(measured, limit)
 
     @cached_property
     def _texts(self) -> list[str]:
@@ -97,34 +169,18 @@ class CaseFilter:
 
     def _values(self, case: ListedCase, word: str) -> Sequence[str]:
         """Return the case's values for a word that is compared as a whole."""
-        match word:
-            case "tag":
-                return case.tags
-            case "layer":
-                return self.listed.layers(case)
-            case "changed":
-                return (case.change,)
-            case _:
-                value: str = getattr(case, word)
-                return (value,)
-
-    def _test(self, condition: Condition) -> Callable[[int], bool]:
-        """Return a function that tells of a case by its number whether it meets the condition."""
-        cases = self.listed.cases
-        match condition:
-            case HasText(text):
-                return lambda number: text in self._texts[number]
-            case HasId(text):
-                return lambda number: text in printable(cases[number].id)
-            case IsOneOf(word, values):
-                return lambda number: not values.isdisjoint(map(printable, self._values(cases[number], word)))
-            case HasFallen(metric):
-                return {fall.number for fall in (self.listed.falls or {})[metric]}.__contains__
-            case _:
-                column, compare, limit = self.column(condition.name), COMPARISONS[condition.sign], condition.limit
-                return lambda number: (value := column[number]) is not None and compare(value, limit)
+        if word in ("tag", "layer"):
+            return case.tags if word == "tag" else self.listed.layers(case)
+        return (case.change if word == "changed" else getattr(case, word),)
 
 
 def all_rounded(numbers: Iterable[float | None]) -> list[float | None]:
     """Round numbers for comparisons; skip 0 and 1, which most scores are: rounding one takes eight times as long."""
     return [number if number is None or number in _WHOLE else round(number, DECIMALS) for number in numbers]
+
+
+def _named(written: str, names: Collection[str]) -> str | None:
+    """Return the metric of this name, or the first one with this name before its cut-off."""
+    if written in names:
+        return written
+    return next((name for name in sorted(names) if name.partition("@")[0] == written), None)

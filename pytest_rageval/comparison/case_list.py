@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.changes import Shares, moved_scores, shares_of
-from pytest_rageval.comparison.filter_language import CHANGES, UNCHANGED
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.io.sealed_lines import Members, whole_records
@@ -21,6 +20,9 @@ from pytest_rageval.runs.reader import RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import IS_BAD, SCHEMA, Row, SharedParts, cases_of, check_result, row_records
 
+CHANGES = {"worse": "flipped_to_fail", "fixed": "flipped_to_pass", "unmeasured": "unmeasured", "new": "only_after"}
+"""The changes of a case since the baseline, with the lists of metrics.json that name such cases; else `same`."""
+UNCHANGED = "same"
 _RANKS = {"worse": 0, "error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
 _LISTED = Members(SCHEMA, "case_key", "trial", "outcome", "reason", "question", "answer", "category", "difficulty",
                   "domain", "tags", "source", "latency", "verdict", "error",

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pytest_rageval.comparison.changes import mean_share, shares_of
 from pytest_rageval.comparison.verdicts import Cases
 from pytest_rageval.export.export_source import ExportSource
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.json_text import json_text
-from pytest_rageval.runs.aggregate import normalised, with_aliases
+from pytest_rageval.runs.aggregate import with_aliases
 from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.reader import RESULTS, StoredRun
-from pytest_rageval.runs.row import CaseScores, row_places
+from pytest_rageval.runs.row import row_places
 
 REPORT = "report.json"
 MOST_CASES = 5_000
@@ -41,16 +41,12 @@ def _worst(cases: Cases, metrics: Mapping[str, Any]) -> frozenset[str] | None:
     """Return the keys of the cases with the worst scores, failed ones and errors first; None if all fit."""
     if len(cases) <= MOST_CASES:
         return None
-    columns = CaseColumns.of(cases)
-    ranked = ((*_badness(case, metrics), key) for key, case in zip(columns.case_keys, columns.in_turn(), strict=True))
+    columns, shares, ranks = CaseColumns.of(cases), shares_of(metrics), {"error": 0, "failed": 0, "xfailed": 1}
+    ranked = (
+        (ranks.get(case.outcome, 2), mean_share(case.scores, shares), key)
+        for key, case in zip(columns.case_keys, columns.in_turn(), strict=True)
+    )
     return frozenset(key for *_, key in heapq.nsmallest(MOST_CASES, ranked))
-
-
-def _badness(case: CaseScores, metrics: Mapping[str, Any]) -> tuple[int, float]:
-    """Return a sort key, worst first: outcome, then the mean score as 0 to 1 where higher is better (1 by default)."""
-    rank = 0 if case.outcome in ("error", "failed") else 1 if case.is_bad else 2
-    shares = [normalised(value, metrics[name]["scale"], metrics[name]["better"]) for name, value in case.scores.items()]
-    return rank, math.fsum(shares) / len(shares) if shares else 1.0
 
 
 def json_lines(source: ExportSource) -> Iterator[str]:

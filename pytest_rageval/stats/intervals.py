@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
+from operator import mul
 from typing import NamedTuple
 
 
@@ -179,21 +180,29 @@ def mean_of_means_interval(columns: Mapping[str, Column]) -> Interval | None:
     columns  the values of each name, in one order of cases; None for a case without a value
     """
     values = {name: present for name, column in columns.items() if (present := [v for v in column if v is not None])}
-    if sum(any(value is not None for value in case) for case in zip(*columns.values(), strict=True)) < FEWEST:
+    if cases_with_values(columns) < FEWEST:
         return None
     means = {name: math.fsum(each) / len(each) for name, each in values.items()}
     weights = {name: 1 / (len(each) * len(means)) for name, each in values.items()}
     mean = math.fsum(means.values()) / len(means)
     together, apart = _moved(columns, means, weights)
+    alone = {name: _limits(each) for name, each in values.items()}
     limits = []
     for end in (0, 1):
         at_end = [(end - means[name]) * weight for name, weight in weights.items()]
-        alone = apart + math.fsum(each * each for each in at_end)
-        dependence = (together + math.fsum(at_end) ** 2) / alone if alone else 1.0
-        distances = [(_limit(each, end) - means[name]) / len(means) for name, each in values.items()]
+        spread = apart + math.fsum(each * each for each in at_end)
+        dependence = (together + math.fsum(at_end) ** 2) / spread if spread else 1.0
+        distances = [(each[end] - means[name]) / len(means) for name, each in alone.items()]
         distance = math.sqrt(dependence * math.fsum(each * each for each in distances))
         limits.append(mean + distance if end else mean - distance)
     return max(0.0, limits[0]), min(1.0, limits[1])
+
+
+def cases_with_values(columns: Mapping[str, Column]) -> int:
+    """Return how many cases have a value of any name."""
+    if whole := next((column for column in columns.values() if None not in column), None):  # the usual case, fast
+        return len(whole)
+    return sum(any(value is not None for value in case) for case in zip(*columns.values(), strict=True))
 
 
 def _moved(columns: Mapping[str, Column], means: Mapping[str, float], weights: Mapping[str, float]) -> Interval:
@@ -203,11 +212,12 @@ def _moved(columns: Mapping[str, Column], means: Mapping[str, float], weights: M
         [0.0 if value is None else (value - mean) * weights[name] for value in columns[name]]
         for name, mean in means.items()
     ]
-    together = math.fsum(each * each for each in map(math.fsum, zip(*moved, strict=True)))
-    return together, math.fsum(each * each for column in moved for each in column)
+    sums = list(map(math.fsum, zip(*moved, strict=True)))
+    squares = chain.from_iterable(map(mul, column, column) for column in moved)
+    return math.fsum(map(mul, sums, sums)), math.fsum(squares)
 
 
-def _limit(values: Sequence[float], end: int) -> float:
+def _limits(values: Sequence[float]) -> Interval:
     limits = gaffke(values, (0, 1))
     assert limits is not None  # the scale has ends
-    return limits[end]
+    return limits

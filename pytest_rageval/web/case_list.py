@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from pytest_rageval.comparison.case_filter import CaseFilter
+from pytest_rageval.comparison.case_filter import CaseFilter, FilterError
 from pytest_rageval.comparison.case_list import (
     CaseList,
     ListedCase,
@@ -16,7 +16,6 @@ from pytest_rageval.comparison.case_list import (
     recorded_side,
     worst_cases_first,
 )
-from pytest_rageval.comparison.filter_language import FilterError
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.reader import StoredRun
@@ -129,12 +128,9 @@ class PagedCases:
             return left
         if name == "id":
             return sorted(left, key=lambda number: printable(self.listed.cases[number].id), reverse=is_turned)
-        words = self._filter.vocabulary
-        known = name if name in words.numbers else words.metric(name)
-        if known is None:
-            there = ", ".join([*words.numbers, *self.metrics])
+        if (column := self._filter.column(name)) is None:
+            there = ", ".join([*self._filter.measured, *self.metrics])
             raise FilterError(f"{name!r} is nothing to sort by; there are id, {there}")
-        column = self._filter.column(known)
         measured = {number: value for number in left if (value := column[number]) is not None}
         order = sorted(measured, key=measured.__getitem__, reverse=is_turned)
         return [*order, *(number for number in left if number not in measured)]

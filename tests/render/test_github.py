@@ -12,8 +12,8 @@ from fault_server import FaultServer, GitHub
 from markdown_it import MarkdownIt
 from project import SOME, Project, a_case, a_missed_case
 
-from pytest_rageval.render.markdown.annotations import annotation_lines
-from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, LONGEST_SUMMARY, FailingCase, run_markdown
+from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, LONGEST_SUMMARY, annotation_lines, run_markdown
 
 ATTACK = "::set-output name=x::y\n::error::owned %0A<img src=x onerror=alert(1)> @everyone #1 [a](http://b.c)"
 BROKEN = """
@@ -240,9 +240,9 @@ MANY = 5_000
 @pytest.mark.parametrize("gates", [1, 400])
 def test_five_thousand_failing_cases_fit_with_the_verdict_first_and_each_case_whole(longest: int, gates: int):
     cases = [
-        FailingCase(
-            f"a.jsonl::{number}-{'사례' * 30}", "a.jsonl", number, ("mrr is 0, gate >= 1",) * 4,
-            is_error=number % 7 == 0, is_new=True, question="질문 " * 300, answer="답변 " * 300,
+        ListedCase(
+            f"a.jsonl::{number}-{'사례' * 30}", "failed" if number % 7 else "error", "c", place=f"a.jsonl:{number}",
+            message="mrr is 0, gate >= 1; " * 4, question="질문 " * 300, answer="답변 " * 300, change="worse",
         )
         for number in range(MANY)
     ]  # fmt: skip
@@ -262,7 +262,7 @@ def test_five_thousand_failing_cases_fit_with_the_verdict_first_and_each_case_wh
 
 def test_five_thousand_failing_cases_are_ten_annotations():
     cases = [
-        FailingCase(f"a.jsonl::{n}", "a.jsonl", n, ("why",), is_error=False, is_new=False, question="?", answer="!")
+        ListedCase(f"a.jsonl::{n}", "failed", "c", place=f"a.jsonl:{n}", message="why", question="?", answer="!")
         for n in range(MANY)
     ]
     metrics = {"gates": [], "verdict": {"sentence": "Failing: 5000 cases fail.", "problems": {}}, "partial": False}

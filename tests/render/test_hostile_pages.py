@@ -156,7 +156,7 @@ def called_directly(page: PageRun) -> Iterator[str]:
     called: Any = environment.environment().get_template("macros.html").module
     text, figure = PAYLOADS[0], interval_figure(0.5, (0.4, 0.6), (0, 1))
     tile = next(first_screen.tiles(page))
-    yield called.tile(tile._replace(metric=text, value=text, change=text, n=None, gate=(True, text)))
+    yield called.tile(tile._replace(name=text, value=text, change=text, n=None, gate=(True, text)))
     yield called.spark(spark([0, 1]), text) + called.interval(figure, text, text)
     labels = [AxisValue(1, text)]
     yield called.chart(Chart(text, labels, labels, marks=labels), text)

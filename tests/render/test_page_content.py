@@ -164,18 +164,20 @@ def test_chunks_of_both_sides_stand_in_one_list():
 
 def test_tiles_of_metrics_with_gates_come_first_failed_ones_before_all(tmp_path: Path):
     tiles = list(first_screen.tiles(a_page(tmp_path, "gate failed")))
-    assert tiles[0].metric == "recall_any@5"
+    assert tiles[0].name == "recall_any@5"
     assert tiles[0].gate is not None
     assert tiles[0].gate[0] is False
-    assert tiles[-1].metric == "p95 latency"
+    assert tiles[-1].name == "p95 latency"
 
 
 def test_a_regressed_metric_names_its_cases_the_largest_fall_first(tmp_path: Path):
     page = a_page(tmp_path, "worse")
-    rows = {row.name: row for _, _, _, layer in sections.metric_layers(page) for row in layer}
-    causes = [(case.id.rpartition("-")[2], was, now) for case, _, was, now in rows["token_f1"].causes[:2]]
+    rows = {row.name: causes for _, _, _, layer in sections.metric_layers(page) for row, causes in layer}
+    fallen = rows["token_f1"]
+    assert fallen is not None
+    causes = [(case.id.rpartition("-")[2], was, now) for case, was, now in fallen.cases[:2]]
     assert causes == [("0", score_text(0.9), score_text(0.2)), ("1", score_text(0.89), score_text(0.2))]
-    assert rows["token_f1"].fallen == 12
+    assert fallen.fallen == 12
 
 
 def test_a_change_of_k_is_one_setting_and_metrics_pair_across_it(tmp_path: Path):

@@ -57,16 +57,8 @@ def write_filter(page: OpenPage, query: str) -> None:
     [
         ("outcome:failed", "12 of 40"),
         ("changed:worse category:factual", "4 of 40"),
-        ("-outcome:failed", "28 of 40"),
-        ('category:"a category with a long name"', "13 of 40"),
-        ("tag:L5_wrong_answer layer:L5", "12 of 40"),
-        ("token_f1<0.5", "12 of 40"),
         ("recall_any>=1 latency>150", "9 of 40"),
-        ("fell:mrr", "12 of 40"),
         ('"winter stock"', "40"),
-        ("no such words", "0 of 40"),
-        ("stock-7", "1 of 40"),
-        ("stock-1 -stock-12", "10 of 40"),
     ],
 )
 def test_a_filter_in_the_words_of_gates_finds_its_cases(used_page: OpenPage, query: str, count: str):

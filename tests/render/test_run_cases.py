@@ -1,9 +1,7 @@
-"""The list of a page: what moved since another run, texts cut to a line, and how closely long lists are packed."""
+"""The list of a page: what moved since another run, texts cut to a line."""
 
 from __future__ import annotations
 
-import zlib
-from base64 import b64decode
 from collections.abc import Mapping
 
 import pytest
@@ -12,7 +10,6 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.case_filter import all_rounded
 from pytest_rageval.comparison.case_list import changes_of, list_cases
 from pytest_rageval.render.html.environment import on_one_line
-from pytest_rageval.render.html.report_page import MANY, level_of, packed
 from pytest_rageval.runs.columns import CaseColumns, Scores
 from pytest_rageval.runs.row import CaseScores
 
@@ -84,11 +81,3 @@ def test_scores_are_rounded_alike_one_by_one_and_all_at_once():
     scores = [None, 0.0, 1.0, 1, 0.123456, -0.00004, 4.99999]
     one_by_one = [score if score is None else round(score, 4) for score in scores]
     assert list(map(repr, all_rounded(scores))) == list(map(repr, one_by_one))
-
-
-def test_a_long_list_is_packed_less_closely_and_reads_the_same():
-    assert level_of(MANY - 1) > level_of(MANY)
-    words = [f"word {number % 97} {number % 89}" for number in range(3000)]
-    close, loose = (packed(words, level_of(cases)) for cases in (MANY - 1, MANY))
-    assert len(close) < len(loose)
-    assert zlib.decompress(b64decode(close)) == zlib.decompress(b64decode(loose))

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from stored_runs import a_plan, a_row, compared, store
 
 from pytest_rageval.comparison.baseline import side_of_run
-from pytest_rageval.comparison.case_filter import filtered_keys
-from pytest_rageval.comparison.filter_language import FilterError
+from pytest_rageval.comparison.case_filter import FilterError, filtered_keys
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.html.page_run import compared_side, read_page

@@ -1,128 +1,54 @@
-"""A calibration as one self-contained HTML page with its ROC curve, histogram and disagreements."""
+"""A calibration as one self-contained HTML page with its histograms, ROC curve and disagreements."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from importlib.metadata import version
 
-from pytest_rageval.render.html.environment import rendered
-from pytest_rageval.text import short
+from pytest_rageval.render.html.environment import policy, rendered, style
+from pytest_rageval.render.html.figures import Axis, AxisValue, Chart, histogram, line_path
 from pytest_rageval.tools.calibrate import Calibration
-from pytest_rageval.views.calibration import ASSUMPTION, calibration_view, judged_by, suggested_limits, verdict_of
+from pytest_rageval.views.calibration import calibration_view, judged_by, suggested_limits
 
 MOST_SHOWN = 20
-LONGEST_TEXT = 2000
-BINS = 20
+KINDS = {False: "answers that people fail, by the judge's score", True: "answers that people pass"}
 
 
 def calibration_page(calibration: Calibration, title: str, *, show_texts: bool = True) -> str:
     """Return the page. `show_texts`: it shows questions, answers and reasoning."""
     view = calibration_view(calibration, show_texts=show_texts)
-    folds = view.disagreements[0].folds if view.disagreements else ()
     return rendered(
         "calibration.html",
+        policy=policy(),
+        style=style(),
+        version=version("pytest-rageval"),
         title=title,
-        calibration=calibration,
         judge=judged_by(calibration),
-        verdict=verdict_of(calibration),
         view=view,
         limits=suggested_limits(calibration).values(),
-        assumption=ASSUMPTION,
-        cells=_cells(calibration),
-        curve=_curve(calibration),
-        histogram=_histogram(calibration),
-        disagreements=folds[:MOST_SHOWN],
-        longest=LONGEST_TEXT,
-        messages=calibration.messages[:MOST_SHOWN],
+        charts=list(_charts(calibration)),
+        disagreements=[fold for block in view.disagreements for fold in block.folds[:MOST_SHOWN]],
+        total=len(calibration.disagreements),
     )
 
 
-# ── charts, in units of their own viewBox ─────────────────────────────────────────────────────────────────────
-
-SIDE = 220
-"""Side of the square in which the curve is drawn."""
-WIDTH, HEIGHT = 440, 90
-"""Size of one histogram."""
-
-
-class Cell(NamedTuple):
-    """One of the four counts: its place, and the strength of its tint."""
-
-    x: int
-    y: int
-    n: int
-    share: float
-    is_right: bool
-    name: str
-
-
-def _cells(calibration: Calibration) -> list[Cell]:
-    confusion = calibration.confusion
-    counts = (
-        (0, 0, confusion.tp, True, "both fail it"),
-        (1, 0, confusion.fn, False, "people alone fail it"),
-        (0, 1, confusion.fp, False, "the judge alone fails it"),
-        (1, 1, confusion.tn, True, "both pass it"),
-    )
-    return [
-        Cell(x, y, n, round(0.12 + 0.6 * n / max(confusion.n, 1), 3), right, name) for x, y, n, right, name in counts
-    ]
-
-
-def _curve(calibration: Calibration) -> dict[str, Any] | None:
-    """Return the ROC curve as points of a polyline, and where the present gate lies on it."""
-    if not calibration.curve:
-        return None
-    confusion = calibration.confusion
-    assert confusion.recall is not None  # a curve needs answers of both kinds
-    assert confusion.specificity is not None
-    return {
-        "points": " ".join(f"{x * SIDE:.1f},{(1 - y) * SIDE:.1f}" for x, y in _thinned(calibration.curve)),
-        "gate": (round((1 - confusion.specificity) * SIDE, 1), round((1 - confusion.recall) * SIDE, 1)),
-        "side": SIDE,
-    }
-
-
-def _thinned(points: tuple[tuple[float, float], ...]) -> list[tuple[float, float]]:
-    """Return no more points than the chart can show."""
-    step = max(1, len(points) // (4 * SIDE))
-    return [*points[:-1:step], points[-1]]
-
-
-def _histogram(calibration: Calibration) -> Mapping[str, Any] | None:
-    """Return for each kind of answers the bars by score, and the places of the present and the suggested limit."""
-    if not calibration.cases:
-        return None
+def _charts(calibration: Calibration) -> Iterator[tuple[str, Chart]]:
+    """Yield the scores of the answers of each kind, with the present and the best limit; then the ROC curve."""
     low, high = calibration.scale
-    kinds = []
-    for passes, name in ((False, "people fail it"), (True, "people pass it")):
-        scores = [case.score for case in calibration.cases if case.passes is passes]
-        counts = [0] * BINS
-        for score in scores:
-            counts[min(BINS - 1, max(0, int((score - low) / (high - low) * BINS)))] += 1
-        most = max(counts) or 1
-        bars = [
-            (round(at * WIDTH / BINS + 1, 1), round(HEIGHT * n / most, 1), n, _span(at, low, high))
-            for at, n in enumerate(counts)
-            if n
-        ]
-        kinds.append({"name": name, "n": len(scores), "bars": bars, "passes": passes, "most": max(counts)})
     best = calibration.thresholds["youden"]
-    return {
-        "kinds": kinds,
-        "width": WIDTH,
-        "height": HEIGHT,
-        "bar": round(WIDTH / BINS - 2, 1),
-        "gate": _at(calibration.gate.threshold, low, high),
-        "best": None if isinstance(best, str) else _at(best.limit, low, high),
-        "ticks": [(_at(value, low, high), short(value)) for value in (low + (high - low) * at / 5 for at in range(6))],
-    }
-
-
-def _span(bar: int, low: float, high: float) -> str:
-    size = (high - low) / BINS
-    return f"{short(low + bar * size)} to {short(low + (bar + 1) * size)}"
-
-
-def _at(value: float, low: float, high: float) -> float:
-    return round((min(max(value, low), high) - low) / (high - low) * WIDTH, 1)
+    limits = {"gate": calibration.gate.threshold} | ({} if isinstance(best, str) else {"best": best.limit})
+    places = Axis(low, high, low, high)
+    marks = [AxisValue(places.across(min(max(limit, low), high)), name) for name, limit in limits.items()]
+    for passes, name in KINDS.items():
+        if scores := [case.score for case in calibration.cases if case.passes is passes]:
+            yield name, histogram(scores, calibration.scale)._replace(marks=marks, dashed="limits")
+    confusion, share = calibration.confusion, Axis(0, 1, 0, 1)
+    if calibration.curve and confusion.specificity is not None:
+        diagonal, curve = (
+            line_path((share.across(x), share.height(y)) for x, y in points)
+            for points in (((0, 0), (1, 1)), calibration.curve)
+        )
+        gate = [AxisValue(share.across(1 - confusion.specificity), "gate")]
+        unit = "recall of failing answers over 1 - specificity"
+        across, up = share.labels(share.across), share.labels(share.height)
+        yield "ROC", Chart(unit, across, up, line=curve, before=diagonal, marks=gate, dashed="chance, and the gate")

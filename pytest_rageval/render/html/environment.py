@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
-import os
 import re
 import sys
 from base64 import b64encode
@@ -14,11 +12,12 @@ from hashlib import sha256
 from importlib.resources import files
 from importlib.util import cache_from_source
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 from urllib.parse import quote
 
 import jinja2
-from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
@@ -30,40 +29,26 @@ FOLDED_LINES = 12
 LINE_WIDTH = 110
 
 
-class CompiledTemplates(BytecodeCache):
+class CompiledTemplates(FileSystemBytecodeCache):
     """Templates compiled once, kept where Python keeps compiled modules: compiling them takes 100 ms.
 
     As with modules, none is kept if Python writes no bytecode or has no permission to write.
     """
 
-    def get_cache_key(self, name: str, filename: str | None = None) -> str:  # noqa: ARG002 Jinja passes it
-        return name
-
-    def get_source_checksum(self, source: str) -> str:
+    def __init__(self) -> None:
+        folder = Path(cache_from_source(str(Path(__file__).parent / "templates" / "any.py"))).parent
         # Another Jinja version may compile the same source to code that only it can run.
-        return sha256(f"{jinja2.__version__}\n{source}".encode()).hexdigest()
+        super().__init__(str(folder), f"%s.{jinja2.__version__}.template")
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError, EOFError, ValueError, TypeError):  # no file, or a damaged one
-            checksum, _, code = _compiled_file(bucket).read_bytes().partition(b"\n")
-            if checksum == bucket.checksum.encode():
-                bucket.code = marshal.loads(code)  # noqa: S302 because it is as much ours as the module beside it
+        with suppress(OSError, UnpicklingError):  # a damaged file, or none
+            super().load_bytecode(bucket)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        if sys.dont_write_bytecode:
-            return
-        path = _compiled_file(bucket)
-        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-        with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished.write_bytes(f"{bucket.checksum}\n".encode() + marshal.dumps(bucket.code))
-            unfinished.replace(path)  # concurrent readers see one whole file or the other
-
-
-def _compiled_file(bucket: Bucket) -> Path:
-    """Return `templates/__pycache__/page.cpython-311.template` for `page.html`."""
-    source = Path(__file__).parent / "templates" / bucket.key
-    return Path(cache_from_source(str(source))).with_suffix(".template")
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):
+                Path(self.directory).mkdir(parents=True, exist_ok=True)
+                super().dump_bytecode(bucket)
 
 
 @cache

@@ -153,7 +153,7 @@ class Bar(NamedTuple):
 class Chart(NamedTuple):
     """A plot with axes: bars or a line, the baseline dashed, and other values of the baseline as marks.
 
-    `rows` are the bars for the table beneath.
+    `rows` are the bars for the table beneath; `dashed` says what the dashed lines are.
     """
 
     unit: str
@@ -164,6 +164,7 @@ class Chart(NamedTuple):
     before: str = ""
     marks: Sequence[AxisValue] = ()
     rows: Sequence[Bar] = ()
+    dashed: str = "before"
 
 
 def histogram(values: Sequence[float], scale: Sequence[float], before: Sequence[float] = ()) -> Chart:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from itertools import chain, repeat
 
 from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.render.html.case_view import case_views
-from pytest_rageval.render.html.environment import on_one_line, rendered
+from pytest_rageval.render.html.environment import rendered
 from pytest_rageval.render.html.first_screen import moves, tiles
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.views.comparison import METRIC_COLUMNS
@@ -15,9 +15,7 @@ from pytest_rageval.views.comparison import METRIC_COLUMNS
 MOST_BYTES = 200_000
 """Size of one output: notebooks store outputs, and viewers cut or refuse large ones."""
 MOST_CASES = 20
-LONGEST_TEXT = 600
-LONGEST_NAME = 200
-MOST_CHUNKS = 5
+LONGEST_TEXT, LONGEST_NAME, MOST_CHUNKS = 600, 200, 5
 
 
 def run_html(page: PageRun) -> str:
@@ -34,47 +32,23 @@ def comparison_html(page: PageRun) -> str:
 
 def _sized(page: PageRun, cases: Sequence[ListedCase], title: str) -> str:
     """Return the output with as many of the cases as fit."""
-    shown = list(_shown_cases(page, cases[:MOST_CASES]))
-    html = _rendered(page, shown, title, len(cases))
-    while shown and len(html.encode()) > MOST_BYTES:
+    first = cases[:MOST_CASES]
+    shown = list(zip(first, chain(case_views(page, first), repeat(None)), strict=False))  # no views without records
+    while True:
+        html = rendered(
+            "notebook.html",
+            page=page,
+            title=title,
+            cases=shown,
+            left_out=len(cases) - len(shown),
+            tiles=[tile for tile in tiles(page) if tile.n is not None],
+            moves=moves(page),
+            metric_columns=METRIC_COLUMNS,
+            problems=[problem["said"] for problem in (page.comparison or {}).get("problems", ())],
+            most=LONGEST_TEXT,
+            most_of_name=LONGEST_NAME,
+            most_chunks=MOST_CHUNKS,
+        )
+        if not shown or len(html.encode()) <= MOST_BYTES:
+            return html
         shown = shown[: len(shown) // 2]
-        html = _rendered(page, shown, title, len(cases))
-    return html
-
-
-def _rendered(page: PageRun, shown: Sequence[Mapping[str, Any]], title: str, total: int) -> str:
-    return rendered(
-        "notebook.html",
-        page=page,
-        title=title,
-        cases=shown,
-        left_out=total - len(shown),
-        tiles=[tile for tile in tiles(page) if tile.n is not None],
-        moves=moves(page),
-        metric_columns=METRIC_COLUMNS,
-        problems=[on_one_line(problem["said"], LONGEST_TEXT) for problem in _problems(page)],
-    )
-
-
-def _problems(page: PageRun) -> Sequence[Mapping[str, Any]]:
-    """Return the reasons why the two runs cannot be compared."""
-    problems: Sequence[Mapping[str, Any]] = (page.comparison or {}).get("problems", ())
-    return problems
-
-
-def _shown_cases(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[dict[str, Any]]:
-    """Yield the content of each case, cut to the size of a notebook cell."""
-    for case, view in zip(cases, case_views(page, cases), strict=False):  # no views without records
-        question, answer = (view.question, view.answer) if view else (case.question, case.answer)
-        yield {
-            "id": on_one_line(case.id, LONGEST_NAME),
-            "outcome": case.outcome,
-            "why": [on_one_line(line, LONGEST_TEXT) for line in (view.why if view else [case.why])[:5]],
-            "question": on_one_line(question, LONGEST_TEXT),
-            "expected": [on_one_line(text, LONGEST_TEXT) for text in (view.expected[:3] if view else ())],
-            "answer": on_one_line(answer, LONGEST_TEXT),
-            "chunks": [
-                (row.rank, on_one_line(row.mark, LONGEST_NAME), on_one_line(row.place, LONGEST_NAME))
-                for row in (view.chunks[:MOST_CHUNKS] if view else ())
-            ],
-        }

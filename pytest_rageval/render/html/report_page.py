@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -31,18 +32,15 @@ WHY = 140
 """Characters of a reason in the list."""
 TEXTS = 2048
 """Cases in a block of questions, answers and reasons."""
-LOOSE, LEVEL = 4, 6
-"""Levels of zlib. At 8 fragments are 3 % smaller and take a quarter longer; words and numbers are 1 % smaller and
-take twice as long. At 4 words and numbers are a tenth larger, in less than half of the time."""
-MANY = 20_000
-"""Cases of a list above which time matters more than size."""
-BUDGET, UNCHANGED = 2_000, 1_000
+LEVEL = 5
+"""Level of zlib. At 6 blocks are a tenth smaller and take a quarter longer, words and numbers twice as long."""
+BUDGET, UNCHANGED, UNCHANGED_OF_MANY = 2_000, 1_000, 200
 """Cases whose page is in the file, worst first, unless all are wanted: the first number limits those that fail, fell
-or were not measured; others, with nothing to explain, follow up to the second number in all.
+or were not measured; others, with nothing to explain, follow up to the second number in all, or if there are more cases
+than the first number, up to the third.
 """
 PLAIN = 200
 """Failing cases that are readable without scripts."""
-SHOWN_RUNS = 8
 SECTIONS = (("cases", "Cases"), ("heat", "Layers"), ("metrics", "Metrics"), ("distributions", "Distributions"),
             ("speed", "Speed"), ("judge", "Judge"), ("history", "History"), ("config", "Configuration"),
             ("definitions", "Definitions"))  # fmt: skip
@@ -54,32 +52,11 @@ KEYS = (("/", "filter"), ("j k", "next, previous row"), ("Enter", "open"), ("Esc
 BLOCKS = '<script type="text/plain" id="blocks">'
 
 
-def level_of(cases: int) -> int:
-    """Return how closely a list of so many cases is packed."""
-    return LEVEL if cases < MANY else LOOSE
-
-
-class DataBlocks:
-    """Compressed lines; the first is reserved for the index, which names all others by their number."""
-
-    def __init__(self) -> None:
-        self.lines = [""]
-
-    def add(self, value: Any, level: int = LEVEL) -> int:
-        """Add a text or a JSON value; return its line."""
-        self.lines.append(packed(value, level))
-        return len(self.lines) - 1
-
-    def add_parts(self, values: Sequence[Any], size: int) -> list[int]:
-        """Add a list in blocks of `size` items; return the lines."""
-        return [self.add(values[start : start + size]) for start in range(0, len(values), size)]
-
-
-def packed(value: Any, level: int = LEVEL) -> str:
+def packed(value: Any) -> str:
     """Compress a text, or a value as JSON."""
     is_text = isinstance(value, str)
     text = value if is_text else json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return b64encode(zlib.compress(text.encode(), level)).decode("ascii")
+    return b64encode(zlib.compress(text.encode(), LEVEL)).decode("ascii")
 
 
 def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:
@@ -97,7 +74,7 @@ def report_html(page: PageRun, *, budget: int | None = BUDGET) -> str:
         **page_content(page),
     )
     before, place, after = html.rpartition(BLOCKS)
-    return f"{before}{place}{chr(10).join(blocks.lines)}{after}"
+    return f"{before}{place}{blocks}{after}"
 
 
 def page_content(page: PageRun) -> dict[str, Any]:
@@ -136,20 +113,28 @@ def _commit(project: Any) -> str:
 # ── data ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _blocks(page: PageRun, budget: int | None) -> tuple[DataBlocks, int]:
-    """Return the compressed blocks, the index first, and the number of cases that have a page."""
-    blocks = DataBlocks()
-    bodies = list(fragments(page, page.cases[: _bodied(page.cases, budget)]))
-    lines = {
-        "bodies": blocks.add_parts(bodies, BODIES),
-        "texts": add_texts(blocks, page.cases),
-        "scores": add_scores(blocks, page),
-        "falls": add_falls(blocks, page),
+def _blocks(page: PageRun, budget: int | None) -> tuple[str, int]:
+    """Return the compressed blocks, a line each, the index first; and the number of cases that have a page."""
+    lines = [""]
+
+    def add(value: Any) -> int:
+        lines.append(packed(value))
+        return len(lines) - 1
+
+    cases = page.cases
+    bodies = list(fragments(page, cases[: _bodied(cases, budget)]))
+    index = case_columns(page) | {
+        "bodies": [add(bodies[start : start + BODIES]) for start in range(0, len(bodies), BODIES)],
+        "texts": [add(_listed_text(cases[start : start + TEXTS])) for start in range(0, len(cases), TEXTS)],
+        "scores": {name: add(all_rounded(scores)) for name, scores in page.listed.scores.items()},
+        "falls": {name: add([fall.number for fall in falls]) for name, falls in page.falls.items()},
+        "perBody": BODIES,
+        "perTexts": TEXTS,
+        "bodied": len(bodies),
+        "project": _project(page),
     }
-    sizes = {"perBody": BODIES, "perTexts": TEXTS, "bodied": len(bodies)}
-    index = case_columns(page) | lines | sizes | {"project": _project(page)}
-    blocks.lines[0] = packed(index, level_of(len(page.cases)))
-    return blocks, len(bodies)
+    lines[0] = packed(index)
+    return "\n".join(lines), len(bodies)
 
 
 def _bodied(cases: Sequence[ListedCase], budget: int | None) -> int:
@@ -157,7 +142,21 @@ def _bodied(cases: Sequence[ListedCase], budget: int | None) -> int:
     if budget is None:
         return len(cases)
     notable = sum(case.rank < 5 or case.drop < 0 for case in cases[:budget])
-    return max(notable, min(budget, UNCHANGED))
+    return max(notable, min(budget, UNCHANGED if len(cases) <= BUDGET else UNCHANGED_OF_MANY))
+
+
+def _listed_text(cases: Sequence[ListedCase]) -> str:
+    """Return ids, questions, answers, reasons and places as one text for visible rows and the search.
+
+    Each case follows a NUL, with a field on each line.
+    """
+    fields = (
+        (case.id, on_one_line(case.question), on_one_line(case.answer), on_one_line(case.why, WHY), case.place)
+        for case in cases
+    )
+    lines = [field.replace("\n", " ") for case in fields for field in case]
+    written = printable("\n".join(lines)).split("\n")
+    return "\0".join("\n".join(written[start : start + 5]) for start in range(0, len(written), 5))
 
 
 def _project(page: PageRun) -> str:
@@ -191,7 +190,6 @@ def _first_screen(page: PageRun) -> Mapping[str, Any]:
         "unwinnable": cannot_be_won_line(page.config),
         "tiles": list(first_screen.tiles(page)),
         "flips": first_screen.flips(page),
-        "flips_head": first_screen.flips_head(page),
         "no_flips": _no_flips(page, failing),
         "moves": first_screen.moves(page),
         "no_moves": first_screen.no_moves(page),
@@ -213,16 +211,16 @@ def _no_flips(page: PageRun, failing: int) -> str:
 
 def _case_list(page: PageRun) -> Mapping[str, Any]:
     failing = [case for case in page.cases if case.is_failing]
-    outcomes = {name: sum(case.outcome == name for case in page.cases) for name in ("failed", "error", "xfailed")}
-    fixed = sum(case.change == "fixed" for case in page.cases)
-    worse = sum(case.change == "worse" for case in page.cases)
-    present = [name for name, number in outcomes.items() if number]
-    chips = [("newly failing", "changed:worse", worse)] if worse else []
-    chips += [("failing", f"outcome:{','.join(present)}", len(failing))] if present else []
-    chips += [("errors", "outcome:error", outcomes["error"])] if outcomes["error"] else []
-    chips += [("fixed", "changed:fixed", fixed)] if fixed else []
+    outcomes, changes = Counter(case.outcome for case in page.cases), Counter(case.change for case in page.cases)
+    present = ",".join(name for name in ("failed", "error", "xfailed") if outcomes[name])
+    chips = [
+        ("newly failing", "changed:worse", changes["worse"]),
+        ("failing", f"outcome:{present}", len(failing)),
+        ("errors", "outcome:error", outcomes["error"]),
+        ("fixed", "changed:fixed", changes["fixed"]),
+    ]
     return {
-        "chips": [*chips, ("all", "", len(page.cases))],
+        "chips": [*(chip for chip in chips if chip[2]), ("all", "", len(page.cases))],
         "failing": failing[:PLAIN],
         "failing_total": len(failing),
     }
@@ -230,7 +228,7 @@ def _case_list(page: PageRun) -> Mapping[str, Any]:
 
 def _sections(page: PageRun) -> Mapping[str, Any]:
     heat_layers, heat_rows = sections.heat(page)
-    history_names = [tile.metric for tile in first_screen.tiles(page) if tile.n is not None]
+    history_names = [tile.name for tile in first_screen.tiles(page) if tile.n is not None]
     return {
         "heat_layers": heat_layers,
         "heat_rows": heat_rows,
@@ -294,33 +292,3 @@ def _coded(column: str, values: Iterable[str]) -> dict[str, Any]:
     codes: dict[str, int] = {}
     column_values = [codes.setdefault(value, len(codes)) for value in values]
     return {column: column_values, f"{column}s": [printable(name) for name in codes]}
-
-
-def add_texts(blocks: DataBlocks, cases: Sequence[ListedCase]) -> list[int]:
-    """Add ids, questions, answers, reasons and places as texts of their own, for visible rows and the search.
-
-    Each case follows a NUL, with a field on each line.
-    """
-    level = level_of(len(cases))
-    return [blocks.add(_listed_text(cases[start : start + TEXTS]), level) for start in range(0, len(cases), TEXTS)]
-
-
-def _listed_text(cases: Sequence[ListedCase]) -> str:
-    fields = (
-        (case.id, on_one_line(case.question), on_one_line(case.answer), on_one_line(case.why, WHY), case.place)
-        for case in cases
-    )
-    lines = [field.replace("\n", " ") for case in fields for field in case]
-    written = printable("\n".join(lines)).split("\n")
-    return "\0".join("\n".join(written[start : start + 5]) for start in range(0, len(written), 5))
-
-
-def add_scores(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
-    """Add a block for each metric with the score of each case, null if it has none."""
-    level = level_of(len(page.cases))
-    return {name: blocks.add(all_rounded(scores), level) for name, scores in page.listed.scores.items()}
-
-
-def add_falls(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
-    """Add a block for each metric that fell in some case: the numbers of these cases, the largest fall first."""
-    return {name: blocks.add([fall.number for fall in falls]) for name, falls in page.falls.items()}

@@ -23,12 +23,11 @@ from pytest_rageval.render.html.figures import (
     spark,
     time_chart,
 )
-from pytest_rageval.render.html.first_screen import interval_text
 from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.judge_notes import failure_note
-from pytest_rageval.stats.intervals import mean_of_means_interval
+from pytest_rageval.stats.intervals import cases_with_values, mean_of_means_interval
 from pytest_rageval.text import NO_VALUE, change, counted, denominator, duration, score_text
 from pytest_rageval.tools.calibration_record import CalibrationRecord
 from pytest_rageval.views.comparison import ComparedMetric, compared_metric
@@ -57,20 +56,36 @@ class HeatCell(NamedTuple):
 
 
 class MetricRow(NamedTuple):
-    """A metric of the table, with what moved and the cases that caused it. `compared`: None without a comparison."""
+    """A metric of the table or a tile of the first screen, with what moved. `compared`: None without a comparison.
+
+    top       the end of the scale, if it is not 1
+    n         the cases behind the mean; None for a figure that is no metric
+    why       why no change is shown
+    gate      whether the run's gate on it passes, with its line; only of a tile
+    """
 
     name: str
-    better: str
     value: str
-    figure: IntervalFigure | None
-    interval: str
-    denominator: str
-    compared: ComparedMetric | None
-    change_figure: IntervalFigure | None
-    tone: Tone
-    line: Spark | None
-    causes: Sequence[tuple[ListedCase, int, str, str]]
+    figure: IntervalFigure | None = None
+    interval: str = ""
+    n: int | None = None
+    top: str = ""
+    better: str = "higher"
+    denominator: str = ""
+    compared: ComparedMetric | None = None
+    change_figure: IntervalFigure | None = None
+    tone: Tone = "plain"
+    line: Spark | None = None
+    why: str = ""
+    change: str = ""
+    gate: tuple[bool | None, str] | None = None
+
+
+class Causes(NamedTuple):
+    """The cases that fell in a metric: how many, and the first with their scores before and after."""
+
     fallen: int
+    cases: Sequence[tuple[ListedCase, str, str]]
 
 
 Columns = dict[str, Column]
@@ -115,23 +130,22 @@ def _cell(cell: LayerCell, columns: Columns) -> HeatCell | None:
     way = "" if moved in ("=", NO_VALUE) else "fall" if moved.startswith("-") else "rise"
     shade = min(math.ceil(abs(cell.change or 0) * SHADES_OF_A_SCALE), 9) if way else 0
     interval = interval_text(mean_of_means_interval(columns))
-    cases = sum(any(score is not None for score in case) for case in zip(*columns.values(), strict=True))
-    return HeatCell(score_text(cell.score), interval, cases, way, shade, moved if way else "")
+    return HeatCell(score_text(cell.score), interval, cases_with_values(columns), way, shade, moved if way else "")
 
 
 # ── metrics ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def metric_layers(page: PageRun) -> list[tuple[str, str, str, list[MetricRow]]]:
-    """Return the name, title, score and metrics of each layer."""
+def metric_layers(page: PageRun) -> list[tuple[str, str, str, list[tuple[MetricRow, Causes | None]]]]:
+    """Return the name, title, score and metrics of each layer; a metric that got worse with its causes."""
     described = page.metrics["metrics"]
     layers = []
     for layer, title in LAYERS.items():
         names = sorted(name for name, metric in described.items() if metric["layer"] == layer)
-        rows = [_metric_row(name, page) for name in names if described[name]["mean"] is not None]
+        rows = [metric_row(name, page) for name in names if described[name]["mean"] is not None]
         if rows:
             score = (page.metrics["by_layer"].get(layer) or {}).get("score")
-            layers.append((layer, title, score_text(score), rows))
+            layers.append((layer, title, score_text(score), [(row, _causes(row, page)) for row in rows]))
     return layers
 
 
@@ -140,30 +154,41 @@ def unscored(page: PageRun) -> list[str]:
     return sorted(name for name, metric in page.metrics["metrics"].items() if metric["mean"] is None)
 
 
-def _metric_row(name: str, page: PageRun) -> MetricRow:
+def metric_row(name: str, page: PageRun) -> MetricRow:
+    """Return a metric of the run with its change."""
     metric = page.metrics["metrics"][name]
     moved = page.compared["metrics"].get(name) if page.compared else None
-    compared = compared_metric(name, moved) if moved else None
-    tone = compared.tone if compared else "plain"
-    falls = page.falls.get(name, []) if tone in CULPRITS else []
-    top = metric["scale"][1]
+    compared, top = compared_metric(name, moved) if moved else None, metric["scale"][1]
     return MetricRow(
         name=name,
-        better=metric["better"],
-        value=score_text(metric["mean"]) + ("" if top == 1 else f" of {top:g}"),
+        value=score_text(metric["mean"]),
         figure=interval_figure(metric["mean"], metric.get("ci"), metric["scale"]),
         interval=interval_text(metric.get("ci")),
+        n=metric.get("n_scored"),
+        top="" if top == 1 else f" of {top:g}",
+        better=metric["better"],
         denominator=denominator(metric),
         compared=compared,
-        tone=tone,
         change_figure=change_figure(moved["delta"], moved["ci"], metric["scale"]) if moved else None,
+        tone=compared.tone if compared else "plain",
         line=spark(page.values_in_time(name), least_span(metric["scale"])),
-        causes=[
-            (page.cases[fall.number], fall.number, score_text(fall.before), score_text(fall.after))
-            for fall in falls[:SHOWN_CAUSES]
-        ],
-        fallen=len(falls),
+        why=moved["why"] if moved else "",
+        change=change(moved["delta"]) if moved and moved["delta"] is not None else "",
     )
+
+
+def interval_text(ci: Sequence[float | None] | None) -> str:
+    """Return `0.82 to 0.95`; '' without an interval."""
+    low, high = ci or (None, None)
+    return "" if low is None or high is None else f"{low:.2f} to {high:.2f}"
+
+
+def _causes(row: MetricRow, page: PageRun) -> Causes | None:
+    falls = page.falls.get(row.name, ()) if row.tone in CULPRITS else ()
+    shown = [
+        (page.cases[fall.number], score_text(fall.before), score_text(fall.after)) for fall in falls[:SHOWN_CAUSES]
+    ]
+    return Causes(len(falls), shown) if falls else None
 
 
 # ── distributions, speed ──────────────────────────────────────────────────────────────────────────────────────
@@ -228,11 +253,10 @@ def _pass_rate(outcomes: Mapping[str, int], total: int) -> float | None:
     return outcomes.get("passed", 0) / total if total else None
 
 
-def slowest(page: PageRun) -> list[tuple[ListedCase, int, str]]:
-    """Return the five slowest cases."""
-    timed = ((case.latency, number) for number, case in enumerate(page.cases) if case.latency is not None)
-    longest = heapq.nlargest(5, timed)
-    return [(page.cases[number], number, duration(time)) for time, number in longest]
+def slowest(page: PageRun) -> list[tuple[ListedCase, str]]:
+    """Return the five slowest cases with their times."""
+    timed = (case for case in page.cases if case.latency is not None)
+    return [(case, duration(case.latency or 0)) for case in heapq.nlargest(5, timed, lambda case: case.latency or 0)]
 
 
 def cost_rows(page: PageRun) -> list[tuple[str, str]]:

@@ -34,7 +34,7 @@ class CaseTable:
     def __init__(self, page: PageRun) -> None:
         self._page = page
         self._macros: Any = environment().get_template("test_table.html").module
-        names = [tile.metric for tile in tiles(page) if tile.n is not None]
+        names = [tile.name for tile in tiles(page) if tile.n is not None]
         per_case = [name for name in names if not page.metrics["metrics"][name]["run_level"]][:MOST_SCORES]
         self.metrics: Mapping[str, str] = {f"rageval_{number}": name for number, name in enumerate(per_case)}
 

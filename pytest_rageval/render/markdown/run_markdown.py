@@ -1,71 +1,33 @@
-"""A run in Markdown for a job summary or a pull request: the verdict, then failing cases, cut by whole cases."""
+"""A run for GitHub: Markdown for a job summary or a pull request, cut by whole cases, and annotations of the log."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from pytest_rageval.comparison.changes import mean_share, shares_of
+from pytest_rageval.comparison.baseline import side_of_run
+from pytest_rageval.comparison.case_list import ListedCase, changes_of, list_cases
+from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.verdict_sentence import gate_name
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.render.markdown.markdown_text import as_code, as_html, as_name, without_gaps
 from pytest_rageval.render.markdown.view_markdown import block_lines
+from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.views.comparison import failed_gate, metrics_section
+from pytest_rageval.text import printable
+from pytest_rageval.views.comparison import metrics_section
 from pytest_rageval.views.run import gates_to_show
 
 FAILING = ("error", "failed")
 
 
-class FailingCase(NamedTuple):
-    """One case with an error or failed gates. `reasons`: each failed gate, or the error."""
-
-    key: str
-    file: str
-    line: int
-    reasons: tuple[str, ...]
-    is_error: bool
-    is_new: bool
-    """True if it passed in the baseline."""
-    question: str | None
-    answer: str | None
-
-    @property
-    def reason(self) -> str:
-        return "; ".join(self.reasons)
-
-
-def failing_cases(run: StoredRun) -> list[FailingCase]:
+def failing_cases(run: StoredRun) -> list[ListedCase]:
     """Return newly failing cases, the largest fall first, then errors, then the others, the lowest scores first."""
-    comparison = (run.metrics or {}).get("comparison") or {}
-    new = {key: place for place, key in enumerate(comparison.get("flipped_to_fail", ()))}
-    shares = shares_of((run.metrics or {}).get("metrics", {}))
-    levels, cases = {}, []
-    for trials in run.cases():
-        if trials[-1]["outcome"] in FAILING:
-            cases.append(_failing_case(trials, new))
-            levels[cases[-1].key] = mean_share(trials[0].get("scores", {}), shares)
-    return sorted(cases, key=lambda case: (new.get(case.key, len(new)), not case.is_error, levels[case.key], case.key))
-
-
-def _failing_case(trials: Sequence[Mapping[str, Any]], new: Collection[str]) -> FailingCase:
-    record = next((trial for trial in trials if _reasons(trial)), trials[-1])
-    source = record.get("source") or {}
-    return FailingCase(
-        key=record["case_key"],
-        file=str(source.get("file") or record["case_key"].partition("::")[0]),
-        line=int(source.get("line") or 1),
-        reasons=tuple(_reasons(record)) or ("see its record",),
-        is_error=record["outcome"] == "error",
-        is_new=record["case_key"] in new,
-        question=record.get("question"),
-        answer=record.get("answer"),
-    )
-
-
-def _reasons(record: Mapping[str, Any]) -> list[str]:
-    if error := record.get("error"):
-        return [f"{error['kind']}: {error['message']}"]
-    return [failed_gate(gate) for gate in (record.get("verdict") or {}).get("failed_gates") or ()]
+    comparison = run.finished_metrics.get("comparison")
+    new = {key: place for place, key in enumerate((comparison or {}).get("flipped_to_fail", ()))}
+    listed = list_cases(side_of_run(run), changes_of(comparison))
+    failing = (case for case in listed.cases if case.outcome in FAILING)
+    return sorted(failing, key=lambda case: new.get(case.key, len(new)))
 
 
 MARKS = {"red": "❌", "amber": "⚠️", "green": "✅", "grey": "➖"}
@@ -77,7 +39,7 @@ SHOWN_GATES = 20
 
 
 def run_markdown(
-    metrics: Mapping[str, Any], cases: Sequence[FailingCase], *, longest: int, link: str | None = None
+    metrics: Mapping[str, Any], cases: Sequence[ListedCase], *, longest: int, link: str | None = None
 ) -> str:
     """Return the document with as many cases as fit into `longest` characters and as many bytes.
 
@@ -138,17 +100,72 @@ def _metrics(metrics: Mapping[str, Any]) -> Iterator[str]:
             yield from block_lines(block)
 
 
-def _case(case: FailingCase) -> Iterator[str]:
-    state = "error" if case.is_error else "fails"
-    new = ", did not before" if case.is_new else ""
+def _case(case: ListedCase) -> Iterator[str]:
+    state = "error" if case.outcome == "error" else "fails"
+    new = ", did not before" if case.change == "worse" else ""
     yield f"<details><summary>{as_html(case.key)}: {state}{new}</summary>"
     yield ""
-    yield from (f"- {as_name(reason, 400)}" for reason in case.reasons)
+    yield f"- {as_name(case.why, 1000)}"
     if case.question:
         yield f"- question: {as_code(case.question)}"
     if case.answer:
         yield f"- answer: {as_code(case.answer)}"
-    yield f"- {as_code(f'{case.file}:{case.line}', 200)}"
+    yield f"- {as_code(case.place or case.file, 200)}"
     yield ""
     yield "</details>"
     yield ""
+
+
+# ── annotations ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+MOST = 10
+"""GitHub shows ten errors of a step and silently drops the rest."""
+LONGEST = 400
+
+
+def annotation_lines(metrics: Mapping[str, Any], cases: Sequence[ListedCase], file: str) -> Iterator[str]:
+    """Yield the lines to print: failed gates of the run first, at `file`, then failing cases, ten in all.
+
+    If there are more than ten, the last line says how many. Source of the format and its escapes: the `command.ts` of
+    GitHub's toolkit (`%`, line ends; in properties `:` and `,` as well).
+    """
+    failed = () if metrics["partial"] else (gate for gate in metrics["gates"] if gate["passed"] is False)
+    gates = [_error(file, 1, f"gate {gate_name(gate)}", gate_line(gate)) for gate in failed]
+    lines = gates + [
+        _error(*_place(case), _title(case), "\n".join(filter(None, (case.why, case.question)))) for case in cases
+    ]
+    if len(lines) > MOST:
+        sentence = f"and {len(lines) - MOST + 1} more: {metrics['verdict']['sentence']}"
+        lines[MOST - 1 :] = [_error(file, 1, "rageval", sentence)]
+    yield from lines
+
+
+def notice(title: str, message: str) -> str:
+    """Return a line that GitHub Actions shows as a notice of the step."""
+    return f"::notice title={_value(title)}::{_data(message)}"
+
+
+def _title(case: ListedCase) -> str:
+    state = "error" if case.outcome == "error" else "newly failing" if case.change == "worse" else "failing"
+    return f"{state}: {case.id}"
+
+
+def _place(case: ListedCase) -> tuple[str, str]:
+    file, _, line = (case.place or f"{case.file}:1").rpartition(":")
+    return file, line
+
+
+def _error(file: str, line: object, title: str, message: str) -> str:
+    lines = (shortened(printable(text), LONGEST) for text in message.split("\n"))
+    return (
+        f"::error file={_value(file)},line={line},title={_value(shortened(title, 120))}::{_data(chr(10).join(lines))}"
+    )
+
+
+def _data(text: str) -> str:
+    return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _value(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -79,7 +79,7 @@
   };
 
   // ── filter: the words of gates and of -k ────────────────────────────────────────────────────────────────────
-  // White space and letters are those of compare/filter_language.py, which reads the same language.
+  // White space and letters are those of comparison/case_filter.py, which reads the same language.
   const TOKEN = /(-?)(?:([\p{L}\p{Nl}\p{No}_][\p{L}\p{N}_.@\-]*?)(:|<=|>=|<|>|=))?("(?:[^"\\]|\\.)*"|[^\s\x1c-\x1f\x85"]+)/gsu;
   const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/;
   const OUTCOMES = ["passed", "failed", "error", "skipped", "xfailed"], CHANGES = ["worse", "fixed", "unmeasured", "new", "same"];
