@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
 from pytest_rageval.case_output import Output, Routing, routed_streams
 from pytest_rageval.comparison.outcomes import Ending, ending
-from pytest_rageval.engine import Evaluation, Observed, evaluation
+from pytest_rageval.engine import Evaluation, Observed, are_at_once, evaluation
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
-from pytest_rageval.prefetch import FIRST_CALLS, BackgroundLoop, Batch, Call, Prefetcher, calls_of
+from pytest_rageval.prefetch import FIRST_CALLS, MOST_OF_A_BLOCK, BackgroundLoop, Call, Prefetcher, calls_of
 from pytest_rageval.prepare import Prepared, check_judge
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.interrupts import Interrupts
@@ -56,19 +57,46 @@ class CaseBlocks:
 
     def __init__(self, run: RunSession, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None) -> None:
         """`cases`: the trials of each."""
-        self._run, self._cases = run, cases
-        self._batch = Batch(run.prefetcher, cases, target, judge)
+        self._run, self._cases, self._target, self._judge = run, cases, target, judge
+        self._prefetcher, self._is_at_once = run.prefetcher, are_at_once(target, judge)
+        self._window = max(1, run.prepared.settings.window // run.prepared.settings.repeat)
         self._evaluated: dict[int, EvaluatedCase] = {}
+        self._futures: dict[int, list[Future[Observed]]] = {}
+        self._started = 0
 
     def case(self, position: int) -> EvaluatedCase:
-        """Return the case at this position; its block is evaluated with it."""
+        """Return the case at this position, which is asked again on a rerun."""
+        self._prefetcher.is_reading = self._is_at_once
+        if not self._is_at_once:
+            return self._run.evaluated(self._cases[position], self._observed(position))
         if position not in self._evaluated:
-            block = self._batch.block(position)
-            self._evaluated = {
-                position + number: self._run.evaluated(self._cases[position + number], observed)
-                for number, observed in enumerate(block)
-            }
+            cases = self._cases[position : position + MOST_OF_A_BLOCK]
+            block = self._prefetcher.read(cases, self._target, self._judge)
+            evaluated = map(self._run.evaluated, cases, block)
+            self._evaluated = dict(enumerate(evaluated, position))
         return self._evaluated.pop(position)
+
+    def _observed(self, position: int) -> list[Observed]:
+        """Return the observations of a case that may wait, by trial."""
+        self._top_up(position)
+        futures = self._futures.pop(position, None)
+        if futures is None:
+            return self._prefetcher.now(self._cases[position], self._target, self._judge)
+        return [self._prefetcher.observed(future) for future in futures]
+
+    def _top_up(self, position: int) -> None:
+        """Keep `window` cases started beyond this position, an eighth of it at a time."""
+        first = max(self._started, position)
+        last = min(position + 1 + self._window, len(self._cases))
+        is_due = last - first >= max(1, self._window // 8) or last == len(self._cases) or first == position
+        if first >= last or not is_due:
+            return
+        self._started = last
+        started = {at: [Future[Observed]() for _ in self._cases[at]] for at in range(first, last)}
+        self._futures |= started
+        trials = [trial for at in started for trial in self._cases[at]]
+        futures = [future for of_case in started.values() for future in of_case]
+        self._prefetcher.queue(trials, self._target, self._judge, futures)
 
 
 class RunSession:

@@ -102,10 +102,9 @@ class ActiveSession:
     @property
     def prepared(self) -> Prepared:
         """Return the settings and what they stand for; a usage error with one line a problem if they are wrong."""
-        with self.usage_errors():
-            if isinstance(self._prepared, RagevalError):
-                raise self._prepared
-        return self._prepared
+        if isinstance(self._prepared, Prepared):
+            return self._prepared
+        raise pytest.UsageError(*self.mask.value(self._prepared.problems)) from None
 
     def check_settings(self) -> None:
         """End the session with a usage error if the settings are wrong."""

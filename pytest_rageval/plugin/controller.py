@@ -141,8 +141,6 @@ class Controller(ActiveSession):
             if prepared.settings.dry_run:
                 return
             run = self._open_run(is_judge_asked=is_judge_asked, judges=judges_of_files(self.session))
-        if self._workers is not None:
-            self._workers.show_progress(len(cases))
         asked = sum(not run.is_done(case) for case in cases)
         line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked and asked else None
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
@@ -203,12 +201,10 @@ class Controller(ActiveSession):
         first = self._errors.setdefault(str(report.longrepr) if crash is None else crash.message, report.nodeid)
         return first if first != report.nodeid else None
 
-    @pytest.hookimpl(trylast=True)  # once the terminal has shown the case
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def count_calls(self, report: pytest.TestReport) -> None:
         """End the session if its first calls, over all workers, fail alike in a way that cannot heal."""
-        calls = report.__dict__.pop(CALLS, ())
-        run, session = self.run, self.session.of_pytest
-        if not calls or run is None or run.broken_off is not None:
+        calls, run, session = report.__dict__.pop(CALLS), self.opened(), self.session.of_pytest
+        if run.broken_off is not None:
             return
         run.count(calls)
         if run.broken_off is not None:

@@ -169,15 +169,6 @@ def test_a_terminal_shows_how_far_asking_is_and_keeps_none_of_it(project: Projec
 
 
 @pytest.mark.child_process
-def test_a_terminal_shows_how_far_the_workers_are_and_keeps_none_of_it(project: Project):
-    project.cases([a_case(f"c{number}") for number in range(4)])
-    project.write("slow.py", SLOW)
-    shown = on_a_terminal(project, "-n", "2", "--rageval-target", "slow:answer", gate_at="asked 1 of 4, judged 1")
-    assert "asked" not in last_lines(shown)
-    assert "4 passed" in last_lines(shown)
-
-
-@pytest.mark.child_process
 def test_a_pipe_gets_no_line_of_progress(project: Project):
     project.cases([a_case("c1")])
     project.write(
