@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -28,9 +27,6 @@ MOST_OF_A_BLOCK, MOMENT_S = 256, 0.2
 """Size of a block of cases that never wait: at most this many cases, or those read in this many seconds."""
 CURRENT_TEST, MOST_TRIES = "PYTEST_CURRENT_TEST", 5
 """The variable that pytest removes after each test, and how often a case is asked that missed it."""
-SWITCH_S = 0.0005
-"""Seconds for which a thread that computes may keep the interpreter from another. Ten times as long, as is usual, each
-reply waits for the thread that scores, and so does each request, since sending lets go of the interpreter."""
 
 
 class Journal(Protocol):
@@ -89,8 +85,6 @@ class BackgroundLoop:
         self._unanswered_since: float | None = None
         self.on_wait: Callable[[], None] | None = None
         """Called now and then on the thread that waits."""
-        self._usual_switch_s = sys.getswitchinterval()
-        sys.setswitchinterval(min(SWITCH_S, self._usual_switch_s))
         self._collect_as_usual = collect_seldom()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rageval", daemon=True)
@@ -162,8 +156,6 @@ class BackgroundLoop:
         self._thread.join(timeout=1)
         if not self._thread.is_alive():
             self._loop.close()
-        if sys.getswitchinterval() < self._usual_switch_s:
-            sys.setswitchinterval(self._usual_switch_s)
         self._collect_as_usual()
 
     async def _finish(self) -> None:

@@ -7,7 +7,6 @@ import gc
 import json
 import re
 import socket
-import sys
 
 import pytest
 from fault_server import Connection, FaultServer, gives, status
@@ -132,17 +131,6 @@ def test_one_setting_asks_as_much_at_once_as_allowed_whatever_the_system_says(pr
         result = project.run()
     result.stdout.no_fnmatch_line("*the system refused*")
     assert crowd.refused >= 10
-
-
-def test_threads_wait_less_for_each_other_while_a_run_asks_and_as_long_as_before_when_it_ends(project: Project):
-    before = sys.getswitchinterval()
-    project.cases([a_case("q1")])
-    seen = project.path / "seen"
-    telling = f"pathlib.Path({str(seen)!r}).write_text(str(sys.getswitchinterval()))"
-    project.write("bot.py", f"import pathlib, sys\ndef answer(question):\n    {telling}\n")
-    project.run("--rageval-target=bot:answer")
-    assert float(seen.read_text()) == pytest.approx(0.0005)
-    assert sys.getswitchinterval() == before
 
 
 @pytest.mark.parametrize(
