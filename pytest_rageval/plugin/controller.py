@@ -154,8 +154,9 @@ class Controller(ActiveSession):
         config = run_configuration(self.prepared, self.all_cases(), files, judges=judges, target=target)
         call_hook(self.config.hook.pytest_rageval_run_config, config=self.config, run_config=config)
         self.run = RunSession.open(self.prepared, config, is_judge_asked=is_judge_asked, interrupts=self.interrupts)
-        self._progress_line = ProgressLine(self.config, partial(tally_text, self.run.prefetcher.tally))
-        self.run.loop.on_wait = self._progress_line.show
+        progress_line = ProgressLine(self.config, partial(tally_text, self.run.prefetcher.tally))
+        if progress_line.is_wanted:
+            self._progress_line, self.run.loop.on_wait = progress_line, progress_line.show
         return self._start(self.run)
 
     def opened(self, own_test: pytest.Item | None = None) -> RunSession:

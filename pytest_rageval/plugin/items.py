@@ -17,8 +17,8 @@ from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.model import CaseResult, EvalCase
-from pytest_rageval.plugin.evaluator import assert_gates
 from pytest_rageval.plugin.session import one_case
+from pytest_rageval.render.text.failure import failure_text
 from pytest_rageval.session import EvaluatedCase
 
 
@@ -148,6 +148,18 @@ class EvalItem(pytest.Function):
         if isinstance(excinfo.value, GateFailure | KnownFailure):
             return str(excinfo.value)
         return super().repr_failure(excinfo)
+
+
+def assert_gates(result: CaseResult, ending: Ending) -> None:
+    """Raise what pytest understands, unless the case passed."""
+    __tracebackhide__ = True
+    reason = ending.reason or ""
+    if ending.outcome == "failed":
+        raise GateFailure(failure_text(result, reason))
+    if ending.outcome == "xfailed":
+        pytest.xfail(reason)
+    if ending.outcome == "skipped":
+        pytest.skip(reason.removeprefix("Skipped: "))
 
 
 def fixture_resolution(item: pytest.Function) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
@@ -24,31 +23,27 @@ MOST_FALSE_STARTS = 3
 """How often a worker may be lost before it has begun."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerStart:
+class WorkerStart(NamedTuple):
     """A worker has started, or cannot take part for these reasons."""
 
     worker: int
     problems: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BlockArrival:
+class BlockArrival(NamedTuple):
     """A block of the worker's portion has arrived."""
 
     worker: int
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
-class PortionEnd:
+class PortionEnd(NamedTuple):
     """The worker has sent all blocks of its portion."""
 
     worker: int
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerLoss:
+class WorkerLoss(NamedTuple):
     """The worker or its machine is gone."""
 
     worker: int

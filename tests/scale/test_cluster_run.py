@@ -43,7 +43,9 @@ class CrewOfOneProcess:
     def start(self, share: WorkerShare) -> None:
         self._workers[share.number] = worker = PortionWorker()
         self._streams.pop(share.number, None)
-        self._events.append(WorkerStart(share.number, worker.begin(assignment(self._prepared, share).to_json())))
+        self._events.append(
+            WorkerStart(share.number, worker.begin(assignment(self._prepared, share).model_dump_json()))
+        )
 
     def give(self, worker: int, portion: str) -> None:
         self._streams[worker] = self._workers[worker].blocks(portion, self._config_hash)

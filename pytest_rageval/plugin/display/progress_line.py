@@ -27,8 +27,6 @@ class ProgressLine:
         self._is_shown = False
 
     def show(self) -> None:
-        if not self.is_wanted:
-            return
         with self._uncaptured() as writer:
             room = writer.fullwidth - writer.width_of_current_line - 2
             if room < LEAST_WIDTH:
