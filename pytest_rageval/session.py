@@ -59,7 +59,7 @@ class CaseBlocks:
         """`cases`: the trials of each."""
         self._run, self._cases, self._target, self._judge = run, cases, target, judge
         self._prefetcher, self._is_at_once = run.prefetcher, are_at_once(target, judge)
-        self._window = max(1, run.prepared.settings.window // run.prepared.settings.repeat)
+        self._window = max(1, run.plan.settings.window // run.plan.settings.repeat)
         self._evaluated: dict[int, EvaluatedCase] = {}
         self._futures: dict[int, list[Future[Observed]]] = {}
         self._started = 0
@@ -121,7 +121,7 @@ class RunSession:
         interrupts: Interrupts | None = None,
     ) -> None:
         is_resumed = folder is not None and prepared.settings.resume is not None
-        self.prepared, self.config_hash, self.own_writer = prepared, config_hash, own_writer
+        self.prepared, self.plan, self.config_hash, self.own_writer = prepared, prepared.plan, config_hash, own_writer
         self.unfinished = InterruptedRun(folder.path) if folder is not None and is_resumed else None
         self.journal = RunJournal(folder, prepared.settings, worker, self.unfinished)
         self.loop = loop or BackgroundLoop(prepared.settings.longest_call)
@@ -203,7 +203,7 @@ class RunSession:
 
     def trials(self, case: EvalCase, test: str | None = None) -> list[Trial]:
         """Return the trials of one case; `test` is the node id of a test of the user's own."""
-        return [Trial(case, number, test) for number in range(self.prepared.settings.repeat)]
+        return [Trial(case, number, test) for number in range(self.plan.settings.repeat)]
 
     def evaluations(
         self, cases: Sequence[EvalCase], target: Target, judge: Judge | None, *, breaks_off: bool = True
@@ -255,11 +255,11 @@ class RunSession:
         """Score and gate the trials of one case; return also what user code printed for it."""
         printed = self.prefetcher.printed(trials)
         with printed:
-            return evaluation(trials, observed, self.prepared.plan, attempts), printed
+            return evaluation(trials, observed, self.plan, attempts), printed
 
     def ending(self, result: CaseResult) -> Ending:
         """Return how a case of this result ends, known failures included."""
-        plan, baseline = self.prepared.plan, self.prepared.baseline
+        plan, baseline = self.plan, self.prepared.baseline
         asked = plan.hashes_of(result.case).asked if baseline is not None else None
         return ending(result, plan, baseline, asked)
 
@@ -278,10 +278,10 @@ class RunSession:
     def recorded(self, evaluated: Evaluation) -> tuple[Evaluation, list[RecordLine]]:
         """Return the evaluation with its records; one that JSON cannot hold becomes an error."""
         try:
-            return evaluated, record_lines(evaluated, self.prepared.plan, self.config_hash)
+            return evaluated, record_lines(evaluated, self.plan, self.config_hash)
         except UNWRITABLE as error:
             evaluated = _unwritable(evaluated, error)
-            return evaluated, record_lines(evaluated, self.prepared.plan, self.config_hash)
+            return evaluated, record_lines(evaluated, self.plan, self.config_hash)
 
     def keep(self, lines: Sequence[RecordLine]) -> None:
         """Write records to the run, or on a worker to its journal."""
