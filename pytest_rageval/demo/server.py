@@ -28,7 +28,8 @@ async def serve(app: DemoApp, host: str, port: int, started: Callable[[str], Non
     try:
         name, bound = server.server_address[:2]
         started(f"http://{f'[{name!s}]' if ':' in str(name) else str(name)}:{bound}")
-        while True:  # a signal that comes just before the loop begins to wait is noticed at its next wake-up
+        # A signal that comes just before the loop begins to wait is noticed at its next wake-up, an event never.
+        while True:  # noqa: ASYNC110
             await asyncio.sleep(WAKE_UP_S)
     finally:
         server.shutdown()
