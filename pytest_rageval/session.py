@@ -259,9 +259,7 @@ class RunSession:
 
     def ending(self, result: CaseResult) -> Ending:
         """Return how a case of this result ends, known failures included."""
-        plan, baseline = self.plan, self.prepared.baseline
-        asked = plan.hashes_of(result.case).asked if baseline is not None else None
-        return ending(result, plan, baseline, asked)
+        return ending(result, self.plan, self.prepared.baseline)
 
     def count(self, calls: Iterable[Call]) -> None:
         """Count calls of cases that ended: the run breaks off if the first ones all failed alike, and cannot heal."""
