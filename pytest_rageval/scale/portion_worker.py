@@ -83,13 +83,16 @@ class PortionWorker:
                 block.append(evaluated)
                 size += sum(len(line.data) for line in evaluated.lines)
                 # What was asked is sent at once: it would be asked again if this worker were lost.
-                if size >= MOST_OF_A_BLOCK or number == len(cases) or not run.prefetcher.is_reading:
-                    yield self._sent(block, observations.take(), run.prefetcher.tally, sent)
+                is_free = run.prefetcher.is_reading
+                if size >= MOST_OF_A_BLOCK or number == len(cases) or not is_free:
+                    yield self._sent(block, observations.take(), run.prefetcher.tally, sent, is_free=is_free)
                     block, size = [], 0
         finally:
             run.close()
 
-    def _sent(self, evaluated: Sequence[EvaluatedCase], observations: str, tally: Tally, sent: Tally) -> Block:
+    def _sent(
+        self, evaluated: Sequence[EvaluatedCase], observations: str, tally: Tally, sent: Tally, *, is_free: bool
+    ) -> Block:
         calls = calls_of([case.evaluation for case in evaluated[: self._first_calls]])[: self._first_calls]
         self._first_calls -= len(calls)
         asked, judged, cost = tally.asked - sent.asked, tally.judged - sent.judged, tally.cost_usd - sent.cost_usd
@@ -104,6 +107,7 @@ class PortionWorker:
             judged,
             tally.in_flight,
             cost,
+            is_free,
         )
 
     def end(self) -> list[str]:
