@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -28,9 +27,6 @@ MOST_OF_A_BLOCK, MOMENT_S = 256, 0.2
 """Size of a block of cases that never wait: at most this many cases, or those read in this many seconds."""
 CURRENT_TEST, MOST_TRIES = "PYTEST_CURRENT_TEST", 5
 """The variable that pytest removes after each test, and how often a case is asked that missed it."""
-SWITCH_S = 0.0005
-"""Seconds for which a thread that computes may keep the interpreter from another. Ten times as long, as is usual, each
-reply waits for the thread that scores, and so does each request, since sending lets go of the interpreter."""
 
 
 class Journal(Protocol):
@@ -89,8 +85,6 @@ class BackgroundLoop:
         self._unanswered_since: float | None = None
         self.on_wait: Callable[[], None] | None = None
         """Called now and then on the thread that waits."""
-        self._usual_switch_s = sys.getswitchinterval()
-        sys.setswitchinterval(min(SWITCH_S, self._usual_switch_s))
         self._collect_as_usual = collect_seldom()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rageval", daemon=True)
@@ -163,8 +157,6 @@ class BackgroundLoop:
         self._thread.join(timeout=1)
         if not self._thread.is_alive():
             self._loop.close()
-        if sys.getswitchinterval() < self._usual_switch_s:
-            sys.setswitchinterval(self._usual_switch_s)
         self._collect_as_usual()
 
     async def _finish(self) -> None:
@@ -180,7 +172,7 @@ class BackgroundLoop:
 class Prefetcher:
     """Evaluates cases on a background loop while tests report one by one.
 
-    At most `concurrency` calls are in flight; a `Batch` keeps up to `window` more started or waiting.
+    At most `concurrency` calls are in flight; `CaseBlocks` keep up to `window` more started or waiting.
     """
 
     def __init__(self, plan: Plan, journal: Journal, loop: BackgroundLoop) -> None:
@@ -316,55 +308,6 @@ def _has_missed_variable(observed: Observed) -> bool:
     problems = observed.judge_problems if isinstance(observed, Observation) else (observed.problem,)
     return any(CURRENT_TEST in problem.message for problem in problems)
 
-
-class Batch:
-    """Consecutive cases for one target and one judge, prefetched beyond the one requested last."""
-
-    def __init__(
-        self, prefetcher: Prefetcher, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None
-    ) -> None:
-        """`cases`: the trials of each."""
-        self._is_at_once = are_at_once(target, judge)
-        self._prefetcher, self._cases, self._target, self._judge = prefetcher, cases, target, judge
-        trials = len(cases[0]) if cases else 1
-        self._window = max(1, prefetcher.plan.settings.window // trials)
-        self._started = 0
-        self._futures: dict[int, list[Future[Observed]]] = {}
-
-    def block(self, position: int) -> list[list[Observed]]:
-        """Return the observations of the case at this position, by trial, and those of cases that never wait after it.
-
-        A case is asked again on a rerun.
-        """
-        prefetcher = self._prefetcher
-        prefetcher.is_reading = self._is_at_once
-        if self._is_at_once:
-            return prefetcher.read(self._cases[position : position + MOST_OF_A_BLOCK], self._target, self._judge)
-        self._top_up(position)
-        futures = self._futures.pop(position, None)
-        if futures is None:
-            return [prefetcher.now(self._cases[position], self._target, self._judge)]
-        return [[prefetcher.observed(future) for future in futures]]
-
-    def _top_up(self, position: int) -> None:
-        """Keep `window` cases started beyond this position, in batches of an eighth of it."""
-        first = max(self._started, position)
-        last = min(position + 1 + self._window, len(self._cases))
-        is_due = last - first >= max(1, self._window // 8) or last == len(self._cases) or first == position
-        if first >= last or not is_due:
-            return
-        batch: dict[int, list[Future[Observed]]] = {
-            at: [Future() for _ in self._cases[at]] for at in range(first, last)
-        }
-        self._futures |= batch
-        self._started = last
-        trials = [trial for at in batch for trial in self._cases[at]]
-        self._prefetcher.queue(
-            trials, self._target, self._judge, [future for futures in batch.values() for future in futures]
-        )
-
-
-# ── the circuit breaker ───────────────────────────────────────────────────────────────────────────────────────
 
 FIRST_CALLS = 16
 """Calls of a run that end it if all fail alike."""

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
 from pytest_rageval.case_output import Output, Routing, routed_streams
 from pytest_rageval.comparison.outcomes import Ending, ending
-from pytest_rageval.engine import Evaluation, Observed, evaluation
+from pytest_rageval.engine import Evaluation, Observed, are_at_once, evaluation
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
-from pytest_rageval.prefetch import FIRST_CALLS, BackgroundLoop, Batch, Call, Prefetcher, calls_of
+from pytest_rageval.prefetch import FIRST_CALLS, MOST_OF_A_BLOCK, BackgroundLoop, Call, Prefetcher, calls_of
 from pytest_rageval.prepare import Prepared, check_judge
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.interrupts import Interrupts
@@ -56,19 +57,46 @@ class CaseBlocks:
 
     def __init__(self, run: RunSession, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None) -> None:
         """`cases`: the trials of each."""
-        self._run, self._cases = run, cases
-        self._batch = Batch(run.prefetcher, cases, target, judge)
+        self._run, self._cases, self._target, self._judge = run, cases, target, judge
+        self._prefetcher, self._is_at_once = run.prefetcher, are_at_once(target, judge)
+        self._window = max(1, run.plan.settings.window // run.plan.settings.repeat)
         self._evaluated: dict[int, EvaluatedCase] = {}
+        self._futures: dict[int, list[Future[Observed]]] = {}
+        self._started = 0
 
     def case(self, position: int) -> EvaluatedCase:
-        """Return the case at this position; its block is evaluated with it."""
+        """Return the case at this position, which is asked again on a rerun."""
+        self._prefetcher.is_reading = self._is_at_once
+        if not self._is_at_once:
+            return self._run.evaluated(self._cases[position], self._observed(position))
         if position not in self._evaluated:
-            block = self._batch.block(position)
-            self._evaluated = {
-                position + number: self._run.evaluated(self._cases[position + number], observed)
-                for number, observed in enumerate(block)
-            }
+            cases = self._cases[position : position + MOST_OF_A_BLOCK]
+            block = self._prefetcher.read(cases, self._target, self._judge)
+            evaluated = map(self._run.evaluated, cases, block)
+            self._evaluated = dict(enumerate(evaluated, position))
         return self._evaluated.pop(position)
+
+    def _observed(self, position: int) -> list[Observed]:
+        """Return the observations of a case that may wait, by trial."""
+        self._top_up(position)
+        futures = self._futures.pop(position, None)
+        if futures is None:
+            return self._prefetcher.now(self._cases[position], self._target, self._judge)
+        return [self._prefetcher.observed(future) for future in futures]
+
+    def _top_up(self, position: int) -> None:
+        """Keep `window` cases started beyond this position, an eighth of it at a time."""
+        first = max(self._started, position)
+        last = min(position + 1 + self._window, len(self._cases))
+        is_due = last - first >= max(1, self._window // 8) or last == len(self._cases) or first == position
+        if first >= last or not is_due:
+            return
+        self._started = last
+        started = {at: [Future[Observed]() for _ in self._cases[at]] for at in range(first, last)}
+        self._futures |= started
+        trials = [trial for at in started for trial in self._cases[at]]
+        futures = [future for of_case in started.values() for future in of_case]
+        self._prefetcher.queue(trials, self._target, self._judge, futures)
 
 
 class RunSession:
@@ -93,7 +121,7 @@ class RunSession:
         interrupts: Interrupts | None = None,
     ) -> None:
         is_resumed = folder is not None and prepared.settings.resume is not None
-        self.prepared, self.config_hash, self.own_writer = prepared, config_hash, own_writer
+        self.prepared, self.plan, self.config_hash, self.own_writer = prepared, prepared.plan, config_hash, own_writer
         self.unfinished = InterruptedRun(folder.path) if folder is not None and is_resumed else None
         self.journal = RunJournal(folder, prepared.settings, worker, self.unfinished)
         self.loop = loop or BackgroundLoop(prepared.settings.longest_call)
@@ -175,7 +203,7 @@ class RunSession:
 
     def trials(self, case: EvalCase, test: str | None = None) -> list[Trial]:
         """Return the trials of one case; `test` is the node id of a test of the user's own."""
-        return [Trial(case, number, test) for number in range(self.prepared.settings.repeat)]
+        return [Trial(case, number, test) for number in range(self.plan.settings.repeat)]
 
     def evaluations(
         self, cases: Sequence[EvalCase], target: Target, judge: Judge | None, *, breaks_off: bool = True
@@ -227,13 +255,11 @@ class RunSession:
         """Score and gate the trials of one case; return also what user code printed for it."""
         printed = self.prefetcher.printed(trials)
         with printed:
-            return evaluation(trials, observed, self.prepared.plan, attempts), printed
+            return evaluation(trials, observed, self.plan, attempts), printed
 
     def ending(self, result: CaseResult) -> Ending:
         """Return how a case of this result ends, known failures included."""
-        plan, baseline = self.prepared.plan, self.prepared.baseline
-        asked = plan.hashes_of(result.case).asked if baseline is not None else None
-        return ending(result, plan, baseline, asked)
+        return ending(result, self.plan, self.prepared.baseline)
 
     def count(self, calls: Iterable[Call]) -> None:
         """Count calls of cases that ended: the run breaks off if the first ones all failed alike, and cannot heal."""
@@ -250,10 +276,10 @@ class RunSession:
     def recorded(self, evaluated: Evaluation) -> tuple[Evaluation, list[RecordLine]]:
         """Return the evaluation with its records; one that JSON cannot hold becomes an error."""
         try:
-            return evaluated, record_lines(evaluated, self.prepared.plan, self.config_hash)
+            return evaluated, record_lines(evaluated, self.plan, self.config_hash)
         except UNWRITABLE as error:
             evaluated = _unwritable(evaluated, error)
-            return evaluated, record_lines(evaluated, self.prepared.plan, self.config_hash)
+            return evaluated, record_lines(evaluated, self.plan, self.config_hash)
 
     def keep(self, lines: Sequence[RecordLine]) -> None:
         """Write records to the run, or on a worker to its journal."""

@@ -196,11 +196,10 @@ plain = Plain()
 """
 
 
-@ALONE_AND_WITH_WORKERS
-def test_what_a_function_says_or_raises_is_masked(project: Project, how: list[str]):
+def test_what_a_function_says_or_raises_is_masked(project: Project):
     project.write("bot.py", BOT)
     project.cases([a_case(word, f"please {word}") for word in ("echo", "refuse", "cut", "wrong")])
-    result = project.run(*REPORTS, *how)
+    result = project.run(*REPORTS)
     assert leaks(project, result) == []
     assert BOT_KEY[:10] not in str(result.outlines)
     assert "***" in project.records()["echo"]["answer"]

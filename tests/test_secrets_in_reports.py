@@ -91,7 +91,7 @@ def test_an_assertion_of_the_users_own_over_long_texts_shows_no_piece(
     monkeypatch.setenv("BOT_API_KEY", KEY)
     project.write("test_own.py", OWN_TEST)
     project.cases([a_case("a")], "cases.jsonl")
-    for how in (["-l"], ["--tb=no"], ["-n", "1"]):
+    for how in (["-l"], ["-n", "1"]):
         result = project.run(*REPORTS, *how)
         assert result.ret == pytest.ExitCode.TESTS_FAILED
         assert leaks(project, result, traces=PIECES) == []
@@ -181,10 +181,9 @@ def answer(question):
 """
 
 
-@ALONE_AND_WITH_WORKERS
 @pytest.mark.parametrize("whose", ["ours", "the bot's own"])
 def test_the_headers_of_a_reply_that_httpcore_logs_are_masked(
-    project: Project, monkeypatch: pytest.MonkeyPatch, how: list[str], whose: str
+    project: Project, monkeypatch: pytest.MonkeyPatch, whose: str
 ):
     async def sets_a_cookie(connection: Connection) -> None:
         fresh = f"sid={CORE}; Path=/; HttpOnly"
@@ -197,7 +196,7 @@ def test_the_headers_of_a_reply_that_httpcore_logs_are_masked(
             project.configure(f'target = "{server.url}"')
         else:
             project.write("bot.py", HTTPX_BOT)
-        result = project.run(*REPORTS, *DEBUG, *how)
+        result = project.run(*REPORTS, *DEBUG)
     assert "receive_response_headers.complete" in (project.path / "junit.xml").read_text(encoding="utf-8")
     assert leaks(project, result) == []
 

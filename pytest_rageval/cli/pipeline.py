@@ -60,7 +60,7 @@ class CommandRun:
         """
         self._cases, self._target, self._screen, self._workers = cases, target, screen, workers
         self.prepared, self.left_out_judge = prepared, left_out_judge
-        self.is_interrupted = False
+        self.is_interrupted, self._is_ordered = False, workers is None
         self.finished: Finished | None = None
         try:
             self.run = self._open()
@@ -142,6 +142,7 @@ class CommandRun:
                     progress.failed(*failure)
                 progress.advance(block.cases if block is not None else 0)
             run.notes += crew.notes()
+            self._is_ordered = cluster_run.is_ordered
         finally:
             progress.wipe()
             crew.close()
@@ -152,7 +153,7 @@ class CommandRun:
     def _finish(self) -> None:
         """Decide the verdict and write the reports from the files on disk; an empty run leaves no folder."""
         run, plan = self.run, self.prepared.plan
-        if self._workers is not None:
+        if not self._is_ordered:
             run.writer.reconcile()  # first: records of this process may wait to be written
             run.notes += put_in_order(run.writer.folder.path)
         if run.broken_off is not None:

@@ -77,6 +77,7 @@ class ActiveSession:
             self.mask = Mask(settings.secrets())
             self._prepared = self._prepare(settings)
             self._adapted = AdaptedFixtures(self._prepared.plan)
+            self._is_dry_run = settings.dry_run
         except RagevalError as problem:
             self._prepared = problem
         self.captured = CapturedOutput(self.config, self.mask, session.routing)
@@ -102,10 +103,9 @@ class ActiveSession:
     @property
     def prepared(self) -> Prepared:
         """Return the settings and what they stand for; a usage error with one line a problem if they are wrong."""
-        with self.usage_errors():
-            if isinstance(self._prepared, RagevalError):
-                raise self._prepared
-        return self._prepared
+        if isinstance(self._prepared, Prepared):
+            return self._prepared
+        raise pytest.UsageError(*self.mask.value(self._prepared.problems)) from None
 
     def check_settings(self) -> None:
         """End the session with a usage error if the settings are wrong."""
@@ -269,7 +269,7 @@ class ActiveSession:
     # ── evaluating ────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_asking_allowed(self) -> None:
-        if self.settings.dry_run:
+        if self._is_dry_run:
             pytest.skip("dry run: not asked")
 
     def known_fixtures(self, item: EvalItem) -> Mapping[str, object]:
@@ -321,7 +321,7 @@ class ActiveSession:
         mask_report(report, self.mask)
         is_silent = report.passed and report.when != "call" and not report.sections
         if self.is_prepared and not is_silent:
-            is_asked = not (self.settings.dry_run or item.config.option.setuponly)  # --setup-plan sets it too
+            is_asked = not (self._is_dry_run or item.config.option.setuponly)  # --setup-plan sets it too
             printed = self.captured.output()
             with printed:
                 attach(item, report, raised, self.opened, is_asked=is_asked)

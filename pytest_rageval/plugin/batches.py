@@ -14,7 +14,7 @@ from pytest_rageval.judges import judge_from_object
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.plan import Plan
-from pytest_rageval.plugin.items import EvalItem, fixture_definition
+from pytest_rageval.plugin.items import EvalFile, EvalItem, fixture_definition
 from pytest_rageval.session import CaseBlocks, EvaluatedCase, RunSession
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import Target
@@ -37,13 +37,20 @@ class Batches:
     def __init__(self, run: RunSession) -> None:
         self._run = run
         self._places: dict[EvalItem, tuple[ItemBatch, int]] = {}
+        self._definitions: dict[EvalFile, tuple[int, ...] | None] = {}
 
     def plan(self, items: Sequence[EvalItem]) -> None:
         """Take the final order of the items to evaluate ahead; any other item is evaluated on demand."""
-        for definitions, group in groupby(filter(_will_be_asked, items), key=_session_definitions):
+        for definitions, group in groupby(filter(_will_be_asked, items), key=self._definitions_of):
             if definitions is not None:
                 batch = ItemBatch(list(group))
                 self._places.update((item, (batch, position)) for position, item in enumerate(batch.items))
+
+    def _definitions_of(self, item: EvalItem) -> tuple[int, ...] | None:
+        """Return the fixture definitions of the item's file, which its items share."""
+        if item.file not in self._definitions:
+            self._definitions[item.file] = _session_definitions(item)
+        return self._definitions[item.file]
 
     def fixtures_of(self, item: EvalItem) -> Mapping[str, object]:
         """Return what target, judge and cache were for the items of the same batch before."""

@@ -123,10 +123,9 @@ def _words(case: EvalCase) -> list[str]:
 
 _WORD = re.compile(r"[^\s()]+")
 _OPERATORS = ("and", "or", "not")
-Test = Callable[[list[str]], bool]
 
 
-def selector(expression: str) -> Test:
+def selector(expression: str) -> Callable[[list[str]], bool]:
     """Return a `-k` expression (words, and, or, not, parentheses) as a test of keywords; ValueError if it is none."""
     words: list[str] = []
 
@@ -138,20 +137,21 @@ def selector(expression: str) -> Test:
 
     python = _WORD.sub(as_name, " ".join(expression.split()))
     try:
-        return _test(ast.parse(python, mode="eval").body, words)
+        tree = ast.parse(python, mode="eval").body
+        _holds(tree, words, [])
     except (SyntaxError, RecursionError):
         raise ValueError("write words that are joined by `and`, `or` and `not`, with parentheses") from None
+    return lambda names: _holds(tree, words, names)
 
 
-def _test(node: ast.expr, words: list[str]) -> Test:
+def _holds(node: ast.expr, words: list[str], names: list[str]) -> bool:
     match node:
         case ast.Name(id=name):
             word = words[int(name.removeprefix("word_"))]
-            return lambda names: any(word in keyword for keyword in names)
+            return any(word in keyword for keyword in names)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            inner = _test(operand, words)
-            return lambda names: not inner(names)
+            return not _holds(operand, words, names)
         case ast.BoolOp(op=operator, values=values):
-            tests, decide = [_test(value, words) for value in values], all if isinstance(operator, ast.And) else any
-            return lambda names: decide(test(names) for test in tests)
+            held = [_holds(value, words, names) for value in values]
+            return all(held) if isinstance(operator, ast.And) else any(held)
     raise SyntaxError

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -18,10 +19,10 @@ from pytest_rageval.plugin.case_hook import call_hook
 from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict, summarised, write_summary
 from pytest_rageval.plugin.extent import extent_of
-from pytest_rageval.plugin.items import EvalItem, fixture_definition
+from pytest_rageval.plugin.items import EvalItem
 from pytest_rageval.plugin.preflight import (
     CLIENT,
-    is_ours,
+    JUDGE,
     judges_of_files,
     judges_of_tests,
     overrides,
@@ -98,8 +99,7 @@ class Controller(ActiveSession):
         shard = Shard.parse(self.settings.shard) if self.settings.shard else None
         cases = [case for path in files for case in self.load(path).cases]
         selected = [case for case in cases if shard is None or shard.takes(case.key)]
-        is_target_ours = None in overrides(self.session, CLIENT, files).values()
-        self._open(selected, is_target_ours=is_target_ours, is_judge_asked=None in judges_of_files(self.session))
+        self._open(selected, files)
         if self.prepared.judge is not None and self.run is not None:
             self.run.release(self.prepared.judge)  # workers have judges of their own: this one was only checked
 
@@ -122,27 +122,23 @@ class Controller(ActiveSession):
         self.expected |= {item.nodeid: item.case for item in items}
         if session.testsfailed and not option.continue_on_collection_errors:
             return
-        clients_are_ours = (is_ours(fixture_definition(item, "rag_client")) for item in items)
-        judges_are_ours = (is_ours(fixture_definition(item, "rag_judge")) for item in items)
-        cases = [item.case for item in items]
-        self._open(cases, is_target_ours=any(clients_are_ours), is_judge_asked=any(judges_are_ours))
+        self._open([item.case for item in items], {item.path for item in items})
         if self.run is not None:
             self.plan_batches(items)
 
-    def _open(self, cases: Sequence[EvalCase], *, is_target_ours: bool, is_judge_asked: bool) -> None:
-        """Check that the target can answer and the judge can be asked, and open the run.
+    def _open(self, cases: Sequence[EvalCase], files: Iterable[Path]) -> None:
+        """Check that the target of these files can answer and their judge can be asked, and open the run.
 
         What a user can mend ends the session with exit code 4 and a line for each problem.
         """
-        prepared = self.prepared
+        prepared, session = self.prepared, self.session
+        is_judge_asked = None in overrides(session, JUDGE, files).values()
         with self.usage_errors():
-            if is_target_ours:
+            if None in overrides(session, CLIENT, files).values():
                 self._check_target()
             if prepared.settings.dry_run:
                 return
-            run = self._open_run(is_judge_asked=is_judge_asked, judges=judges_of_files(self.session))
-        if self._workers is not None:
-            self._workers.show_progress(len(cases))
+            run = self._open_run(is_judge_asked=is_judge_asked, judges=judges_of_files(session))
         asked = sum(not run.is_done(case) for case in cases)
         line = estimate(prepared.judge, prepared.plan, asked) if is_judge_asked and asked else None
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
@@ -156,8 +152,9 @@ class Controller(ActiveSession):
         config = run_configuration(self.prepared, self.all_cases(), files, judges=judges, target=target)
         call_hook(self.config.hook.pytest_rageval_run_config, config=self.config, run_config=config)
         self.run = RunSession.open(self.prepared, config, is_judge_asked=is_judge_asked, interrupts=self.interrupts)
-        self._progress_line = ProgressLine(self.config, partial(tally_text, self.run.prefetcher.tally))
-        self.run.loop.on_wait = self._progress_line.show
+        progress_line = ProgressLine(self.config, partial(tally_text, self.run.prefetcher.tally))
+        if progress_line.is_wanted:
+            self._progress_line, self.run.loop.on_wait = progress_line, progress_line.show
         return self._start(self.run)
 
     def opened(self, own_test: pytest.Item | None = None) -> RunSession:
@@ -203,12 +200,10 @@ class Controller(ActiveSession):
         first = self._errors.setdefault(str(report.longrepr) if crash is None else crash.message, report.nodeid)
         return first if first != report.nodeid else None
 
-    @pytest.hookimpl(trylast=True)  # once the terminal has shown the case
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def count_calls(self, report: pytest.TestReport) -> None:
         """End the session if its first calls, over all workers, fail alike in a way that cannot heal."""
-        calls = report.__dict__.pop(CALLS, ())
-        run, session = self.run, self.session.of_pytest
-        if not calls or run is None or run.broken_off is not None:
+        calls, run, session = report.__dict__.pop(CALLS), self.opened(), self.session.of_pytest
+        if run.broken_off is not None:
             return
         run.count(calls)
         if run.broken_off is not None:

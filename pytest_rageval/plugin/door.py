@@ -59,4 +59,6 @@ class Arrivals:
         result = yield
         if session.of_pytest.testsfailed > counted:
             session.failed.add(report.nodeid)
+        if "rageval_calls" in report.__dict__:
+            controller(self._config).count_calls(report)
         return result

@@ -1,4 +1,4 @@
-"""The `rageval` fixture, which evaluates a case in a test of your own, and a case's outcome in pytest's terms."""
+"""The `rageval` fixture, which evaluates a case in a test of your own."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import pytest
 
 from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.engine import Evaluation
-from pytest_rageval.errors import GateFailure
 from pytest_rageval.model import Answer, CaseResult, EvalCase
-from pytest_rageval.render.text.failure import failure_text
+from pytest_rageval.plugin.items import assert_gates
 from pytest_rageval.text import printable
 
 RESULTS = pytest.StashKey[list[Evaluation]]()
@@ -60,15 +59,3 @@ class Evaluator:
         if (error := evaluation.overall.error) is not None:
             pytest.fail(printable(f"{error.kind}: {error.message}"), pytrace=False)
         return Evaluated(evaluation.overall, ending)
-
-
-def assert_gates(result: CaseResult, ending: Ending) -> None:
-    """Raise what pytest understands, unless the case passed."""
-    __tracebackhide__ = True
-    reason = ending.reason or ""
-    if ending.outcome == "failed":
-        raise GateFailure(failure_text(result, reason))
-    if ending.outcome == "xfailed":
-        pytest.xfail(reason)
-    if ending.outcome == "skipped":
-        pytest.skip(reason.removeprefix("Skipped: "))

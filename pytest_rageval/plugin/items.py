@@ -17,8 +17,8 @@ from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.model import CaseResult, EvalCase
-from pytest_rageval.plugin.evaluator import assert_gates
 from pytest_rageval.plugin.session import one_case
+from pytest_rageval.render.text.failure import failure_text
 from pytest_rageval.session import EvaluatedCase
 
 
@@ -150,6 +150,18 @@ class EvalItem(pytest.Function):
         return super().repr_failure(excinfo)
 
 
+def assert_gates(result: CaseResult, ending: Ending) -> None:
+    """Raise what pytest understands, unless the case passed."""
+    __tracebackhide__ = True
+    reason = ending.reason or ""
+    if ending.outcome == "failed":
+        raise GateFailure(failure_text(result, reason))
+    if ending.outcome == "xfailed":
+        pytest.xfail(reason)
+    if ending.outcome == "skipped":
+        pytest.skip(reason.removeprefix("Skipped: "))
+
+
 def fixture_resolution(item: pytest.Function) -> dict[str, Any]:
     """Return what lets a sibling item skip resolving the same fixtures; nothing if pytest stores it elsewhere.
 
@@ -166,27 +178,23 @@ def fixture_definition(item: pytest.Item, name: str) -> Any:
     """
     info = fixture_resolution(item).get("fixtureinfo") if isinstance(item, pytest.Function) else None
     definitions = getattr(info, "name2fixturedefs", {}).get(name) or (None,)
-    return next((given for given in reversed(definitions) if not _hands_on(getattr(given, "func", None), name)), None)
+    return next((given for given in reversed(definitions) if not hands_on(getattr(given, "func", None), name)), None)
 
 
 @lru_cache(maxsize=64)
-def _hands_on(function: Callable[..., object] | None, fixture: str) -> bool:
+def hands_on(function: Callable[..., object] | None, fixture: str) -> bool:
+    """Return True if the function of a fixture only returns or yields the fixture that it overrides."""
     try:
         text = textwrap.dedent(inspect.getsource(inspect.unwrap(function))) if function is not None else ""
-        return any(isinstance(node, FUNCTION) and hands_on(node, fixture) for node in ast.parse(text).body)
-    except (OSError, TypeError, SyntaxError):
+        (definition,) = ast.parse(text).body
+    except (OSError, TypeError, SyntaxError, ValueError):
         return False
-
-
-FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def hands_on(function: ast.FunctionDef | ast.AsyncFunctionDef, fixture: str) -> bool:
-    """Return True if a function only returns or yields the argument of this name."""
-    statement = function.body[-1]
+    if not isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    statement = definition.body[-1]
     value = statement.value if isinstance(statement, ast.Return | ast.Expr) else None
     value = value.value if isinstance(value, ast.Yield) else value
-    is_alone = len(function.body) == 1 + (ast.get_docstring(function) is not None)
+    is_alone = len(definition.body) == 1 + (ast.get_docstring(definition) is not None)
     return is_alone and isinstance(value, ast.Name) and value.id == fixture
 
 

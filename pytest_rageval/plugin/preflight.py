@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from pytest_rageval.cases.loading import CaseFile
-from pytest_rageval.plugin.items import FUNCTION, fixture_definition, hands_on
+from pytest_rageval.plugin.items import fixture_definition, hands_on
 from pytest_rageval.plugin.session import FIXTURES, EvalSession
 
 
@@ -44,57 +43,37 @@ class Override(NamedTuple):
 def overrides(session: EvalSession, fixture: str, case_files: Iterable[Path]) -> dict[Path, Override | None]:
     """Return by case file what overrides this fixture: the nearest conftest.py, else a plugin, None if nothing does.
 
-    From the files' text, whatever was selected and whichever process resolves fixtures: it is part of the run's hash.
+    From the loaded modules, whatever was selected and whichever process resolves fixtures: the run's hash reads it.
     """
-    files = list(case_files)
-    others = sorted(_in_plugins(session, fixture))
-    conftests = {
-        folder: _in_conftest(session, folder / "conftest.py", fixture)
-        for file in files
-        for folder in file.parents
-        if folder.is_relative_to(session.root)
-    }
-    of_plugins = others[-1] if others else None
-    return {
-        file: next((override for folder in file.parents if (override := conftests.get(folder)) is not None), of_plugins)
-        for file in files
-    }
+    root, manager, files = session.root, session.config.pluginmanager, list(case_files)
+    conftests: dict[Path, Override] = {}
+    for folder in {folder for file in files for folder in file.parents if folder.is_relative_to(root)}:
+        conftest = folder / "conftest.py"
+        if (function := _function(manager.get_plugin(str(conftest)), fixture)) is not None:
+            place = conftest.relative_to(root).as_posix()
+            is_written_there = inspect.getsourcefile(function) == str(conftest)
+            conftests[folder] = Override(place, place if is_written_there else function.__module__)
+    of_plugins = max(_in_plugins(session, fixture), default=None)
+    return {file: next((conftests[one] for one in file.parents if one in conftests), of_plugins) for file in files}
 
 
-def _in_plugins(session: EvalSession, fixture: str) -> Iterator[Override]:
+def _in_plugins(session: EvalSession, fixture: str) -> Iterable[Override]:
     """Yield the overrides in plugins other than conftest.py files."""
     for name, plugin in session.config.pluginmanager.list_name_plugin():
         file = Path(getattr(plugin, "__file__", None) or name)
-        if name != FIXTURES and file.name != "conftest.py" and hasattr(plugin, fixture):
+        if name != FIXTURES and file.name != "conftest.py" and _function(plugin, fixture) is not None:
             place = file.relative_to(session.root).as_posix() if file.is_relative_to(session.root) else name
             yield Override(place, getattr(plugin, "__name__", name))
 
 
-def _in_conftest(session: EvalSession, conftest: Path, fixture: str) -> Override | None:
-    """Return the override in a conftest.py, from its text or, if that does not show it, from the loaded module."""
-    place = conftest.relative_to(session.root).as_posix()
-    try:
-        statements = ast.parse(conftest.read_bytes()).body
-    except (OSError, SyntaxError, ValueError):
-        return None
-    for statement in statements:
-        if isinstance(statement, FUNCTION) and fixture in _fixture_names(statement):
-            return None if hands_on(statement, fixture) else Override(place, place)
-        if isinstance(statement, ast.ImportFrom) and any(
-            (name.asname or name.name) == fixture for name in statement.names
-        ):
-            return Override(place, statement.module or place)
-    loaded = session.config.pluginmanager.get_plugin(str(conftest))
-    return Override(place, place) if hasattr(loaded, fixture) else None
-
-
-def _fixture_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
-    """Yield the name of the function, and the one that `@pytest.fixture(name=…)` gives it."""
-    yield function.name
-    for decorator in function.decorator_list:
-        for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
-            if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
-                yield str(keyword.value.value)
+def _function(plugin: object, fixture: str) -> Callable[..., object] | None:
+    """Return the function of this fixture in a plugin, unless it only hands on what it overrides."""
+    for value in (getattr(plugin, fixture, None), *getattr(plugin, "__dict__", {}).values()):
+        facts = getattr(value, "__dict__", {})  # `pytest.mark` among them warns of what it does not know
+        if facts.get("name") == fixture and "__wrapped__" in facts:
+            function: Callable[..., object] = inspect.unwrap(value)
+            return None if hands_on(function, fixture) else function
+    return None
 
 
 # ── who judges ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,6 @@ import pytest
 
 from pytest_rageval.http.call_limit import BackOff
 from pytest_rageval.plugin.active import ActiveSession
-from pytest_rageval.plugin.display.progress_line import WorkersProgress
 from pytest_rageval.plugin.items import EvalItem, node_name, without_group
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.runs.folder import RunFolder
@@ -204,29 +203,14 @@ class ControlledWorkers:
 
     def arrange_blocks(self) -> None:
         """Let each worker get its cases as one block, unless the distribution is set otherwise."""
-        if self._config.getoption("dist") == "loadgroup":
-            self._say_what_is_wrong_with_groups()
-        self._are_blocks_arranged = are_blocks_wanted(self._config)
-
-    def _say_what_is_wrong_with_groups(self) -> None:
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-        if terminal is not None:
+        if self._config.getoption("dist") == "loadgroup" and terminal is not None:
             terminal.write_line(
                 "rageval: --dist loadgroup waits for ever where a worker dies, and fails under some versions of pytest "
                 "(pytest-xdist issue 1386); use --dist load or loadfile",
                 yellow=True,
             )
-
-    def show_progress(self, cases: int) -> None:
-        """`cases`: how many are to be asked, as far as it is known before the workers have selected."""
-        trials = self._active.settings.repeat
-        progress = WorkersProgress(
-            self._config,
-            lambda: self._active.writer.rows.values(),
-            lambda: (len(self._active.expected) or cases) * trials,
-        )
-        if progress.is_wanted:
-            self._config.pluginmanager.register(progress, "rageval-progress")
+        self._are_blocks_arranged = are_blocks_wanted(self._config)
 
     def kill(self) -> bool:
         """End the workers by force, after a moment; return True if none are left.

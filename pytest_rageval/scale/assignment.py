@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
@@ -30,23 +28,19 @@ class WorkerShare(NamedTuple):
     max_cost: float | None
 
 
-class Release(NamedTuple):
-    """Versions that must be equal on all machines of a run."""
+class Assignment(BaseModel):
+    """A worker's part in a run.
 
-    rageval: str
-    baseline: str | None
-    """SHA-256 of the baseline's file: known failures decide outcomes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """A worker's part in a run. `folder`: the command's working directory. `configuration`: as in config.json."""
+    folder         the command's working directory
+    configuration  as in config.json
+    baseline       SHA-256 of the baseline's file, which decides about known failures
+    """
 
     root: str
     folder: str
     settings: str
     configuration: Mapping[str, Any]
-    release: Release
+    baseline: str | None
     share: WorkerShare
 
     @property
@@ -58,31 +52,17 @@ class Assignment:
         own = {"concurrency": self.share.concurrency, "max_cost": cost, "resume": None}
         return Project(Path(self.root), settings.model_copy(update=own))
 
-    def to_json(self) -> str:
-        return _adapter().dump_json(self).decode()
-
-    @classmethod
-    def from_json(cls, text: str) -> Assignment:
-        return _adapter().validate_json(text)
-
-
-@cache
-def _adapter() -> TypeAdapter[Assignment]:
-    # Built on first use: `rageval run` without workers imports this module too.
-    return TypeAdapter(Assignment)
-
 
 def assignment(prepared: Prepared, share: WorkerShare) -> Assignment:
     """Return the assignment of a worker with this share."""
     root, settings = prepared.project
-    configuration = own_configuration(prepared)
     return Assignment(
-        str(root.absolute()),
-        str(Path.cwd()),
-        settings.model_dump_json(),
-        configuration,
-        release(prepared, configuration),
-        share,
+        root=str(root.absolute()),
+        folder=str(Path.cwd()),
+        settings=settings.model_dump_json(),
+        configuration=own_configuration(prepared),
+        baseline=baseline_hash(prepared),
+        share=share,
     )
 
 
@@ -99,8 +79,6 @@ def own_configuration(prepared: Prepared) -> Mapping[str, Any]:
     return configuration
 
 
-def release(prepared: Prepared, configuration: Mapping[str, Any]) -> Release:
-    """Return the versions on this machine, some of them from its configuration."""
+def baseline_hash(prepared: Prepared) -> str | None:
     file = prepared.project.baseline_file
-    baseline = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
-    return Release(str(configuration["libraries"]["pytest-rageval"]), baseline)
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
@@ -20,35 +19,33 @@ from pytest_rageval.text import counted
 
 MOST_FUTILE = 24
 """How many workers in a row may be lost without a finished case: with more, the cases are not the cause."""
+MOST_WAITING = 64
+"""How many portions may wait in memory to be written in the order of the cases."""
 MOST_FALSE_STARTS = 3
 """How often a worker may be lost before it has begun."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerStart:
+class WorkerStart(NamedTuple):
     """A worker has started, or cannot take part for these reasons."""
 
     worker: int
     problems: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BlockArrival:
+class BlockArrival(NamedTuple):
     """A block of the worker's portion has arrived."""
 
     worker: int
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
-class PortionEnd:
+class PortionEnd(NamedTuple):
     """The worker has sent all blocks of its portion."""
 
     worker: int
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerLoss:
+class WorkerLoss(NamedTuple):
     """The worker or its machine is gone."""
 
     worker: int
@@ -143,7 +140,7 @@ class Dispatch:
         share = self._shares[event.worker]
         if share.max_cost is not None:
             self._shares[event.worker] = share._replace(max_cost=max(0.0, share.max_cost - block.cost_usd))
-        return block
+        return block._replace(portion=portion.number, is_last=not portion.unrecorded)
 
     def _handle(self, event: WorkerStart | PortionEnd | WorkerLoss) -> None:
         if isinstance(event, WorkerLoss):
@@ -218,7 +215,11 @@ def crew_size(prepared: Prepared, cases: int, most: int) -> int:
 
 
 class ClusterRun:
-    """The cases of one run, evaluated by a crew. `tally` holds the progress."""
+    """The cases of one run, evaluated by a crew.
+
+    tally       the progress
+    is_ordered  True if the records stand in the order of the cases
+    """
 
     def __init__(self, run: RunSession, cases: Sequence[EvalCase], crew: Crew, workers: int) -> None:
         self._run, self._writer = run, run.writer
@@ -226,6 +227,10 @@ class ClusterRun:
         size = portion_size(len(cases), workers, max(share.concurrency for share in parts))
         self.dispatch = Dispatch(crew, Portions(cases, size), parts, self._writer.crashed)
         self.tally = Tally(self.dispatch)
+        self.is_ordered = run.unfinished is None
+        self._waiting: dict[int, list[Block]] = {}
+        """Free blocks by portion, which are written after those of all portions before."""
+        self._turn = 0
 
     def blocks(self) -> Iterator[Block | None]:
         """Yield each block after writing its records, in the order of arrival, and None now and then while none comes.
@@ -242,13 +247,36 @@ class ClusterRun:
         except LostCrewError as error:
             run_id = self._writer.folder.run_id
             self._run.broken_off = f"{error}; mend that, and finish the run with --rageval-resume {run_id}"
+        finally:
+            self._stop_waiting()
 
     def _keep(self, block: Block) -> None:
-        # Answers first: a result without its answer cannot be re-scored.
-        for name, lines in ((OBSERVATIONS, block.observations), (RESULTS, block.results)):
-            if lines:
-                self._writer.folder.append(name, lines.removesuffix("\n"))
         tally = self.tally
         tally.asked, tally.judged = tally.asked + block.asked, tally.judged + block.judged
         tally.cost_usd += block.cost_usd
         self._run.count(block.calls)
+        if not block.is_free or block.portion < self._turn:
+            self.is_ordered = False
+            self._write(block)
+            return
+        self._waiting.setdefault(block.portion, []).append(block)
+        while waiting := self._waiting.pop(self._turn, None):
+            for each in waiting:
+                self._write(each)
+            self._turn += waiting[-1].is_last
+        if len(self._waiting) > MOST_WAITING:
+            self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        """Write what waits for a portion that a lost worker had, perhaps."""
+        self.is_ordered &= not self._waiting
+        for waiting in self._waiting.values():
+            for block in waiting:
+                self._write(block)
+        self._waiting.clear()
+
+    def _write(self, block: Block) -> None:
+        # Answers first: a result without its answer cannot be re-scored.
+        for name, lines in ((OBSERVATIONS, block.observations), (RESULTS, block.results)):
+            if lines:
+                self._writer.folder.append(name, lines.removesuffix("\n"))

@@ -51,7 +51,7 @@ class LocalCrew:
         receiver = threading.Thread(target=self._receive, args=(process, share.number), daemon=True)
         self._receivers.append(receiver)
         receiver.start()
-        self._send(share.number, assignment(self._prepared, share).to_json())
+        self._send(share.number, assignment(self._prepared, share).model_dump_json())
 
     def give(self, worker: int, portion: str) -> None:
         self._idle.discard(worker)
@@ -126,7 +126,7 @@ def work() -> None:
     os.dup2(2, 1)  # keep output of the project's code out of the events
     messages = _messages(sys.stdin.buffer)
     written: str = next(messages)
-    number, worker = Assignment.from_json(written).share.number, ProcessWorker()
+    number, worker = Assignment.model_validate_json(written).share.number, ProcessWorker()
     _tell(to_command, WorkerStart(number, worker.begin(written)))
     for message in messages:
         if message is None:

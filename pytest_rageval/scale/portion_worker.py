@@ -14,7 +14,7 @@ from pytest_rageval.prepare import Prepared, make_target, prepare
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import OBSERVATIONS
-from pytest_rageval.scale.assignment import Assignment, own_configuration, release
+from pytest_rageval.scale.assignment import Assignment, baseline_hash, own_configuration
 from pytest_rageval.scale.portions import MOST_OF_A_BLOCK, Block, Failure, read_cases
 from pytest_rageval.session import EvaluatedCase, RunSession
 
@@ -52,7 +52,7 @@ class PortionWorker:
     def begin(self, written: str) -> list[str]:
         """Make target and judge for an assignment in JSON; return what keeps this worker from it, a line each."""
         try:
-            self._begin(Assignment.from_json(written))
+            self._begin(Assignment.model_validate_json(written))
         except RagevalError as error:
             return list(error.problems)
         return []
@@ -62,7 +62,7 @@ class PortionWorker:
         if not project.root.is_dir():
             raise SettingsError(f"there is no folder {project.root}; the project must be there too, at the same path")
         self._prepared = prepare(project, workers=assigned.share.of, is_worker=True)
-        _check_release(self._prepared, assigned)
+        _check_same(self._prepared, assigned)
         self._target = make_target(project)
         # Without a folder, since each portion has its own.
         self._run = RunSession.join(self._prepared, None, JOURNAL, "")
@@ -83,13 +83,16 @@ class PortionWorker:
                 block.append(evaluated)
                 size += sum(len(line.data) for line in evaluated.lines)
                 # What was asked is sent at once: it would be asked again if this worker were lost.
-                if size >= MOST_OF_A_BLOCK or number == len(cases) or not run.prefetcher.is_reading:
-                    yield self._sent(block, observations.take(), run.prefetcher.tally, sent)
+                is_free = run.prefetcher.is_reading
+                if size >= MOST_OF_A_BLOCK or number == len(cases) or not is_free:
+                    yield self._sent(block, observations.take(), run.prefetcher.tally, sent, is_free=is_free)
                     block, size = [], 0
         finally:
             run.close()
 
-    def _sent(self, evaluated: Sequence[EvaluatedCase], observations: str, tally: Tally, sent: Tally) -> Block:
+    def _sent(
+        self, evaluated: Sequence[EvaluatedCase], observations: str, tally: Tally, sent: Tally, *, is_free: bool
+    ) -> Block:
         calls = calls_of([case.evaluation for case in evaluated[: self._first_calls]])[: self._first_calls]
         self._first_calls -= len(calls)
         asked, judged, cost = tally.asked - sent.asked, tally.judged - sent.judged, tally.cost_usd - sent.cost_usd
@@ -104,6 +107,7 @@ class PortionWorker:
             judged,
             tally.in_flight,
             cost,
+            is_free,
         )
 
     def end(self) -> list[str]:
@@ -131,14 +135,13 @@ class ProcessWorker(PortionWorker):
         super()._begin(assigned)
 
 
-def _check_release(prepared: Prepared, assigned: Assignment) -> None:
+def _check_same(prepared: Prepared, assigned: Assignment) -> None:
     """Raise SettingsError if the run would differ on this machine."""
-    configuration = own_configuration(prepared)
-    here, there = release(prepared, configuration), assigned.release
-    if here.rageval != there.rageval:
-        raise SettingsError(f"pytest-rageval is {here.rageval} there and {there.rageval} here; install the same one")
-    if here.baseline != there.baseline:
+    there, here = assigned.configuration, own_configuration(prepared)
+    releases = [configuration["libraries"]["pytest-rageval"] for configuration in (there, here)]
+    if releases[0] != releases[1]:
+        raise SettingsError(f"pytest-rageval is {releases[1]} there and {releases[0]} here; install the same one")
+    if baseline_hash(prepared) != assigned.baseline:
         raise SettingsError(f"{prepared.project.baseline_file} is another one there than here; copy it there")
-    other = other_configuration(assigned.configuration, configuration)
-    if other is not None:
+    if (other := other_configuration(there, here)) is not None:
         raise SettingsError(f"the project is configured otherwise there: {other}; copy it there anew")

@@ -27,11 +27,13 @@ class Portion:
     """Cases that go to one worker together.
 
     lines     the text of each case
+    number    its place among the portions, also for what is left of it
     recorded  how many cases have records; these come in the cases' order
     """
 
     cases: Sequence[EvalCase]
     lines: Sequence[str]
+    number: int = 0
     losses: int = 0
     recorded: int = 0
 
@@ -72,12 +74,13 @@ class Portions:
         """
         losses, cases, lines = portion.losses + 1, portion.unrecorded, portion.lines[portion.recorded :]
         if losses < LOSSES:
-            self._lost.append(Portion(cases, lines, losses))
+            self._lost.append(Portion(cases, lines, portion.number, losses))
             return None
         if len(cases) == 1:
             return cases[0]
         half = len(cases) // 2
-        self._lost += (Portion(cases[part], lines[part], losses - 1) for part in (slice(half), slice(half, None)))
+        parts = (slice(half), slice(half, None))
+        self._lost += (Portion(cases[part], lines[part], portion.number, losses - 1) for part in parts)
         return None
 
 
@@ -89,17 +92,17 @@ def portion_size(cases: int, workers: int, in_flight: int) -> int:
 
 def _divided(cases: Iterable[EvalCase], size: int) -> Iterator[Portion]:
     part, lines = list[EvalCase](), list[str]()
-    length = 0
+    length = number = 0
     for case in cases:
         line = _line(case)
         if part and (len(part) == size or length + len(line) > MOST_BYTES):
-            yield Portion(part, lines)
-            part, lines, length = [], [], 0
+            yield Portion(part, lines, number)
+            part, lines, length, number = [], [], 0, number + 1
         part.append(case)
         lines.append(line)
         length += len(line)
     if part:
-        yield Portion(part, lines)
+        yield Portion(part, lines, number)
 
 
 # ── serialisation ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -133,6 +136,8 @@ class Block(NamedTuple):
     cases     how many cases the results cover, with all of their trials
     calls     the ends of the worker's first calls, as far as no earlier block holds them
     asked, judged, cost_usd   since the last block
+    is_free   nothing was asked for it: it may wait to be written
+    portion, is_last   number of its portion, and whether that ends with it; known on arrival
     """
 
     cases: int
@@ -144,3 +149,6 @@ class Block(NamedTuple):
     judged: int = 0
     in_flight: int = 0
     cost_usd: float = 0.0
+    is_free: bool = False
+    portion: int = 0
+    is_last: bool = False

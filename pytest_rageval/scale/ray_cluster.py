@@ -79,7 +79,7 @@ class RayCrew:
         self._end(share.number)
         self._actors[share.number] = actor = self._class.remote()
         # Not an argument of the actor: the cluster's head stores those, and the assignment may hold credentials.
-        self._waits[actor.begin.remote(assignment(self._prepared, share).to_json())] = share.number
+        self._waits[actor.begin.remote(assignment(self._prepared, share).model_dump_json())] = share.number
 
     def give(self, worker: int, portion: str) -> None:
         stream = self._actors[worker].blocks.options(num_returns="streaming").remote(portion, self._config_hash)

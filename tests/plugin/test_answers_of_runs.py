@@ -56,7 +56,7 @@ def test_texts_without_a_place_leave_gold_places_unexamined_and_are_no_miss(proj
     assert record["retrieved_chunks"][0]["text"] == "At sea level water boils at 100 degrees."
 
 
-@pytest.mark.parametrize(("reference", "how"), [("latest", []), ("latest", ["-n", "2"]), ("reports/runs/first", [])])
+@pytest.mark.parametrize(("reference", "how"), [("latest", ["-n", "2"]), ("reports/runs/first", [])])
 def test_an_earlier_run_is_the_target_by_any_of_its_names(project: Project, reference: str, how: list[str]):
     project.cases(SOME)
     project.run("--rageval-run-id", "first")

@@ -139,14 +139,13 @@ def test_missing_answers_may_be_allowed(project: Project):
     assert project.metrics()["partial"] is True
 
 
-@ALONE_AND_WITH_WORKERS
-def test_all_problems_of_a_case_file_are_one_collection_error(project: Project, how: list[str]):
+def test_all_problems_of_a_case_file_are_one_collection_error(project: Project):
     project.cases(SOME)
     project.write(
         "evalcases/bad.jsonl",
         '{"id": "q7", "question": "Why?", "gold_supports": [{"rel_pth": "a.md"}]}\n{"id": "q8", "question": ""}\n',
     )
-    result = project.run(*how)
+    result = project.run()
     assert result.ret in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED)
     assert lines_with(result, "evalcases/bad.jsonl:1:")
     assert lines_with(result, "did you mean 'rel_path'?")

@@ -66,8 +66,10 @@ def words_by_case(junit: Path) -> dict[str, set[str]]:
     return words
 
 
-@pytest.mark.parametrize("target", ["plain", "waiting"])
-@pytest.mark.parametrize("how", [(), ("--capture=sys",), ("-n", "1")], ids=["fd", "sys", "worker"])
+@pytest.mark.parametrize(
+    ("target", "how"),
+    [("plain", ()), ("waiting", ()), ("waiting", ("--capture=sys",)), ("waiting", ("-n", "1"))],
+)
 def test_what_a_case_prints_is_in_its_own_report_though_it_was_asked_ahead(
     project: Project, target: str, how: tuple[str, ...]
 ):

@@ -34,7 +34,6 @@ def test_a_bot_behind_http_is_asked_once_a_case(project: Project, bot_server: Fa
     assert all(one["min_score"] == 0.5 and one["k"] == 5 and "folder_mode" not in one for one in asked)
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "1"]])
 @pytest.mark.parametrize(
     "override",
     [
@@ -43,7 +42,7 @@ def test_a_bot_behind_http_is_asked_once_a_case(project: Project, bot_server: Fa
         pytest.param("import httpx\n    return httpx.AsyncClient(base_url='{url}')", marks=pytest.mark.child_process),
     ],
 )
-def test_a_conftest_gives_the_client(project: Project, bot_server: FaultServer, override: str, how: list[str]):
+def test_a_conftest_gives_the_client(project: Project, bot_server: FaultServer, override: str):
     project.configure("")
     project.cases(SOME)
     project.write(
@@ -52,7 +51,7 @@ def test_a_conftest_gives_the_client(project: Project, bot_server: FaultServer, 
         + override.format(url=bot_server.url),
     )
     # An asynchronous client is never closed here, of which a session in this process would complain.
-    (project.run_process if "Async" in override else project.run)(*how).assert_outcomes(passed=4)
+    (project.run_process if "Async" in override else project.run)().assert_outcomes(passed=4)
 
 
 def test_a_sub_folder_may_have_another_client(project: Project):

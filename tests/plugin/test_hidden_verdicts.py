@@ -118,8 +118,11 @@ def verdict_lines(result: pytest.RunResult) -> list[str]:
     return [line for line in lines_with(result, "pytest did not count it so") if "a.jsonl::" in line]
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]], ids=str)
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize(
+    ("hook", "how"),
+    [*((hook, []) for hook in HOOKS), *((hook, ["-n", "2"]) for hook in ("made passed", "replaced", "not counted"))],
+    ids=str,
+)
 def test_a_failure_that_a_hook_hides_fails_the_run(failing: Project, hook: str, how: list[str]):
     failing.write("conftest.py", HOOKS[hook])
     result = failing.run("--rageval-update-baseline", "--rageval-force", *how)
@@ -167,8 +170,11 @@ def own_tests(project: Project, *, mark: str = "", asserts: bool = True) -> None
     project.configure('target = "breaking:answer"\nretries = 0\ncases = ["none/*.jsonl"]')
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]], ids=str)
-@pytest.mark.parametrize("hook", ["made passed", "made skipped last", "logged as passed"])
+@pytest.mark.parametrize(
+    ("hook", "how"),
+    [("made passed", ["-n", "2"]), ("made skipped last", []), ("logged as passed", [])],
+    ids=str,
+)
 def test_gates_of_the_projects_own_tests_are_held_against_their_reports_too(
     failing: Project, hook: str, how: list[str]
 ):

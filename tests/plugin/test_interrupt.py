@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
@@ -44,7 +45,7 @@ def test_ctrl_c_keeps_finished_cases_and_leaves_at_once(project: Project, how: l
     process = project.start(*how, stdout=subprocess.PIPE)
     finished = 4 if not how else 2
     wait_until(lambda: project.runs and len(_lines(project)) >= finished, "quick cases are recorded", process)
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     output = ending(process)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
     metrics = project.metrics()
@@ -70,7 +71,7 @@ def test_before_the_first_case_is_done_it_is_said_how_the_run_goes_on(project: P
         lambda: project.runs and any(file.stat().st_size for file in project.runs[-1].glob("observations*")),
         "an observation",
     )
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)
     output = ending(process)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
     resume = f"pytest --rageval-resume {project.runs[-1].name} finishes the run"

@@ -47,8 +47,7 @@ def two_projects(project: Project) -> None:
     (project.path / "pyproject.toml").unlink()
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "1"]], ids=["alone", "with workers"])
-@pytest.mark.parametrize("named", [["a", "b"], ["a/evalcases/c.jsonl", "b"]], ids=" ".join)
+@pytest.mark.parametrize(("named", "how"), [(["a", "b"], ["-n", "1"]), (["a/evalcases/c.jsonl", "b"], [])], ids=str)
 def test_two_projects_on_the_command_line_are_a_usage_error_that_names_both(
     project: Project, named: list[str], how: list[str]
 ):

@@ -32,29 +32,25 @@ def test_a_target_that_is_no_function_of_the_conftest_counts_all_the_same(projec
     assert project.config()["target"] == "rag_client fixture of conftest.py"
 
 
-@ALONE_AND_WITH_WORKERS
 @pytest.mark.parametrize("head", ["def rag_client", "@pytest.fixture(name='rag_client')\ndef its_name"])
-def test_a_fixture_that_hands_on_the_configured_target_leaves_it_named_and_checked(
-    project: Project, head: str, how: list[str]
-):
+def test_a_fixture_that_hands_on_the_configured_target_leaves_it_named_and_checked(project: Project, head: str):
     project.cases(SOME)
     scoped = head.replace("fixture(", "fixture(scope='session', ").replace(
         "def rag", "@pytest.fixture(scope='session')\ndef rag"
     )
     project.write("conftest.py", f'import pytest\n{scoped}(rag_client):\n    """The bot."""\n    return rag_client\n')
-    project.run(*how).assert_outcomes(passed=4)
+    project.run().assert_outcomes(passed=4)
     assert project.config()["target"] == "bot:answer"
-    result = project.run(*how, "--rageval-target", NOBODY)
+    result = project.run("--rageval-target", NOBODY)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{NOBODY}*is the system running?*"])
 
 
-@ALONE_AND_WITH_WORKERS
-def test_a_judge_that_nobody_uses_is_not_asked_whether_it_is_there(project: Project, how: list[str]):
+def test_a_judge_that_nobody_uses_is_not_asked_whether_it_is_there(project: Project):
     project.cases(SOME)
     project.configure(f'target = "bot:answer"\njudge = "openai:m@{NOBODY}/v1"')
     project.write("conftest.py", "import pytest\n@pytest.fixture(scope='session')\ndef rag_judge():\n    return None\n")
-    project.run(*how).assert_outcomes(passed=4)
+    project.run().assert_outcomes(passed=4)
 
 
 def test_each_place_of_a_target_is_named_and_the_configured_one_where_it_is_used(project: Project):

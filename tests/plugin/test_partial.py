@@ -201,8 +201,10 @@ def test_a_result_that_a_worker_kept_before_it_died_counts_and_not_its_death(pro
 # ── what cannot be written ────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("how", [[], pytest.param(["-n", "1"], marks=pytest.mark.child_process)])
-@pytest.mark.parametrize("place", ["reports/metrics.json", "reports/runs/x/scores.jsonl", "reports/runs/x/summary.md"])
+@pytest.mark.parametrize(
+    ("place", "how"),
+    [("reports/metrics.json", ["-n", "1"]), ("reports/runs/x/scores.jsonl", []), ("reports/runs/x/summary.md", [])],
+)
 def test_what_stands_in_the_way_of_the_last_files_is_one_line(project: Project, place: str, how: list[str]):
     project.cases(CASES)
     project.write(

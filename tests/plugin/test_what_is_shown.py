@@ -31,7 +31,7 @@ def test_tb_line_shows_one_line_a_failure_with_its_place(project: Project, how: 
     ]
 
 
-@pytest.mark.parametrize("how", [(), ("-q",), ("-v",), ("-n", "1"), ("-n", "1", "-v"), ("-n", "1", "-q")], ids=" ".join)
+@pytest.mark.parametrize("how", [(), ("-q",), ("-v",), ("-n", "1")], ids=" ".join)
 def test_progress_ends_at_a_hundred_percent_once(project: Project, how: tuple[str, ...]):
     with_a_gate_of_the_run(project)
     shown = project.run(*how)
@@ -80,11 +80,10 @@ def test_what_came_is_one_chunk_a_line(project: Project):
     ]
 
 
-@ALONE_AND_WITH_WORKERS
-def test_an_error_of_the_target_is_one_line_without_a_place_of_ours(project: Project, how: tuple[str, ...]):
+def test_an_error_of_the_target_is_one_line_without_a_place_of_ours(project: Project):
     project.write("broken.py", "def answer(question):\n    raise OSError('no index')\n")
     project.cases([a_case("boil")])
-    shown = project.run("--tb=line", "--rageval-target", "broken:answer", *how)
+    shown = project.run("--tb=line", "--rageval-target", "broken:answer")
     headline = next(number for number, line in enumerate(shown.outlines) if "ERROR at setup of boil" in line)
     assert "exception: broken:answer: OSError: no index (at broken.py:2)" in shown.outlines[headline + 1 : headline + 3]
     assert not lines_with(shown, "Failed: ")
@@ -123,16 +122,15 @@ def test_a_fixture_that_gives_nothing_of_use_is_said_once(project: Project, name
     assert (project.path / "junit.xml").read_text(encoding="utf-8").count("<error ") == 3
 
 
-@pytest.mark.parametrize("how", [[], ["-n", "2"]])
-def test_chunks_that_are_sent_where_nothing_is_read_are_said_once(project: Project, how: list[str]):
+def test_chunks_that_are_sent_where_nothing_is_read_are_said_once(project: Project):
     chunk = {"chunk_id": "c1", "rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling", "rank": 1}
     project.cases([a_case("boil"), a_case("again")])
     with FaultServer(gives({"answer": "Water boils at 100 degrees.", "retrieved_chunks": [chunk]})) as server:
-        result = project.run("--rageval-target", server.url, *how)
+        result = project.run("--rageval-target", server.url)
     note = "the system sends 'retrieved_chunks' at the top level of its answers, where nothing is read; "
     assert len(lines_with(result, note)) == 1
     with FaultServer(gives({"answer": "Water boils.", "debug": {"retrieved_chunks": [chunk]}})) as server:
-        assert not lines_with(project.run("--rageval-target", server.url, *how), note)
+        assert not lines_with(project.run("--rageval-target", server.url), note)
 
 
 CATEGORIES = ("사실관계 확인 질문", "multi_hop", "specificity", "conflict")
@@ -166,15 +164,6 @@ def test_a_terminal_shows_how_far_asking_is_and_keeps_none_of_it(project: Projec
     shown = on_a_terminal(project, *arguments, gate_at="asked 1, judged 1, in flight 1")
     assert "Captured" not in shown
     assert "asked" not in last_lines(shown)
-
-
-@pytest.mark.child_process
-def test_a_terminal_shows_how_far_the_workers_are_and_keeps_none_of_it(project: Project):
-    project.cases([a_case(f"c{number}") for number in range(4)])
-    project.write("slow.py", SLOW)
-    shown = on_a_terminal(project, "-n", "2", "--rageval-target", "slow:answer", gate_at="asked 1 of 4, judged 1")
-    assert "asked" not in last_lines(shown)
-    assert "4 passed" in last_lines(shown)
 
 
 @pytest.mark.child_process

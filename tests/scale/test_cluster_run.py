@@ -15,7 +15,6 @@ from pytest_rageval.config.project import Project as Configured
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import Prepared, prepare, run_configuration
-from pytest_rageval.runs.results_file import put_in_order
 from pytest_rageval.scale.assignment import WorkerShare, assignment
 from pytest_rageval.scale.dispatch import (
     BlockArrival,
@@ -43,7 +42,9 @@ class CrewOfOneProcess:
     def start(self, share: WorkerShare) -> None:
         self._workers[share.number] = worker = PortionWorker()
         self._streams.pop(share.number, None)
-        self._events.append(WorkerStart(share.number, worker.begin(assignment(self._prepared, share).to_json())))
+        self._events.append(
+            WorkerStart(share.number, worker.begin(assignment(self._prepared, share).model_dump_json()))
+        )
 
     def give(self, worker: int, portion: str) -> None:
         self._streams[worker] = self._workers[worker].blocks(portion, self._config_hash)
@@ -116,7 +117,7 @@ def test_every_trial_is_recorded_once_and_in_order_whatever_is_lost(recorded: Pr
     cluster_run = ClusterRun(run, cases, crew, 2)
     assert sum(block.cases for block in cluster_run.blocks() if block is not None) == 30
     folder = run.writer.folder.path
-    assert put_in_order(folder) == []
+    assert cluster_run.is_ordered
     expected = [(f"q{n}", trial) for n in range(30) for trial in range(2)]
     assert lines(folder, "results.jsonl") == expected
     assert lines(folder, "observations.jsonl") == expected

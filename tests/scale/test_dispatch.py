@@ -166,8 +166,8 @@ def test_shares_are_the_limits_of_the_run_together(recorded: Project):
 
 def test_settings_come_over_as_they_were_but_for_the_share(recorded: Project):
     prepared = prepared_in(recorded)
-    written = assignment(prepared, WorkerShare(1, 3, 2, 0.5)).to_json()
-    project = Assignment.from_json(written).project
+    written = assignment(prepared, WorkerShare(1, 3, 2, 0.5)).model_dump_json()
+    project = Assignment.model_validate_json(written).project
     assert project.root == recorded.path
     assert project.settings == prepared.settings.model_copy(update={"concurrency": 2, "max_cost": 1.5})
 
@@ -176,7 +176,7 @@ def test_settings_come_over_as_they_were_but_for_the_share(recorded: Project):
 
 
 def an_assignment(recorded: Project, **options: object) -> str:
-    return assignment(prepared_in(recorded, **options), SHARES[0]).to_json()
+    return assignment(prepared_in(recorded, **options), SHARES[0]).model_dump_json()
 
 
 def test_a_worker_sends_the_records_of_its_cases_in_their_order(recorded: Project):
@@ -223,5 +223,5 @@ def test_a_worker_of_another_configuration_names_what_differs(recorded: Project)
     assigned["configuration"] |= {"config_hash": "other", "ontology": "abc"}
     problems = PortionWorker().begin(json.dumps(assigned))
     assert problems[0].startswith("the project is configured otherwise there: ontology")
-    assigned["release"][0] = "0.0.1"
+    assigned["configuration"]["libraries"]["pytest-rageval"] = "0.0.1"
     assert "pytest-rageval is" in PortionWorker().begin(json.dumps(assigned))[0]
