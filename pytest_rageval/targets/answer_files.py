@@ -6,7 +6,7 @@ All problems of a file are reported at once, each with `file:line:column`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
@@ -15,11 +15,11 @@ from pytest_rageval.errors import CaseError, SettingsError, TargetError
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.lines import JsonRow, Line, json_rows, read_lines
 from pytest_rageval.io.messages import Report, Unsound, describe, invalid, shown_value
-from pytest_rageval.io.records import Name, RecordReader
+from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import did_you_mean, listed
-from pytest_rageval.model import NOTHING, Answer, AskRequest, EvalCase, Json
-from pytest_rageval.targets.native_contract import RECORD_FIELDS, read_record
+from pytest_rageval.model import NOTHING, Answer, AskRequest, Chunk, EvalCase, Json
+from pytest_rageval.targets.native_contract import RECORD_FIELDS, FlatResponse, ResponseReader, answer_of
 from pytest_rageval.targets.target import Surroundings
 from pytest_rageval.words import fold
 
@@ -101,9 +101,9 @@ def _too_many(report: Report, most_rows: int) -> CaseError:
     return CaseError(f"{report.file}: more answers than the {most_rows:,} that are taken; split it")
 
 
-@dataclass(frozen=True, slots=True)
-class _LineFields:
-    """The fields of a line besides the answer: its case, system and origin."""
+@dataclass(frozen=True)
+class _AnswerLine(FlatResponse):
+    """The fields of a line: the answer, its case, its system and its origin."""
 
     id: Name | None = None
     question: str | None = None
@@ -114,12 +114,10 @@ class _LineFields:
     meta: Mapping[str, Json] | None = None
 
 
-_LINE_FIELDS: RecordReader[_LineFields] = RecordReader(_LineFields)
-_LINE_KEYS = tuple(member.name for member in fields(_LineFields))
+_LINES = ResponseReader(_AnswerLine)
+_LINE_KEYS = ("id", "question", "contexts", "system", "model_name", "timestamp", "meta")
 KNOWN = RECORD_FIELDS | {*_LINE_KEYS}
 """Keys of a line that are read."""
-_EXTRA_KEYS = ("model_name", "timestamp", "meta")
-"""The ones kept in the answer's extra fields."""
 
 
 class _Reading:
@@ -183,33 +181,39 @@ def _record(row: JsonRow | CsvRow) -> tuple[str | None, AnswerRecord]:
     """Return the system and the record of one line; fields unknown to a record go to `meta`."""
     if isinstance(row, CsvRow):
         _complete(row)
-    data = row.record
-    line = _LINE_FIELDS.read({name: data[name] for name in _LINE_KEYS if name in data})
-    debug = data.get("debug")
-    if not {"answer", "retrieved_chunks", "contexts"} & {*data, *(debug if isinstance(debug, dict) else NOTHING)}:
+    line = _LINES.response(row.record, row.text if isinstance(row, JsonRow) else None)
+    chunks = line.debug.retrieved_chunks if line.retrieved_chunks is None and line.debug else line.retrieved_chunks
+    if line.answer is None and chunks is None and line.contexts is None and not _is_empty_on_purpose(row.record):
         raise invalid("holds neither 'answer' nor 'retrieved_chunks'")
     if line.id is None and not (line.question or "").strip():
         raise invalid("has no id, and no question to find its case by")
-    extra = {name: value for name in _EXTRA_KEYS if (value := getattr(line, name)) is not None}
-    members = {name: value for name, value in data.items() if name not in _LINE_KEYS and value is not None}
-    if others := {name: value for name, value in members.items() if name not in RECORD_FIELDS}:
+    named = (("model_name", line.model_name), ("timestamp", line.timestamp), ("meta", line.meta))
+    extra = {name: value for name, value in named if value is not None}
+    if others := {name: value for name, value in line.extra.items() if value is not None}:
         extra["meta"] = {**(line.meta or NOTHING), **others}
-    record = {name: value for name, value in data.items() if name in RECORD_FIELDS}
+    answer = answer_of(line, extra)
     if line.contexts is not None:
-        record["retrieved_chunks"] = _chunks_of(line.contexts, record)
+        answer = replace(answer, chunks=_chunks_of(line.contexts, chunks))
     name = line.id if line.id is not None else asking(line.question or "")
-    return line.system, AnswerRecord(name, row.line, read_record(extra | record), line.question)
+    return line.system, AnswerRecord(name, row.line, answer, line.question)
 
 
-def _chunks_of(contexts: Json, record: Mapping[str, Json]) -> list[Json]:
+def _is_empty_on_purpose(record: Mapping[str, Json]) -> bool:
+    """Return True if a line says that there is no answer, as with `"answer": null`."""
+    debug = record.get("debug")
+    return bool(
+        {"answer", "retrieved_chunks", "contexts"} & {*record, *(debug if isinstance(debug, dict) else NOTHING)}
+    )
+
+
+def _chunks_of(contexts: Json, chunks: tuple[Chunk, ...] | None) -> tuple[Chunk, ...]:
     """Return the texts that an answer rests on as retrieved chunks."""
     texts = [contexts] if isinstance(contexts, str) else contexts
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise invalid(f"contexts is {describe(contexts)}, expected a text or a list of texts")
-    debug = record.get("debug")
-    if "retrieved_chunks" in {*record, *(debug if isinstance(debug, dict) else NOTHING)}:
+    if chunks is not None:
         raise invalid("holds both contexts and retrieved_chunks; keep one")
-    return [{"text": text} for text in texts]
+    return tuple([Chunk(text=text) for text in texts])
 
 
 # ── CSV ───────────────────────────────────────────────────────────────────────────────────────────────────────
