@@ -18,12 +18,12 @@ UNANSWERABLE_CATEGORIES = frozenset({"general", "negative"})
 """Categories whose cases the corpus cannot answer unless they say otherwise."""
 
 
-def case_from_record(record: dict[str, Json], source: Source) -> Converted:
-    """Read one record of a case file; raise Unsound with all of its problems."""
+def case_from_record(record: dict[str, Json], source: Source, text: str | None = None) -> Converted:
+    """Read one record of a case file; raise Unsound with all of its problems. `text`: the record as JSON, if known."""
     findings = Findings()
     unread: Collection[Path] = ()
     try:
-        line = LINES.read(record)
+        line = LINES.read(record, text=text)
     except Unsound as unsound:
         findings = unsound.findings
         line, unread = _readable(record)

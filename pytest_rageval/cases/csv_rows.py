@@ -118,7 +118,7 @@ class _Table:
                 return row
 
     def _texts(self) -> Iterator[str]:
-        for number, text, is_sound in self._lines:
+        for number, text, is_sound, _ in self._lines:
             self._last = number
             if not text:
                 raise _TooLongError("a quote may be open in the long line")

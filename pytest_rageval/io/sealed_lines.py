@@ -21,6 +21,7 @@ from pydantic_core import from_json, to_json
 from typing_extensions import TypedDict
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.lines import BUFFER
 
 LONGEST = 1 << 28
 """Longest line in bytes: a longer one is not ours, and is not read into memory."""
@@ -103,8 +104,6 @@ def unsealed_text(line: bytes) -> str | None:
 # ── places of lines ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-BUFFER = 1 << 20
-"""Bytes read at a time: with the usual 8 kB reading takes half as long again."""
 Key = tuple[str, int]
 """Case key and trial."""
 Check = Callable[[dict[str, Any]], object]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ValidationError
 from pydantic_core import PydanticCustomError
 
 from pytest_rageval.errors import TargetError
@@ -196,6 +196,15 @@ class ResponseReader(RecordReader[R]):
             if problems:
                 raise Unsound(problems)
         return response
+
+    def checked(self, text: str) -> R:
+        """Read a text that was found sound before."""
+        try:
+            if '"extra"' not in text:
+                return self._validate(text)
+        except ValidationError:
+            pass
+        return self.read(_apart(parse(text), self._form))
 
     def _mended(self, value: Json, _error: object) -> Json:
         return _apart(value, self._form)

@@ -27,7 +27,8 @@ def write(folder: Path, content: str | bytes | list[dict[str, object]], name: st
 
 
 def answers_of(path: Path, system: str | None = None) -> dict[str, Answer]:
-    return {key: record.answer for key, record in load_answers(path, system).records.items()}
+    file = load_answers(path, system)
+    return {key: file.answer(record) for key, record in file.records.items()}
 
 
 def problems_of(path: Path, system: str | None = None) -> list[str]:
@@ -339,7 +340,11 @@ def test_contexts_that_are_no_texts_or_stand_beside_chunks_are_refused(tmp_path:
     ]
 
 
-def test_an_answer_is_what_the_file_said_when_it_was_read(tmp_path: Path):
+def test_an_answer_is_what_the_file_said_when_it_was_read_or_an_error(tmp_path: Path):
+    target = target_over(tmp_path, "q1", "q2")
+    write(tmp_path, "not JSON any more\n", "other.jsonl").replace(tmp_path / "given.jsonl")
+    assert ask(target, "a.jsonl::q2").text == "q2", "the file that was read is still there for us"
     target = target_over(tmp_path, "q1", "q2")
     (tmp_path / "given.jsonl").write_text("not JSON any more\n")
-    assert ask(target, "a.jsonl::q2").text == "q2"
+    with pytest.raises(TargetError, match=r"^given\.jsonl was changed while it was used; run again$"):
+        ask(target, "a.jsonl::q2")

@@ -195,7 +195,7 @@ def _mapped_rows(
 def _json_rows(path: Path, report: Report) -> Iterator[JsonRow]:
     lines = _readable_lines(read_lines(path, report, MAX_LINE_BYTES), report)
     if path.suffix == ".json":
-        return _list_objects("".join(text for _, text, _ in lines), report)
+        return _list_objects("".join(line.text for line in lines), report)
     return json_rows(lines, report)
 
 
