@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_rageval.case_output import Output
+from pytest_rageval.cases.canonical import asked_hash
 from pytest_rageval.comparison.outcomes import ending
 from pytest_rageval.engine import Evaluation, Observed, evaluation
 from pytest_rageval.errors import RagevalError, SettingsError
@@ -150,7 +151,7 @@ class RunSession:
         batch = Batch(self.prefetcher, trials, target, judge)
         for position, of_case in enumerate(trials):
             evaluated = self.evaluated(of_case, batch.observed(position))
-            asked = plan.hashes_of(evaluated.overall.case).asked if baseline is not None else None
+            asked = asked_hash(evaluated.overall.case) if baseline is not None else None
             end = ending(evaluated.overall, plan, baseline, asked)
             evaluated, lines = self.lines(with_outcome(evaluated, end.outcome, end.reason))
             self.keep(lines)

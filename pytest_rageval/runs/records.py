@@ -10,7 +10,7 @@ from itertools import chain, count, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from pytest_rageval.cases.canonical import case_to_mapping
+from pytest_rageval.cases.canonical import case_to_mapping, content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Evaluation, Observed
 from pytest_rageval.io.masking import public_params
@@ -178,11 +178,10 @@ def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
 
 def case_fields(case: EvalCase, plan: Plan, kind: GoldKind | None = None) -> dict[str, Any]:
     """Return the fields of the case in its record: enough for every breakdown without the case file."""
-    hashes = plan.hashes_of(case)
     return {
         "test_case_id": case.id,
-        "content_hash": hashes.content,
-        "decision_hash": decision_hash(case, hashes.asked, kind or gold_kind(case.gold, plan.settings.gold_by), plan),
+        "content_hash": content_hash(case),
+        "decision_hash": decision_hash(case, kind or gold_kind(case.gold, plan.settings.gold_by), plan),
         "answerable": case.answerable,
         "category": case.category,
         "difficulty": case.difficulty,

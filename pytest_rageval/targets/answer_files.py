@@ -250,7 +250,7 @@ def _usual_lines() -> TypeAdapter[dict[str, Any]]:
         "usage": plain,
         "versions": plain,
     }
-    references = list[form("reference", members(Reference, EXTRA))]  # type: ignore[misc]
+    references: Any = list[form("reference", members(Reference, EXTRA))]  # type: ignore[misc]
     told = {"answer": str, "references": references, "abstained": bool, "abstain_reason": str}
     case = {"id": Name, "question": str, "system": str, "model_name": str, "timestamp": str}
     return TypeAdapter(form("line", {**case, **told, **debug, "debug": form("debug", debug)}))
