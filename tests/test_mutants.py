@@ -143,7 +143,7 @@ MUTANTS = {
     "no case of either change is added": Mutant("paired_difference", "(more + 1) / (n + 2)", "more / n", PASS_RATE),
     "words are looked for as they are spelt": Mutant("_condition", "term.value.lower()", "term.value", FILTER),
     "a term with a minus asks for what it leaves out": Mutant(
-        "meets", "_holds(case, asked.condition) != asked.is_negated", "_holds(case, asked.condition)", FILTER
+        "CaseFilter.numbers", "holds(number) != asked.is_negated", "holds(number)", FILTER
     ),
     "a score beyond the scale is one": Mutant("_score", "rubric.scale[0] <= number <= rubric.scale[1]", "True", REPLY),
     "a run without all results is complete": Mutant("_problems", "lost and not extent.is_ended_early", "False", END),

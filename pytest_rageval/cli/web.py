@@ -17,7 +17,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.text import printable
 
-NEEDED = ("fastapi", "uvicorn", "python_multipart")
+NEEDED = ("fastapi", "uvicorn", "python_multipart", "itsdangerous", "charset_normalizer")
 
 
 @click.command()
@@ -108,7 +108,7 @@ def _serve(
     """
     _check_extra()
     from pytest_rageval.web.app import create_web_app  # here, because the extra may be missing
-    from pytest_rageval.web.security.session import new_token
+    from pytest_rageval.web.security.sessions import new_token
     from pytest_rageval.web.server import serve_web
     from pytest_rageval.web.site import WebLimits, WebSettings
 

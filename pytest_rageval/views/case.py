@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_rageval.comparison.case_diff import CaseLines, best_chunks, place_of, representative_trial
-from pytest_rageval.comparison.case_filter import case_id, place_text
+from pytest_rageval.comparison.case_list import case_id, place_text
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.metrics.arithmetic import arithmetic
 from pytest_rageval.metrics.registry import Registry, is_described
