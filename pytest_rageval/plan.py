@@ -48,9 +48,12 @@ class Plan:
     mask: Mask = field(default=Mask(()), repr=False, compare=False)
     """Masks the credentials of this run in texts of systems, judges and exceptions."""
     gates_in_effect: GatesInEffect = field(init=False, repr=False, compare=False)
+    ask_params: Mapping[str, Any] = field(init=False, repr=False, compare=False)
+    """The parameters sent with every question."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gates_in_effect", GatesInEffect(self.case_gates, self.settings.k))
+        object.__setattr__(self, "ask_params", self.settings.ask_params)
 
     def gates_reading(self, case: EvalCase, kind: GoldKind) -> Iterator[Gate | RegressionGate]:
         """Yield the gates that read scores of this case: its own, those of the run, written ones of regression."""

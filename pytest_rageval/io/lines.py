@@ -16,7 +16,7 @@ BUFFER = 1 << 20
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # a UTF-32 mark begins with one of them, or with a NUL
 
 
-class Line(NamedTuple):
+class FileLine(NamedTuple):
     """One physical line: its text with its line end, whether it is UTF-8 within the size limit, and its first byte."""
 
     number: int
@@ -25,7 +25,7 @@ class Line(NamedTuple):
     start: int
 
 
-def read_lines(path: Path, report: Report, max_bytes: int) -> Iterator[Line]:
+def read_lines(path: Path, report: Report, max_bytes: int) -> Iterator[FileLine]:
     """Yield the lines of a UTF-8 file from number 1, without byte order mark. Lines end with LF or CRLF only.
 
     Problems, including a file that cannot be opened or read, are reported and never raised.
@@ -40,7 +40,7 @@ def read_lines(path: Path, report: Report, max_bytes: int) -> Iterator[Line]:
         report.add_whole(f"cannot be read: {error.strerror or type(error).__name__}")
 
 
-def _lines(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[Line]:
+def _lines(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[FileLine]:
     offset = number = 0
     while raw := file.readline(max_bytes + 2):
         number += 1
@@ -54,17 +54,17 @@ def _lines(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[Line]:
         if len(raw) > max_bytes and len(raw.rstrip(b"\r\n")) > max_bytes:
             report.add_unread(number, 1, f"the line is longer than {max_bytes:,} bytes; shorten it")
             offset += _skip_rest(file, raw, max_bytes)
-            yield Line(number, "", False, start)
+            yield FileLine(number, "", False, start)
             continue
         try:
-            yield Line(number, raw.decode(), True, start)
+            yield FileLine(number, raw.decode(), True, start)
         except UnicodeDecodeError as error:
             column = len(raw[: error.start].decode()) + 1
             what = (
                 f"byte {raw[error.start]:#04x} at offset {start + error.start:,} is not UTF-8; save the file as UTF-8"
             )
             report.add_unread(number, column, what)
-            yield Line(number, raw.decode(errors="replace"), False, start)
+            yield FileLine(number, raw.decode(errors="replace"), False, start)
 
 
 def _skip_rest(file: BinaryIO, raw: bytes, step: int) -> int:
@@ -89,7 +89,9 @@ class JsonRow(NamedTuple):
         return Positions(self.text)
 
 
-def json_rows(lines: Iterator[Line], report: Report, read: Callable[[str], Any] = lambda _: None) -> Iterator[JsonRow]:
+def json_rows(
+    lines: Iterator[FileLine], report: Report, read: Callable[[str], Any] = lambda _: None
+) -> Iterator[JsonRow]:
     """Yield the objects of a JSONL file; report and skip other lines.
 
     `read` may read the text of a usual line at once; it returns None for all that needs a closer look.

@@ -10,26 +10,22 @@ import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
-
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
-from typing_extensions import TypedDict
+from typing import NamedTuple
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.keys import Cell
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
 from pytest_rageval.io.collector import no_collection
-from pytest_rageval.io.expected import EXTRA
-from pytest_rageval.io.lines import JsonRow, Line, json_rows, read_lines
+from pytest_rageval.io.lines import FileLine, JsonRow, json_rows, read_lines
 from pytest_rageval.io.messages import Report, Unsound, describe, invalid, shown_value
 from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import did_you_mean, listed
-from pytest_rageval.model import NOTHING, Answer, AskRequest, Chunk, EvalCase, Json, Reference
-from pytest_rageval.targets.native_contract import RECORD_FIELDS, FlatResponse, ResponseReader, answer_of
+from pytest_rageval.model import NOTHING, Answer, AskRequest, Chunk, EvalCase, Json
+from pytest_rageval.targets.native_contract import RECORD_FIELDS, FlatResponse, ResponseReader, answer_in
 from pytest_rageval.targets.target import Surroundings
+from pytest_rageval.targets.usual_answers import ASKING, asking, usual_line
 from pytest_rageval.words import fold
 
 LONGEST_LINE = 16 * 2**20
@@ -48,12 +44,10 @@ class AnswerRecord(NamedTuple):
     text: str | tuple[int, int]
 
 
-ASKING = "\0"
-
-
-def asking(question: str) -> str:
-    """Return the name of an answer without an id: its question, ignoring case and white space."""
-    return ASKING + fold(question)
+BLOCK = 1 << 18
+"""Bytes that are read at a time."""
+BLOCK = 1 << 18
+"""Bytes that are read at a time."""
 
 
 class AnswersFile:
@@ -66,6 +60,7 @@ class AnswersFile:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._descriptor)
         self._state = self._present_state()
+        self._block = 0, b""
 
     def _present_state(self) -> tuple[int, int]:
         now = os.fstat(self._descriptor)
@@ -75,10 +70,14 @@ class AnswersFile:
         """Read an answer; raise TargetError if the file was changed since it was checked."""
         text = record.text
         if not isinstance(text, str):
-            if self._present_state() != self._state:
-                raise TargetError("invalid_response", f"{self.file} was changed while it was used; run again")
             offset, length = text
-            text = os.pread(self._descriptor, length, offset).decode()
+            if not self._block[0] <= offset <= offset + length <= self._block[0] + len(self._block[1]):
+                if self._present_state() != self._state:
+                    raise TargetError("invalid_response", f"{self.file} was changed while it was used; run again")
+                # A call of the system for each answer would cost a third of reading it.
+                self._block = offset, os.pread(self._descriptor, max(length, BLOCK), offset)
+            start = offset - self._block[0]
+            text = self._block[1][start : start + length].decode()
         return _answer_of(_LINES.checked(text))
 
 
@@ -104,7 +103,7 @@ def load_answers(
     if most_rows is not None:
         lines = _while_few_broken(lines, report, most_rows)
     rows: Iterator[JsonRow | CsvRow] = (
-        json_rows(lines, report, _usual)
+        json_rows(lines, report, usual_line)
         if path.suffix == ".jsonl"
         else csv_rows(lines, report, _CELLS, _NEEDED, max_bytes, others="text")
     )
@@ -116,7 +115,7 @@ def load_answers(
     return reading.finished(system)
 
 
-def _while_few_broken(lines: Iterator[Line], report: Report, most_rows: int) -> Iterator[Line]:
+def _while_few_broken(lines: Iterator[FileLine], report: Report, most_rows: int) -> Iterator[FileLine]:
     """Yield rows until too many are unreadable, since each of them would become a message."""
     for line in lines:
         if report.unread >= most_rows:
@@ -205,57 +204,6 @@ class _Reading:
             yield f"{self._report.file}: kept as metadata and not read: {listed(named)}"
 
 
-_Usual = tuple[str | None, str, str | None]
-"""System, name and question of a line that needs no closer look."""
-
-
-def _usual(text: str) -> _Usual | None:
-    """Read a line with nothing but what nearly all answers have; None for others, and for all that may be wrong."""
-    try:
-        line: dict[str, Any] = _usual_lines().validate_json(text)
-    except ValidationError:
-        return None
-    debug: dict[str, Any] = line.get("debug", {})
-    question: str | None = line.get("question")
-    name = line["id"] if "id" in line else asking(question) if question and not question.isspace() else None
-    if name is None or "answer" not in line or not line.keys().isdisjoint(debug):
-        return None
-    # A search for keys that stand twice takes as long as all the rest. A key ends with `":`, and so does nothing else.
-    keys = len(line) + len(debug)
-    for of in (line, debug):
-        for part in of.values():
-            if part.__class__ is list:
-                keys += sum(map(len, part))
-            elif part.__class__ is dict and part is not debug:
-                keys += len(part)
-    is_strict = text.count('":') == keys and " :" not in text and "\t:" not in text
-    return (line.get("system"), name, question) if is_strict else None
-
-
-@cache
-def _usual_lines() -> TypeAdapter[dict[str, Any]]:
-    """Return the reader of lines without free parts, as plain data: half of the time of an Answer."""
-    strict = with_config(ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
-
-    def members(kind: Any, *left_out: str) -> dict[str, Any]:
-        return {name: of for name, of in get_type_hints(kind).items() if name not in left_out}
-
-    def form(name: str, fields: dict[str, Any]) -> Any:
-        return strict(TypedDict(name, fields, total=False))  # type: ignore[operator]
-
-    plain = dict[str, str | int | float | bool | None]
-    debug = {
-        "retrieved_chunks": list[form("chunk", members(Chunk, EXTRA))],  # type: ignore[misc]
-        "latency": dict[str, float],
-        "usage": plain,
-        "versions": plain,
-    }
-    references: Any = list[form("reference", members(Reference, EXTRA))]  # type: ignore[misc]
-    told = {"answer": str, "references": references, "abstained": bool, "abstain_reason": str}
-    case = {"id": Name, "question": str, "system": str, "model_name": str, "timestamp": str}
-    return TypeAdapter(form("line", {**case, **told, **debug, "debug": form("debug", debug)}))
-
-
 def _record(row: JsonRow | CsvRow) -> tuple[str | None, AnswerRecord]:
     """Return the system and the record of one line."""
     if isinstance(row, CsvRow):
@@ -282,7 +230,7 @@ def _answer_of(line: _AnswerLine) -> Answer:
     extra = {name: value for name, value in named if value is not None}
     if others := {name: value for name, value in line.extra.items() if value is not None}:
         extra["meta"] = {**(line.meta or NOTHING), **others}
-    answer = answer_of(line, extra)
+    answer = answer_in(line, extra)
     return answer if line.contexts is None else replace(answer, chunks=_chunks_of(line.contexts, answer.chunks))
 
 

@@ -247,13 +247,13 @@ def _read(data: Json, reader: ResponseReader[Any], text: str | None = None) -> A
     if not isinstance(data, dict):
         raise mistyped(data, "an object")
     response = reader.response(data, text)
-    answer = answer_of(response, response.extra)
+    answer = answer_in(response, response.extra)
     if answer.text is None and answer.chunks is None and not answer.abstained and "answer" not in data:
         raise LacksAnswer(Findings(Finding((), "holds neither 'answer' nor 'retrieved_chunks'")))
     return answer
 
 
-def answer_of(response: Response, extra: Mapping[str, Json]) -> Answer:
+def answer_in(response: Response, extra: Mapping[str, Json]) -> Answer:
     """Return the answer in a response; raise Unsound if it holds a member of `debug` twice."""
     debug = response.debug or _NO_DEBUG
     parts = _DEBUG_PARTS(debug)

@@ -22,7 +22,7 @@ from pytest_rageval.cases.exchange.exchange import (
     with_extra_parts,
 )
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.lines import Line, json_rows, read_lines
+from pytest_rageval.io.lines import FileLine, json_rows, read_lines
 from pytest_rageval.io.messages import Report, shown_value
 from pytest_rageval.model import EvalCase, Json
 from pytest_rageval.text import counted
@@ -79,7 +79,7 @@ def _questions(path: Path, report: Report) -> dict[str, str]:
 _FIELD = re.compile(r"<(num|title|desc|narr)>\s*(?:Number:|Topic:|Description:|Narrative:)?", re.IGNORECASE)
 
 
-def _blocks(lines: Sequence[Line]) -> Iterator[tuple[int, str, str]]:
+def _blocks(lines: Sequence[FileLine]) -> Iterator[tuple[int, str, str]]:
     """Yield line, number and title of each `<top>` block."""
     start, block = 0, ""
     for number, line, *_ in lines:

@@ -13,7 +13,7 @@ from pytest_rageval.cases.exchange.formats import read_other
 from pytest_rageval.cases.keys import CELLS, Cell
 from pytest_rageval.cases.loading import MAX_LINE_BYTES, CaseFile, Partner, cases_of_rows
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.lines import JsonRow, Line, json_rows, read_lines
+from pytest_rageval.io.lines import FileLine, JsonRow, json_rows, read_lines
 from pytest_rageval.io.messages import Findings, Report, describe, shown_value
 from pytest_rageval.io.messages import Path as Place
 from pytest_rageval.io.strict_json import StrictJsonError, parse
@@ -184,7 +184,7 @@ def _json_rows(path: Path, report: Report) -> Iterator[JsonRow]:
     return json_rows(lines, report)
 
 
-def _readable_lines(lines: Iterable[Line], report: Report) -> Iterator[Line]:
+def _readable_lines(lines: Iterable[FileLine], report: Report) -> Iterator[FileLine]:
     """Yield the lines of a file until too many are unreadable to fix them one by one."""
     for line in lines:
         if report.unread > MOST_BROKEN:
