@@ -82,7 +82,7 @@ class CaseFilter:
         listed = self.listed
         values = {
             word: set(map(printable, {value for case in listed.cases for value in self._values(case, word)}))
-            for word in ("outcome", "changed", *GROUPS, "file", "layer")
+            for word in ("outcome", "changed", *GROUPS, "file", "layer", "doubt")
         }
         numbers = (LATENCY,) if listed.falls is None else (LATENCY, DROP, LEVEL)
         return FilterVocabulary(

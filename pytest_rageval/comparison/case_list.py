@@ -14,6 +14,7 @@ from pytest_rageval.comparison.filter_language import CHANGES, UNCHANGED
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.io.sealed_lines import Members, whole_records
+from pytest_rageval.matching.dialects import NO_DOUBT, worst_doubt
 from pytest_rageval.model import NOTHING
 from pytest_rageval.runs.columns import CaseColumns, Column, scores_of, shared_cases, values_at
 from pytest_rageval.runs.reader import RESULTS, StoredRun
@@ -22,7 +23,8 @@ from pytest_rageval.runs.row import IS_BAD, SCHEMA, Row, SharedParts, cases_of, 
 
 _RANKS = {"worse": 0, "error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
 _LISTED = Members(SCHEMA, "case_key", "trial", "outcome", "reason", "question", "answer", "category", "difficulty",
-                  "domain", "tags", "source", "latency", "verdict", "error")  # fmt: skip
+                  "domain", "tags", "source", "latency", "verdict", "error",
+                  where_written=("doubt",))  # fmt: skip
 
 
 class ListedCase(NamedTuple):
@@ -30,6 +32,7 @@ class ListedCase(NamedTuple):
 
     tags          of the case and of its failed gates; failed: these gates as metric and tag
     latency       milliseconds until the answer; None if nothing was asked
+    doubt         the worst doubt about a match, a word of the filter `doubt:`
     change        a word of the filter `changed:`
     drop, fallen  the largest fall of a score since the other run as a share of its scale, negative; and its metric
     level         mean of the scores as 0 to 1, higher better; None without scores
@@ -49,6 +52,7 @@ class ListedCase(NamedTuple):
     place: str = ""
     message: str | None = None
     latency: int | None = None
+    doubt: str = NO_DOUBT
     change: str = UNCHANGED
     drop: float = 0.0
     fallen: str | None = None
@@ -256,6 +260,7 @@ def listed_case(record: Mapping[str, Any]) -> ListedCase:
         place_text(record),
         error.get("message") or record["reason"],
         None if milliseconds is None else round(milliseconds),
+        worst_doubt(record.get("doubt") or NOTHING),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from functools import lru_cache
 from itertools import chain, count, repeat
@@ -26,6 +26,7 @@ from pytest_rageval.model import (
     FailedJudgement,
     GoldKind,
     Judgement,
+    Matching,
     Observation,
     Problem,
     Timings,
@@ -52,7 +53,7 @@ def result_record(
     obs, text = result.observation, RecordTexts(plan.settings)
     answer = obs.answer if obs else result.answer or _NO_ANSWER
     kind = obs.matching.kind if obs else gold_kind(case.gold, plan.settings.gold_by)
-    extra = answer.extra
+    extra, doubts = answer.extra, obs.matching.doubts if obs else None
     # Most members of most records are empty: their functions are called for the others alone.
     return {
         "schema": SCHEMA,
@@ -68,7 +69,7 @@ def result_record(
             {"chunk_id": cited.chunk_id, "rel_path": cited.rel_path, "heading_path": cited.heading_path}
             for cited in answer.references or ()
         ],
-        "retrieved_chunks": _chunks(answer, obs.hits if obs else (), text) if answer.chunks else [],
+        "retrieved_chunks": _chunks(answer, obs.matching if obs else Matching(), text) if answer.chunks else [],
         "folder_selection": _selection(answer, text) if answer.folder_selection is not None else None,
         "model_name": extra.get("model_name"),
         "timestamp": extra.get("timestamp"),
@@ -96,7 +97,7 @@ def result_record(
         "trial": result.trial,
         "attempts": result.attempts,
         "requests": timings.requests,
-    }
+    } | ({"doubt": doubts} if doubts else {})
 
 
 _NO_ANSWER = Answer()
@@ -110,8 +111,9 @@ def _versions(answer: Answer) -> dict[str, Any] | None:
     return {**answer.versions, **(named if "llm" not in answer.versions else {})} or None
 
 
-def _chunks(answer: Answer, hits: Sequence[Collection[int]], text: RecordTexts) -> list[dict[str, Any]]:
-    """Return the retrieved chunks in rank order, each with the golds that it matches."""
+def _chunks(answer: Answer, matching: Matching, text: RecordTexts) -> list[dict[str, Any]]:
+    """Return the retrieved chunks in rank order, each with the golds that it matches and how."""
+    loose = {match.at: match.kind for match in matching.loose}
     return [
         {
             "chunk_id": chunk.chunk_id,
@@ -125,7 +127,10 @@ def _chunks(answer: Answer, hits: Sequence[Collection[int]], text: RecordTexts) 
             "token_count": chunk.token_count,
             "matches": sorted(golds) if golds else [],
         }
-        for rank, chunk, golds in zip(count(1), answer.chunks or (), chain(hits, repeat(())), strict=False)
+        | ({"match": loose[rank - 1]} if rank - 1 in loose else {})
+        for rank, chunk, golds in zip(
+            count(1), answer.chunks or (), chain(matching.hits or (), repeat(())), strict=False
+        )
     ]
 
 
@@ -143,9 +148,7 @@ def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
 
 def _reported(answer: Answer) -> Iterator[str]:
     """Yield the fields that the system reported besides its answer; the searched folders follow from a setting."""
-    for name in ("references", "chunks"):
-        if getattr(answer, name) is not None:
-            yield name
+    yield from (name for name in ("references", "chunks") if getattr(answer, name) is not None)
     if answer.trace is not None:
         parts = (field.name for field in fields(answer.trace) if field.name != "extra")
         yield from (f"trace.{name}" for name in parts if getattr(answer.trace, name) is not None)
@@ -346,9 +349,9 @@ def _judge_input(obs: Observation, k: int, text: RecordTexts) -> dict[str, Any]:
 def _cost(obs: Observation | None) -> dict[str, Any]:
     """Return what judging cost now and what the cache saved; a cached judgement costs nothing."""
     usage = (obs.answer.usage if obs else None) or None
-    if obs is None or not obs.judgements:
+    judgements = list(obs.judgements.values()) if obs else []
+    if not judgements:
         return {**_NO_COST, "target_usage": usage}
-    judgements = list(obs.judgements.values())
     paid = [judgement for judgement in judgements if not judgement.cached]
     kept = [judgement for judgement in judgements if judgement.cached]
     is_free = bool(kept) and not paid

@@ -22,6 +22,7 @@ from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, describ
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import MAX_BITS, MAX_DEPTH, StrictJsonError, limits_broken, parse
 from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.matching.spellings import heading_text
 from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
 
 
@@ -57,7 +58,7 @@ class Debug:
 
 
 @dataclass(frozen=True)
-class Response:
+class NativeResponse:
     """A native response: its members at the top level."""
 
     answer: str | None = None
@@ -69,12 +70,12 @@ class Response:
 
 
 @dataclass(frozen=True)
-class FlatResponse(Debug, Response):
+class FlatResponse(Debug, NativeResponse):
     """A response that may have the members of `debug` at its top level."""
 
 
 T = TypeVar("T")
-R = TypeVar("R", bound=Response)
+R = TypeVar("R", bound=NativeResponse)
 
 
 def get_ready() -> None:
@@ -214,7 +215,7 @@ _TYPED = frozenset({"debug", "retrieved_chunks", "references", "latency", "conte
 """Members without free parts, or whose free parts are looked at by themselves."""
 
 
-def _free_parts(free: list[tuple[str, Json]], debug: Any, response: Response) -> Iterator[tuple[Path, Json]]:
+def _free_parts(free: list[tuple[str, Json]], debug: Any, response: NativeResponse) -> Iterator[tuple[Path, Json]]:
     """Yield the values without a declared type."""
     yield from (((name,), value) for name, value in free)
     yield from ((("debug", name), value) for name, value in (debug or NOTHING).items() if name not in _TYPED)
@@ -238,6 +239,8 @@ def _apart(value: Json, kind: type) -> Json:
             members.setdefault(EXTRA, {})[name] = inner
         elif name in _OBJECTS:
             members[name] = _apart(inner, _OBJECTS[name])
+        elif name == "heading_path" and isinstance(inner, (list, dict)):
+            members[name] = heading_text(inner)
         elif inner is not None:
             members[name] = int(inner) if name in _WHOLE and isinstance(inner, float) and inner % 1 == 0 else inner
     return members
@@ -253,20 +256,17 @@ def _read(data: Json, reader: ResponseReader[Any], text: str | None = None) -> A
     return answer
 
 
-def answer_in(response: Response, extra: Mapping[str, Json]) -> Answer:
+def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
     """Return the answer in a response; raise Unsound if it holds a member of `debug` twice."""
     debug = response.debug or _NO_DEBUG
     parts = _DEBUG_PARTS(debug)
     if isinstance(response, FlatResponse):
-        at_top = _DEBUG_PARTS(response)
-        for name, part, other in zip(_FIELDS[Debug], at_top, parts, strict=True):
+        pairs = list(zip(_FIELDS[Debug], _DEBUG_PARTS(response), parts, strict=True))
+        for name, part, other in pairs:
             if part is not None and other is not None:
                 message = f"is {describe(other)}, expected one of {name} and debug.{name}, not both"
                 raise Unsound(Findings(Finding((name,), message)))
-        if debug is _NO_DEBUG:
-            parts = at_top
-        else:
-            parts = tuple([one if one is not None else other for one, other in zip(at_top, parts, strict=True)])
+        parts = tuple([other if part is None else part for _, part, other in pairs])
     chunks, selection, latency, trace, coverage, usage, versions = parts
     if latency and None in latency.values():
         latency = {phase: duration for phase, duration in latency.items() if duration is not None}
@@ -339,7 +339,7 @@ _DEBUG_PARTS: Callable[[Any], tuple[Any, ...]] = attrgetter(*_FIELDS[Debug])
 _VALUES: Mapping[type, Callable[[Any], tuple[Json, ...]]] = {
     kind: attrgetter(*names) for kind, names in _FIELDS.items()
 }
-_RESPONSES, _RECORDS = ResponseReader(Response), ResponseReader(FlatResponse)
+_RESPONSES, _RECORDS = ResponseReader(NativeResponse), ResponseReader(FlatResponse)
 RECORD_FIELDS = _FIELDS[FlatResponse].keys()
 """Keys that an answer record may have at its top level."""
 

@@ -268,6 +268,7 @@ def case_columns(page: PageRun) -> dict[str, Any]:
         **_coded("category", [case.category for case in cases]),
         **_coded("difficulty", [case.difficulty for case in cases]),
         **_coded("domain", [case.domain for case in cases]),
+        **_coded("doubt", [case.doubt for case in cases]),
         **_tags(cases),
         "layer": [
             sum(1 << layers.index(layer) for layer in page.listed.layers(case)) if case.failed else 0 for case in cases

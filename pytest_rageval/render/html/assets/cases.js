@@ -83,10 +83,10 @@
   const TOKEN = /(-?)(?:([\p{L}\p{Nl}\p{No}_][\p{L}\p{N}_.@\-]*?)(:|<=|>=|<|>|=))?("(?:[^"\\]|\\.)*"|[^\s\x1c-\x1f\x85"]+)/gsu;
   const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/;
   const OUTCOMES = ["passed", "failed", "error", "skipped", "xfailed"], CHANGES = ["worse", "fixed", "unmeasured", "new", "same"];
-  const COLUMNS = { outcome: "outcome", changed: "change", category: "category", difficulty: "difficulty", domain: "domain", file: "file" };
+  const COLUMNS = { outcome: "outcome", changed: "change", category: "category", difficulty: "difficulty", domain: "domain", file: "file", doubt: "doubt" };
   const COMPARE = { "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b, "=": (a, b) => a === b };
   const shown = (names) => names.filter(Boolean).slice(0, 8).join(", ");
-  const always = { outcome: OUTCOMES, changed: CHANGES };
+  const always = { outcome: OUTCOMES, changed: CHANGES, doubt: ["document", "last_heading", "folder", "none"] };
   const choices = (kind, names, value) => (names.includes(value) ? [value] : value.split(",")).map((word) => {
     const code = names.indexOf(word);
     if (code < 0 && !always[kind]?.includes(word)) throw new Error(`no ${kind} “${word}”; there are ${shown(names) || "none"}`);
