@@ -18,6 +18,7 @@ from pytest_rageval.demo.app import DemoApp
 from pytest_rageval.demo.parameters import BODY_BYTES
 
 IDLE_S = 75.0
+WAKE_UP_S = 0.5
 
 
 async def serve(app: DemoApp, host: str, port: int, started: Callable[[str], None]) -> None:
@@ -27,7 +28,9 @@ async def serve(app: DemoApp, host: str, port: int, started: Callable[[str], Non
     try:
         name, bound = server.server_address[:2]
         started(f"http://{f'[{name!s}]' if ':' in str(name) else str(name)}:{bound}")
-        await asyncio.Event().wait()
+        # A signal that comes just before the loop begins to wait is noticed at its next wake-up, an event never.
+        while True:  # noqa: ASYNC110
+            await asyncio.sleep(WAKE_UP_S)
     finally:
         server.shutdown()
         server.server_close()
