@@ -53,7 +53,7 @@ def _lines(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[FileLine]
             start = offset - len(raw)
         if len(raw) > max_bytes and len(raw.rstrip(b"\r\n")) > max_bytes:
             report.add_unread(number, 1, f"the line is longer than {max_bytes:,} bytes; shorten it")
-            offset += _skip_rest(file, raw, max_bytes)
+            offset += skip_rest(file, raw, max_bytes)
             yield FileLine(number, "", False, start)
             continue
         try:
@@ -67,7 +67,8 @@ def _lines(file: BinaryIO, report: Report, max_bytes: int) -> Iterator[FileLine]
             yield FileLine(number, raw.decode(errors="replace"), False, start)
 
 
-def _skip_rest(file: BinaryIO, raw: bytes, step: int) -> int:
+def skip_rest(file: BinaryIO, raw: bytes, step: int) -> int:
+    """Read to the end of a line that begins with this; return the number of bytes read."""
     skipped = 0
     while raw and not raw.endswith(b"\n"):
         raw = file.readline(step)

@@ -1,7 +1,7 @@
 """Sealed lines of our own files: each is a JSON object whose last key is a checksum of the bytes before that key.
 
-    line = sealed('{"schema":2,"case_key":"q1"}')   # {"schema":2,"case_key":"q1","checksum":"5d2983b0"}
-    unsealed(line.encode())                         # {"schema": 2, "case_key": "q1"}
+    line = sealed_line({"schema": 2, "case_key": "q1"})   # {"schema":2,"case_key":"q1","checksum":"5d2983b0"}
+    unsealed(line)                                        # {"schema": 2, "case_key": "q1"}
 
 The checksum is the CRC-32 (ISO-HDLC, that of zip and gzip) as eight hexadecimal digits. It detects damage by disks,
 copies and editors; it does not protect against tampering.
@@ -21,7 +21,7 @@ from pydantic_core import from_json, to_json
 from typing_extensions import TypedDict
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.lines import BUFFER
+from pytest_rageval.io.lines import BUFFER, skip_rest
 
 LONGEST = 1 << 28
 """Longest line in bytes: a longer one is not ours, and is not read into memory."""
@@ -33,12 +33,6 @@ _SEAL = len(_KEY) + _DIGITS + len(_END)
 
 class DamagedLineError(ValueError):
     """A damaged line; the message is the end of a sentence."""
-
-
-def sealed(text: str) -> str:
-    """Seal a non-empty JSON object in compact text, without a line end."""
-    body = text[:-1]
-    return f'{body},"checksum":"{crc32(body.encode()):08x}"}}'
 
 
 def sealed_line(record: Mapping[str, Any]) -> bytes:
@@ -192,18 +186,9 @@ def _placed_lines(file: BinaryIO, path: Path) -> Iterator[tuple[Place, bytes]]:
         place = Place(path, offset, len(line), number)
         offset += len(line)
         if len(line) > LONGEST:
-            offset += _skip_rest(file, line)
+            offset += skip_rest(file, line, LONGEST)
             line = line[:LONGEST] + b"\n"
         yield place, line
-
-
-def _skip_rest(file: BinaryIO, line: bytes) -> int:
-    """Read to the end of a line that begins with this; return the number of bytes read."""
-    skipped = 0
-    while line and not line.endswith(b"\n"):
-        line = file.readline(LONGEST)
-        skipped += len(line)
-    return skipped
 
 
 def record_at(place: Place) -> dict[str, Any]:

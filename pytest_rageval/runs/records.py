@@ -53,9 +53,9 @@ def result_record(
     obs, text = result.observation, RecordTexts(plan.settings)
     answer = obs.answer if obs else result.answer or _NO_ANSWER
     kind = obs.matching.kind if obs else gold_kind(case.gold, plan.settings.gold_by)
-    extra, doubts = answer.extra, obs.matching.doubts if obs else None
+    extra = answer.extra
     # Most members of most records are empty: their functions are called for the others alone.
-    return {
+    record = {
         "schema": SCHEMA,
         "case_key": result.key,
         **case_fields(case, plan, kind),
@@ -97,7 +97,10 @@ def result_record(
         "trial": result.trial,
         "attempts": result.attempts,
         "requests": timings.requests,
-    } | ({"doubt": doubts} if doubts else {})
+    }
+    if obs and (doubts := obs.matching.doubts):
+        record["doubt"] = doubts
+    return record
 
 
 _NO_ANSWER = Answer()
@@ -113,8 +116,7 @@ def _versions(answer: Answer) -> dict[str, Any] | None:
 
 def _chunks(answer: Answer, matching: Matching, text: RecordTexts) -> list[dict[str, Any]]:
     """Return the retrieved chunks in rank order, each with the golds that it matches and how."""
-    loose = {match.at: match.kind for match in matching.loose}
-    return [
+    chunks = [
         {
             "chunk_id": chunk.chunk_id,
             "rel_path": chunk.rel_path,
@@ -127,11 +129,13 @@ def _chunks(answer: Answer, matching: Matching, text: RecordTexts) -> list[dict[
             "token_count": chunk.token_count,
             "matches": sorted(golds) if golds else [],
         }
-        | ({"match": loose[rank - 1]} if rank - 1 in loose else {})
         for rank, chunk, golds in zip(
             count(1), answer.chunks or (), chain(matching.hits or (), repeat(())), strict=False
         )
     ]
+    for match in matching.loose:
+        chunks[match.at]["match"] = match.kind
+    return chunks
 
 
 def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:

@@ -186,7 +186,8 @@ class RunWriter:
         self.versions = self.versions or versions
         self.reported.update(record.get("reported", ()))
         self.unread.update(record.get("unread", ()))
-        self.ambiguous.update(flag for flag in record.get("flags", ()) if flag.startswith(AMBIGUOUS))
+        if flags := record.get("flags"):
+            self.ambiguous.update(flag for flag in flags if flag.startswith(AMBIGUOUS))
         if isinstance(name := record.get("model_name"), str):
             self.model_names.add(name)
         return row
