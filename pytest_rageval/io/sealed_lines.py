@@ -51,7 +51,8 @@ def compact_json(value: Any) -> bytes:
         data = to_json(value)
     except ValueError:
         return _ENCODER.encode(value).encode()  # raises the clearer message of the standard library
-    if b"NaN" in data or b"Infinity" in data:
+    # One byte is found at the speed of memory, a word at a fiftieth of that.
+    if (b"N" in data and b"NaN" in data) or (b"I" in data and b"Infinity" in data):
         _ENCODER.encode(value)  # raises unless these are texts
     return data
 

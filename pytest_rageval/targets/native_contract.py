@@ -260,7 +260,7 @@ def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
     """Return the answer in a response; raise Unsound if it holds a member of `debug` twice."""
     debug = response.debug or _NO_DEBUG
     parts = _DEBUG_PARTS(debug)
-    if isinstance(response, FlatResponse):
+    if isinstance(response, FlatResponse) and any(part is not None for part in _DEBUG_PARTS(response)):
         pairs = list(zip(_FIELDS[Debug], _DEBUG_PARTS(response), parts, strict=True))
         for name, part, other in pairs:
             if part is not None and other is not None:
