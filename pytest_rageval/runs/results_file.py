@@ -195,9 +195,7 @@ class RunWriter:
     @property
     def coverage(self) -> Mapping[str, Any] | None:
         """Return what the system reports of its index; if it varies, the statement of the first case key."""
-        if not self._coverages:
-            return None
-        return min(self._coverages.values(), key=lambda stated: stated[0])[1]
+        return min(self._coverages.values(), key=lambda stated: stated[0], default=("", None))[1]
 
     @property
     def has_changing_coverage(self) -> bool:
