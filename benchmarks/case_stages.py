@@ -49,6 +49,11 @@ def stages(folder: Path) -> dict[str, Callable[[], object]]:
     run.mkdir(parents=True)
     writer = RunWriter(RunFolder(run), plan, {})
     pairs = list(zip(trials, observed, strict=True))
+
+    def write() -> None:
+        for each in lines:
+            writer.add(each, is_paid=False)
+
     return {
         "json.loads of an answer": lambda: [json.loads(raw) for _ in cases],
         "read and check the case": lambda: load_file(path, root),
@@ -62,7 +67,7 @@ def stages(folder: Path) -> dict[str, Callable[[], object]]:
         ],
         "score and gate": lambda: [evaluation([trial], [each], plan) for trial, each in pairs],
         "line of results.jsonl": lambda: [record_lines(each, plan, "0" * 64) for each in evaluated],
-        "write it, keep a row": lambda: [writer.add(each, is_paid=False) for each in lines],
+        "write it, keep a row": write,
     }
 
 

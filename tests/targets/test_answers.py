@@ -130,6 +130,27 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ('{"id":"q1","answer":"x","answer":"y"}', "answer"),
+        ('{"id" : "q1", "answer":"x", "answer"\t: "y"}', "answer"),
+        ('{"id":"q1","id" :"q2","answer":"x"}', "id"),
+        ('{"id":"q1","answer":"x","debug":{"latency":{"a_ms":1,"a_ms":2}}}', "debug.latency.a_ms"),
+        ('{"id":"q1","answer":"x","retrieved_chunks":[{"rank":1},{"rank":1,"rank":2}]}', "retrieved_chunks[1].rank"),
+    ],
+)
+def test_a_key_that_stands_twice_is_found_however_it_is_written(tmp_path: Path, line: str, name: str):
+    (problem,) = problems_of(write(tmp_path, line))
+    assert f"{name} stands twice in one object" in problem
+
+
+def test_texts_that_look_like_keys_are_read_as_they_are(tmp_path: Path):
+    texts = ['a "b": c', 'a " : b', "extra", '{"extra": 1}']
+    found = answers_of(write(tmp_path, [{"id": text, "answer": text} for text in texts]))
+    assert [found[text].text for text in texts] == texts
+
+
 def test_all_that_is_wrong_with_one_answer_is_said(tmp_path: Path):
     rows = [{"id": "q1", "answer": 7, "abstained": "no", "debug": {"trace": {"entities": [{"type": "Brand"}]}}}]
     assert problems_of(write(tmp_path, rows)) == [
