@@ -16,7 +16,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
-from pytest_rageval.runs.columns import CaseColumns, Scores
+from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.row import CaseScores, Row
 
 CASES = 100_000
@@ -59,7 +59,7 @@ def main(cases: int) -> None:
     info = RunInfo("hash", None, cases, False, None, {"run_id": "before"})
     metrics = [aggregate(rows, plan, info) for rows in (before, after)]
     stored = {row.key: CaseScores(row.content_hash, row.outcome, row.scores) for row in before}
-    baseline = Side("baseline.json", metrics[0], Scores(CaseColumns.of(stored), {}))
+    baseline = Side("baseline.json", metrics[0], CaseColumns.of(stored))
     held, start, cpu = peak_mb(), time.perf_counter(), time.process_time()
     found = compare_with_baseline(metrics[1], after, baseline, plan, None)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu

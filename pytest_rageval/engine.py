@@ -175,9 +175,9 @@ async def _asked(
 def _fit(answer: Answer, plan: Plan) -> Answer:
     """Mask credentials; for retrieval alone, drop a blank text beside chunks: it neither answers nor abstains."""
     answer = plan.mask.value(answer)
-    is_blank = answer.text is not None and not answer.text.strip() and answer.abstained is None
-    is_dropped = plan.settings.retrieval_only and is_blank and answer.chunks is not None
-    return replace(answer, text=None) if is_dropped else answer
+    if not plan.settings.retrieval_only or answer.text is None or answer.chunks is None:
+        return answer
+    return answer if answer.text.strip() or answer.abstained is not None else replace(answer, text=None)
 
 
 def _with_asking(queued: Timings, taken_ms: float, tally: CallTally) -> Timings:
@@ -244,7 +244,7 @@ def ask_request(case: EvalCase, plan: Plan, trial: int = 0) -> AskRequest:
         vaults=case.vaults,
         folders=case.folders,
         contexts=case.contexts,
-        params=plan.settings.ask_params,
+        params=plan.ask_params,
         case_key=case.key,
         trial=trial,
     )

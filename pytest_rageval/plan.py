@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from pytest_rageval.cases.canonical import CaseHashes, case_hashes
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression
@@ -25,8 +24,6 @@ from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, option_types
 from pytest_rageval.model import EvalCase, GoldKind
 
-MOST_HASHES = 50_000
-"""Cases whose hashes are remembered: 15 MB."""
 RETRIEVAL_ONLY_LAYERS = (LAYERS.keys() - GENERATED) | {"abstention"}
 
 
@@ -54,20 +51,12 @@ class Plan:
     mask: Mask = field(default=Mask(()), repr=False, compare=False)
     """Masks the credentials of this run in texts of systems, judges and exceptions."""
     gates_in_effect: GatesInEffect = field(init=False, repr=False, compare=False)
-    _hashes: dict[int, tuple[EvalCase, CaseHashes]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    ask_params: Mapping[str, Any] = field(init=False, repr=False, compare=False)
+    """The parameters sent with every question."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gates_in_effect", GatesInEffect(self.case_gates, self.settings.k))
-
-    def hashes_of(self, case: EvalCase) -> CaseHashes:
-        """Return the hashes of a case, for its configuration, its record and its baseline."""
-        known = self._hashes.get(id(case))
-        if known is not None and known[0] is case:
-            return known[1]
-        hashes = case_hashes(case)
-        if len(self._hashes) < MOST_HASHES:
-            self._hashes[id(case)] = case, hashes
-        return hashes
+        object.__setattr__(self, "ask_params", self.settings.ask_params)
 
     def gates_reading(self, case: EvalCase, kind: GoldKind) -> Iterator[Gate | RegressionGate]:
         """Yield the gates that read scores of this case: its own, those of the run, written ones of regression."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring_ascii
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.expected import Expects
@@ -53,27 +53,29 @@ def case_from_mapping(record: Mapping[str, Json]) -> EvalCase:
 
 def content_hash(case: EvalCase) -> str:
     """Return the SHA-256 (64 hex digits) of everything but the source; equal cases have equal hashes."""
-    return case_hashes(case).content
+    return _hashes(case)[0]
 
 
 def asked_hash(case: EvalCase) -> str:
     """Return the SHA-256 (64 hex digits) of question, history, scope, contexts, gold, `answerable`, `requires_kg`."""
-    return case_hashes(case).asked
+    return _hashes(case)[1]
 
 
-class CaseHashes(NamedTuple):
-    content: str
-    asked: str
+def _hashes(case: EvalCase) -> tuple[str, str]:
+    """Return both hashes, computed once for each case; each of its parts is encoded once."""
+    if case.hashes is not None:
+        return case.hashes
+    mapping = case_to_mapping(case)
+    del mapping["source"]
+    content = [f'"{name}":{_written(mapping[name])}' for name in sorted(mapping)]
+    asked = [part for name, part in zip(sorted(mapping), content, strict=True) if name not in _NOT_DECIDING]
+    hashes = _sha256(",".join(content)), _sha256(",".join(asked))
+    object.__setattr__(case, "hashes", hashes)
+    return hashes
 
 
-def case_hashes(case: EvalCase) -> CaseHashes:
-    """Return `content_hash` and `asked_hash` of a case, encoding each of its parts once."""
-    parts = [
-        (name, f'"{name}":{_written(part)}') for name, part in sorted(case_to_mapping(case).items()) if name != "source"
-    ]
-    content = [text for _, text in parts]
-    asked = [text for name, text in parts if name not in _NOT_DECIDING]
-    return CaseHashes(*(hashlib.sha256(f"{{{','.join(texts)}}}".encode()).hexdigest() for texts in (content, asked)))
+def _sha256(members: str) -> str:
+    return hashlib.sha256(f"{{{members}}}".encode()).hexdigest()
 
 
 def _written(part: Json) -> str:
@@ -82,7 +84,7 @@ def _written(part: Json) -> str:
     return _CANONICAL.encode(part) if part.__class__ is not bool else "true" if part else "false"
 
 
-_NOT_DECIDING = frozenset({"id", "category", "difficulty", "domain", "tags", "metadata", "source"})
+_NOT_DECIDING = frozenset({"id", "category", "difficulty", "domain", "tags", "metadata"})
 """Keys that are neither sent nor used for scoring, except by gates limited to some cases."""
 
 

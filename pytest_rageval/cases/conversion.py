@@ -10,7 +10,7 @@ from pytest_rageval.cases.canonical import case_to_mapping, written_small
 from pytest_rageval.cases.keys import IN_GOLD, KEYS, LIFTED, Key, Line, spelling_of
 from pytest_rageval.io.messages import Findings, Path, Unsound, format_path
 from pytest_rageval.io.records import RecordReader
-from pytest_rageval.model import EvalCase, Gold, Json, Source
+from pytest_rageval.model import NOTHING, EvalCase, Gold, Json, Source
 
 Converted = tuple[EvalCase, tuple[str, ...]]
 """A case with the formats that its line combines."""
@@ -18,12 +18,12 @@ UNANSWERABLE_CATEGORIES = frozenset({"general", "negative"})
 """Categories whose cases the corpus cannot answer unless they say otherwise."""
 
 
-def case_from_record(record: dict[str, Json], source: Source) -> Converted:
-    """Read one record of a case file; raise Unsound with all of its problems."""
+def case_from_record(record: dict[str, Json], source: Source, text: str | None = None) -> Converted:
+    """Read one record of a case file; raise Unsound with all of its problems. `text`: the record as JSON, if known."""
     findings = Findings()
     unread: Collection[Path] = ()
     try:
-        line = LINES.read(record)
+        line = LINES.read(record, text=text)
     except Unsound as unsound:
         findings = unsound.findings
         line, unread = _readable(record)
@@ -174,6 +174,7 @@ def _case(values: _FieldValues, given: Collection[str], spelling: Collection[str
     if "id" not in case:  # a hash of the content alone: independent of the row's format and place
         content = written_small(case_to_mapping(EvalCase(id="", **case)))
         case["id"] = hashlib.sha256(content.encode()).hexdigest()[:12]
+    case.setdefault("metadata", NOTHING)  # 64 bytes a case less than a dictionary of its own
     return EvalCase(source=source, **case)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytest_rageval.cases.conversion import OTHER_NAMES, column_hint
 from pytest_rageval.cases.keys import Cell
 from pytest_rageval.io.expected import FLAG, flag_of
-from pytest_rageval.io.lines import Line
+from pytest_rageval.io.lines import FileLine
 from pytest_rageval.io.messages import Path, Report, shown_value
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
@@ -47,7 +47,7 @@ def own_names(header: Sequence[str]) -> list[str]:
 
 
 def csv_rows(
-    lines: Iterator[Line],
+    lines: Iterator[FileLine],
     report: Report,
     columns: Mapping[str, Cell],
     needed: Sequence[Sequence[str]],
@@ -86,7 +86,7 @@ def csv_rows(
 class _Table:
     """The rows of a CSV text, each with its first line and its text."""
 
-    def __init__(self, lines: Iterator[Line], report: Report, max_bytes: int, separator: str) -> None:
+    def __init__(self, lines: Iterator[FileLine], report: Report, max_bytes: int, separator: str) -> None:
         self.report, self.separator = report, separator
         self.start = self._last = 0
         self.is_sound = True
@@ -120,7 +120,7 @@ class _Table:
                 return row
 
     def _texts(self) -> Iterator[str]:
-        for number, text, is_sound in self._lines:
+        for number, text, is_sound, _ in self._lines:
             self._last = number
             if not text:
                 raise _TooLongError("a quote may be open in the long line")

@@ -51,6 +51,6 @@ def add_drafts(path: Path, drafts: Iterable[Mapping[str, Json]]) -> int:
             ids.add(draft["id"])
     if lines:
         report = Report(path.name)
-        before = [line.rstrip("\r\n") for _, line, _ in read_lines(path, report, 2**26)] if path.exists() else []
+        before = [line.text.rstrip("\r\n") for line in read_lines(path, report, 2**26)] if path.exists() else []
         write_lines(path, [*before, *lines])
     return len(lines)

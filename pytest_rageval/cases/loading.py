@@ -110,7 +110,8 @@ def _converted_rows(rows: Iterable[JsonRow | CsvRow], report: Report, partner: P
         elif _lacks_reference(row):
             problems.append(Findings(Finding(("reference",), MISSING)))
         try:
-            converted = case_from_record(row.record, Source(report.file, row.line))
+            text = row.text if partner is None and isinstance(row, JsonRow) else None
+            converted = case_from_record(row.record, Source(report.file, row.line), text)
         except Unsound as unsound:
             problems.append(unsound.findings)
         if converted is not None and not problems:

@@ -216,7 +216,7 @@ def _write(at: OpenedRun, check: SpotCheck, plan: Plan) -> None:
     write_metrics(at.run.path / "metrics.json", metrics)
     if is_last_run(metrics, at.project.reports):
         write_metrics(at.project.reports / "metrics.json", metrics)
-    for problem in write_reports(at.run.path, plan, at.run.scores.cases if at.run.scores else {}):
+    for problem in write_reports(at.run.path, plan, at.run.scores or {}):
         click.secho(printable(problem), fg="yellow")
 
 

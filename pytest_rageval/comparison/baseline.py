@@ -26,7 +26,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_bytes, write_text
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown_value
-from pytest_rageval.runs.columns import CaseColumns, Scores
+from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.reader import RESULTS, StoredRun, checked_config, checked_metrics, open_stored_run
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import CaseScores, Row, cases_of
@@ -52,7 +52,7 @@ class Side:
 
     name: str
     metrics: Mapping[str, Any]
-    scores: Scores | None
+    scores: CaseColumns | None
     config: Mapping[str, Any] | None = None
     run: StoredRun | None = None
     note: str | None = None
@@ -74,11 +74,11 @@ class Side:
 
     @property
     def cases(self) -> CaseColumns:
-        return self.scores.cases if self.scores else CaseColumns()
+        return CaseColumns() if self.scores is None else self.scores
 
     @property
     def categories(self) -> Mapping[str, str]:
-        return self.scores.categories if self.scores else {}
+        return self.cases.categories
 
     @property
     def k(self) -> int | None:
@@ -142,7 +142,7 @@ def read_baseline(path: Path, *, is_required: bool) -> Side | None:
         raise SettingsError(f"baseline: {path} is not a baseline; {REMEDY}") from None
     if not cases:
         raise SettingsError(f"baseline: {path} holds no case; {REMEDY}")
-    return Side(str(path), checked_metrics(content, path), Scores(CaseColumns.of(cases), {}), config)
+    return Side(str(path), checked_metrics(content, path), CaseColumns.of(cases), config)
 
 
 def _check_place(path: Path) -> bool:
@@ -230,15 +230,17 @@ def open_side(reports: Path, baseline: Path, reference: str) -> Side:
 def side_of_run(run: StoredRun, name: str = "") -> Side:
     """Return a finished run as a side; raise SettingsError if it has not ended. `name` is its id by default."""
     name = name or run.run_id
-    return Side(name, run.finished_metrics, run.scores, run.config, run, None if run.scores else _only_means(name))
+    return Side(
+        name, run.finished_metrics, run.scores, run.config, run, _only_means(name) if run.scores is None else None
+    )
 
 
 def _of_baseline(name: str, path: Path, reports: Path) -> Side:
     baseline = read_baseline(path, is_required=True)
     assert baseline is not None  # because it is required
     if run := _run_of(baseline.metrics, reports):
-        categories = run.scores.categories if run.scores else {}
-        return replace(baseline, name=name, scores=Scores(baseline.cases, categories), config=run.config, run=run)
+        scores = replace(baseline.cases, categories=run.scores.categories if run.scores is not None else {})
+        return replace(baseline, name=name, scores=scores, config=run.config, run=run)
     config = None if baseline.config is None else checked_config(baseline.config, path)
     side = replace(baseline, name=name, config=config)
     try:

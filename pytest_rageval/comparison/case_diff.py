@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_rageval.io.sealed_lines import BUFFER, DamagedLineError, record_in
+from pytest_rageval.io.lines import BUFFER
+from pytest_rageval.io.sealed_lines import DamagedLineError, record_in
 
 Record = Mapping[str, Any]
 SHOWN_CHUNKS = 10

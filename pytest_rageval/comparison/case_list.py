@@ -15,7 +15,7 @@ from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.io.sealed_lines import Members, whole_records
 from pytest_rageval.matching.dialects import NO_DOUBT, worst_doubt
 from pytest_rageval.model import NOTHING
-from pytest_rageval.runs.columns import CaseColumns, Column, scores_of, shared_cases, values_at
+from pytest_rageval.runs.columns import CaseColumns, Column, shared_cases, values_at
 from pytest_rageval.runs.reader import RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import IS_BAD, SCHEMA, Row, SharedParts, cases_of, check_result, row_records
@@ -223,7 +223,7 @@ def recorded_side(run: StoredRun, metrics: Mapping[str, Any]) -> Side:
     """Return a run without aggregates as a side; `metrics` describes its metrics."""
     shared = SharedParts()
     rows = (Row.of(record, shared) for path in files_of(run, RESULTS) for record in row_records(path))
-    return Side(run.run_id, {"metrics": metrics, "volatile": {}}, scores_of(cases_of(rows)), run.config, run)
+    return Side(run.run_id, {"metrics": metrics, "volatile": {}}, CaseColumns.of_rows(cases_of(rows)), run.config, run)
 
 
 def _recorded(run: StoredRun) -> dict[str, ListedCase]:

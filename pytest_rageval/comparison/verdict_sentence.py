@@ -351,7 +351,7 @@ def _outcomes(after: Side, comparison: Comparison, known_failures: str | None) -
     outcomes: dict[str, int] = dict(after.metrics["outcomes"])
     if known_failures != "ratchet" or after.scores is None:
         return outcomes
-    cases = after.scores.cases
+    cases = after.scores
     failing = {key for key, outcome in zip(cases.case_keys, cases.outcomes, strict=True) if outcome in IS_BAD}
     xfailed = {key for key in failing if cases[key].outcome == "xfailed"}
     marked = {

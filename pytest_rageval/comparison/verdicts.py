@@ -22,7 +22,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.regression import RegressionGate
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.columns import CaseColumns, Scores, scores_of, shared_cases, values_at
+from pytest_rageval.runs.columns import CaseColumns, shared_cases, values_at
 from pytest_rageval.runs.comparable import (
     Comparable,
     Mismatch,
@@ -86,7 +86,7 @@ def compare_with_baseline(
 
     `config` is None if it is not known.
     """
-    return compare_sides(baseline, Side("", metrics, scores_of(cases_of(rows)), config), plan)
+    return compare_sides(baseline, Side("", metrics, CaseColumns.of_rows(cases_of(rows)), config), plan)
 
 
 def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
@@ -97,7 +97,7 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
     """
     if before.scores is None or after.scores is None:
         before, after = _aggregates(before), _aggregates(after)
-    facts = [comparable_of(side.metrics, side.config, side.cases if side.scores else None) for side in (before, after)]
+    facts = [comparable_of(side.metrics, side.config, side.scores) for side in (before, after)]
     problems, changed = tuple(mismatches(*facts)), changed_cases(*facts)
     is_stopped = bool(problems) and not plan.settings.ignore_invariants
     differing, rubrics = [*map(str, differences(*facts))], judged_otherwise(*facts)
@@ -312,7 +312,7 @@ def compare_with_previous(run: StoredRun, cases: Cases, plan: Plan) -> Mapping[s
     """Compare a run with the last complete one before it, as if that were the baseline; None without such a run."""
     folders: list[Path] = in_time(run.path.parent)
     before = folders[: folders.index(run.path)] if run.path in folders else []
-    now = Side(run.run_id, run.finished_metrics, Scores(CaseColumns.of(cases), {}), run.config)
+    now = Side(run.run_id, run.finished_metrics, CaseColumns.of(cases), run.config)
     for earlier in map(StoredRun, before[: -SEARCHED_RUNS - 1 : -1]):
         try:
             if earlier.state == "complete" and earlier.scores is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import (
     Annotated,
@@ -185,7 +186,9 @@ def _items(of: Any) -> Any:
 
 @cache
 def _hints(of: type) -> Mapping[str, Any]:
-    return get_type_hints(of, include_extras=True)
+    hints = get_type_hints(of, include_extras=True)
+    derived = {member.name for member in fields(of) if not member.init} if is_dataclass(of) else ()
+    return {name: hint for name, hint in hints.items() if name not in derived}
 
 
 def _fields(of: Any) -> Mapping[str, Any]:

@@ -65,24 +65,31 @@ class RecordReader(Generic[T]):
         self._elsewhere = elsewhere
         self._takes_whole_floats = takes_whole_floats
 
-    def read(self, value: Json, context: Any = None) -> T:
+    def read(self, value: Json, context: Any = None, *, text: str | bytes | None = None) -> T:
         """Read a record; raise Unsound with all of its problems, in the order of the record.
 
-        Validators that take pydantic's ValidationInfo find `context` in it.
+        Validators that take pydantic's ValidationInfo find `context` in it. `text` is the value as JSON, if known.
         """
         try:  # as text: only from JSON does strict pydantic accept lists for tuples and objects for dataclasses
+            return self._from_plain(value, context) if text is None else self._validate(text, context=context)
+        except ValidationError as error:
+            sound = value if error.error_count() > _MOST_ERRORS else self._mended(value, error)
+        try:
+            return self._from_plain(sound, context)
+        except ValidationError as error:
+            raise Unsound(self._findings(error, sound, context)) from None
+
+    def _from_plain(self, value: Json, context: Any) -> T:
+        try:
             return self._validate(to_json(value), context=context)
         except PydanticSerializationError:
             if broken := _too_deep_members(value):
                 raise Unsound(Findings(*broken)) from None
             return self._read_surrogates(value, context)
-        except ValidationError as error:
-            is_long = error.error_count() > _MOST_ERRORS
-            sound = value if is_long else mended(error, value, self._of, takes_whole_floats=self._takes_whole_floats)
-        try:
-            return self._validate(to_json(sound), context=context)
-        except ValidationError as error:
-            raise Unsound(self._findings(error, sound, context)) from None
+
+    def _mended(self, value: Json, error: ValidationError) -> Json:
+        """Return a refused value with what may be written otherwise in its usual form."""
+        return mended(error, value, self._of, takes_whole_floats=self._takes_whole_floats)
 
     def _read_surrogates(self, value: Json, context: Any) -> T:
         """Read a value with lone surrogates, which JSON cannot contain; only Python callers can pass one."""
@@ -95,7 +102,7 @@ class RecordReader(Generic[T]):
         """Build the validator, if not done yet."""
         _ = self._adapter
 
-    @property
+    @cached_property
     def _validate(self) -> Callable[..., T]:
         return self._adapter.validate_json
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import (
@@ -71,8 +71,8 @@ def observe(
 
 def in_rank_order(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
     """Sort chunks by `rank` if all have one (equal ranks keep their order), else keep the listed order."""
-    ranks = [chunk.rank for chunk in chunks if chunk.rank is not None]
-    if len(ranks) < len(chunks) or ranks == sorted(ranks):
+    ranks = [chunk.rank for chunk in chunks]
+    if None in ranks or ranks == sorted(ranks):  # type: ignore[type-var]  # no rank is None there
         return chunks
     return tuple(sorted(chunks, key=lambda chunk: chunk.rank or 0))
 
@@ -152,19 +152,6 @@ def _irrelevant(gold: Gold, chunks: tuple[Chunk, ...], rules: PlaceRules) -> tup
 
 
 # ── golds ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _Golds(Protocol):
-    count: int
-
-    def hits(self, chunks: tuple[Chunk, ...], /) -> tuple[frozenset[int], ...]:
-        """Return the golds that each chunk matches."""
-
-    def hit_by(self, reference: Reference, at: int, named: Sequence[Chunk], /) -> frozenset[int]:
-        """Return the golds matched by a reference at a 1-based position and the chunks that it names."""
-
-    def flags(self) -> tuple[str, ...]:
-        """Return flags for undecided matches, with their positions."""
 
 
 class _IdGolds:
@@ -334,7 +321,9 @@ class _ReferencedChunks:
         return by_place
 
 
-def _cited(reference: Reference, at: int, golds: _Golds, referenced: _ReferencedChunks) -> frozenset[int]:
+def _cited(
+    reference: Reference, at: int, golds: _IdGolds | _AnchorGolds, referenced: _ReferencedChunks
+) -> frozenset[int]:
     """Return the golds matched by the chunks that a reference names; if none, by its own fields."""
     chunks = referenced.by(reference)
     matched = _NONE.union(*(hit for _, hit in chunks))

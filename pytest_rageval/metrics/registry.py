@@ -254,6 +254,13 @@ class Registry:
             layer = self._layers[score] = self[score.partition("@")[0]].layer
         return layer
 
+    def by_layer(self, scores: Mapping[str, float]) -> dict[str, dict[str, float]]:
+        """Return scores by layer, in the order of the layers."""
+        by_layer: dict[str, dict[str, float]] = {}
+        for name, value in scores.items():
+            by_layer.setdefault(self.layer_of(name), {})[name] = value
+        return by_layer if len(by_layer) < 2 else {layer: by_layer[layer] for layer in LAYERS if layer in by_layer}
+
     def measure(self, written: str, k: int) -> Measure:
         """Return the measure recall_any@5 for `recall@5`; without a cut-off, at the configured `k` if one is needed."""
         name, at, cut = written.partition("@")

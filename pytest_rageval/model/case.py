@@ -130,11 +130,14 @@ class EvalCase:
     contexts: tuple[str, ...] | None = None
     metadata: Mapping[str, Json] = field(default_factory=dict)
     source: Source = NOWHERE
+    key: str = field(init=False, repr=False, compare=False)
+    """`file::id`, which names this case across runs, baselines and merges."""
+    hashes: tuple[str, str] | None = field(init=False, repr=False, compare=False)
+    """The content and asked hash, once `cases.canonical` has computed them."""
 
-    @property
-    def key(self) -> str:
-        """Return `file::id`, which names this case across runs, baselines and merges."""
-        return f"{self.source.file}::{self.id}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", f"{self.source.file}::{self.id}")
+        object.__setattr__(self, "hashes", None)
 
 
 @dataclass(frozen=True, slots=True)

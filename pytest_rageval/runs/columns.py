@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_lines
-from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of, sealed, unsealed, whole_records
+from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of, sealed_line, unsealed, whole_records
 from pytest_rageval.runs.row import CaseScores, Row, SharedParts, cases_of, check_result, in_order
 
 Column = Sequence[float | None]
@@ -31,6 +30,8 @@ class CaseColumns(Mapping[str, CaseScores]):
     error_kinds: Sequence[str | None] = ()
     decision_hashes: Sequence[str | None] = ()
     scores: Mapping[str, Column] = field(default_factory=dict)
+    categories: Mapping[str, str] = field(default_factory=dict)
+    """By case key; empty if they are not known."""
 
     @classmethod
     def of(cls, cases: Mapping[str, CaseScores] | Mapping[str, Row]) -> CaseColumns:
@@ -51,8 +52,9 @@ class CaseColumns(Mapping[str, CaseScores]):
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row]) -> CaseColumns:
-        """Return the columns of rows, one row per case."""
-        return cls.of({row.key: row for row in rows})
+        """Return the columns of rows, one row per case, with their categories."""
+        by_key = {row.key: row for row in in_order(rows)}
+        return replace(cls.of(by_key), categories={key: row.groups["category"][0] for key, row in by_key.items()})
 
     def __len__(self) -> int:
         return len(self.case_keys)
@@ -158,48 +160,30 @@ _OUTCOMES = frozenset({"passed", "failed", "error", "skipped", "xfailed"})
 _NUMBERS = frozenset({int, float, type(None)})
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """The cases of a run by key, and the category of each."""
-
-    cases: CaseColumns
-    categories: Mapping[str, str]
-
-    def without(self, keys: Collection[str]) -> Scores:
-        """Return the table without the cases of these keys."""
-        return replace(self, cases=self.cases.without(keys))
-
-    def renamed(self, names: Mapping[str, str]) -> Scores:
-        """Return the table with metrics renamed; `names` maps present names to new ones."""
-        return replace(self, cases=self.cases.renamed(names))
-
-
 def write_scores(folder: Path, cases: Iterable[Row]) -> None:
     """Write the score table of a run, one row per case; equal cases give equal bytes."""
-    write_lines(folder / SCORES, _lines(in_order(cases)))
+    write_lines(folder / SCORES, _lines(CaseColumns.of_rows(cases)))
 
 
-def _lines(rows: Sequence[Row]) -> Iterator[str]:
-    yield sealed(_json({"schema": SCHEMA, "cases": len(rows)}))
-    cases = CaseColumns.of_rows(rows)
-    categories = [row.groups["category"][0] for row in rows]
+def _lines(cases: CaseColumns) -> Iterator[str]:
+    yield _line(cases=len(cases))
     columns = (
         cases.case_keys,
         cases.content_hashes,
         cases.outcomes,
-        categories,
+        [cases.categories[key] for key in cases.case_keys],
         cases.error_kinds,
         cases.decision_hashes,
     )
     for name, values in (*zip(COLUMNS, columns, strict=True), *sorted(cases.scores.items())):
-        yield sealed(_json({"schema": SCHEMA, "column": name, "values": values}))
+        yield _line(column=name, values=values)
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def _line(**members: Any) -> str:
+    return sealed_line({"schema": SCHEMA, **members}).decode()
 
 
-def read_scores(folder: Path) -> Scores | None:
+def read_scores(folder: Path) -> CaseColumns | None:
     """Return the score table of a run; None without a file, SettingsError if it is not a score table."""
     path = folder / SCORES
     place: object = path
@@ -216,14 +200,14 @@ def read_scores(folder: Path) -> Scores | None:
                 columns[part["column"]] = part["values"]
         if not columns and not path.exists():
             return None
-        return _scores(columns, count)
+        return _cases(columns, count)
     except DamagedLineError as damage:
         raise SettingsError(f"{place}: {damage}; was it changed? {REMEDY}") from None
     except (ValueError, TypeError, KeyError, RecursionError):
         raise SettingsError(f"{path}: not a table of scores; was it changed? {REMEDY}") from None
 
 
-def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:
+def _cases(columns: dict[str, list[Any]], cases: int) -> CaseColumns:
     keys, hashes, outcomes, categories, errors, decisions = (columns.pop(name) for name in COLUMNS)
     if {*map(len, (keys, hashes, outcomes, categories, errors, decisions, *columns.values()))} != {cases}:
         raise ValueError("columns of different lengths")
@@ -235,18 +219,11 @@ def _scores(columns: dict[str, list[Any]], cases: int) -> Scores:
         raise TypeError("not scores")
     if any(key >= following for key, following in pairwise(keys)):
         raise ValueError("keys twice or in disorder")
-    by_key = CaseColumns(keys, hashes, outcomes, errors, decisions, columns)
-    return Scores(by_key, dict(zip(keys, categories, strict=True)))
+    return CaseColumns(keys, hashes, outcomes, errors, decisions, columns, dict(zip(keys, categories, strict=True)))
 
 
-def scores_of_records(path: Path) -> Scores:
+def scores_of_records(path: Path) -> CaseColumns:
     """Return the score table from results.jsonl, for a run without one; leave out a last line that was cut off."""
     shared = SharedParts()
     rows = (Row.of(record, shared) for _, record in whole_records([path], check=check_result))
-    return scores_of(cases_of(rows))
-
-
-def scores_of(cases: Iterable[Row]) -> Scores:
-    """Return the score table of rows, one row per case."""
-    rows = in_order(cases)
-    return Scores(CaseColumns.of_rows(rows), {row.key: row.groups["category"][0] for row in rows})
+    return CaseColumns.of_rows(cases_of(rows))

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.gates.gate import conditions_text
 from pytest_rageval.io.masking import public_params, public_target
@@ -38,7 +39,7 @@ def run_config(
     settings = plan.settings
     asked_for = _asked_for(plan, target, judge)
     assert asked_for.keys() == set(ASKED_FOR)
-    dataset = dataset_hash_of((case.key, plan.hashes_of(case).content) for case in cases)
+    dataset = dataset_hash_of((case.key, content_hash(case)) for case in cases)
     content = {
         "schema": 1,
         **asked_for,

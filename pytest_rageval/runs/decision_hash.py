@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from pytest_rageval.cases.canonical import asked_hash
 from pytest_rageval.gates.gate import UNCATEGORISED
-from pytest_rageval.matching.places import gold_kind
 from pytest_rageval.metrics.answer import MOST_WORDS
 from pytest_rageval.model import EvalCase, Gold, GoldKind
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.row import Row
 
 
-def decision_hash(case: EvalCase, asked: str, plan: Plan) -> str:
+def decision_hash(case: EvalCase, kind: GoldKind, plan: Plan) -> str:
     """Return the hash of question and gold and the hash of the gates in effect, joined by a hyphen.
 
     Another id, category, tag or other label does not change it, unless a gate depends on that label.
-    `asked`: the case's `asked_hash`.
+    `kind`: the case's kind of gold.
     """
-    return _joined(asked[:40], case, gold_kind(case.gold, plan.settings.gold_by), plan)
+    return _joined(asked_hash(case)[:40], case, kind, plan)
 
 
 def regated_hash(decision: str | None, case: EvalCase, kind: GoldKind, plan: Plan) -> str | None:

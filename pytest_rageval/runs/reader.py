@@ -21,7 +21,7 @@ from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.matching.dialects import PlaceRules
 from pytest_rageval.matching.places import observe
 from pytest_rageval.model import EvalCase, Judgement, Observation, Problem, Source, Timings
-from pytest_rageval.runs.columns import Scores, read_scores, scores_of_records
+from pytest_rageval.runs.columns import CaseColumns, read_scores, scores_of_records
 from pytest_rageval.runs.row import check_observation, check_result, row_records
 from pytest_rageval.runs.run_ref import find_run
 from pytest_rageval.targets.native_contract import answer_from_response
@@ -82,7 +82,7 @@ class StoredRun:
         return self.metrics
 
     @cached_property
-    def scores(self) -> Scores | None:
+    def scores(self) -> CaseColumns | None:
         """Return the outcome and scores of each case; None without a score table and without records."""
         scores = read_scores(self.path)
         if scores is None and (self.path / RESULTS).is_file():

@@ -26,9 +26,7 @@ class RecordTexts:
     def __call__(self, text: str | None) -> str | None:
         if text is None or self.settings.redact:
             return None
-        if self.settings.store_full_text or len(text) <= CUT:
-            return text
-        return text[:CUT] + "…"
+        return text if len(text) <= CUT or self.settings.store_full_text else text[:CUT] + "…"
 
     def all(self, texts: Iterable[str] | None) -> list[str] | None:
         """Return each of several texts; None without texts or with `redact`."""

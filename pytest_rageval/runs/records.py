@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from functools import lru_cache
 from itertools import chain, count, repeat
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-from pytest_rageval.cases.canonical import case_to_mapping
+from pytest_rageval.cases.canonical import case_to_mapping, content_hash
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Evaluation, Observed
 from pytest_rageval.io.masking import public_params
@@ -18,12 +19,12 @@ from pytest_rageval.judges.judge import served_model
 from pytest_rageval.matching.places import gold_kind
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.answer import answer_kinds
-from pytest_rageval.metrics.registry import LAYERS, Registry
 from pytest_rageval.model import (
     Answer,
     CaseResult,
     EvalCase,
     FailedJudgement,
+    GoldKind,
     Judgement,
     Matching,
     Observation,
@@ -48,68 +49,74 @@ def result_record(
     `overall`: the result over all trials of the case, which the verdict is about; None with a single trial.
     """
     overall = overall or result
-    settings = plan.settings
-    obs, text = result.observation, RecordTexts(settings)
-    answer = obs.answer if obs else result.answer or Answer()
-    doubts = obs.matching.doubts if obs else None
-    return {
+    case, scores, timings = result.case, result.scores, result.timings
+    obs, text = result.observation, RecordTexts(plan.settings)
+    answer = obs.answer if obs else result.answer or _NO_ANSWER
+    kind = obs.matching.kind if obs else gold_kind(case.gold, plan.settings.gold_by)
+    extra = answer.extra
+    # Most members of most records are empty: their functions are called for the others alone.
+    record = {
         "schema": SCHEMA,
         "case_key": result.key,
-        **case_fields(result.case, plan),
-        "gold": gold_kind(result.case.gold, settings.gold_by),
+        **case_fields(case, plan, kind),
+        "gold": kind,
         "outcome": result.outcome,
-        "reason": text.reason(result),
-        "question": text(result.case.question),
-        "reference_answers": text.all(result.case.gold.answers),
+        "reason": text.reason(result) if result.reason is not None else None,
+        "question": text(case.question),
+        "reference_answers": text.all(case.gold.answers),
         "answer": text(answer.text),
         "references": [
             {"chunk_id": cited.chunk_id, "rel_path": cited.rel_path, "heading_path": cited.heading_path}
             for cited in answer.references or ()
         ],
-        "retrieved_chunks": _chunks(answer, obs.matching if obs else Matching(), text),
-        "folder_selection": _selection(answer, text),
-        "model_name": answer.extra.get("model_name"),
-        "timestamp": answer.extra.get("timestamp"),
-        "meta": text.tree(answer.extra.get("meta")),
+        "retrieved_chunks": _chunks(answer, obs.matching if obs else Matching(), text) if answer.chunks else [],
+        "folder_selection": _selection(answer, text) if answer.folder_selection is not None else None,
+        "model_name": extra.get("model_name"),
+        "timestamp": extra.get("timestamp"),
+        "meta": text.tree(extra["meta"]) if "meta" in extra else None,
         "config": config_hash,
         "indexing_coverage": answer.indexing_coverage,
-        "latency": _latency(result, answer),
-        "retrieval_metrics": _retrieval_metrics(result.scores, settings.k),
-        **_judged(obs, text),
-        "abstention": _abstention(obs, result.scores, text),
-        "layers": _layers(result.scores, plan.registry),
-        "scores": dict(result.scores),
+        "latency": _latency(timings, answer.latency),
+        "retrieval_metrics": _retrieval_metrics(scores, plan.settings.k),
+        **(_judged(obs, text) if obs and obs.judgements else _UNJUDGED),
+        "abstention": _abstention(obs, scores, text) if obs and answer.text is not None else None,
+        "layers": plan.registry.by_layer(scores),
+        "scores": scores,
         "score_details": {name: text.detail(detail) for name, detail in result.details.items()},
-        "trace": text.trace(answer),
-        "judge_input": _judge_input(obs, settings.k, text) if obs and obs.judgements else None,
+        "trace": text.trace(answer) if answer.trace is not None else None,
+        "judge_input": _judge_input(obs, plan.settings.k, text) if obs and obs.judgements else None,
         "cost": _cost(obs),
         "verdict": verdict_record(result, overall),
         "error": _error(result.error, text),
-        "skipped_metrics": dict(result.skipped_metrics),
+        "skipped_metrics": result.skipped_metrics,
         "metric_errors": {name: text.message(why) for name, why in result.metric_errors.items()},
-        "flags": list(obs.matching.flags) if obs else [],
+        "flags": obs.matching.flags if obs else (),
         "versions": _versions(answer),
         "reported": list(_reported(answer)),
-        "unread": misplaced_fields(answer),
+        "unread": misplaced_fields(answer) if extra else [],
         "trial": result.trial,
         "attempts": result.attempts,
-        "requests": result.timings.requests,
-    } | ({"doubt": doubts} if doubts else {})
+        "requests": timings.requests,
+    }
+    if obs and (doubts := obs.matching.doubts):
+        record["doubt"] = doubts
+    return record
+
+
+_NO_ANSWER = Answer()
+_UNJUDGED: Mapping[str, Any] = {"groundedness": None, "correctness": None, "judgements": {}, "judge": None}
 
 
 def _versions(answer: Answer) -> dict[str, Any] | None:
     """Return the versions that the system reports; the `model_name` of an uploaded answer counts as its `llm`."""
-    versions = dict(answer.versions)
     model_name = answer.extra.get("model_name")
-    if isinstance(model_name, str) and model_name:
-        versions.setdefault("llm", model_name)
-    return versions or None
+    named = {"llm": model_name} if isinstance(model_name, str) and model_name else {}
+    return {**answer.versions, **(named if "llm" not in answer.versions else {})} or None
 
 
 def _chunks(answer: Answer, matching: Matching, text: RecordTexts) -> list[dict[str, Any]]:
     """Return the retrieved chunks in rank order, each with the golds that it matches and how."""
-    loose = {match.at: match.kind for match in matching.loose}
-    return [
+    chunks = [
         {
             "chunk_id": chunk.chunk_id,
             "rel_path": chunk.rel_path,
@@ -120,13 +127,15 @@ def _chunks(answer: Answer, matching: Matching, text: RecordTexts) -> list[dict[
             "score_final": chunk.score_final,
             "text": text(chunk.text),
             "token_count": chunk.token_count,
-            "matches": sorted(golds),
+            "matches": sorted(golds) if golds else [],
         }
-        | ({"match": loose[rank - 1]} if rank - 1 in loose else {})
         for rank, chunk, golds in zip(
             count(1), answer.chunks or (), chain(matching.hits or (), repeat(())), strict=False
         )
     ]
+    for match in matching.loose:
+        chunks[match.at]["match"] = match.kind
+    return chunks
 
 
 def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
@@ -155,19 +164,17 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
         "passed": not overall.failed_gates and overall.error is None,
         "gates_held": overall.passed_gates,
         "failed_gates": [asdict(gate) for gate in overall.failed_gates],
-        "gold_examined": _gold_examined(overall),
-        "unexamined": list(overall.unexamined),
-        "unobserved": list(result.unobserved),
+        "gold_examined": overall.is_gold_examined or _gold_examined(overall),
+        "unexamined": overall.unexamined,
+        "unobserved": result.unobserved,
         "trial_passed": not result.failed_gates and result.error is None,
     }
 
 
 def _gold_examined(overall: CaseResult) -> bool | None:
-    """Return True if a gate examined gold of the case; None without gold or without an observation."""
-    case = overall.case
-    if overall.observation is None or (case.gold.is_empty and case.answerable):
-        return None
-    return overall.is_gold_examined
+    """Return False for a case whose gold no gate examined; None without gold or without an observation."""
+    has_gold = not overall.case.answerable or not overall.case.gold.is_empty
+    return False if has_gold and overall.observation is not None else None
 
 
 def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
@@ -176,18 +183,17 @@ def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
     return {"kind": problem.kind, "message": text.message(problem.message), "raw": text(problem.raw)}
 
 
-def case_fields(case: EvalCase, plan: Plan) -> dict[str, Any]:
+def case_fields(case: EvalCase, plan: Plan, kind: GoldKind | None = None) -> dict[str, Any]:
     """Return the fields of the case in its record: enough for every breakdown without the case file."""
-    hashes = plan.hashes_of(case)
     return {
         "test_case_id": case.id,
-        "content_hash": hashes.content,
-        "decision_hash": decision_hash(case, hashes.asked, plan),
+        "content_hash": content_hash(case),
+        "decision_hash": decision_hash(case, kind or gold_kind(case.gold, plan.settings.gold_by), plan),
         "answerable": case.answerable,
         "category": case.category,
         "difficulty": case.difficulty,
         "domain": case.domain,
-        "tags": list(case.tags),
+        "tags": case.tags,
         "requires_kg": case.requires_kg,
         "has_groups": bool(case.gold.support_groups),
         "gold_answer": sorted(answer_kinds(case.gold)),
@@ -206,13 +212,13 @@ def observation_record(trial: Trial, observed: Observed, settings: Settings) -> 
         "schema": SCHEMA,
         "case_key": trial.key,
         "trial": trial.number,
-        "case": case_to_mapping(trial.case) | {"source": list(trial.case.source)},
+        "case": case_to_mapping(trial.case) | {"source": trial.case.source},
         "answer": answer_to_response(answer) if answer else None,
-        "judgements": {name: _judgement(judgement) for name, judgement in obs.judgements.items()} if obs else {},
+        "judgements": {name: _judgement(each) for name, each in obs.judgements.items()} if obs else {},
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
-        "params": public_params(obs.params) if obs else {},
-        "timings": {name: getattr(timings, name) for name in _TIMINGS},
+        "params": public_params(obs.params) if obs and obs.params else {},
+        "timings": dict(zip(_TIMINGS, _TIMES(timings), strict=True)),
         "error": asdict(problem) if problem else None,
     }
 
@@ -246,17 +252,17 @@ def record_lines(evaluation: Evaluation, plan: Plan, config_hash: str) -> list[R
     ]
 
 
-def _latency(result: CaseResult, answer: Answer) -> dict[str, float | None]:
+def _latency(timings: Timings, reported: Mapping[str, float]) -> dict[str, float | None]:
     """Return latencies in milliseconds: `total_ms` as we measured it, phases as the system reports them.
 
     If nothing was called, `total_ms` is the reported one.
     """
     return {
-        "total_ms": result.timings.ask_ms if result.timings.ask_ms is not None else answer.latency.get("total_ms"),
-        "queue_ms": result.timings.queue_ms,
-        **{phase: answer.latency.get(phase) for phase in PHASES},
-        "judge_ms": result.timings.judge_ms,
-        "retry_wait_ms": result.timings.retry_wait_ms,
+        "total_ms": timings.ask_ms if timings.ask_ms is not None else reported.get("total_ms"),
+        "queue_ms": timings.queue_ms,
+        **{phase: reported.get(phase) for phase in PHASES},
+        "judge_ms": timings.judge_ms,
+        "retry_wait_ms": timings.retry_wait_ms,
     }
 
 
@@ -282,11 +288,11 @@ def _retrieval_metrics(scores: Mapping[str, float], k: int) -> dict[str, float |
     return values | {name: bool(value) for name in YES_OR_NO if (value := values[name]) is not None}
 
 
-def _judged(obs: Observation | None, text: RecordTexts) -> dict[str, Any]:
+def _judged(obs: Observation, text: RecordTexts) -> dict[str, Any]:
     """Return the judgements by metric, groundedness and correctness again by themselves, and the judges."""
     judgements = {
         metric: _explained(judgement, metric, text)
-        for judgement in (obs.judgements.values() if obs else ())
+        for judgement in obs.judgements.values()
         for metric in judgement.scores
     }
     return {
@@ -308,10 +314,8 @@ def _explained(judgement: Judgement, metric: str, text: RecordTexts) -> dict[str
     }
 
 
-def _judge(obs: Observation | None, text: RecordTexts) -> dict[str, Any] | None:
-    judgements = list(obs.judgements.values()) if obs else []
-    if not judgements:
-        return None
+def _judge(obs: Observation, text: RecordTexts) -> dict[str, Any]:
+    judgements = list(obs.judgements.values())
     return {
         "model": judgements[0].model,
         "heuristic": judgements[0].heuristic,
@@ -322,9 +326,7 @@ def _judge(obs: Observation | None, text: RecordTexts) -> dict[str, Any] | None:
     }
 
 
-def _abstention(obs: Observation | None, scores: Mapping[str, float], text: RecordTexts) -> dict[str, Any] | None:
-    if obs is None or obs.answer.text is None:
-        return None
+def _abstention(obs: Observation, scores: Mapping[str, float], text: RecordTexts) -> dict[str, Any] | None:
     try:
         abstained = abstention(obs)
     except FailedJudgement:
@@ -336,13 +338,6 @@ def _abstention(obs: Observation | None, scores: Mapping[str, float], text: Reco
         "decided_by": abstained.decided_by,
         "reason": text(obs.answer.abstain_reason),
     }
-
-
-def _layers(scores: Mapping[str, float], registry: Registry) -> dict[str, dict[str, float]]:
-    by_layer: dict[str, dict[str, float]] = {}
-    for name, value in scores.items():
-        by_layer.setdefault(registry.layer_of(name), {})[name] = value
-    return {layer: by_layer[layer] for layer in LAYERS if layer in by_layer}
 
 
 def _judge_input(obs: Observation, k: int, text: RecordTexts) -> dict[str, Any]:
@@ -357,7 +352,7 @@ def _judge_input(obs: Observation, k: int, text: RecordTexts) -> dict[str, Any]:
 
 def _cost(obs: Observation | None) -> dict[str, Any]:
     """Return what judging cost now and what the cache saved; a cached judgement costs nothing."""
-    usage = dict(obs.answer.usage) or None if obs else None
+    usage = (obs.answer.usage if obs else None) or None
     judgements = list(obs.judgements.values()) if obs else []
     if not judgements:
         return {**_NO_COST, "target_usage": usage}
@@ -398,3 +393,4 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
 
 _JUDGEMENT = tuple(field.name for field in fields(Judgement))
 _TIMINGS = tuple(field.name for field in fields(Timings))
+_TIMES: Callable[[Timings], tuple[Any, ...]] = attrgetter(*_TIMINGS)

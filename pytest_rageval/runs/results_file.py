@@ -186,7 +186,8 @@ class RunWriter:
         self.versions = self.versions or versions
         self.reported.update(record.get("reported", ()))
         self.unread.update(record.get("unread", ()))
-        self.ambiguous.update(flag for flag in record.get("flags", ()) if flag.startswith(AMBIGUOUS))
+        if flags := record.get("flags"):
+            self.ambiguous.update(flag for flag in flags if flag.startswith(AMBIGUOUS))
         if isinstance(name := record.get("model_name"), str):
             self.model_names.add(name)
         return row
@@ -194,9 +195,7 @@ class RunWriter:
     @property
     def coverage(self) -> Mapping[str, Any] | None:
         """Return what the system reports of its index; if it varies, the statement of the first case key."""
-        if not self._coverages:
-            return None
-        return min(self._coverages.values(), key=lambda stated: stated[0])[1]
+        return min(self._coverages.values(), key=lambda stated: stated[0], default=("", None))[1]
 
     @property
     def has_changing_coverage(self) -> bool:

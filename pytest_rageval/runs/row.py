@@ -30,9 +30,12 @@ IS_BAD = frozenset({"failed", "xfailed"})
 """Outcomes of cases with a failed gate, known failures included."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Row:
-    """One case and trial. Rows are sorted by key and trial, so that no result depends on the order of writing."""
+    """One case and trial. Rows are sorted by key and trial, so that no result depends on the order of writing.
+
+    Not frozen, since that would add a fifth to the time of making one.
+    """
 
     key: str
     trial: int

@@ -5,54 +5,80 @@ All problems of a file are reported at once, each with `file:line:column`.
 
 from __future__ import annotations
 
+import json
+import os
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.keys import Cell
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
 from pytest_rageval.io.collector import no_collection
-from pytest_rageval.io.lines import JsonRow, Line, json_rows, read_lines
+from pytest_rageval.io.lines import FileLine, JsonRow, json_rows, read_lines
 from pytest_rageval.io.messages import Report, Unsound, describe, invalid, shown_value
-from pytest_rageval.io.records import Name, RecordReader
+from pytest_rageval.io.records import Name
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import did_you_mean, listed
-from pytest_rageval.model import NOTHING, Answer, AskRequest, EvalCase, Json
-from pytest_rageval.targets.native_contract import RECORD_FIELDS, read_record
+from pytest_rageval.model import NOTHING, Answer, AskRequest, Chunk, EvalCase, Json
+from pytest_rageval.targets.native_contract import RECORD_FIELDS, FlatResponse, ResponseReader, answer_in
 from pytest_rageval.targets.target import Surroundings
+from pytest_rageval.targets.usual_answers import ASKING, asking, usual_line
 from pytest_rageval.words import fold
 
 LONGEST_LINE = 16 * 2**20
 """Longest line in bytes: the limit of one response over the network."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRecord:
-    """One line. `name` is its id as written, a case's id or its full key; without an id it is `asking(question)`."""
+class AnswerRecord(NamedTuple):
+    """One line. `name` is its id as written, a case's id or its full key; without an id it is `asking(question)`.
+
+    `text` is the answer as JSON, or the place of its line in the file: offset and length in bytes.
+    """
 
     name: str
     line: int
-    answer: Answer
-    question: str | None = None
+    question: str | None
+    text: str | tuple[int, int]
 
 
-ASKING = "\0"
+BLOCK = 1 << 18
+"""Bytes that are read at a time."""
+BLOCK = 1 << 18
+"""Bytes that are read at a time."""
 
 
-def asking(question: str) -> str:
-    """Return the name of an answer without an id: its question, ignoring case and white space."""
-    return ASKING + fold(question)
-
-
-@dataclass(frozen=True, slots=True)
 class AnswersFile:
-    """The answers of one system by name, and notes for the user."""
+    """The answers of one system by name, and notes for the user. An answer is read when it is asked for."""
 
-    file: str
-    system: str | None
-    records: Mapping[str, AnswerRecord]
-    notes: tuple[str, ...] = ()
+    def __init__(
+        self, path: Path, file: str, system: str | None, records: Mapping[str, AnswerRecord], notes: tuple[str, ...]
+    ) -> None:
+        self.file, self.system, self.records, self.notes = file, system, records, notes
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._descriptor)
+        self._state = self._present_state()
+        self._block = 0, b""
+
+    def _present_state(self) -> tuple[int, int]:
+        now = os.fstat(self._descriptor)
+        return now.st_size, now.st_mtime_ns
+
+    def answer(self, record: AnswerRecord) -> Answer:
+        """Read an answer; raise TargetError if the file was changed since it was checked."""
+        text = record.text
+        if not isinstance(text, str):
+            offset, length = text
+            if not self._block[0] <= offset <= offset + length <= self._block[0] + len(self._block[1]):
+                if self._present_state() != self._state:
+                    raise TargetError("invalid_response", f"{self.file} was changed while it was used; run again")
+                # A call of the system for each answer would cost a third of reading it.
+                self._block = offset, os.pread(self._descriptor, max(length, BLOCK), offset)
+            start = offset - self._block[0]
+            text = self._block[1][start : start + length].decode()
+        return _answer_of(_LINES.checked(text))
 
 
 def load_answers(
@@ -72,12 +98,12 @@ def load_answers(
     if path.suffix not in (".csv", ".jsonl"):
         raise CaseError(f"{name}: an answers file is .jsonl or .csv")
     report = Report(name)
-    reading = _Reading(report)
+    reading = _Reading(path, report)
     lines = read_lines(path, report, max_bytes)
     if most_rows is not None:
         lines = _while_few_broken(lines, report, most_rows)
     rows: Iterator[JsonRow | CsvRow] = (
-        json_rows(lines, report)
+        json_rows(lines, report, usual_line)
         if path.suffix == ".jsonl"
         else csv_rows(lines, report, _CELLS, _NEEDED, max_bytes, others="text")
     )
@@ -89,7 +115,7 @@ def load_answers(
     return reading.finished(system)
 
 
-def _while_few_broken(lines: Iterator[Line], report: Report, most_rows: int) -> Iterator[Line]:
+def _while_few_broken(lines: Iterator[FileLine], report: Report, most_rows: int) -> Iterator[FileLine]:
     """Yield rows until too many are unreadable, since each of them would become a message."""
     for line in lines:
         if report.unread >= most_rows:
@@ -101,9 +127,9 @@ def _too_many(report: Report, most_rows: int) -> CaseError:
     return CaseError(f"{report.file}: more answers than the {most_rows:,} that are taken; split it")
 
 
-@dataclass(frozen=True, slots=True)
-class _LineFields:
-    """The fields of a line besides the answer: its case, system and origin."""
+@dataclass(frozen=True)
+class _AnswerLine(FlatResponse):
+    """The fields of a line: the answer, its case, its system and its origin."""
 
     id: Name | None = None
     question: str | None = None
@@ -114,19 +140,17 @@ class _LineFields:
     meta: Mapping[str, Json] | None = None
 
 
-_LINE_FIELDS: RecordReader[_LineFields] = RecordReader(_LineFields)
-_LINE_KEYS = tuple(member.name for member in fields(_LineFields))
+_LINES = ResponseReader(_AnswerLine)
+_LINE_KEYS = ("id", "question", "contexts", "system", "model_name", "timestamp", "meta")
 KNOWN = RECORD_FIELDS | {*_LINE_KEYS}
 """Keys of a line that are read."""
-_EXTRA_KEYS = ("model_name", "timestamp", "meta")
-"""The ones kept in the answer's extra fields."""
 
 
 class _Reading:
     """One pass over a file: its records by system and id, and its problems."""
 
-    def __init__(self, report: Report) -> None:
-        self._report = report
+    def __init__(self, path: Path, report: Report) -> None:
+        self._path, self._report = path, report
         self._systems: dict[str | None, dict[str, AnswerRecord]] = {}
         self._unknown: dict[str, int] = {}
         """Keys that are not read, by the line where each stands first."""
@@ -143,7 +167,8 @@ class _Reading:
         records = self._systems.setdefault(system, {})
         if record.name in records:
             key = "question" if record.name.startswith(ASKING) else "id"
-            message = f"{key} {shown_value(row.record[key])} already has an answer at line {records[record.name].line}"
+            written = record.name if key == "id" else record.question
+            message = f"{key} {shown_value(written)} already has an answer at line {records[record.name].line}"
             self._report.add(row.line, row.column_finder().column((key,), False), message)
             return
         records[record.name] = record
@@ -170,7 +195,7 @@ class _Reading:
         if len(report):
             raise CaseError(*report.problems)
         chosen = system if system is not None else next(iter(self._systems))
-        return AnswersFile(report.file, chosen, self._systems[chosen], tuple(self._notes()))
+        return AnswersFile(self._path, report.file, chosen, self._systems[chosen], tuple(self._notes()))
 
     def _notes(self) -> Iterator[str]:
         """Yield one note for each ignored key, with the known key that was probably meant."""
@@ -180,36 +205,51 @@ class _Reading:
 
 
 def _record(row: JsonRow | CsvRow) -> tuple[str | None, AnswerRecord]:
-    """Return the system and the record of one line; fields unknown to a record go to `meta`."""
+    """Return the system and the record of one line."""
     if isinstance(row, CsvRow):
         _complete(row)
-    data = row.record
-    line = _LINE_FIELDS.read({name: data[name] for name in _LINE_KEYS if name in data})
-    debug = data.get("debug")
-    if not {"answer", "retrieved_chunks", "contexts"} & {*data, *(debug if isinstance(debug, dict) else NOTHING)}:
+        text: str | tuple[int, int] = json.dumps(row.record)
+    else:
+        text = row.start, len(row.text.encode())
+        if row.value is not None:
+            system, name, question = row.value
+            return system, AnswerRecord(name, row.line, question, text)
+    line = _LINES.response(row.record, row.text if isinstance(row, JsonRow) else None)
+    answer = _answer_of(line)
+    if answer.text is None and answer.chunks is None and not _is_empty_on_purpose(row.record):
         raise invalid("holds neither 'answer' nor 'retrieved_chunks'")
     if line.id is None and not (line.question or "").strip():
         raise invalid("has no id, and no question to find its case by")
-    extra = {name: value for name in _EXTRA_KEYS if (value := getattr(line, name)) is not None}
-    members = {name: value for name, value in data.items() if name not in _LINE_KEYS and value is not None}
-    if others := {name: value for name, value in members.items() if name not in RECORD_FIELDS}:
-        extra["meta"] = {**(line.meta or NOTHING), **others}
-    record = {name: value for name, value in data.items() if name in RECORD_FIELDS}
-    if line.contexts is not None:
-        record["retrieved_chunks"] = _chunks_of(line.contexts, record)
     name = line.id if line.id is not None else asking(line.question or "")
-    return line.system, AnswerRecord(name, row.line, read_record(extra | record), line.question)
+    return line.system, AnswerRecord(name, row.line, line.question, text)
 
 
-def _chunks_of(contexts: Json, record: Mapping[str, Json]) -> list[Json]:
+def _answer_of(line: _AnswerLine) -> Answer:
+    """Return the answer in a line; fields unknown to a record go to `meta`."""
+    named = (("model_name", line.model_name), ("timestamp", line.timestamp), ("meta", line.meta))
+    extra = {name: value for name, value in named if value is not None}
+    if others := {name: value for name, value in line.extra.items() if value is not None}:
+        extra["meta"] = {**(line.meta or NOTHING), **others}
+    answer = answer_in(line, extra)
+    return answer if line.contexts is None else replace(answer, chunks=_chunks_of(line.contexts, answer.chunks))
+
+
+def _is_empty_on_purpose(record: Mapping[str, Json]) -> bool:
+    """Return True if a line says that there is no answer, as with `"answer": null`."""
+    debug = record.get("debug")
+    return bool(
+        {"answer", "retrieved_chunks", "contexts"} & {*record, *(debug if isinstance(debug, dict) else NOTHING)}
+    )
+
+
+def _chunks_of(contexts: Json, chunks: tuple[Chunk, ...] | None) -> tuple[Chunk, ...]:
     """Return the texts that an answer rests on as retrieved chunks."""
     texts = [contexts] if isinstance(contexts, str) else contexts
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise invalid(f"contexts is {describe(contexts)}, expected a text or a list of texts")
-    debug = record.get("debug")
-    if "retrieved_chunks" in {*record, *(debug if isinstance(debug, dict) else NOTHING)}:
+    if chunks is not None:
         raise invalid("holds both contexts and retrieved_chunks; keep one")
-    return [{"text": text} for text in texts]
+    return tuple([Chunk(text=text) for text in texts])
 
 
 # ── CSV ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -281,7 +321,7 @@ class AnswersTarget:
                 f"{self._answers.file}:{record.line}: question is {shown_value(record.question)}, but the case asks "
                 f"{shown_value(request.question)}; answer that one, or leave question out",
             )
-        return record.answer
+        return self._answers.answer(record)
 
     async def aclose(self) -> None:
         """Do nothing: the target holds no resources."""
@@ -308,14 +348,14 @@ class AnswersTarget:
             else:
                 answered[keys[0]] = line
         if not is_partial_allowed:
-            missing = (case.key.removeprefix("::") for case in cases if self.of(case) is None)
+            missing = (case.key.removeprefix("::") for case in cases if self._name(case.key, case.question) is None)
             problems += [f"{self._answers.file}: no answer for {name}" for name in missing]
         return problems
 
     def of(self, case: EvalCase) -> Answer | None:
         """Return the answer to a case; None if the file has none."""
         name = self._name(case.key, case.question)
-        return None if name is None else self._answers.records[name].answer
+        return None if name is None else self._answers.answer(self._answers.records[name])
 
     def _name(self, case_key: str, question: str) -> str | None:
         """Return the name of the answer to a case."""

@@ -28,8 +28,14 @@ from pytest_rageval.io.masking import public_url
 from pytest_rageval.io.messages import Path, Unsound, shown_value
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.llm.credentials import with_target_token
-from pytest_rageval.model import Answer, AskRequest, Json
-from pytest_rageval.targets.native_contract import ANSWER_FIELDS, answer_from_record, data_from_body, not_fitting
+from pytest_rageval.model import Answer, AskRequest, Json, Trace
+from pytest_rageval.targets.native_contract import (
+    RECORD_FIELDS,
+    FlatResponse,
+    answer_from_record,
+    data_from_body,
+    not_fitting,
+)
 from pytest_rageval.targets.target import USUAL, Connection
 
 if TYPE_CHECKING:
@@ -282,8 +288,9 @@ def response_table(response: Mapping[str, Any], place: str) -> Table:
 # ── what may be mapped ────────────────────────────────────────────────────────────────────────────────────────
 
 
-_RESPONSE: Mapping[str, Any] = {name: inner_type(Answer, field) for name, field in ANSWER_FIELDS.items()}
-"""Fields of a response with their types."""
+_RESPONSE: Mapping[str, Any] = {name: inner_type(FlatResponse, name) for name in RECORD_FIELDS if name != "debug"} | {
+    "trace": Trace
+}
 
 
 def _inner_fields(of: Any) -> Mapping[str, Any] | None:

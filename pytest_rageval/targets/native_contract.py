@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, ValidationError
+from pydantic_core import PydanticCustomError
 
 from pytest_rageval.errors import TargetError
-from pytest_rageval.io.expected import EXTRA
+from pytest_rageval.io.expected import EXTRA, Expects
 from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, describe, mistyped, shown_value
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import MAX_BITS, MAX_DEPTH, StrictJsonError, limits_broken, parse
@@ -22,12 +25,62 @@ from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.matching.spellings import heading_text
 from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
 
+
+def _edge(value: Json) -> Edge:
+    try:
+        return Edge.parse(value)
+    except ValueError:
+        raise PydanticCustomError("edge_type", "Input should be an edge") from None
+
+
+_AN_EDGE = Expects("an edge: 's -p-> o' or {subject, predicate, object}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Trace(Trace):
+    """A trace with its edges as they are written."""
+
+    kg_edges: tuple[Annotated[Any, AfterValidator(_edge), _AN_EDGE], ...] | None = None
+
+
+@dataclass(frozen=True)
+class Debug:
+    """The members of `debug`; `extra` holds unknown ones."""
+
+    retrieved_chunks: tuple[Chunk, ...] | None = None
+    folder_selection: FolderSelection | None = None
+    latency: Mapping[str, float | None] | None = None
+    trace: _Trace | None = None
+    indexing_coverage: Mapping[str, Json] | None = None
+    usage: Mapping[str, Json] | None = None
+    versions: Mapping[str, Json] | None = None
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NativeResponse:
+    """A native response: its members at the top level."""
+
+    answer: str | None = None
+    references: tuple[Reference, ...] | None = None
+    abstained: bool | None = None
+    abstain_reason: str | None = None
+    debug: Debug | None = None
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FlatResponse(Debug, NativeResponse):
+    """A response that may have the members of `debug` at its top level."""
+
+
 T = TypeVar("T")
+R = TypeVar("R", bound=NativeResponse)
 
 
 def get_ready() -> None:
     """Build the validators, if not done yet: 20 ms that the first answers need not wait for."""
-    _ANSWERS.get_ready()
+    _RESPONSES.get_ready()
 
 
 def answer_from_body(body: bytes, where: str) -> Answer:
@@ -38,7 +91,7 @@ def answer_from_body(body: bytes, where: str) -> Answer:
         data = parse(body)
     except StrictJsonError:
         return answer_from_response(data_from_body(body, where), where)
-    return _or_target_error(lambda: read_response(data), where)
+    return _or_target_error(lambda: _read(data, _RESPONSES, body.decode("utf-8-sig")), where)
 
 
 def data_from_body(body: bytes, where: str) -> Json:
@@ -75,23 +128,18 @@ def answer_from_response(data: Json, where: str) -> Answer:
 
 def answer_from_record(data: Json, where: str) -> Answer:
     """Convert an answer record: a native response that may have the fields of `debug` at its top level."""
-    return _or_target_error(lambda: read_record(plain_json(data)), where)
+    return _or_target_error(lambda: _read(plain_json(data), _RECORDS), where)
 
 
 def read_response(data: Json) -> Answer:
     """Convert a native response of strict JSON to an Answer; raise Unsound with all of its problems."""
-    return _read(data, _RESPONSE)
-
-
-def read_record(data: Json) -> Answer:
-    """Convert an answer record of strict JSON to an Answer; raise Unsound with all of its problems."""
-    return _read(data, ANSWER_FIELDS)
+    return _read(data, _RESPONSES)
 
 
 def misplaced_fields(answer: Answer) -> list[str]:
     """Return fields at the top level that are only read under `debug`, and are not there."""
-    named = [(name, getattr(answer, field)) for name, field in _DEBUG.items() if answer.extra.get(name) is not None]
-    return [name for name, value in named if not value]
+    named = [name for name in _FIELDS[Debug] if answer.extra.get(name) is not None] if answer.extra else ()
+    return [name for name in named if not getattr(answer, _NAMES.get(name, name))]
 
 
 class LacksAnswer(Unsound):
@@ -112,135 +160,133 @@ def _or_target_error(read: Callable[[], Answer], where: str) -> Answer:
         raise TargetError(kind, f"{where}: {subject}{first}{more}") from None
 
 
-_ANSWERS: RecordReader[Answer] = RecordReader(Answer, takes_whole_floats=True)
-
-_RESPONSE = {"answer": "text", "references": "references", "abstained": "abstained", "abstain_reason": "abstain_reason"}
-_DEBUG = {"retrieved_chunks": "chunks"} | {
-    name: name for name in ("folder_selection", "latency", "trace", "indexing_coverage", "usage", "versions")
+_NAMES = {"retrieved_chunks": "chunks"}
+"""Fields of the model whose names differ."""
+_OBJECTS: Mapping[str, type] = {
+    "debug": Debug,
+    "retrieved_chunks": Chunk,
+    "references": Reference,
+    "folder_selection": FolderSelection,
+    "trace": Trace,
+    "entities": Entity,
 }
-ANSWER_FIELDS = _RESPONSE | _DEBUG
-"""Field names in the model by their names at a response's top level, under `debug`, and in a record."""
-RECORD_FIELDS = frozenset({*ANSWER_FIELDS, "debug"})
-"""Keys that an answer record may have at its top level."""
+"""The objects with unknown members, by the name of the member that holds one or several."""
+_WHOLE = frozenset({"rank", "start_line", "end_line", "token_count"})
 
 
-def _read(data: Json, top: Mapping[str, str]) -> Answer:
-    members, extra = _members(data, top)
-    try:
-        answer = _ANSWERS.read(_prepared(members))
-    except Unsound as unsound:
-        raise Unsound(_as_written(unsound.findings, members, data, top)) from None
-    problems = Findings()
-    for name, value in _free_parts(answer, members, extra):
-        if message := limits_broken(value):
-            problems.add((name,), message)
-    if problems:
-        raise Unsound(_as_written(problems, members, data, top))
-    if answer.text is None and answer.chunks is None and not answer.abstained and "answer" not in data:
-        raise LacksAnswer(Findings(Finding((), "holds neither 'answer' nor 'retrieved_chunks'")))
-    return replace(answer, extra=extra) if extra else answer
+class ResponseReader(RecordReader[R]):
+    """Reads one form of responses; unknown members of its objects are kept under `extra`."""
+
+    def __init__(self, form: type[R]) -> None:
+        super().__init__(form)
+        self._form = form
+        _FIELDS[form] = _names_of(form)
+
+    def response(self, data: dict[str, Json], text: str | None = None) -> R:
+        """Read a response; raise Unsound with all of its problems. `text`: its JSON, if it is at hand."""
+        if text is None or '"extra"' in text:  # our own name, which means nothing in a response
+            response = self.read(_apart(data, self._form))
+        else:
+            response = self.read(data, text=text)
+        free = [(name, value) for name, value in data.items() if type(value) in (dict, list) and name not in _TYPED]
+        if free or response.debug:
+            problems = Findings()
+            for path, value in _free_parts(free, data.get("debug"), response):
+                if message := limits_broken(value):
+                    problems.add(path, message)
+            if problems:
+                raise Unsound(problems)
+        return response
+
+    def checked(self, text: str) -> R:
+        """Read a text that was found sound before."""
+        try:
+            if '"extra"' not in text:
+                return self._validate(text)
+        except ValidationError:
+            pass
+        return self.read(_apart(parse(text), self._form))
+
+    def _mended(self, value: Json, _error: object) -> Json:
+        return _apart(value, self._form)
 
 
-def _free_parts(answer: Answer, members: Mapping[str, Json], extra: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    """Yield the values without a declared type, by field."""
-    yield from extra.items()
-    for name in ("folder_selection", "trace", "indexing_coverage", "usage", "versions"):
-        if name in members:
-            yield name, members[name]
+_TYPED = frozenset({"debug", "retrieved_chunks", "references", "latency", "contexts"})
+"""Members without free parts, or whose free parts are looked at by themselves."""
+
+
+def _free_parts(free: list[tuple[str, Json]], debug: Any, response: NativeResponse) -> Iterator[tuple[Path, Json]]:
+    """Yield the values without a declared type."""
+    yield from (((name,), value) for name, value in free)
+    yield from ((("debug", name), value) for name, value in (debug or NOTHING).items() if name not in _TYPED)
     # Chunks are many and mostly plain: a check of all of them costs as much as reading half of them.
-    for name, values in (("chunks", answer.chunks), ("references", answer.references)):
-        if extra_ones := [value.extra for value in values or () if value.extra]:
-            yield name, extra_ones
-
-
-def _members(data: Json, top: Mapping[str, str]) -> tuple[dict[str, Json], dict[str, Json]]:
-    """Return the answer's fields, from the top level and `debug`, by their names in the model; and all others."""
-    if not isinstance(data, dict):
-        raise mistyped(data, "an object")
-    debug = data.get("debug")
-    if not (debug is None or isinstance(debug, dict)):
-        raise Unsound(Findings(Finding(("debug",), f"is {describe(debug)}, expected an object")))
-    members = {top[name]: value for name, value in data.items() if value is not None and name in top}
-    extra = {name: value for name, value in data.items() if name not in top and name != "debug"}
-    others = {}
-    for name, value in (debug or NOTHING).items():
-        if name not in _DEBUG:
-            others[name] = value
-        elif value is not None and _DEBUG[name] in members:
-            message = f"is {describe(members[_DEBUG[name]])}, expected one of {name} and debug.{name}, not both"
-            raise Unsound(Findings(Finding((name,), message)))
-        elif value is not None:
-            members[_DEBUG[name]] = value
-    if others:
-        extra["debug"] = others
-    latency = members.get("latency")
-    if isinstance(latency, dict) and None in latency.values():
-        members["latency"] = {phase: duration for phase, duration in latency.items() if duration is not None}
-    return members, extra
-
-
-def _prepared(members: dict[str, Json]) -> dict[str, Json]:
-    """Move unknown members of the model's objects under `extra`, and convert edges to objects."""
-    prepared = {**members}
-    for name, kind in (("chunks", Chunk), ("references", Reference)):
-        if isinstance(objects := members.get(name), list):
-            prepared[name] = [_apart(each, kind) for each in objects]
-    if "folder_selection" in members:
-        prepared["folder_selection"] = _apart(members["folder_selection"], FolderSelection)
-    if isinstance(members.get("trace"), dict):
-        trace = prepared["trace"] = {**_apart(members["trace"], Trace)}
-        if isinstance(trace.get("entities"), list):
-            trace["entities"] = [_apart(each, Entity) for each in trace["entities"]]
-        if isinstance(trace.get("kg_edges"), list):
-            trace["kg_edges"] = list(map(_edge, trace["kg_edges"]))
-    return prepared
+    chunks = getattr(response, "retrieved_chunks", None) or (response.debug and response.debug.retrieved_chunks)
+    for name, values in (("retrieved_chunks", chunks), ("references", response.references)):
+        if extra := [value.extra for value in values or () if value.extra]:
+            yield (name,), extra
 
 
 def _apart(value: Json, kind: type) -> Json:
-    """Return an object without nulls, with the members unknown to this type under `extra`."""
+    """Return the value with the members unknown to a type under `extra`, without nulls and with 3.0 as 3."""
+    if isinstance(value, list):
+        return [_apart(each, kind) for each in value]
     if not isinstance(value, dict):
         return value
     names = _FIELDS[kind]
-    if isinstance(value.get("heading_path"), (list, dict)) and "heading_path" in names:
-        value = {**value, "heading_path": heading_text(value["heading_path"])}
-    if value.keys() <= names.keys() and None not in value.values():
-        return value
-    members = {name: inner for name, inner in value.items() if inner is not None and name in names}
-    if others := {name: inner for name, inner in value.items() if name not in names}:
-        members[EXTRA] = others
+    members: dict[str, Json] = {}
+    for name, inner in value.items():
+        if name not in names:
+            members.setdefault(EXTRA, {})[name] = inner
+        elif name in _OBJECTS:
+            members[name] = _apart(inner, _OBJECTS[name])
+        elif name == "heading_path" and isinstance(inner, (list, dict)):
+            members[name] = heading_text(inner)
+        elif inner is not None:
+            members[name] = int(inner) if name in _WHOLE and isinstance(inner, float) and inner % 1 == 0 else inner
     return members
 
 
-def _edge(value: Json) -> Json:
-    try:
-        return Edge.parse(value)._asdict()
-    except ValueError:
-        return None  # refused later, with a message about the written value
+def _read(data: Json, reader: ResponseReader[Any], text: str | None = None) -> Answer:
+    if not isinstance(data, dict):
+        raise mistyped(data, "an object")
+    response = reader.response(data, text)
+    answer = answer_in(response, response.extra)
+    if answer.text is None and answer.chunks is None and not answer.abstained and "answer" not in data:
+        raise LacksAnswer(Findings(Finding((), "holds neither 'answer' nor 'retrieved_chunks'")))
+    return answer
 
 
-_AN_EDGE = "an edge: 's -p-> o' or {subject, predicate, object}"
+def answer_in(response: NativeResponse, extra: Mapping[str, Json]) -> Answer:
+    """Return the answer in a response; raise Unsound if it holds a member of `debug` twice."""
+    debug = response.debug or _NO_DEBUG
+    parts = _DEBUG_PARTS(debug)
+    if isinstance(response, FlatResponse) and any(part is not None for part in _DEBUG_PARTS(response)):
+        pairs = list(zip(_FIELDS[Debug], _DEBUG_PARTS(response), parts, strict=True))
+        for name, part, other in pairs:
+            if part is not None and other is not None:
+                message = f"is {describe(other)}, expected one of {name} and debug.{name}, not both"
+                raise Unsound(Findings(Finding((name,), message)))
+        parts = tuple([other if part is None else part for _, part, other in pairs])
+    chunks, selection, latency, trace, coverage, usage, versions = parts
+    if latency and None in latency.values():
+        latency = {phase: duration for phase, duration in latency.items() if duration is not None}
+    return Answer(
+        response.answer,
+        response.references,
+        response.abstained,
+        response.abstain_reason,
+        chunks,
+        selection,
+        None if trace is None else Trace(*(getattr(trace, name) for name in (*_FIELDS[Trace], EXTRA))),
+        latency or {},
+        usage or {},
+        versions or {},
+        coverage,
+        {**extra, "debug": debug.extra} if debug.extra else extra,
+    )
 
 
-def _as_written(
-    findings: Findings, members: Mapping[str, Any], data: Mapping[str, Json], top: Mapping[str, str]
-) -> Findings:
-    """Move findings about members to their places in the response."""
-    written = Findings()
-    written.more = findings.more
-    for path, message, at_key in findings.first:
-        if path[:2] == ("trace", "kg_edges") and len(path) == 3:
-            message = f"is {describe(members['trace']['kg_edges'][path[2]])}, expected {_AN_EDGE}"
-        written.first.append(Finding(_place(path, data, top), message, at_key))
-    return written
-
-
-def _place(path: Path, data: Mapping[str, Json], top: Mapping[str, str]) -> Path:
-    name = _NAMES.get(str(path[0]), path[0])
-    is_in_debug = name in _DEBUG and (name not in top or data.get(name) is None)
-    return ("debug", name, *path[1:]) if is_in_debug else (name, *path[1:])
-
-
-_NAMES = {ours: theirs for theirs, ours in ANSWER_FIELDS.items()}
+_NO_DEBUG = Debug()
 
 
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,20 +297,21 @@ def answer_to_response(answer: Answer) -> dict[str, Json]:
     extra = dict(answer.extra)
     trace, selection = answer.trace, answer.folder_selection
     debug = {
-        "retrieved_chunks": _listed(answer.chunks, _from_chunk),
+        "retrieved_chunks": None if answer.chunks is None else [_from_chunk(chunk) for chunk in answer.chunks],
         "folder_selection": None if selection is None else _present(selection, FolderSelection),
-        "latency": dict(answer.latency) or None,
+        "latency": answer.latency or None,
         "trace": None if trace is None else _from_trace(trace),
         "indexing_coverage": answer.indexing_coverage,
-        "usage": dict(answer.usage) or None,
-        "versions": dict(answer.versions) or None,
+        "usage": answer.usage or None,
+        "versions": answer.versions or None,
     }
+    references = answer.references
     response = {
         "answer": answer.text,
-        "references": _listed(answer.references, lambda reference: _present(reference, Reference)),
+        "references": None if references is None else [_present(each, Reference) for each in references],
         "abstained": answer.abstained,
         "abstain_reason": answer.abstain_reason,
-        "debug": _without_none(debug) | dict(extra.pop("debug", NOTHING)) or None,
+        "debug": _without_none(debug) | extra.pop("debug", NOTHING) or None,
     }
     is_empty = answer.text is None and answer.chunks is None
     return ({"answer": None} if is_empty else {}) | _without_none(response) | extra
@@ -276,25 +323,25 @@ def _without_none(members: dict[str, Json]) -> dict[str, Json]:
 
 def _present(value: Any, kind: type) -> dict[str, Json]:
     """Return the set fields of one value of the model, and its extra ones."""
-    members = {
-        name: list(member) if type(member) is tuple else member
-        for name, member in zip(_FIELDS[kind], _VALUES[kind](value), strict=True)
-        if member is not None
-    }
-    return members | dict(value.extra) if value.extra else members
+    names = _FIELDS[kind]
+    members = {name: member for name, member in zip(names, _VALUES[kind](value), strict=True) if member is not None}
+    return members | value.extra if value.extra else members
 
 
-_FIELDS: Mapping[type, Mapping[str, None]] = {
-    kind: dict.fromkeys(field.name for field in fields(kind) if field.name != EXTRA)
-    for kind in (Chunk, Reference, Entity, FolderSelection, Trace)
+def _names_of(kind: type) -> Mapping[str, None]:
+    return dict.fromkeys(member.name for member in fields(kind) if member.name != EXTRA)
+
+
+_FIELDS: dict[type, Mapping[str, None]] = {
+    kind: _names_of(kind) for kind in (Debug, Chunk, Reference, Entity, FolderSelection, Trace)
 }
+_DEBUG_PARTS: Callable[[Any], tuple[Any, ...]] = attrgetter(*_FIELDS[Debug])
 _VALUES: Mapping[type, Callable[[Any], tuple[Json, ...]]] = {
     kind: attrgetter(*names) for kind, names in _FIELDS.items()
 }
-
-
-def _listed(values: tuple[T, ...] | None, write: Callable[[T], Json]) -> list[Json] | None:
-    return None if values is None else [write(value) for value in values]
+_RESPONSES, _RECORDS = ResponseReader(NativeResponse), ResponseReader(FlatResponse)
+RECORD_FIELDS = _FIELDS[FlatResponse].keys()
+"""Keys that an answer record may have at its top level."""
 
 
 def _from_chunk(chunk: Chunk) -> dict[str, Json]:

@@ -97,7 +97,7 @@ def _documents(path: Path, report: Report) -> Iterator[tuple[str, Json]]:
     if len(report):
         return
     try:
-        document = parse("".join(line for _, line, _ in lines))
+        document = parse("".join(line.text for line in lines))
     except StrictJsonError:
         yield from ((f"line {row.line}: ", row.record) for row in json_rows(iter(lines), report))
         return

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stored_runs import a_chunk, a_plan, a_row, change_lines, compared_runs, store
+from stored_runs import a_chunk, a_plan, a_row, change_lines, compared_runs, sealed, store
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.sealed_lines import sealed
 
 
 def some(scores: Sequence[float], **fields: Any) -> list[Any]:

@@ -45,7 +45,7 @@ def test_a_reference_is_a_run(reports: Path, wanted: str, run_id: str):
     side = opened(reports, wanted.format(reports=reports))
     assert side.run_id == run_id
     assert side.scores is not None
-    assert side.scores.cases["a.jsonl::q"].scores == {"mrr": 1.0}
+    assert side.scores["a.jsonl::q"].scores == {"mrr": 1.0}
     assert side.has_records
     assert side.config is not None
 

@@ -11,14 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_rageval.io import sealed_lines
-from pytest_rageval.io.sealed_lines import DamagedLineError, compact_json, sealed, sealed_line, unsealed
+from pytest_rageval.io.sealed_lines import DamagedLineError, compact_json, sealed_line, unsealed
 
 RECORD = {"schema": 2, "case_key": "evalcases/a.jsonl::남산", "scores": {"mrr": 0.5}}
-LINE = sealed(json.dumps(RECORD, ensure_ascii=False, separators=(",", ":"))).encode()
+LINE = sealed_line(RECORD)
 
 
 def test_the_checksum_is_the_last_key_and_the_crc_of_what_stands_before_it():
-    assert sealed('{"a":1}') == '{"a":1,"checksum":"a702fc6e"}'
+    assert sealed_line({"a": 1}) == b'{"a":1,"checksum":"a702fc6e"}'
     assert list(json.loads(LINE)) == [*RECORD, "checksum"]
 
 

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 from project import Project, a_case
-from stored_runs import change_lines
-
-from pytest_rageval.io.sealed_lines import sealed
+from stored_runs import change_lines, sealed
 
 COUNTING_BOT = """
 import bot

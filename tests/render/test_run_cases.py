@@ -10,7 +10,7 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.case_filter import all_rounded
 from pytest_rageval.comparison.case_list import changes_of, list_cases
 from pytest_rageval.render.html.environment import on_one_line
-from pytest_rageval.runs.columns import CaseColumns, Scores
+from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.row import CaseScores
 
 
@@ -19,7 +19,7 @@ def a_side(**scores: Mapping[str, float]) -> Side:
     described = {"scale": [0, 1], "better": "higher", "layer": "L2"}
     metrics = {"metrics": {"recall@2": described, "mrr": described}, "volatile": {"run_id": "now"}}
     cases = {key: CaseScores("h", "passed", each) for key, each in scores.items()}
-    return Side("now", metrics, Scores(CaseColumns.of(cases), {}))
+    return Side("now", metrics, CaseColumns.of(cases))
 
 
 @pytest.mark.parametrize(

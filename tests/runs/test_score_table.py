@@ -9,7 +9,7 @@ import pytest
 from stored_runs import a_row, change_lines
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.columns import SCORES, read_scores, scores_of, write_scores
+from pytest_rageval.runs.columns import SCORES, CaseColumns, read_scores, write_scores
 
 ROWS = [
     a_row("a.jsonl::둘", mrr=0.5, recall_any_at_5=1.0),
@@ -22,10 +22,10 @@ def test_what_was_written_comes_back(tmp_path: Path):
     write_scores(tmp_path, ROWS)
     found = read_scores(tmp_path)
     assert found is not None
-    assert found.cases == scores_of(ROWS).cases
+    assert found == CaseColumns.of_rows(ROWS)
     assert found.categories == {row.key: "a" for row in ROWS}
-    assert found.cases.scores["mrr"] == [None, 1 / 3, 0.5]  # in the order of the keys
-    assert found.cases["a.jsonl::gone"].error_kind == "timeout"
+    assert found.scores["mrr"] == [None, 1 / 3, 0.5]  # in the order of the keys
+    assert found["a.jsonl::gone"].error_kind == "timeout"
 
 
 def test_the_same_cases_in_another_order_are_the_same_bytes(tmp_path: Path):
@@ -39,7 +39,7 @@ def test_a_run_without_cases_has_an_empty_table(tmp_path: Path):
     write_scores(tmp_path, [])
     found = read_scores(tmp_path)
     assert found is not None
-    assert found.cases == {}
+    assert found == {}
 
 
 def test_where_there_is_no_table_none_is_read(tmp_path: Path):
@@ -94,6 +94,6 @@ def test_a_table_of_another_schema_is_refused_with_its_remedy(tmp_path: Path):
 
 
 def test_columns_of_metrics_renamed_keep_their_scores():
-    found = scores_of(ROWS).renamed({"recall_any@5": "recall_any@10"})
-    assert found.cases["a.jsonl::둘"].scores == {"mrr": 0.5, "recall_any@10": 1.0}
-    assert list(found.cases.scores["recall_any@10"]) == [None, None, 1.0]
+    found = CaseColumns.of_rows(ROWS).renamed({"recall_any@5": "recall_any@10"})
+    assert found["a.jsonl::둘"].scores == {"mrr": 0.5, "recall_any@10": 1.0}
+    assert list(found.scores["recall_any@10"]) == [None, None, 1.0]

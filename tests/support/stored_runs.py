@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from pytest_rageval.comparison.baseline import Side, open_side, write_baseline
 from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
@@ -17,7 +18,6 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression
 from pytest_rageval.finish import Extent, finish
 from pytest_rageval.io.atomic import write_json
-from pytest_rageval.io.sealed_lines import sealed
 from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Anchor, Answer, CaseResult, Chunk, EvalCase, Gold, Problem, Source, Timings, Trial
@@ -25,13 +25,19 @@ from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.render.html.page_run import PageRun, read_page
 from pytest_rageval.render.html.report_page import BUDGET, report_html
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
-from pytest_rageval.runs.columns import CaseColumns, Scores, write_scores
+from pytest_rageval.runs.columns import CaseColumns, write_scores
 from pytest_rageval.runs.config import dataset_hash_of, run_config
 from pytest_rageval.runs.records import observation_record, result_record, to_line
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.row import SCHEMA, CaseScores, Row, cases_of
 
 REGISTRY = load_registry()
+
+
+def sealed(text: str) -> str:
+    """A JSON object, or what is left of one, with its checksum."""
+    body = text[:-1]
+    return f'{body},"checksum":"{crc32(body.encode()):08x}"}}'
 
 
 def a_plan(*enabled: str, regression: Sequence[Regression] = (), **settings: Any) -> Plan:
@@ -66,7 +72,7 @@ def metrics_of(rows: Sequence[Row], plan: Plan, **changed: Any) -> dict[str, Any
 def a_baseline(rows: Sequence[Row], metrics: Mapping[str, Any]) -> Side:
     """A run, taken as the baseline."""
     cases = {row.key: CaseScores(row.content_hash, row.outcome, row.scores) for row in cases_of(rows)}
-    return Side("baseline.json", metrics, Scores(CaseColumns.of(cases), {}))
+    return Side("baseline.json", metrics, CaseColumns.of(cases))
 
 
 def compared(before: Sequence[Row], after: Sequence[Row], plan: Plan) -> Comparison:

@@ -27,7 +27,8 @@ def write(folder: Path, content: str | bytes | list[dict[str, object]], name: st
 
 
 def answers_of(path: Path, system: str | None = None) -> dict[str, Answer]:
-    return {key: record.answer for key, record in load_answers(path, system).records.items()}
+    file = load_answers(path, system)
+    return {key: file.answer(record) for key, record in file.records.items()}
 
 
 def problems_of(path: Path, system: str | None = None) -> list[str]:
@@ -127,6 +128,27 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path):
         "given.jsonl:16:45: case 'q12': retrieved_chunks[0].rank is 'x' (a string), expected a whole number",
         "given.jsonl:17:38: case 'q13': meta is 'y' (a string), expected an object",
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ('{"id":"q1","answer":"x","answer":"y"}', "answer"),
+        ('{"id" : "q1", "answer":"x", "answer"\t: "y"}', "answer"),
+        ('{"id":"q1","id" :"q2","answer":"x"}', "id"),
+        ('{"id":"q1","answer":"x","debug":{"latency":{"a_ms":1,"a_ms":2}}}', "debug.latency.a_ms"),
+        ('{"id":"q1","answer":"x","retrieved_chunks":[{"rank":1},{"rank":1,"rank":2}]}', "retrieved_chunks[1].rank"),
+    ],
+)
+def test_a_key_that_stands_twice_is_found_however_it_is_written(tmp_path: Path, line: str, name: str):
+    (problem,) = problems_of(write(tmp_path, line))
+    assert f"{name} stands twice in one object" in problem
+
+
+def test_texts_that_look_like_keys_are_read_as_they_are(tmp_path: Path):
+    texts = ['a "b": c', 'a " : b', "extra", '{"extra": 1}']
+    found = answers_of(write(tmp_path, [{"id": text, "answer": text} for text in texts]))
+    assert [found[text].text for text in texts] == texts
 
 
 def test_all_that_is_wrong_with_one_answer_is_said(tmp_path: Path):
@@ -339,7 +361,11 @@ def test_contexts_that_are_no_texts_or_stand_beside_chunks_are_refused(tmp_path:
     ]
 
 
-def test_an_answer_is_what_the_file_said_when_it_was_read(tmp_path: Path):
+def test_an_answer_is_what_the_file_said_when_it_was_read_or_an_error(tmp_path: Path):
+    target = target_over(tmp_path, "q1", "q2")
+    write(tmp_path, "not JSON any more\n", "other.jsonl").replace(tmp_path / "given.jsonl")
+    assert ask(target, "a.jsonl::q2").text == "q2", "the file that was read is still there for us"
     target = target_over(tmp_path, "q1", "q2")
     (tmp_path / "given.jsonl").write_text("not JSON any more\n")
-    assert ask(target, "a.jsonl::q2").text == "q2"
+    with pytest.raises(TargetError, match=r"^given\.jsonl was changed while it was used; run again$"):
+        ask(target, "a.jsonl::q2")

@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
+from stored_runs import sealed
 
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
-from pytest_rageval.io.sealed_lines import sealed
 from pytest_rageval.model import Answer, AskRequest, Chunk
 from pytest_rageval.targets.native_contract import answer_to_response
 from pytest_rageval.targets.recorded_target import RecordedTarget

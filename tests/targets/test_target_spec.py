@@ -12,11 +12,11 @@ import httpx
 import pytest
 from fault_server import FaultServer, closed_port, gives
 from processes import python
+from stored_runs import sealed
 
 from pytest_rageval.config.options import KINDS_OF_TARGETS, OPTIONS, PYTHON
 from pytest_rageval.config.tables import TargetMapping
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.sealed_lines import sealed
 from pytest_rageval.model import Answer, AskRequest, EvalCase, Source
 from pytest_rageval.targets import Target, check_target, target_from_object, target_from_spec
 

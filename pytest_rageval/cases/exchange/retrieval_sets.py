@@ -22,7 +22,7 @@ from pytest_rageval.cases.exchange.exchange import (
     with_extra_parts,
 )
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.lines import json_rows, read_lines
+from pytest_rageval.io.lines import FileLine, json_rows, read_lines
 from pytest_rageval.io.messages import Report, shown_value
 from pytest_rageval.model import EvalCase, Json
 from pytest_rageval.text import counted
@@ -62,10 +62,10 @@ def _unquoted(judged: dict[str, float]) -> dict[str, float]:
 def _questions(path: Path, report: Report) -> dict[str, str]:
     questions: dict[str, str] = {}
     lines = list(read_lines(path, report, LONGEST_LINE))
-    if any("<top>" in line for _, line, _ in lines[:50]):
+    if any("<top>" in line.text for line in lines[:50]):
         rows = _blocks(lines)
     else:
-        rows = ((number, *line.rstrip("\r\n").partition("\t")[::2]) for number, line, _ in lines if line.strip())
+        rows = ((number, *line.rstrip("\r\n").partition("\t")[::2]) for number, line, *_ in lines if line.strip())
     for number, query, question in rows:
         if not query.strip() or not question.strip():
             report.add(number, 1, "is no topic; expected 'id<TAB>question'")
@@ -79,10 +79,10 @@ def _questions(path: Path, report: Report) -> dict[str, str]:
 _FIELD = re.compile(r"<(num|title|desc|narr)>\s*(?:Number:|Topic:|Description:|Narrative:)?", re.IGNORECASE)
 
 
-def _blocks(lines: Sequence[tuple[int, str, bool]]) -> Iterator[tuple[int, str, str]]:
+def _blocks(lines: Sequence[FileLine]) -> Iterator[tuple[int, str, str]]:
     """Yield line, number and title of each `<top>` block."""
     start, block = 0, ""
-    for number, line, _ in lines:
+    for number, line, *_ in lines:
         if "<top>" in line:
             start, block = number, ""
         block += line
@@ -98,7 +98,7 @@ def _retrieved(path: Path, report: Report) -> dict[str, list[dict[str, Json]]]:
     """Return chunks by query, ranked by score as in trec_eval."""
     own = Report(path.as_posix())
     scored: dict[str, list[tuple[float, str]]] = {}
-    for number, line, is_sound in read_lines(path, own, LONGEST_LINE):
+    for number, line, is_sound, _ in read_lines(path, own, LONGEST_LINE):
         cells = line.split()
         if not is_sound or not cells:
             continue
@@ -172,7 +172,7 @@ def grades_of(path: Path, name: str, report: Report) -> Grades:
     """Read grades: `query 0 document grade` (TREC), `query document score` (BEIR). Report problems under `name`."""
     own = Report(name)
     grades: Grades = {}
-    for number, line, is_sound in read_lines(path, own, LONGEST_LINE):
+    for number, line, is_sound, _ in read_lines(path, own, LONGEST_LINE):
         cells = line.split("\t") if "\t" in line.strip() else line.split()
         cells = [cell.strip() for cell in cells]
         if not is_sound or not line.strip() or (number == 1 and cells[0].lower() in (_HEADER, "query_id", "qid")):

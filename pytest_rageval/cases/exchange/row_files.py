@@ -14,7 +14,7 @@ from pathlib import Path
 from pytest_rageval.cases.conversion import ANSWER, CONTEXTS, OTHER_NAMES, QUESTION
 from pytest_rageval.cases.csv_rows import cells_up_to
 from pytest_rageval.cases.keys import CELLS
-from pytest_rageval.io.lines import Line, json_rows, read_lines
+from pytest_rageval.io.lines import FileLine, json_rows, read_lines
 from pytest_rageval.io.messages import Finding, Report, describe
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
@@ -70,19 +70,19 @@ def tool_file_rows(path: Path, report: RowReport) -> Iterator[PlacedRow]:
         return
     lines = read_lines(path, report, LONGEST)
     if suffix in SEPARATORS:
-        yield from _csv_rows("".join(text for _, text, _ in lines), SEPARATORS[suffix], report)
+        yield from _csv_rows("".join(line.text for line in lines), SEPARATORS[suffix], report)
         return
     read = list(lines)
     report.has_lines |= suffix == ".jsonl" or _is_line_by_line(read)
     if report.has_lines:
         yield from ((row.line, row.record) for row in json_rows(iter(read), report))
     else:
-        yield from _document_rows("".join(text for _, text, _ in read), report)
+        yield from _document_rows("".join(line.text for line in read), report)
 
 
-def _is_line_by_line(lines: Sequence[Line]) -> bool:
+def _is_line_by_line(lines: Sequence[FileLine]) -> bool:
     """Return True if these are JSON objects, one per line, as pandas and datasets write them whatever the suffix."""
-    written = [text for _, text, _ in lines if text.strip()]
+    written = [line.text for line in lines if line.text.strip()]
     try:
         return len(written) > 1 and isinstance(parse(written[0]), dict)
     except StrictJsonError:

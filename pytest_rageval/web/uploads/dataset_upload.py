@@ -13,7 +13,7 @@ from pytest_rageval.cases.exchange.formats import read_other
 from pytest_rageval.cases.keys import CELLS, Cell
 from pytest_rageval.cases.loading import MAX_LINE_BYTES, CaseFile, Partner, cases_of_rows
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.lines import JsonRow, Line, json_rows, read_lines
+from pytest_rageval.io.lines import FileLine, JsonRow, json_rows, read_lines
 from pytest_rageval.io.messages import Findings, Report, describe, shown_value
 from pytest_rageval.io.messages import Path as Place
 from pytest_rageval.io.strict_json import StrictJsonError, parse
@@ -180,11 +180,11 @@ def _mapped_rows(
 def _json_rows(path: Path, report: Report) -> Iterator[JsonRow]:
     lines = _readable_lines(read_lines(path, report, MAX_LINE_BYTES), report)
     if path.suffix == ".json":
-        return _list_objects("".join(text for _, text, _ in lines), report)
+        return _list_objects("".join(line.text for line in lines), report)
     return json_rows(lines, report)
 
 
-def _readable_lines(lines: Iterable[Line], report: Report) -> Iterator[Line]:
+def _readable_lines(lines: Iterable[FileLine], report: Report) -> Iterator[FileLine]:
     """Yield the lines of a file until too many are unreadable to fix them one by one."""
     for line in lines:
         if report.unread > MOST_BROKEN:
