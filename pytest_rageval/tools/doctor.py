@@ -112,7 +112,7 @@ LITTLE, TOO_LITTLE = 2**30, 64 * 2**20
 EXTRAS = {
     "web": ("fastapi", "uvicorn", "python_multipart"), "cli": ("textual",), "ontology": ("rdflib", "pyshacl"),
     "prices": ("genai_prices",), "nli": ("onnxruntime", "tokenizers"),
-    "any-llm": ("any_llm",), "deepeval": ("deepeval",), "parquet": ("pyarrow",), "ray": ("ray",),
+    "any-llm": ("any_llm",), "deepeval": ("deepeval",), "parquet": ("pyarrow",), "yaml": ("yaml",), "ray": ("ray",),
 }  # fmt: skip
 """Optional parts of the installation, by the modules that each needs."""
 MOST_PROBLEMS = 10
