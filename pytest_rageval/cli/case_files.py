@@ -23,20 +23,25 @@ GLOBS = ("*.jsonl", "*.csv")
 def case_files(paths: Sequence[Path]) -> list[CaseFile]:
     """Load the case files among the paths, or of the project; skip files of references and answers."""
     here = find_root(Path.cwd())
-    if not paths:
-        files = find_case_files(here, case_globs(here))
-        if not files:
-            raise click.UsageError(f"no case files here; looked for {', '.join(case_globs(here))}")
-    else:
-        files = list(dict.fromkeys(file for path in paths for file in _files_at(path)))
-        if not files:
-            raise click.UsageError("no case files there")
+    globs = case_globs(here)
+    named = (question for path in paths for question in _questions_of(path))
+    files = files_at(named) if paths else find_case_files(here, globs)
+    if not files:
+        raise click.UsageError("no case files there" if paths else f"no case files here; looked for {', '.join(globs)}")
     return [load_file(path, here) for path in files]
 
 
-def _files_at(path: Path) -> Iterable[Path]:
-    if path.is_dir():
-        return find_case_files(path, GLOBS)
+def files_at(paths: Iterable[Path]) -> list[Path]:
+    """Return the files, and all case files of the folders, each once."""
+    return list(dict.fromkeys(file for path in paths for file in _below(path)))
+
+
+def _below(path: Path, globs: Sequence[str] = GLOBS) -> Iterable[Path]:
+    return find_case_files(path, globs) if path.is_dir() else [path]
+
+
+def _questions_of(path: Path) -> Iterable[Path]:
+    """Return the file of questions that a file of references belongs to; nothing for a file of answers."""
     if ".answers." in path.name:
         click.echo(f"{escape_text(path_text(path))}: holds answers, not cases; passed over", err=True)
         return ()
@@ -59,10 +64,8 @@ def chosen_cases(project: Project, named: Iterable[Path], least: int) -> tuple[l
     All problems of the files are raised at once; so is that fewer than `least` cases are there.
     """
     root, settings = project.root, project.settings
-    files: dict[Path, None] = {}
-    for path in [*named] or [root]:
-        globs = settings.cases if path == root else GLOBS
-        files |= dict.fromkeys(find_case_files(path, globs) if path.is_dir() else [path])
+    places = [*named] or [root]
+    files = dict.fromkeys(file for path in places for file in _below(path, settings.cases if path == root else GLOBS))
     cases = sound_cases(load_file(file, root, max_line_bytes=settings.max_line_bytes) for file in files)
     if len(cases) < least:
         where = ", ".join(settings.cases)

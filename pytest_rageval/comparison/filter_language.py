@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.matching.dialects import DOUBTS
+from pytest_rageval.matching.dialects import DOUBTS, NO_DOUBT
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.runs.aggregate import OUTCOMES
 
@@ -34,7 +34,7 @@ ALWAYS: Mapping[str, Collection[str]] = {
     "outcome": OUTCOMES,
     "changed": (*CHANGES, UNCHANGED),
     "layer": tuple(LAYERS),
-    "doubt": (*DOUBTS, "none"),
+    "doubt": (*DOUBTS, NO_DOUBT),
 }
 """Values that are valid even if no case of the run has them."""
 # Python and JavaScript agree on the whitespace and letters in this expression.

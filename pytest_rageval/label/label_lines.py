@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.screen_text import case_title, clean, golds_text, question_text
+from pytest_rageval.label.session_view import case_title, clean, golds_line, question_line, session_view
 from pytest_rageval.text import printable
 
 HELP = """\
@@ -100,26 +100,25 @@ class LabelLines:
         session = self.session
         if (future := session.waits_for) is not None:
             future.result()
-        self._write(f"\n{case_title(session).strip()}")
-        self._write(question_text(session).strip())
+        self._write(f"\n{case_title(session)}")
+        self._write(question_line(session))
         self._show_chunks(0)
         self._write(self._marked())
 
     def _show_chunks(self, first: int) -> None:
-        view, pool = self.session.view(), self.session.pool
-        for at, candidate in enumerate(pool.candidates[first:], start=first):
-            chunk = candidate.chunk
-            mark = "✔" if view.golds[at] else "✘" if view.irrelevant[at] else " "
-            origin = "" if self.session.is_blind or candidate.is_retrieved else " –" if candidate.is_listed else " S"
-            place = clean(" > ".join(filter(None, (chunk.rel_path or chunk.chunk_id, chunk.heading_path))))
-            self._write(f"{at + 1:>3} ({mark}){origin} {place}")
-            for line in list(_lines(chunk.text))[:SHOWN_LINES]:
+        pool = self.session.pool
+        for row, candidate in zip(session_view(self.session).rows[first:], pool.candidates[first:], strict=True):
+            sign = f" {row.origin[-1]}" if row.origin[-1:] in ("S", "–") else ""
+            place = clean(" > ".join(filter(None, (row.place, candidate.chunk.heading_path))))
+            self._write(f"{row.number:>3} ({row.symbol or ' '}){sign} {place}")
+            for line in list(_lines(candidate.chunk.text))[:SHOWN_LINES]:
                 self._write(f"        {line[:SHOWN_CHARACTERS]}")
         for problem in pool.problems:
             self._write(f"! {printable(problem)}")
 
     def _marked(self) -> str:
-        return f" {'answerable ·' if self.session.marks.answerable else ''}{golds_text(self.session)}"
+        session = self.session
+        return f" {'answerable · ' if session.marks.answerable else ''}{golds_line(session, session_view(session))}"
 
     def _show(self, rest: str) -> None:
         for row in self._rows(rest):
@@ -194,7 +193,7 @@ def edit_draft(session: LabelSession, suspended: Callable[[], AbstractContextMan
     if drafts is None:
         session.message = "e is for drafts"
         return
-    record = json.loads(drafts.text_of(session.case, session.marks))
+    record = json.loads(drafts.text_of(session.states[session.at]))
     written = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
     try:
         with suspended():

@@ -259,6 +259,12 @@ DOUBTS: Mapping[str, str] = {
     FOLDER: "matched although folders differ",
 }
 """The kinds of doubt of a match, from the weakest, in words."""
+NO_DOUBT = "none"
+
+
+def worst_doubt(golds: Mapping[str, int]) -> str:
+    """Return the weakest kind among a case's matches in doubt, counted by kind."""
+    return next((doubt for doubt in DOUBTS if doubt in golds), NO_DOUBT)
 
 
 def doubt_flags(loose: LooseMatches, passages: Sequence[Passage]) -> Iterator[tuple[str, list[str]]]:

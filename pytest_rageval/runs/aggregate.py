@@ -11,6 +11,7 @@ from operator import attrgetter
 from statistics import stdev
 from typing import Any
 
+from pytest_rageval.matching.dialects import worst_doubt
 from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
 from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
@@ -82,7 +83,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
 def _doubts(rows: Sequence[Row]) -> dict[str, Any]:
     """Return how many golds are matched in doubt, by kind, and the worst doubt of each case; empty if none is."""
     doubts = sum((Counter(row.doubts) for row in rows), Counter[str]())
-    cases = {row.key: row.doubt for row in rows if row.doubts}
+    cases = {row.key: worst_doubt(row.doubts) for row in rows if row.doubts}
     return {"doubts": {"golds": dict(sorted(doubts.items())), "cases": cases}} if doubts else {}
 
 

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.sealed_lines import DamagedLineError, Key, Members, Place, whole_records
-from pytest_rageval.matching.dialects import DOUBTS
 from pytest_rageval.model import NOTHING
 
 SCHEMA = 2
@@ -64,11 +63,6 @@ class Row:
     """Whether the case has gold that no gate examined."""
     doubts: Mapping[str, int] = field(default_factory=dict)
     """The golds that are matched in doubt only, by the kind of doubt."""
-
-    @property
-    def doubt(self) -> str:
-        """Return the worst doubt about a match; 'none' if there is none."""
-        return next((doubt for doubt in DOUBTS if doubt in self.doubts), "none")
 
     @property
     def is_bad(self) -> bool:

@@ -187,7 +187,7 @@
     link.href = address(number) + (change === "worse" && index.both ? "/compare" : "");
     cell(row, "category", name("category", number));
     const question = cell(row, "question", ""), fallen = name("fallen", number);
-    cell(row, "drop", fallen ? `${onScale(index.drop[number] * index.widths[fallen])} ${fallen.split("@")[0]}` : index.compared ? "" : index.level[number].toFixed(2));
+    cell(row, "drop", fallen ? `${onScale(index.drop[number] * index.widths[fallen])} ${fallen.split("@")[0]}` : index.compared ? "" : index.level[number]?.toFixed(2) ?? "–");
     const answer = cell(row, "answer", "");
     textsOf(number).then((texts) => ([, question.textContent, answer.textContent] = texts));
     return row;
