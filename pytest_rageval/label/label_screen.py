@@ -39,6 +39,7 @@ from pytest_rageval.label.session_view import (
 from pytest_rageval.text import counted, printable
 
 LEAST_WIDTH, LEAST_HEIGHT, LEAST = 40, 12, "40 × 12"
+TYPED = r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*"
 WIDE = 72
 """Columns from which list and text stand side by side."""
 
@@ -101,15 +102,6 @@ class KeysScreen(ModalScreen[None]):
         event.stop()
         event.prevent_default()
         self.dismiss()
-
-
-class PromptLine(Input):
-    """One line to type into. Pasted text becomes one line."""
-
-    def on_paste(self, event: events.Paste) -> None:
-        event.prevent_default()
-        event.stop()
-        self.insert_text_at_cursor(clean(event.text))
 
 
 class ChunkText(TextArea):
@@ -224,7 +216,7 @@ class LabelScreen(App[None]):
                     yield Static(id="notes")
             yield Static(id="golds", classes="line")
             yield Static(id="message")
-            yield PromptLine(id="prompt", compact=True)
+            yield Input(id="prompt", compact=True, restrict=TYPED)
             yield Static(Text("  ".join(legend)), id="legend")
 
     def on_mount(self) -> None:
@@ -256,7 +248,7 @@ class LabelScreen(App[None]):
         }
         for name, text in texts.items():
             screen.query_one(f"#{name}", Static).update(text)
-        prompt = screen.query_one(PromptLine)
+        prompt = screen.query_one(Input)
         prompt.display, screen.query_one("#message").display = bool(self._asks), not self._asks
         place = [GAP.join((row.place, *row.headings)) for row in view.rows[session.row : session.row + 1]]
         screen.query_one("#place").border_title = Text(clean(*place) if place else " ")
@@ -302,12 +294,9 @@ class LabelScreen(App[None]):
 
     def action_do(self, name: str, *arguments: object) -> None:
         """Call the session, and show what it came to."""
-        session = self.session
-        before = session.at
-        session.message, self._is_told_of_unsaved = "", False
-        if name != "ask_to_clear":
-            session.asks_to_clear = False
-        getattr(session, name)(*arguments)
+        session, before = self.session, self.session.at
+        self._is_told_of_unsaved = False
+        session.do(name, *arguments)
         if session.at != before:
             self._draw_when_done(session.source.pool(session.case))
         self.draw()
@@ -328,7 +317,7 @@ class LabelScreen(App[None]):
     def action_type(self, asks: str) -> None:
         """Read a line: what to find in the chunks, or to ask."""
         self._asks = asks
-        prompt = self.query_one(PromptLine)
+        prompt = self.query_one(Input)
         prompt.value, prompt.placeholder = "", "find in the chunks" if asks == "find" else "ask the systems"
         self.draw()
         self.set_focus(prompt)

@@ -104,6 +104,13 @@ class LabelSession:
         """Match each candidate to the marks."""
         return PoolView.of(self.case, self.marks, [candidate.chunk for candidate in self.pool.candidates])
 
+    def do(self, name: str, *arguments: object) -> None:
+        """Call a method for a key or a command: what was said before is gone, and only a second `u` clears golds."""
+        self.message = ""
+        if name != "ask_to_clear":
+            self.asks_to_clear = False
+        getattr(self, name)(*arguments)
+
     # ── pointing ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def move(self, by: int) -> None:

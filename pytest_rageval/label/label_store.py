@@ -146,7 +146,10 @@ class DraftStore:
 
     def _as_accepted(self, state: CaseState, text: str, taken: set[str]) -> dict[int, tuple[str, str]]:
         """Return the line of an accepted draft; none if it stands there, since we were stopped between the files."""
-        text = _as_case(text.rstrip("\r"))  # without the CR of a file whose lines end with CRLF
+        text = text.rstrip("\r")  # that of a file whose lines end with CRLF
+        tags = parse(text).get("tags")
+        if isinstance(tags, list) and DRAFT in tags:
+            text = edited_json(text, {("tags",): [tag for tag in tags if tag != DRAFT]})
         if text in self._cases_before.decode("utf-8").split("\n"):
             return {}
         if state.case.id in self._ids | taken:
@@ -185,14 +188,6 @@ def edited_draft(state: CaseState, text: str) -> CaseState:
     return CaseState(case, Marks.of(case), state.decision, text)
 
 
-def _as_case(text: str) -> str:
-    """Return the line of a draft without its `draft` tag."""
-    tags = parse(text).get("tags")
-    if not isinstance(tags, list) or DRAFT not in tags:
-        return text
-    return edited_json(text, {("tags",): [tag for tag in tags if tag != DRAFT]})
-
-
 def hashes_of(marks: Marks, notes: Path | None) -> dict[str, str]:
     """Return the hashes of the notes that contain the marked places; none without a folder of notes."""
     places = [place.rel_path for place in (*marks.golds, *marks.irrelevant) if isinstance(place, Anchor)]
@@ -226,7 +221,12 @@ class OpinionStore:
         case = state.case
         bare = EvalCase(case.id, case.question, metadata={POOL: [*map(_judged, pool)]})
         cases = {**self._cases, case.id: case_with_marks(bare, state.marks)}
-        self._writer.write("".join(f"{_as_line(opinion)}\n" for opinion in cases.values()).encode("utf-8"))
+        lines = []
+        for opinion in cases.values():
+            mapping = case_to_mapping(opinion)
+            del mapping["source"], mapping["requires_kg"]
+            lines.append(json.dumps(mapping, ensure_ascii=False) + "\n")
+        self._writer.write("".join(lines).encode("utf-8"))
         self._cases = cases
         return ""
 
@@ -235,12 +235,6 @@ def _judged(place: Place) -> Json:
     if isinstance(place, Anchor):
         return {"rel_path": place.rel_path, "heading_path": place.heading_path}
     return place
-
-
-def _as_line(case: EvalCase) -> str:
-    mapping = case_to_mapping(case)
-    del mapping["source"], mapping["requires_kg"]
-    return json.dumps(mapping, ensure_ascii=False)
 
 
 def opinion_file(path: Path, name: str) -> Path:

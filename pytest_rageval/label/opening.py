@@ -37,7 +37,6 @@ MOST_PATHS = 1000
 """Paths of chunks to remember, enough to tell how a system names its notes."""
 CLOSE_PATIENCE_S = 2.0
 """Seconds that targets may take to close."""
-SEARCH = "search"
 
 
 class Labelling(NamedTuple):
@@ -214,30 +213,22 @@ class PoolSource:
             return Pool(problems=(f"{type(error).__name__}: {error}",))
 
     async def _pool(self, case: EvalCase) -> Pool:
-        asked = [_asked(case, system) for system in self._systems]
-        if self._search is not None:
-            asked.append(self._searched(case, self._search))
         self._first_case = self._first_case or case.key
         try:
-            retrievals = await asyncio.gather(*asked)
-            self._remember_paths(retrievals)
+            retrievals = await asyncio.gather(*(_asked(case, system) for system in self._systems))
+            paths = (chunk.rel_path for retrieval in retrievals for chunk in retrieval.chunks if chunk.rel_path)
+            self._paths |= dict.fromkeys(itertools.islice(paths, max(0, MOST_PATHS - len(self._paths))))
         finally:
             if case.key == self._first_case:
                 self._has_first.set()
-        prefix = ""
+        found = None
         if self._search is not None:
+            sections = await asyncio.to_thread(self._search.find, case.question, POOL_K)
             # A system that gives nothing for a case must not change how its notes are named.
             await self._has_first.wait()
             prefix = path_prefix(self._search.folder, self._paths)
-        return merged(case, retrievals, prefix, is_shuffled=self._is_shuffled)
-
-    def _remember_paths(self, retrievals: Iterable[Retrieval]) -> None:
-        chunks = (chunk for retrieval in retrievals if not retrieval.is_search for chunk in retrieval.chunks)
-        paths = filter(None, (chunk.rel_path for chunk in chunks))
-        self._paths |= dict.fromkeys(itertools.islice(paths, max(0, MOST_PATHS - len(self._paths))))
-
-    async def _searched(self, case: EvalCase, search: NotesSearch) -> Retrieval:
-        return Retrieval(SEARCH, tuple(await asyncio.to_thread(search.find, case.question, POOL_K)), is_search=True)
+            found = [replace(section, rel_path=f"{prefix}{section.rel_path}") for section in sections]
+        return merged(case, retrievals, found, is_shuffled=self._is_shuffled)
 
 
 async def _asked(case: EvalCase, system: AskedSystem) -> Retrieval:

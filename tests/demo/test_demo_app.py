@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
-from collections.abc import MutableMapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from demo_notes import SHIPPED, ask, chunks, request, write_notes
@@ -246,20 +243,3 @@ def test_many_threads_may_ask_while_the_index_is_built(tmp_path: Path):
         thread.join(PATIENCE_S)
     assert len(answers) == 18
     assert len(set(answers)) == 1
-
-
-def test_lifespan_events_are_answered():
-    async def live() -> list[str]:
-        incoming = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
-        outgoing: list[str] = []
-
-        async def receive() -> dict[str, str]:
-            return incoming.pop(0)
-
-        async def send(message: MutableMapping[str, Any]) -> None:
-            outgoing.append(message["type"])
-
-        await SHIPPED({"type": "lifespan"}, receive, send)
-        return outgoing
-
-    assert asyncio.run(live()) == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
