@@ -95,7 +95,7 @@ def test_async_methods_come_first_and_a_missing_one_falls_back():
 
 
 def test_the_question_takes_the_name_that_the_system_declares():
-    declared = {"properties": {"k": {}, "question": {}}}
+    declared: dict[str, Any] = {"properties": {"k": {}, "question": {}}}
     chain = Only("invoke", lambda given: given["question"], get_input_jsonschema=declared)
     assert ask(chain, "Q").text == "Q"
     graph = Only("invoke", lambda given: given, get_input_jsonschema={"properties": {"messages": {}}})
