@@ -18,13 +18,13 @@ METHODS = (
 )  # fmt: skip
 """The methods that take a question, async and sync, in the order in which they are looked for."""
 _QUESTIONS = ("question", "query", "input", "user_input", "prompt", "text")
-_ANSWERS = ("answer", "result", "response", "output", "output_text", "content", "text", "data", "replies", "answers")
+ANSWERS = ("answer", "result", "response", "output", "output_text", "content", "text", "data", "replies", "answers")
 DOCUMENTS = ("context", "contexts", "source_documents", "source_nodes", "documents", "docs", "nodes", "sources", "hits")
-_PATHS = ("rel_path", "file_path", "source", "path", "url", "uri", "file_name", "filename")
-_HEADINGS = ("heading_path", "headings", "header_path", "section", "title")
-_TEXTS = ("page_content", "text", "content", "chunk")
-_IDS, _DOC_IDS = ("chunk_id", "node_id", "id", "id_"), ("doc_id", "document_id", "ref_doc_id", "parent_id")
-_SCORES = ("score_final", "score", "relevance_score", "similarity", "_score")
+PATHS = ("rel_path", "file_path", "source", "path", "url", "uri", "file_name", "filename")
+HEADINGS = ("heading_path", "headings", "header_path", "section", "title")
+TEXTS = ("page_content", "text", "content", "chunk")
+IDS, _DOC_IDS = ("chunk_id", "node_id", "id", "id_"), ("doc_id", "document_id", "ref_doc_id", "parent_id")
+SCORES = ("score_final", "score", "relevance_score", "similarity", "_score")
 
 
 class Call(NamedTuple):
@@ -110,7 +110,7 @@ def _answer(result: Any) -> str | None:
     """Return the text of an answer: of the first member that is one, or of the last message."""
     if isinstance(messages := _get(result, "messages"), list | tuple) and messages:
         return _plain(_get(messages[-1], "content"))
-    for name in _ANSWERS:
+    for name in ANSWERS:
         value = _get(result, name)
         if isinstance(value, list | tuple) and value:
             value = value[0]
@@ -144,12 +144,12 @@ def chunk_of(document: Any) -> dict[str, Json] | None:
     metadata = next((found for name in ("metadata", "meta") if isinstance(found := _get(node, name), Mapping)), {})
     sources = (node, document, metadata)
     chunk = {
-        "text": _first(sources[:2], _TEXTS, str),
-        "rel_path": _first((metadata, node, document), _PATHS, str),
+        "text": _first(sources[:2], TEXTS, str),
+        "rel_path": _first((metadata, node, document), PATHS, str),
         "heading_path": _heading(metadata) or _heading(node),
-        "chunk_id": _first(sources, _IDS, str),
+        "chunk_id": _first(sources, IDS, str),
         "doc_id": _first((metadata, node), _DOC_IDS, str),
-        "score_final": _first((document, node, metadata), _SCORES, int | float),
+        "score_final": _first((document, node, metadata), SCORES, int | float),
     }
     found = {name: value for name, value in chunk.items() if value is not None}
     return found if {"text", "rel_path", "chunk_id"} & found.keys() else None
@@ -159,7 +159,7 @@ def _heading(of: Any) -> Json:
     levels = [(key, value) for key, value in _items(of) if str(key).lower().startswith(("header ", "h1", "h2", "h3"))]
     if levels:
         return heading_text(dict(levels))
-    for name in _HEADINGS:
+    for name in HEADINGS:
         value = _get(of, name)
         if name == "header_path" and isinstance(value, str):  # LlamaIndex: /A/B/
             value = [part for part in value.split("/") if part]
