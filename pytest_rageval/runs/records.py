@@ -15,6 +15,7 @@ from pytest_rageval.engine import Evaluation, Observed
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.judges.judge import served_model
+from pytest_rageval.matching.misses import matching_fields
 from pytest_rageval.matching.places import gold_kind
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.answer import answer_kinds
@@ -51,7 +52,6 @@ def result_record(
     settings = plan.settings
     obs, text = result.observation, RecordTexts(settings)
     answer = obs.answer if obs else result.answer or Answer()
-    doubts = obs.matching.doubts if obs else None
     return {
         "schema": SCHEMA,
         "case_key": result.key,
@@ -87,14 +87,14 @@ def result_record(
         "error": _error(result.error, text),
         "skipped_metrics": dict(result.skipped_metrics),
         "metric_errors": {name: text.message(why) for name, why in result.metric_errors.items()},
-        "flags": list(obs.matching.flags) if obs else [],
+        **matching_fields(result, plan.place_rules),
         "versions": _versions(answer),
         "reported": list(_reported(answer)),
         "unread": misplaced_fields(answer),
         "trial": result.trial,
         "attempts": result.attempts,
         "requests": result.timings.requests,
-    } | ({"doubt": doubts} if doubts else {})
+    }
 
 
 def _versions(answer: Answer) -> dict[str, Any] | None:
