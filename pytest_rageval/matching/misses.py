@@ -31,7 +31,7 @@ def _misses(obs: Observation, rules: PlaceRules) -> Iterator[str]:
         wanted = _texts_of(golds[gold], obs, rules, is_alone=len(golds) == 1)
         at = next((at for at, text in enumerate(texts) if any(each in text for each in wanted)), None)
         if at is not None:
-            place = place_text((obs.answer.chunks or ())[at])
+            place = _place_of((obs.answer.chunks or ())[at])
             yield f"gold {gold + 1} is {MISSED}: chunk {at + 1} is {place!r}, the gold {str(golds[gold])!r}"
 
 
@@ -45,6 +45,6 @@ def _texts_of(anchor: Anchor, obs: Observation, rules: PlaceRules, *, is_alone: 
     return []
 
 
-def place_text(passage: Passage) -> str:
+def _place_of(passage: Passage) -> str:
     """Return the place of a passage as the system reports it."""
     return " > ".join(filter(None, (passage.rel_path, passage.heading_path))) or "without a place"
