@@ -82,6 +82,12 @@ def test_promptfoo_in_yaml_gives_facts_and_answers_and_lists_the_rest():
     assert result.form == "promptfoo"
 
 
+def test_variables_in_checks_of_promptfoo_are_filled_in(tmp_path):
+    check = {"type": "equals", "value": "{{expected}}"}
+    (case,) = read_rows(tmp_path, {"vars": {"question": "Q?", "expected": "A one."}, "assert": [check]})
+    assert case.gold.answers == ("A one.",)
+
+
 def test_yaml_without_its_library_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
     ended = CliRunner().invoke(cases_command, ["convert", str(FOREIGN / "promptfoo.yaml")])

@@ -26,13 +26,19 @@ def written_checks(row: dict[str, Json]) -> list[dict[str, Json]]:
     ]
 
 
-def single_checks(checks: Json) -> Iterator[dict[str, Json]]:
-    """Yield the checks of a list, including those in nested sets."""
+def single_checks(checks: Json, variables: Json = None) -> Iterator[dict[str, Json]]:
+    """Yield the checks of a list, including those in nested sets, with `{{name}}` replaced by the test's variables."""
     for check in checks if isinstance(checks, list) else ():
         if isinstance(check, dict) and check.get("type") == "assert-set":
-            yield from single_checks(check.get("assert"))
+            yield from single_checks(check.get("assert"), variables)
         elif isinstance(check, dict):
-            yield check
+            yield {name: _filled(value, variables) for name, value in check.items()}
+
+
+def _filled(value: Json, variables: Json) -> Json:
+    if not isinstance(value, str) or not isinstance(variables, dict):
+        return value
+    return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda name: str(variables.get(name[1], name[0])), value)
 
 
 def gold_of_checks(checks: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[str]]:

@@ -73,7 +73,7 @@ class RowReading:
 
     def _read(self, row: dict[str, Json], fields: Mapping[str, str]) -> None:
         extra = _extra_of(row)
-        checks = [*single_checks(row.pop("assert", None)), *written_checks(row)]
+        checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
         leaves = dict(_leaves(row))
         for field, expression in fields.items():
             self._take_expression(row, field, expression, leaves)
