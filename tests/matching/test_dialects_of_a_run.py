@@ -65,3 +65,5 @@ def test_golds_missed_though_a_chunk_holds_their_text_are_counted_with_both_spel
     flag = f"gold 1 is missed, though a chunk holds its text: {both}"
     assert project.records()["q0"]["flags"] == [flag]
     project.rageval("explain", "missed", "q0").stdout.fnmatch_lines([f"*note: {flag}"])
+    audit = project.rageval("cases", "audit").stdout.str()
+    assert f"was retrieved in none of 1 record, though {both}" in audit
