@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from pytest_rageval.cases.canonical import case_to_mapping, written_small
 from pytest_rageval.cases.keys import IN_GOLD, KEYS, LIFTED, Key, Line, spelling_of
+from pytest_rageval.cases.names import QUESTION, field_of, key_hint
 from pytest_rageval.io.messages import Findings, Path, Unsound, format_path
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.model import NOTHING, EvalCase, Gold, Json, Source
@@ -37,7 +38,7 @@ def case_from_record(record: dict[str, Json], source: Source, text: str | None =
     has_question = (
         "question" in values.case
         or "question" in broken
-        or QUESTION in (OTHER_NAMES.get(key.lower()) for key in record)
+        or QUESTION in (field_of(key, is_exact=True) for key in record if key not in KEYS)
     )
     values.case.setdefault("question", "?")
     case = _case(values, given, spelling, source)
@@ -227,54 +228,3 @@ def _how_many(supports: int) -> str:
     if not supports:
         return "the case has no supports"
     return "the case has one support, 0" if supports == 1 else f"the case has {supports} supports, 0 to {supports - 1}"
-
-
-# ── names of other tools ────────────────────────────────────────────────────────────────────────────────────────
-
-
-QUESTION: Final = "question"
-ANSWER: Final = "gold.answer"
-CONTEXTS: Final = "contexts"
-OF_SYSTEM: Final = "of the system"
-"""What a system returned: belongs in an answers file, not in a case."""
-
-OTHER_NAMES: Mapping[str, str] = {
-    **dict.fromkeys(("input", "user_input", "prompt", "user_query", "user_question", "instruction"), QUESTION),
-    **dict.fromkeys(
-        ("ground_truth", "ground_truths", "groundtruth", "ground_truth_answer", "expected", "expected_output",
-         "expected_answer", "expected_response", "reference_output", "golden_answer", "gold_answer", "ideal"),
-        ANSWER,
-    ),
-    **dict.fromkeys(
-        ("reference_contexts", "ground_truth_context", "ground_truth_contexts", "gold_contexts", "context"), CONTEXTS
-    ),
-    **dict.fromkeys(
-        ("actual_output", "response", "output", "generated_answer", "retrieval_context", "retrieved_contexts"),
-        OF_SYSTEM,
-    ),
-}  # fmt: skip
-"""The meaning of each name in our format."""
-
-CONVERT = "`rageval cases convert` reads such files"
-
-
-def key_hint(name: str) -> str:
-    """Return how to convert another tool's JSON key, as a remedy; empty if the name is unknown."""
-    part = OTHER_NAMES.get(name.strip().lower())
-    return _hint(part) if part else ""
-
-
-def column_hint(name: str) -> str:
-    """Return how to convert another tool's CSV column, as a remedy; empty if the name is unknown."""
-    part = OTHER_NAMES.get(name.strip().lower())
-    if name.strip().lower() == "answer":
-        return _hint("reference")
-    return _hint("reference" if part == ANSWER else part) if part else ""
-
-
-def _hint(part: str) -> str:
-    if part == OF_SYSTEM:
-        return (
-            "what a system gave stands in a file of answers, apart from the cases; `rageval cases convert` parts them"
-        )
-    return f"it is {part!r} here; {CONVERT}"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from pytest_rageval.cases.conversion import OTHER_NAMES, column_hint
 from pytest_rageval.cases.keys import Cell
+from pytest_rageval.cases.names import column_hint, field_of
 from pytest_rageval.io.expected import FLAG, flag_of
 from pytest_rageval.io.lines import FileLine
 from pytest_rageval.io.messages import Path, Report, shown_value
@@ -199,7 +199,7 @@ def _is_header(
     meant: set[str | None] = {*names}
     if not may_have_others:  # others may have meant anything
         meant |= {suggestion(name, columns, cutoff=KEY_CUTOFF) for name in names[:200]}
-        meant |= {OTHER_NAMES.get(name.lower()) for name in names}
+        meant |= {field_of(name, is_exact=True) for name in names}
     for choices in needed:
         if meant.isdisjoint(choices):
             report.add_unread(line, 1, f"the header has no column {' or '.join(map(repr, choices))}")

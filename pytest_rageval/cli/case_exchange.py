@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.drafts import ENDING, add_drafts, check_is_drafts
-from pytest_rageval.cases.exchange.formats import READERS, WRITERS, ReadOptions, read_other
+from pytest_rageval.cases.exchange.exchange import OtherTestSet
+from pytest_rageval.cases.exchange.formats import (
+    READERS,
+    WRITERS,
+    ReadOptions,
+    looks_like_gold,
+    parsed_fields,
+    read_other,
+)
 from pytest_rageval.cli.case_files import PATHS, case_files, sound_cases
 from pytest_rageval.cli.options import EXISTING_FILE, FORCE, exit_codes, output_option
 from pytest_rageval.config.project import find_project
@@ -20,7 +30,7 @@ from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.model import Answer, EvalCase, Json
+from pytest_rageval.model import NOWHERE, Answer, EvalCase, Json
 from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.trace_spans import FORMATS, read_traces
@@ -179,6 +189,13 @@ def _answers_by_id(path: Path, cases: Sequence[EvalCase]) -> dict[str, Answer]:
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--from", "form", type=click.Choice(READERS), help="Format of PATH (default: recognised).")
 @click.option(
+    "--map",
+    "mapped",
+    multiple=True,
+    metavar="FIELD=EXPR",
+    help="Where a field stands, as in question=Frage or gold.paths=meta.source: a name or JMESPath (repeatable).",
+)
+@click.option(
     "--qrels", metavar="FILE", type=EXISTING_FILE, help="Relevance judgements of TREC, for the topics in PATH."
 )
 @click.option(
@@ -198,10 +215,13 @@ def _answers_by_id(path: Path, cases: Sequence[EvalCase]) -> dict[str, Answer]:
     type=click.Path(path_type=Path),
     help="Write what people said of answers, too (RAGTruth): a file for `rageval calibrate`.",
 )
+@click.option("--strict", is_flag=True, help="Exit with 1 if no case has gold.")
 @FORCE
+@exit_codes({1: "no case has gold, with --strict", 2: "wrong usage, or PATH cannot be read"})
 def convert(
     path: Path,
     form: str | None,
+    mapped: Sequence[str],
     qrels: Path | None,
     run: Path | None,
     split: str | None,
@@ -209,33 +229,76 @@ def convert(
     answers: Path | None,
     labels: Path | None,
     *,
+    strict: bool,
     force: bool,
 ) -> None:
-    """Convert PATH to a case file: a test set of Ragas, DeepEval or promptfoo (JSON, JSONL, CSV or Parquet), of SQuAD
-    or TREC, or a folder of BEIR or RAGTruth.
+    """Convert PATH to a case file: a test set of another tool (JSON, JSONL, CSV, YAML or Parquet), a spreadsheet of
+    questions and answers, a file of TREC, or a folder of BEIR or RAGTruth.
 
-    Questions, references, contexts, relevant ids and labels take the names that they have here; what else there is
-    goes into `metadata`. Where PATH cannot be read, nothing is written.
+    Questions, answers, places, contexts and labels take the names that they have here; what else there is goes into
+    `metadata`, which the result line names. Where PATH cannot be read, nothing is written.
     """
     for target in filter(None, (output, answers, labels)):
         _check_can_be_written(target, force=force)
-    result = read_other(path, path.as_posix(), form, ReadOptions(qrels, run, split))
+    result = read_other(path, path.as_posix(), form, ReadOptions(qrels, run, split, parsed_fields(mapped)))
+    _show_guess(result, path)
     if output is None:
         click.echo("".join(f"{_line(record)}\n" for record in result.cases), nl=False)
     else:
         _write(output, result.cases)
-        click.echo(f"{output}: {counted(len(result.cases), 'case')}")
+    cases = [case_from_record(dict(record), NOWHERE)[0] for record in result.cases]
+    counts = gold_counts(cases, result.kept)
+    click.echo(f"{output}: {counts}" if output else counts, err=output is None)
     _put(result.answers, answers, "answer", "--answers", f"score them with --rageval-target answers:{answers}")
     _put(result.labels, labels, "label", "--labels", f"rageval calibrate {labels}")
+    for note in _notes(result):
+        click.echo(printable(note), err=True)
+    if not any(map(_kinds_of_gold, cases)):
+        click.echo(f"warning: 0 of {counted(len(cases), 'case')} have gold; say where it stands with --map", err=True)
+        raise SystemExit(1 if strict else 0)
+
+
+def _show_guess(result: OtherTestSet, path: Path) -> None:
+    """Show which fields were guessed by name, and ask for them on a terminal."""
+    if not result.is_guessed:
+        return
+    guesses = ", ".join(f"{field} = {name}" for field, name in result.used.items())
+    click.echo(printable(f"{path.as_posix()}: read by the names of its columns: {guesses}"), err=True)
+    is_asked = sys.stdin.isatty() and sys.stderr.isatty()
+    if is_asked and not click.confirm("Is that right?", default=True, err=True):
+        maps = " ".join(f"--map {field}={name!r}" for field, name in result.used.items())
+        raise SettingsError(f"nothing is written; say where each field stands, as in {maps}")
+
+
+def gold_counts(cases: Sequence[EvalCase], kept: Sequence[str] = ()) -> str:
+    """Return how many cases have gold of each kind: `40 cases; gold answer 38, places 12, none 2; to metadata: x`."""
+    counts = Counter(kind for case in cases for kind in _kinds_of_gold(case) or ("none",))
+    parts = [counted(len(cases), "case"), ", ".join(f"{kind} {counts[kind]}" for kind in _GOLD if counts[kind])]
+    if kept:
+        parts.append(f"to metadata: {', '.join(kept)}")
+    return printable("; ".join(filter(None, parts)))
+
+
+_GOLD = ("gold answer", "key facts", "places", "ids", "contexts", "unanswerable", "none")
+
+
+def _kinds_of_gold(case: EvalCase) -> list[str]:
+    gold = case.gold
+    has = (gold.answers, gold.key_facts, gold.supports, gold.chunk_ids or gold.relevance, case.contexts)
+    return [kind for kind, part in zip(_GOLD, (*has, not case.answerable), strict=False) if part]
+
+
+def _notes(result: OtherTestSet) -> Iterator[str]:
     if result.repeated:
-        click.echo(
-            f"{counted(result.repeated, 'row')} left out that repeat{'s' * (result.repeated == 1)} an earlier one",
-            err=True,
-        )
-    for note in result.notes:
-        click.echo(note, err=True)
+        repeats = "repeats" if result.repeated == 1 else "repeat"
+        yield f"{counted(result.repeated, 'row')} left out that {repeats} an earlier one"
+    yield from result.notes
+    for name, field in looks_like_gold(result.kept).items():
+        yield f"{name} looks like gold and went to metadata; --map {field}={name} takes it instead"
     if result.unused:
-        click.echo(f"{counted(result.unused, 'check')} without a counterpart here: kept in metadata.assert", err=True)
+        types = ", ".join(f"{kind} {number}" for kind, number in result.unused.items())
+        many = counted(sum(result.unused.values()), "check")
+        yield f"{many} without a counterpart here: kept in metadata.assert ({types})"
 
 
 def _check_can_be_written(path: Path, *, force: bool) -> None:

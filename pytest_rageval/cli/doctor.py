@@ -13,7 +13,8 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.plan import own_rubrics
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.text import printable
-from pytest_rageval.tools.doctor import CHECKS, MARKS, Diagnosis, diagnoses
+from pytest_rageval.tools.diagnosis import MARKS, Diagnosis
+from pytest_rageval.tools.doctor import CHECKS, diagnoses
 from pytest_rageval.tools.judge_check import NO_JUDGE, configured_judge, keep_result, verdicts_on
 
 
@@ -24,8 +25,8 @@ from pytest_rageval.tools.judge_check import NO_JUDGE, configured_judge, keep_re
 def doctor(*, is_judge_tried: bool, as_json: bool) -> None:
     """Check what a run needs, from configuration to disk: ✔ fine, ! doubtful, ✘ wrong, each with what to do.
 
-    Takes 5 seconds at most, costs nothing and asks no question, unless --judge is given: that says first what the
-    canaries of `rageval judge-check` may cost, then puts them to the judge.
+    Takes 5 seconds at most and costs nothing but one question to a server over HTTP, unless --judge is given: that says
+    first what the canaries of `rageval judge-check` may cost, then puts them to the judge.
     """
     diagnosed = list(_diagnosed(is_judge_tried=is_judge_tried))
     is_ready = all(finding.mark != "problem" for _, finding in diagnosed)

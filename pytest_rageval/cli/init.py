@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import click
 from pytest_rageval.cli.options import echo_json
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.text.columns import aligned
+from pytest_rageval.targets.first_contact import CONTACT_QUESTION, CONTACT_S, first_contact
+from pytest_rageval.targets.target import Connection
 from pytest_rageval.text import printable
 from pytest_rageval.tools.scaffold import CI, CI_FILES, Choice, scaffold
 
@@ -39,10 +42,15 @@ _TARGET = re.compile(
 def init(target: str | None, notes: Path | None, ci: Any, *, yes: bool, as_json: bool) -> None:
     """Write first cases, a configuration and CI into this folder: evalcases/, rageval.toml, reports/.gitignore.
 
-    Asks three questions at most, each of them an option as well. No file is overwritten: where one is there, X.new is
+    Asks three questions at most, each of them an option as well. A URL is asked one question: where its reply holds
+    answer and chunks is shown, and written as `target.mapping`. No file is overwritten: where one is there, X.new is
     written beside it.
     """
     choice = _choice(target, notes, ci, is_asked=not (yes or as_json))
+    if choice.target.startswith(("http://", "https://")):
+        contact = asyncio.run(first_contact(choice.target, CONTACT_QUESTION, Connection(timeout=CONTACT_S)))
+        choice = choice._replace(mapping=contact.mapping)
+        click.echo(printable("\n".join(contact.said)) + "\n", err=as_json)
     done = scaffold(Path.cwd(), choice)
     if as_json:
         echo_json(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -14,7 +14,7 @@ from pytest_rageval.comparison.outcomes import IS_KNOWN
 from pytest_rageval.comparison.verdicts import Comparison
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.matching.dialects import DOUBTS
+from pytest_rageval.matching.dialects import AMBIGUOUS, DOUBTS, MISSED
 from pytest_rageval.runs.comparable import relabelled_note
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import counted
@@ -281,15 +281,18 @@ def doubt_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"{counted(golds[doubt], 'gold')} {words}" for doubt, words in DOUBTS.items() if doubt in golds)
 
 
-def doubt_notes(metrics: Mapping[str, Any], ambiguous: Collection[str] = ()) -> Iterator[str]:
-    """Yield how many golds were matched in doubt, by the kind of doubt, and names that were not matched by guess."""
+def doubt_notes(metrics: Mapping[str, Any], flags: Sequence[str] = ()) -> Iterator[str]:
+    """Yield how many golds were matched in doubt or missed with their text, and the names of several files."""
     golds = (metrics.get("doubts") or {}).get("golds", {})
     for doubt in filter(golds.get, DOUBTS):
         why = "headings are not reported; " if doubt == "document" else ""
         was = "was" if golds[doubt] == 1 else "were"
         yield f"{why}{counted(golds[doubt], 'gold')} {was} {DOUBTS[doubt]}; doubt:{doubt} filters their cases"
-    if ambiguous:
-        yield f"{listed(sorted(ambiguous))}; path_prefix names the folders above the notes"
+    if ambiguous := sorted({flag for flag in flags if AMBIGUOUS in flag}):
+        yield f"{listed(ambiguous)}; path_prefix names the folders above the notes"
+    if missed := [flag for flag in flags if MISSED in flag]:
+        spellings = missed[0].partition(": ")[2]
+        yield f"{counted(len(missed), 'gold')} missed, though a chunk holds the text; as in: {spellings}"
 
 
 def _gates(facts: VerdictFacts) -> str:

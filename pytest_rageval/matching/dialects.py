@@ -277,4 +277,5 @@ def doubt_flags(loose: LooseMatches, passages: Sequence[Passage]) -> Iterator[tu
         yield AMBIGUOUS, list(loose.ambiguous)
 
 
+MISSED = "missed, though a chunk holds its text"
 AMBIGUOUS = "matched exactly or not at all, since several files have the name"

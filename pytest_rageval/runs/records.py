@@ -16,6 +16,7 @@ from pytest_rageval.engine import Evaluation, Observed
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.judges.judge import served_model
+from pytest_rageval.matching.misses import matching_fields
 from pytest_rageval.matching.places import gold_kind
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.answer import answer_kinds
@@ -55,7 +56,7 @@ def result_record(
     kind = obs.matching.kind if obs else gold_kind(case.gold, plan.settings.gold_by)
     extra = answer.extra
     # Most members of most records are empty: their functions are called for the others alone.
-    record = {
+    return {
         "schema": SCHEMA,
         "case_key": result.key,
         **case_fields(case, plan, kind),
@@ -90,7 +91,7 @@ def result_record(
         "error": _error(result.error, text),
         "skipped_metrics": result.skipped_metrics,
         "metric_errors": {name: text.message(why) for name, why in result.metric_errors.items()},
-        "flags": obs.matching.flags if obs else (),
+        **matching_fields(result, plan.place_rules),
         "versions": _versions(answer),
         "reported": list(_reported(answer)),
         "unread": misplaced_fields(answer) if extra else [],
@@ -98,9 +99,6 @@ def result_record(
         "attempts": result.attempts,
         "requests": timings.requests,
     }
-    if obs and (doubts := obs.matching.doubts):
-        record["doubt"] = doubts
-    return record
 
 
 _NO_ANSWER = Answer()

@@ -31,7 +31,7 @@ from pytest_rageval.io.sealed_lines import (
     sealed_line,
     whole_records,
 )
-from pytest_rageval.matching.dialects import AMBIGUOUS
+from pytest_rageval.matching.dialects import AMBIGUOUS, MISSED
 from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
@@ -60,7 +60,7 @@ class RunWriter:
         self.model_names: set[str] = set()
         """The models of uploaded answers, from their file."""
         self.unread: set[str] = set()  # fields that the system sends where they are not read
-        self.ambiguous: set[str] = set()  # flags about names of several files
+        self.place_flags: list[str] = []  # about names of several files, and golds that a chunk holds
         self.warnings: list[str] = []
         self._shared = SharedParts()
         self._coverages: dict[str, tuple[str, Mapping[str, Any]]] = {}
@@ -187,7 +187,7 @@ class RunWriter:
         self.reported.update(record.get("reported", ()))
         self.unread.update(record.get("unread", ()))
         if flags := record.get("flags"):
-            self.ambiguous.update(flag for flag in flags if flag.startswith(AMBIGUOUS))
+            self.place_flags += [flag for flag in flags if AMBIGUOUS in flag or MISSED in flag]
         if isinstance(name := record.get("model_name"), str):
             self.model_names.add(name)
         return row

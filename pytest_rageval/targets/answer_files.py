@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
 from pytest_rageval.cases.keys import Cell
+from pytest_rageval.cases.names import ANSWER, CONTEXTS, GIVEN, QUESTION, RETRIEVED, field_of, is_plain_answer
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.io.lines import FileLine, JsonRow, json_rows, read_lines
@@ -105,7 +106,7 @@ def load_answers(
     rows: Iterator[JsonRow | CsvRow] = (
         json_rows(lines, report, usual_line)
         if path.suffix == ".jsonl"
-        else csv_rows(lines, report, _CELLS, _NEEDED, max_bytes, others="text")
+        else csv_rows(lines, report, _CELLS, _NEEDED, max_bytes, naming=_known_names, others="text")
     )
     with no_collection():
         for number, row in enumerate(rows):
@@ -157,6 +158,9 @@ class _Reading:
 
     def take(self, row: JsonRow | CsvRow) -> None:
         """Add one row, or report its problems."""
+        if isinstance(row, JsonRow) and not row.record.keys() <= KNOWN:
+            names = _known_names([*row.record])
+            row = row._replace(record=dict(zip(names, row.record.values(), strict=True)))
         try:
             system, record = _record(row)
         except Unsound as unsound:
@@ -260,6 +264,20 @@ _CELLS: Mapping[str, Cell] = {
     "meta": "json",
     "abstained": "flag",
 }
+_PEOPLE = {QUESTION: "question", GIVEN: "answer", RETRIEVED: "contexts", CONTEXTS: "contexts", "id": "id"}
+
+
+def _known_names(names: Sequence[str]) -> list[str]:
+    """Return the names of columns or keys as they are read: those of people and other tools take ours, once each."""
+    taken, known = {name.strip() for name in names}, []
+    for name in map(str.strip, names):
+        field = None if name in KNOWN else field_of(name, is_exact=True)
+        ours = _PEOPLE.get(GIVEN if field == ANSWER and is_plain_answer(name) else field or "", name)
+        known.append(name if ours in taken else ours)
+        taken.add(ours)
+    return known
+
+
 _NEEDED = (("id", "question"), ("answer", "retrieved_chunks", "contexts"))
 """Required columns: one of each group."""
 

@@ -1,4 +1,4 @@
-"""A RAG system that is a Python function, sync or async: takes a question, returns a str, a dict or an Answer."""
+"""A RAG system that is Python code: a function of a question, or an object with a method such as `invoke`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.io.messages import shown_value
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import Answer, AskRequest
 from pytest_rageval.targets.foreign_code import call_foreign, too_large
+from pytest_rageval.targets.foreign_results import DOCUMENTS, Call, call_of, foreign_record, member_names
 from pytest_rageval.targets.native_contract import (
     answer_from_record,
     answer_from_response,
     answer_to_response,
 )
+from pytest_rageval.text import counted
 
 
 class CallableTarget:
-    """Calls a function with the question.
+    """Calls a function, or the method of a framework's object, with the question.
 
     A parameter named `request` that is not the first one receives the whole `AskRequest`. A function that is not
     async runs in a daemon thread. Its exception is the error of that case, of kind `exception`; a call longer than
@@ -29,35 +32,52 @@ class CallableTarget:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Any,
         name: str | None = None,
         *,
         timeout: float = 120.0,
         max_bytes: int = 16 * 2**20,
     ) -> None:
         self.name = name or _name_of(function)
-        self._function = function
         self._timeout = timeout
         self._max_bytes = max_bytes
-        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004 - of an object, __call__ says whether it is async
-        )
-        self.takes_params = _takes_request(function, self.name)
+        self._chunks = self._unplaced = 0
+        call = call_of(function)
+        self.takes_params = call is None and _takes_request(function, self.name)
+        self._call = call or _call_of_function(function, takes_request=self.takes_params)
 
     async def ask(self, request: AskRequest) -> Answer:
         """Call the function once; raise TargetError if it fails or returns another type."""
-
-        def call() -> Any:
-            named = {"request": request} if self.takes_params else {}
-            return self._function(request.question, **named)
-
-        result = await call_foreign(call, self.name, self._timeout, is_async=self._is_async)
+        call = self._call
+        result = await call_foreign(lambda: call.ask(request), self.name, self._timeout, is_async=call.is_async)
+        if not isinstance(result, Answer) and not _is_native(result):
+            result = foreign_record(result) or result
         if _size(result) > self._max_bytes:
             raise TargetError("too_large", too_large(self.name, self._max_bytes))
-        return answer_of(result, self.name)
+        answer = answer_of(result, self.name)
+        self._chunks += len(answer.chunks or ())
+        self._unplaced += sum(not (chunk.rel_path or chunk.chunk_id or chunk.doc_id) for chunk in answer.chunks or ())
+        return answer
+
+    @property
+    def notes(self) -> list[str]:
+        """Return one line about all chunks that name no place."""
+        if not self._unplaced:
+            return []
+        read = "source, file_path, file_name, path or url"
+        many = f"{self._unplaced} of {counted(self._chunks, 'chunk')}"
+        return [f"{many} name no place: their metadata has none of {read}"]
 
     async def aclose(self) -> None:
         """Do nothing: the target holds no resources."""
+
+
+def _call_of_function(function: Any, *, takes_request: bool) -> Call:
+    def ask(request: AskRequest) -> Any:
+        return function(request.question, **({"request": request} if takes_request else {}))
+
+    own = getattr(function, "__call__", None)  # noqa: B004 - of an object, __call__ says whether it is async
+    return Call(ask, inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(own))
 
 
 def answer_of(result: Any, where: str) -> Answer:
@@ -74,7 +94,18 @@ def answer_of(result: Any, where: str) -> Answer:
         return answer_from_response(response, where)
     written = "None" if result is None else f"{shown_value(result)} ({type(result).__name__})"
     message = f"{where}: returned {written}, expected str, dict or Answer"
+    if members := list(member_names(result)):
+        message += f"; of {listed(members)} nothing is an answer: return {{'answer': …, 'retrieved_chunks': […]}}"
     raise TargetError("no_answer" if result is None else "invalid_response", message)
+
+
+def _is_native(result: Any) -> bool:
+    """Return True if a result is an answer record already, or nothing that a framework returns."""
+    if not isinstance(result, dict):
+        return result is None or isinstance(result, str)
+    return bool(result.keys() & {"retrieved_chunks", "debug", "references"}) or (
+        isinstance(result.get("answer"), str) and not result.keys() & {*DOCUMENTS}
+    )
 
 
 def _size(result: Any) -> int:

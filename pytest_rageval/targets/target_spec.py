@@ -16,6 +16,7 @@ from pytest_rageval.io.importing import plugged_in
 from pytest_rageval.io.masking import public_unknown
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import EvalCase
+from pytest_rageval.targets.foreign_results import METHODS, call_of
 from pytest_rageval.targets.target import OBJECT, USUAL, Connection, Surroundings, Target, imported_target
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def target_from_spec(
 def target_from_object(
     obj: object, *, name: str | None = None, timeout: float = 120.0, max_bytes: int = 16 * 2**20
 ) -> Target:
-    """Return the target for an object: a Target itself, an HTTP client with a base URL, or a function."""
+    """Return the target for an object: a Target, an HTTP client with a base URL, a function, a chain or an engine."""
     if isinstance(obj, type):
         raise SettingsError(f"{name or 'rag_client'}: is the class {obj.__name__}; give an instance, or a function")
     if isinstance(obj, Target):
@@ -60,12 +61,19 @@ def target_from_object(
         from pytest_rageval.targets.http_target import ClientTarget
 
         return ClientTarget(obj, name, timeout=timeout, max_bytes=max_bytes)
-    if callable(obj):
+    if callable(obj) or call_of(obj) is not None:
         from pytest_rageval.targets.callable_target import CallableTarget
 
         return CallableTarget(obj, name, timeout=timeout, max_bytes=max_bytes)
-    expected = "a Target, an HTTP client with a base URL, or a function from a question to an answer"
-    raise SettingsError(f"{name or 'rag_client'}: is {type(obj).__name__} {shown_value(obj)}, expected {expected}")
+    kind, methods = type(obj), ", ".join(now for _, now in METHODS)
+    if isinstance(obj, str | int | float | list | dict | None):
+        expected = "a Target, an HTTP client with a base URL, or a function from a question to an answer"
+        raise SettingsError(f"{name or 'rag_client'}: is {kind.__name__} {shown_value(obj)}, expected {expected}")
+    adapter = f"def answer(question): return {{'answer': {(name or 'x:client').rpartition(':')[2]}.METHOD(question)}}"
+    raise SettingsError(
+        f"{name or 'rag_client'}: is {kind.__module__}.{kind.__name__}, with none of the methods {methods}; "
+        f"write a function that calls it: {adapter}"
+    )
 
 
 def check_target(

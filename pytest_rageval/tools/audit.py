@@ -14,6 +14,7 @@ from pytest_rageval.cases.gold_places import ALL_NEEDED, cannot_be_won, missing_
 from pytest_rageval.cases.note_folder import NoteFolder, changed_notes
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import shown_value
+from pytest_rageval.matching.dialects import MISSED
 from pytest_rageval.matching.places import GoldBy, match
 from pytest_rageval.model import Answer, Chunk, EvalCase
 from pytest_rageval.runs.reader import StoredRun
@@ -179,12 +180,14 @@ def findings_in_runs(cases: Sequence[EvalCase], reports: Path) -> Iterator[Audit
     matched: dict[str, set[int]] = {}
     asked: dict[str, int] = {}
     kinds: dict[str, str] = {}
+    flags: dict[str, list[str]] = {}
     for run in in_time(reports / "runs")[-MOST_RUNS:] if (reports / "runs").is_dir() else ():
         try:
             for record in StoredRun(run).records():
                 key = record["case_key"]
                 if hashes.get(key) == record["content_hash"] and record["retrieved_chunks"] and not record["error"]:
                     asked[key], kinds[key] = asked.get(key, 0) + 1, record["gold"]
+                    flags[key] = record.get("flags", [])
                     matched.setdefault(key, set()).update(*(chunk["matches"] for chunk in record["retrieved_chunks"]))
         except (SettingsError, OSError, KeyError, TypeError):
             continue  # a damaged run says nothing about labels; `rageval runs list` reports it
@@ -194,6 +197,10 @@ def findings_in_runs(cases: Sequence[EvalCase], reports: Path) -> Iterator[Audit
             if case.key in asked and gold not in matched[case.key]:
                 many = counted(asked[case.key], "record")
                 message = f"{gold_name(case, gold, kinds[case.key])} was retrieved in none of {many}"
+                missed = f"gold {gold + 1} is {MISSED}: "
+                message += "".join(
+                    f", though {f.removeprefix(missed)}" for f in flags[case.key] if f.startswith(missed)
+                )
                 yield AuditFinding("never_retrieved", case, message, "check the gold, or the index")
 
 

@@ -8,26 +8,22 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
-from pytest_rageval.cases.discovery import case_files_of, find_case_files
+from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.gold_places import unwinnable
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.comparison.baseline import project_baseline
 from pytest_rageval.config.files import has_table
-from pytest_rageval.config.options import kind_of
 from pytest_rageval.config.project import Project
-from pytest_rageval.errors import RagevalError, SettingsError, TargetError
+from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.gates.gate import doubtful_limits, unknown_values
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.io.suggestions import listed
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cache_file import connect, open_exclusively
 from pytest_rageval.judges.canaries import check_of_run, stored_check
@@ -37,35 +33,14 @@ from pytest_rageval.llm.chat_protocol import below
 from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.ontology.rates import load_validator
-from pytest_rageval.model import Chunk, EvalCase
 from pytest_rageval.plan import make_plan
-from pytest_rageval.prepare import make_target
 from pytest_rageval.runs.folder import check_reports
-from pytest_rageval.targets import check_target
-from pytest_rageval.targets.http_target import ListsChunks
-from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
-from pytest_rageval.tools.audit import findings_in_index
-
-Mark = Literal["ok", "warning", "problem"]
-MARKS: dict[Mark, str] = {"ok": "✔", "warning": "!", "problem": "✘"}
+from pytest_rageval.tools.diagnosis import Diagnosis, failure, success, warning
+from pytest_rageval.tools.target_check import cases_of_project, look_at_target
 
 ALL_CHECKS_S = 3.0
 """Seconds for all checks together, so that the command, which takes a second to start, ends within five."""
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """A finding, and what to do about it; `fix` is blank if nothing is to be done."""
-
-    mark: Mark
-    what: str
-    fix: str = ""
-    command: str = ""
-    """A command that helps, without placeholders; empty without one."""
-
-
-success, warning, failure = (partial(Diagnosis, mark) for mark in MARKS)
 
 
 Check = Callable[[Project], Iterable[Diagnosis]]
@@ -105,14 +80,12 @@ def _start(subject: str, check: Check, project: Project) -> queue.SimpleQueue[li
     return done
 
 
-LONGEST_LISTING = 3.0
-"""Seconds to list the chunks of an index: the command must stay fast."""
 LITTLE, TOO_LITTLE = 2**30, 64 * 2**20
 """Free bytes below which there is a warning, or a problem."""
 EXTRAS = {
     "web": ("fastapi", "uvicorn", "python_multipart"), "cli": ("textual",), "ontology": ("rdflib", "pyshacl"),
     "prices": ("genai_prices",), "nli": ("onnxruntime", "tokenizers"),
-    "any-llm": ("any_llm",), "deepeval": ("deepeval",), "parquet": ("pyarrow",), "ray": ("ray",),
+    "any-llm": ("any_llm",), "deepeval": ("deepeval",), "parquet": ("pyarrow",), "yaml": ("yaml",), "ray": ("ray",),
 }  # fmt: skip
 """Optional parts of the installation, by the modules that each needs."""
 MOST_PROBLEMS = 10
@@ -122,67 +95,6 @@ AUDIT, JUDGE = "rageval cases audit", "rageval doctor --judge"
 """Commands that mend what is wrong, or say more of it."""
 SERVER_S = 2.0
 """Seconds for the judge's server to say that it is there."""
-
-
-def look_at_target(project: Project) -> Iterator[Diagnosis]:
-    """Check that the target can be made and reached, and has all answers; ask it no question."""
-    spec = project.settings.target
-    if spec is None:
-        yield warning("none", "set target, or override the rag_client fixture")
-        return
-    name = public_target(spec)
-    try:
-        target = make_target(project)
-    except RagevalError as error:
-        yield from (failure(problem) for problem in error.problems)
-        return
-    cases = _cases(project)
-    if problems := check_target(target, spec, cases, is_partial_allowed=project.settings.allow_partial):
-        yield from (failure(problem) for problem in problems)
-        return
-    is_over_http = kind_of(spec).is_over_http
-    yield success(f"{name}: {'something listens there' if is_over_http else 'is there'}; no question was asked")
-    yield from asyncio.run(_index(target, project, cases))
-
-
-async def _index(target: Target, project: Project, cases: Sequence[EvalCase]) -> list[Diagnosis]:
-    """Check that the index holds the gold, if the system lists its chunks."""
-    try:
-        if not isinstance(target, ListsChunks):
-            return []
-        async with asyncio.timeout(LONGEST_LISTING):
-            chunks = await target.index_chunks()
-        return [] if chunks is None else [*_gold_in_index(project, chunks, cases)]
-    except TimeoutError:
-        return [
-            warning(
-                f"its chunks were not listed within {LONGEST_LISTING:g} s", "rageval cases audit --index waits longer"
-            )
-        ]
-    except TargetError as error:
-        return [warning(f"its chunks cannot be listed: {error}", "mend that, or leave the listing out")]
-    finally:
-        await target.aclose()
-
-
-def _gold_in_index(project: Project, chunks: Sequence[Chunk], cases: Sequence[EvalCase]) -> Iterator[Diagnosis]:
-    """Name the cases that cannot be won, whatever the system does: no chunk of the index matches their gold."""
-    findings = findings_in_index(cases, chunks, project.settings.gold_by)
-    lost = list(dict.fromkeys(finding.case.key for finding in findings if finding.is_unwinnable))
-    golds = [case.gold for case in cases]
-    labelled = sum(bool(gold.supports or gold.chunk_ids or gold.relevance) for gold in golds)
-    cases_labelled = counted(labelled, "labelled case")
-    if lost:
-        what = f"{len(lost)} of {cases_labelled} cannot be won: no indexed chunk matches the gold of {listed(lost)}"
-        yield warning(what, "mend the labels, or index what is missing")
-    elif labelled:
-        all_of_them = f"all {cases_labelled}" if labelled > 1 else cases_labelled
-        yield success(f"its {counted(len(chunks), 'chunk')} hold the gold of {all_of_them}")
-
-
-def _cases(project: Project) -> list[EvalCase]:
-    files = case_files_of(project.root, project.settings.cases, project.reports)
-    return [case for path in files for case in load_file(path, project.root).cases]
 
 
 def look_at_reports(project: Project) -> Iterator[Diagnosis]:
@@ -271,7 +183,7 @@ def look_at_labels(project: Project) -> Iterator[Diagnosis]:
     """Check golds against the notes, if their folder is configured: can every case be won?"""
     if (notes := project.notes) is None:
         return
-    cases = _cases(project)
+    cases = cases_of_project(project)
     lost = unwinnable(cases, NoteFolder(notes))
     if lost:
         what = f"{len(lost)} of {counted(len(cases), 'case')} cannot be won: the notes lack their golds"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
 from pytest_rageval.config.files import case_globs, has_table
-from pytest_rageval.config.toml_text import toml_value
+from pytest_rageval.config.toml_text import toml_document, toml_value
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.folder import GITIGNORE
 
@@ -35,6 +35,8 @@ class Choice(NamedTuple):
     target: str = "demo"
     notes: Path | None = None
     ci: Literal["github", "gitlab", "none"] = "none"
+    mapping: Mapping[str, Any] | None = None
+    """How the target's own JSON is asked and read, if it is a server with one."""
 
 
 class ScaffoldFile(NamedTuple):
@@ -60,8 +62,13 @@ def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
     """Yield the files by name. If pyproject.toml configures the project already, ours gets the suffix `.new`."""
     is_elsewhere = has_table(root) and not (root / CONFIGURATION).exists()
     configuration = f"{CONFIGURATION}.new" if is_elsewhere else CONFIGURATION
-    values = {"target": toml_value(choice.target), "notes": _notes_line(root, choice.notes), "server": ""}
-    if choice.target.startswith(("http://", "https://")):
+    url = toml_value(choice.target)
+    values = {"target": f"target = {url}", "url": url, "notes": _notes_line(root, choice.notes), "server": ""}
+    if choice.mapping is not None:
+        table = {"target": {"url": choice.target, "mapping": choice.mapping}}
+        values["target"] = "# target: the table below, found by one question"
+        values["server"] = toml_document(table).lstrip()
+    elif choice.target.startswith(("http://", "https://")):
         values["server"] = Template(_template("server.toml")).substitute(values)
     yield configuration, Template(_template("rageval.toml")).substitute(values)
     if not _case_files(root):

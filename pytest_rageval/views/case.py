@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from pytest_rageval.comparison.case_diff import CaseLines, best_chunks, place_of, representative_trial
 from pytest_rageval.comparison.case_list import case_id, place_text
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.matching.dialects import MISSED
 from pytest_rageval.metrics.registry import Registry, is_described
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.runs.reader import observation_of, recorded_case
@@ -275,6 +276,7 @@ def _why(
         yield from (f"{chunk.mark} “{chunk.place}” was not retrieved{chunk.note}" for chunk in chunks if not chunk.rank)
         late = (chunk for chunk in chunks if chunk.rank and chunk.note)
         yield from (f"{chunk.mark} “{chunk.place}” stands at rank {chunk.rank}{chunk.note}" for chunk in late)
+    yield from (flag for flag in record.get("flags", ()) if gates and MISSED in flag)
     if not gates and not error and record.get("reason"):
         yield str(record["reason"])
 

@@ -16,7 +16,7 @@ from pytest_rageval.cases.exchange.formats import read_other
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cli.cases import cases
 from pytest_rageval.errors import CaseError
-from pytest_rageval.model import EvalCase
+from pytest_rageval.model import Anchor, EvalCase
 
 QUESTION = "it is 'question' here; `rageval cases convert` reads such files"
 ANSWER = "it is 'gold.answer' here; `rageval cases convert` reads such files"
@@ -121,7 +121,7 @@ def test_ragas_as_it_was_in_columns(tmp_path: Path):
 def test_deepeval(tmp_path: Path, content: object):
     (when,) = converted(tmp_path, "goldens.json", content)
     assert (when.question, when.gold.answers, when.contexts) == ("When?", ("At 3.",), ("It is 3.",))
-    assert when.metadata == {"source_file": "clock.md"}
+    assert when.gold.supports == (Anchor("clock.md"),)
     assert given(tmp_path)[0]["answer"] == "3"
 
 
@@ -211,7 +211,8 @@ def test_what_was_converted_runs_with_its_answers(project: Project):
         ("a.json", "[]", "a.json: holds no case"),
         ("a.jsonl", '{"expected": "x"}', "a.jsonl:1:1: question is missing"),
         ("a.csv", "input\na,b\n", "a.csv:2:1: the row has more cells than the header"),
-        ("a.yaml", "x: 1", "a.yaml: is YAML; save it as JSON with `npx js-yaml a.yaml > a.json`, and convert that"),
+        ("a.yaml", "x: [", "a.yaml:1:5: not valid YAML: "),
+        ("a.csv", "Thema,Notiz\nA,b\n", "question; columns: Thema, Notiz; say which with --map question=COLUMN"),
         ("a.json", [{"id": "q", "input": "a"}, {"id": "q", "input": "b"}], "row 2: id already used"),
     ],
 )

@@ -13,7 +13,9 @@ from pytest_rageval.matching.places import match
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Matching, Reference
 from pytest_rageval.targets.native_contract import answer_from_record
 
-DIALECTS = json.loads(Path(__file__).parent.parent.joinpath("data/dialects.json").read_text(encoding="utf-8"))
+DIALECTS = json.loads(
+    Path(__file__).parent.parent.joinpath("data/frozen-input/dialects/dialects.json").read_text(encoding="utf-8")
+)
 GOLD = Anchor("a.md", "# A > ## B")
 
 

@@ -53,3 +53,17 @@ def test_strict_places_take_no_match_in_doubt(tmp_path):
     project.configure('target = "answers:answers.jsonl"\nstrict_places = true')
     assert project.rageval("run", "--metrics", "recall_any").ret == 1
     assert set(project.outcomes().values()) == {"failed"}
+
+
+def test_golds_missed_though_a_chunk_holds_their_text_are_counted_with_both_spellings(tmp_path):
+    project = a_project(tmp_path)
+    gold = [{"rel_path": "a.md", "heading_path": "# A > ## B", "snippets": ["B is two"]}]
+    project.cases([{"id": f"q{n}", "question": f"What is B {n}?", "gold_supports": gold} for n in range(4)])
+    ended = run(project, "--run-id", "missed", rel_path="a.md", heading_path="Chapter: B")
+    both = "chunk 1 is 'a.md > Chapter: B', the gold 'a.md > # A > ## B'"
+    ended.stdout.fnmatch_lines([f"4 golds missed, though a chunk holds the text; as in: {both}"])
+    flag = f"gold 1 is missed, though a chunk holds its text: {both}"
+    assert project.records()["q0"]["flags"] == [flag]
+    project.rageval("explain", "missed", "q0").stdout.fnmatch_lines([f"*note: {flag}"])
+    audit = project.rageval("cases", "audit").stdout.str()
+    assert f"was retrieved in none of 1 record, though {both}" in audit

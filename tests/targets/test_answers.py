@@ -77,6 +77,21 @@ def test_a_line_holds_an_id_and_whatever_an_answer_record_may_hold(tmp_path: Pat
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", [{"user_input": "Why?", "response": "So.", "retrieved_contexts": ["It is so."]}]),
+        ("a.csv", "Frage,Antwort,Kontext\nWhy?,So.,It is so.\n"),
+        ("b.csv", "Question,Model answer,Reference answer,passages\nWhy?,So.,No.,It is so.\n"),
+        ("c.csv", "질문,답변,문맥\nWhy?,So.,It is so.\n"),
+    ],
+)
+def test_names_of_people_and_other_tools_are_understood(tmp_path: Path, name: str, content: str):
+    (record,) = load_answers(write(tmp_path, content, name)).records.values()
+    assert record.question == "Why?"
+    assert (record.answer.text, record.answer.chunks) == ("So.", (Chunk(text="It is so."),))
+
+
 def test_a_blank_answer_or_an_empty_list_is_what_the_system_gave(tmp_path: Path):
     rows: list[dict[str, object]] = [
         {"id": "q1", "answer": ""},

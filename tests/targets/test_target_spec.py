@@ -193,7 +193,7 @@ def test_a_function_and_a_client_are_made_into_targets():
         assert answer_of(target_from_object(client)).text == "x"
 
 
-@pytest.mark.parametrize("obj", [None, 7, "demo", object()])
+@pytest.mark.parametrize("obj", [None, 7, "demo"])
 def test_anything_else_is_a_settings_error(obj: object):
     with pytest.raises(SettingsError, match=r"^rag_client: is .*, expected a Target, an HTTP client"):
         target_from_object(obj)

@@ -150,7 +150,7 @@ def test_a_gold_that_no_stored_run_retrieved_is_said_as_long_as_the_case_is_the_
     assert "boil" not in findings(audited)
     result = audit(audited)
     assert lines_with(
-        result, "gold_supports[0] 'notes/elsewhere.md' was retrieved in none of 2 records; check the gold"
+        result, "gold_supports[0] 'notes/elsewhere.md' was retrieved in none of 2 records, though chunk 1 is"
     )
     audited.cases([a_case("boil"), a_missed_case("lost", question=LOST, difficulty="hard")])
     assert findings(audited)["lost"] == ["lost_file"]

@@ -22,7 +22,10 @@ class OtherTestSet:
     answers   records of an answers file, for cases whose system output the file contains
     labels    people's labels of answers, as `rageval calibrate` reads them
     repeated  number of duplicate rows left out
-    unused    number of promptfoo's checks without a counterpart here, kept in `metadata`
+    unused    promptfoo's checks without a counterpart here, by type, kept in `metadata`
+    used      the file's names by field
+    kept      names that went into the metadata
+    form      the recognised format; None if the names of the members decided
     notes     notes for the user, one line each
     """
 
@@ -30,7 +33,11 @@ class OtherTestSet:
     answers: list[dict[str, Json]] = field(default_factory=list)
     labels: list[dict[str, Json]] = field(default_factory=list)
     repeated: int = 0
-    unused: int = 0
+    unused: Mapping[str, int] = field(default_factory=dict)
+    used: Mapping[str, str] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
+    form: str | None = None
+    is_guessed: bool = False
     notes: tuple[str, ...] = ()
 
 

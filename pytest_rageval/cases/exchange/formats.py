@@ -1,15 +1,24 @@
-"""Formats of other tools: detection, reading, writing."""
+"""Formats of other tools: a table of how to recognise each and where its fields are, the readers, the writers.
+
+A format is a row of FORMATS. What its expressions do not name is read by the names of the members (`cases/names.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jmespath
+from jmespath.exceptions import JMESPathError
+
+from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFiles
 from pytest_rageval.cases.exchange.ragtruth import RESPONSES, SOURCES, is_ragtruth, read_ragtruth
-from pytest_rageval.cases.exchange.retrieval_sets import read_beir, read_trec, write_beir, write_trec
-from pytest_rageval.cases.exchange.row_files import LONGEST, RowReport, is_table
+from pytest_rageval.cases.exchange.reading import RowReading
+from pytest_rageval.cases.exchange.retrieval_sets import is_topics, read_beir, read_trec, write_beir, write_trec
+from pytest_rageval.cases.exchange.row_files import SEPARATORS, PlacedRow, RowReport, is_squad, rows_in
 from pytest_rageval.cases.exchange.tool_cases import (
     write_csv,
     write_deepeval,
@@ -17,11 +26,63 @@ from pytest_rageval.cases.exchange.tool_cases import (
     write_ragas,
     write_squad,
 )
-from pytest_rageval.cases.exchange.tool_rows import is_squad, other_test_set, read_tool_rows, squad_rows
+from pytest_rageval.cases.names import (
+    ANSWER,
+    CONTEXTS,
+    FACTS,
+    FIELDS,
+    GIVEN,
+    IDS,
+    PLACES,
+    QUESTION,
+    RETRIEVED,
+    field_of,
+)
 from pytest_rageval.errors import CaseError
-from pytest_rageval.io.strict_json import StrictJsonError, parse
-from pytest_rageval.model import EvalCase, Json
+from pytest_rageval.io.messages import Finding, Unsound
+from pytest_rageval.io.suggestions import did_you_mean, listed
+from pytest_rageval.model import NOTHING, NOWHERE, EvalCase, Json
 
+
+class Format(NamedTuple):
+    """A format of rows: an expression (JMESPath) that is true of its rows, and one for each field that names hide."""
+
+    name: str
+    when: str
+    fields: Mapping[str, str] = NOTHING
+
+
+FORMATS = (
+    Format("promptfoo", "vars || keys(@)[?starts_with(@, '__expected')]", {QUESTION: "vars", CONTEXTS: "vars.context"}),
+    Format("openai-evals", "input[0].role && ideal", {QUESTION: "input", ANSWER: "ideal"}),
+    Format("openai-evals", "item", {QUESTION: "item", ANSWER: "item.ground_truth || item.ideal || item.expected"}),
+    Format(
+        "mlflow",
+        "(inputs || request) && (expectations || expected_retrieved_context)",
+        {
+            QUESTION: "inputs || request",
+            ANSWER: "expectations.[expected_response, expected_answer, ground_truth][] | [0]",
+            FACTS: "expectations.expected_facts || expected_facts",
+            PLACES: "(expectations.expected_retrieved_context || expected_retrieved_context)[].doc_uri",
+            CONTEXTS: "(expectations.expected_retrieved_context || expected_retrieved_context)[].content",
+            GIVEN: "outputs || response",
+            RETRIEVED: "retrieved_context",
+        },
+    ),
+    Format("pydantic-evals", "inputs && (expected_output || evaluators)", {"id": "name", QUESTION: "inputs"}),
+    Format("langsmith", "inputs && outputs", {QUESTION: "inputs", ANSWER: "outputs"}),
+    Format("langfuse", "input && expectedOutput", {QUESTION: "input", ANSWER: "expectedOutput"}),
+    Format("phoenix", "type(input) == 'object' && output", {QUESTION: "input", ANSWER: "output"}),
+    Format("deepeval", "input && (contains(keys(@), 'expected_output') || contains(keys(@), 'actual_output'))"),
+    Format("inspect", "input && target", {QUESTION: "input", ANSWER: "target"}),
+    Format("braintrust", "input && expected", {QUESTION: "input", ANSWER: "expected"}),
+    Format("ragchecker", "query && gt_answer", {"id": "query_id", RETRIEVED: "retrieved_context"}),
+    Format("giskard", "question && reference_answer && (reference_context || conversation_history)"),
+    Format("trulens", "query && expected_response"),
+    Format("llamaindex", "query && (reference_answer || relevant_docs)", {IDS: "relevant_docs"}),
+    Format("squad", "question && answers.answer_start || question && contains(keys(@), 'is_impossible')"),
+    Format("ragas", "user_input"),
+)
 WRITERS: Mapping[str, Callable[[Sequence[EvalCase], Answers], ToolFiles]] = {
     "beir": write_beir,
     "csv": write_csv,
@@ -31,22 +92,23 @@ WRITERS: Mapping[str, Callable[[Sequence[EvalCase], Answers], ToolFiles]] = {
     "squad": write_squad,
     "trec": write_trec,
 }
-READERS = ("beir", "deepeval", "promptfoo", "ragas", "ragtruth", "squad", "trec")
+READERS = tuple(sorted({"beir", "ragtruth", "trec", *(form.name for form in FORMATS)}))
 
 
 class ReadOptions(NamedTuple):
-    """The other files or the split of a test set: TREC's qrels and run, the split of BEIR and of RAGTruth."""
+    """The other files or the split of a test set, and expressions by field for a format that no table has."""
 
     qrels: Path | None = None
     run: Path | None = None
     split: str | None = None
+    fields: Mapping[str, str] = NOTHING
 
 
 def read_other(path: Path, name: str, form: str | None = None, options: ReadOptions | None = None) -> OtherTestSet:
     """Read another tool's test set; raise CaseError with every problem, one line each.
 
-    `form` is one of READERS. None detects it: a folder is RAGTruth's by its two files, else BEIR's; a file with
-    `paragraphs` is SQuAD's, one with qrels or a run TREC's, any other is recognised by its field names.
+    `form` is one of READERS. None detects it: a folder is RAGTruth's by its two files, else BEIR's; a file with qrels,
+    a run or topics is TREC's, any other is recognised by the members of its first row.
     """
     options = options or ReadOptions()
     form = form or _form(path, options)
@@ -62,31 +124,113 @@ def read_other(path: Path, name: str, form: str | None = None, options: ReadOpti
         raise CaseError(f"{name} is a folder; only the test sets of BEIR and RAGTruth are")
     if form == "trec":
         return read_trec(path, name, options.qrels, options.run)
-    document = _document(path)
-    if is_squad(document):
-        report = RowReport(name, has_lines=False)
-        return other_test_set(squad_rows(document, report), report)
-    if form == "squad":
+    report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
+    rows = rows_in(path, report)
+    if form == "squad" and not is_squad(path):
         raise CaseError(f"{name} is not of SQuAD: there is no list data[].paragraphs")
-    return read_tool_rows(path, name)
+    return _read_rows(rows, report, form, options.fields, path.parent)
 
 
 def _form(path: Path, options: ReadOptions) -> str | None:
     if path.is_dir():
         return "ragtruth" if is_ragtruth(path) else "beir"
-    is_trec = (
-        options.qrels is not None
-        or options.run is not None
-        or (path.suffix.lower() in (".tsv", ".topics") and not is_table(path))
-    )
-    return "trec" if is_trec else None
+    return "trec" if options.qrels is not None or options.run is not None or is_topics(path) else None
 
 
-def _document(path: Path) -> Json:
-    """Parse a document that may be SQuAD's; return None for others, whose reader reports the problem."""
-    try:
-        if path.suffix.lower() != ".json" or path.stat().st_size > 4 * LONGEST:
-            return None
-        return parse(path.read_bytes())
-    except (OSError, StrictJsonError):
-        return None
+def parsed_fields(written: Iterable[str]) -> dict[str, str]:
+    """Return the expressions of `--map field=EXPRESSION` by field; raise CaseError for unknown or broken ones."""
+    fields: dict[str, str] = {}
+    for each in written:
+        field, equals, expression = each.partition("=")
+        if field not in FIELDS or not equals:
+            remedy = did_you_mean(field, FIELDS, f"; fields: {', '.join(FIELDS)}")
+            raise CaseError(f"--map {each!r}: expected FIELD=EXPRESSION{remedy}")
+        try:
+            jmespath.compile(expression)
+        except JMESPathError:
+            expression = f'"{expression}"'  # the name of a column, as in "Expected answer"
+        fields[field] = expression
+    return fields
+
+
+def format_of(row: Mapping[str, Json], name: str | None = None) -> Format | None:
+    """Return the first format that a row is of, among those of this name if one is given."""
+    candidates = [form for form in FORMATS if name in (None, form.name)]
+    found = next((form for form in candidates if jmespath.search(form.when, row)), None)
+    return found or (candidates[0] if name and candidates else None)
+
+
+MOST_PROBLEMS = 1_000
+"""Number of problems after which reading stops."""
+
+
+def _read_rows(
+    rows: Iterable[PlacedRow], report: RowReport, name: str | None, mapped: Mapping[str, str], folder: Path
+) -> OtherTestSet:
+    cases: dict[str, dict[str, Json]] = {}
+    answers: list[dict[str, Json]] = []
+    used: dict[str, str] = {}
+    kept: dict[str, None] = {}
+    unused: Counter[str] = Counter()
+    repeated, form, columns, is_own = 0, None, dict[str, None](), False
+    for place, row in rows:
+        if not columns:
+            form = None if mapped else format_of(row, name)
+        columns |= dict.fromkeys(row if isinstance(place, int) else ())
+        reading = RowReading(row, mapped or (form.fields if form else NOTHING), folder)
+        try:
+            case_id = case_from_record(reading.case, NOWHERE)[0].id
+        except Unsound as unsound:
+            report.add_row(place, map(reading.as_written, unsound.findings.first), reading.case.get("id"))
+            if len(report) >= MOST_PROBLEMS:  # checking a million broken rows takes minutes
+                report.add_whole(f"what stands behind row {place} was not read")
+                break
+            continue
+        used |= {field: path for field, path in reading.used.items() if field not in used}
+        kept |= dict.fromkeys(reading.kept)
+        is_own |= not reading.used
+        record = {"id": case_id} | reading.case
+        if case_id in cases:
+            if cases[case_id] != record:
+                twice = Finding((), "id already used by an earlier row for another case; ids are unique in a file")
+                report.add_row(place, [twice], case_id)
+            repeated += 1
+            continue
+        cases[case_id] = record
+        unused += reading.unused
+        if reading.answer:
+            answers.append({"id": case_id} | reading.answer)
+    if not cases and not len(report):
+        report.add_whole("holds no case")
+    if len(report):
+        raise CaseError(*report.problems, *_unknown_columns(report, columns, mapped, used))
+    return OtherTestSet(
+        list(cases.values()), answers, repeated=repeated, unused=unused, used=used, kept=tuple(kept),
+        form=form.name if form else None, is_guessed=not (form or mapped or is_own),
+    )  # fmt: skip
+
+
+def _unknown_columns(
+    report: RowReport, columns: Iterable[str], mapped: Mapping[str, str], used: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield, for a file of no known format, its columns and the line to write."""
+    names = list(columns)
+    if QUESTION in {*used, *(() if mapped else map(field_of, names))} or not names:
+        return
+    guesses = {field: name for name in names if (field := field_of(name)) is not None}
+    maps = [f"--map {field}={_quoted(name)}" for field, name in ({QUESTION: "COLUMN"} | guesses).items()]
+    why = "no column is known to hold the question"
+    if QUESTION in mapped:
+        why = f"--map question={mapped[QUESTION]} finds nothing"
+    what = f"{report.file}: {why}; columns: {listed(names, 12)}"
+    yield f"{what}; say which with {' '.join(maps)}"
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else f"'\"{name}\"'"
+
+
+def looks_like_gold(kept: Iterable[str]) -> dict[str, str]:
+    """Return names in the metadata that mean an answer, a context or a source, with the field."""
+    meant: dict[str, Any] = {name: field_of(name) for name in kept}
+    return {name: field for name, field in meant.items() if field in (ANSWER, CONTEXTS, PLACES, IDS, FACTS)}

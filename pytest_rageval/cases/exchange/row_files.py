@@ -1,4 +1,4 @@
-"""Rows of other tools' files: JSON, JSON lines, CSV with various separators, Parquet."""
+"""Rows of other tools' files: JSON, JSON lines, CSV with various separators, YAML, Parquet."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import ast
 import csv
 import io
 import json
-import shlex
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from pytest_rageval.cases.conversion import ANSWER, CONTEXTS, OTHER_NAMES, QUESTION
 from pytest_rageval.cases.csv_rows import cells_up_to
 from pytest_rageval.cases.keys import CELLS
+from pytest_rageval.cases.names import QUESTION, field_of
 from pytest_rageval.io.lines import FileLine, json_rows, read_lines
 from pytest_rageval.io.messages import Finding, Report, describe
 from pytest_rageval.io.strict_json import StrictJsonError, parse
@@ -21,17 +22,8 @@ from pytest_rageval.model import Json
 
 LONGEST = 2**26
 """Largest file, in bytes, that is read at once."""
-PASSAGES = ("retrieval_context", "retrieved_contexts")
-"""Names of fields with retrieved texts."""
-QUESTION_NAMES = frozenset({"question", "query", *(name for name, part in OTHER_NAMES.items() if part == QUESTION)})
 SEPARATORS = {".csv": ",;\t", ".tsv": "\t"}
 """Possible CSV separators by suffix, the default first: spreadsheets write `;` in locales with decimal commas."""
-
-
-def is_table(path: Path) -> bool:
-    """Return True if the first line of a tab-separated file names a column of questions."""
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        return not QUESTION_NAMES.isdisjoint(file.readline(LONGEST).strip().lower().split("\t"))
 
 
 PlacedRow = tuple[int | str, dict[str, Json]]
@@ -54,17 +46,14 @@ class RowReport(Report):
                 self.add_whole(f"{place if isinstance(place, str) else f'row {place}'}: {finding}")
 
 
-_LISTS = ("goldens", "samples", "test_cases", "tests", "examples", "data", "dataset", "rows", "cases")
+_LISTS = ("goldens", "samples", "test_cases", "tests", "examples", "data", "dataset", "rows", "cases", "results",
+          "items", "records", "questions")  # fmt: skip
 """Keys of the list of rows in other tools' documents."""
 
 
-def tool_file_rows(path: Path, report: RowReport) -> Iterator[PlacedRow]:
-    """Yield the rows of a file with their lines; rows of a JSON document with their numbers."""
+def rows_in(path: Path, report: RowReport) -> Iterator[PlacedRow]:
+    """Yield the rows of a file with their lines; rows of a JSON or YAML document with their numbers or paths."""
     suffix = path.suffix.lower()
-    if suffix in (".yaml", ".yml"):
-        command = f"npx js-yaml {shlex.quote(path.name)} > {shlex.quote(f'{path.stem}.json')}"
-        report.add_whole(f"is YAML; save it as JSON with `{command}`, and convert that")
-        return
     if suffix == ".parquet":
         yield from _parquet_rows(path, report)
         return
@@ -73,11 +62,40 @@ def tool_file_rows(path: Path, report: RowReport) -> Iterator[PlacedRow]:
         yield from _csv_rows("".join(line.text for line in lines), SEPARATORS[suffix], report)
         return
     read = list(lines)
+    text = "".join(line.text for line in read)
+    if suffix in (".yaml", ".yml"):
+        yield from _document_rows(_yaml(text, report), report)
+        return
     report.has_lines |= suffix == ".jsonl" or _is_line_by_line(read)
     if report.has_lines:
         yield from ((row.line, row.record) for row in json_rows(iter(read), report))
     else:
-        yield from _document_rows("".join(line.text for line in read), report)
+        yield from _document_rows(_json(text, report), report)
+
+
+def _yaml(text: str, report: Report) -> Json:
+    """Return a YAML document as JSON values, read by the safe loader."""
+    try:
+        yaml = import_module("yaml")
+    except ImportError:
+        report.add_whole("is YAML, and PyYAML is not installed; pip install 'pytest-rageval[yaml]'")
+        return []
+    try:
+        return json.loads(json.dumps(yaml.safe_load(text), default=str))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        report.add(mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, f"not valid YAML: {error.problem}")
+        return []
+
+
+def _json(text: str, report: Report) -> Json:
+    try:
+        return parse(text) if text else None
+    except StrictJsonError as error:
+        offset, message = error.oddities[0]
+        line, column = error.place(offset)
+        report.add(line, column, f"not valid JSON: {message}")
+        return []
 
 
 def _is_line_by_line(lines: Sequence[FileLine]) -> bool:
@@ -90,13 +108,26 @@ def _is_line_by_line(lines: Sequence[FileLine]) -> bool:
 
 
 def _separator(header: str, separators: str) -> str:
-    """Return the separator that gives a column of questions, or the default."""
-    named = (
-        separator
-        for separator in separators
-        if not QUESTION_NAMES.isdisjoint(cell.strip(' "\r').lower() for cell in header.split(separator))
-    )
-    return next(named, separators[0])
+    """Return the separator that gives a column of questions, else the one that gives most columns."""
+    columns = {separator: [cell.strip(' "\r') for cell in header.split(separator)] for separator in separators}
+    return max(separators, key=lambda one: (QUESTION in map(field_of, columns[one]), len(columns[one])))
+
+
+_PREFIXED = re.compile(r"(inputs?|outputs?|reference|expected)[._](.+)")
+
+
+def _nested(row: Mapping[str, Json], header: Sequence[str]) -> dict[str, Json]:
+    """Join columns such as `input_question` and `output_answer` to objects, as LangSmith and Phoenix export them."""
+    heads = {match[1] for name in header if (match := _PREFIXED.fullmatch(name))}
+    if not ({"input", "inputs"} & heads and {"output", "outputs", "reference", "expected"} & heads):
+        return dict(row)
+    nested: dict[str, Json] = {}
+    for name, value in row.items():
+        if match := _PREFIXED.fullmatch(name):
+            nested.setdefault(match[1].rstrip("s") + "s", {})[match[2]] = value
+        else:
+            nested[name] = value
+    return nested
 
 
 def _csv_rows(text: str, separators: str, report: RowReport) -> Iterator[PlacedRow]:
@@ -114,7 +145,7 @@ def _csv_rows(text: str, separators: str, report: RowReport) -> Iterator[PlacedR
                 row = {name: _cell(name, cell) for name, cell in named.items() if cell and cell.strip()}
                 if is_deepeval:
                     row |= {name: cell.split("|") for name in _JOINED if isinstance(cell := row.get(name), str)}
-                yield reader.line_num, row
+                yield reader.line_num, _nested(row, reader.fieldnames or ())
     except csv.Error as error:
         report.add_whole(f"not valid CSV: {error}")
 
@@ -125,12 +156,10 @@ _JOINED = ("context", "retrieval_context")
 
 
 def _cell(name: str, cell: str) -> Json:
-    """Convert a CSV cell: a list, in JSON or Python syntax, for columns of lists; else text."""
-    part = OTHER_NAMES.get(name.lower())
-    is_list = CELLS.get(name) == "json" or part in (ANSWER, CONTEXTS) or name.lower() in PASSAGES
+    """Convert a CSV cell: a list or object, in JSON or as Python prints it; else text."""
     if CELLS.get(name) == "flag" and cell.strip().lower() in ("true", "false"):
         return cell.strip().lower() == "true"
-    if not is_list or not cell.lstrip().startswith(("[", "{")):
+    if not cell.lstrip().startswith(("[", "{")):
         return cell
     try:
         return parse(cell)
@@ -140,26 +169,49 @@ def _cell(name: str, cell: str) -> Json:
         value = ast.literal_eval(cell)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return cell
-    return [str(item) for item in value] if isinstance(value, list) else cell
+    return _as_json(value) if isinstance(value, (list, dict)) else cell
 
 
-def _document_rows(text: str, report: RowReport) -> Iterator[PlacedRow]:
-    try:
-        document = parse(text) if text else None
-    except StrictJsonError as error:
-        offset, message = error.oddities[0]
-        line, column = error.place(offset)
-        report.add(line, column, f"not valid JSON: {message}")
+def _document_rows(document: Json, report: RowReport) -> Iterator[PlacedRow]:
+    if is_squad_document(document):
+        yield from squad_rows(document, report)
         return
+    if isinstance(document, dict) and isinstance(document.get("queries"), dict):
+        document = _embedding_pairs(document)
     if isinstance(document, dict):
-        document = next((document[key] for key in _LISTS if isinstance(document.get(key), list)), document)
-    if isinstance(document, dict):
-        document = _transposed(document)
+        rows = next((document[key] for key in _LISTS if isinstance(document.get(key), list)), None)
+        document = _transposed(document) if rows is None else _with_defaults(rows, document.get("defaultTest"))
     for number, row in enumerate(document if isinstance(document, list) else (), start=1):
         if isinstance(row, dict):
             yield number, row
         else:
             report.add_row(number, [Finding((), f"is {describe(row)}, expected an object")])
+
+
+def _embedding_pairs(document: Mapping[str, Any]) -> list[Json]:
+    """Return the queries of LlamaIndex's embedding pairs as rows, with their relevant documents."""
+    relevant, corpus = document.get("relevant_docs") or {}, document.get("corpus") or {}
+    return [
+        {"id": query_id, "query": query, "relevant_docs": relevant.get(query_id)}
+        | {"reference_contexts": [corpus[each] for each in relevant.get(query_id) or () if each in corpus]}
+        for query_id, query in document["queries"].items()
+    ]
+
+
+def _with_defaults(rows: list[Json], default: Json) -> list[Json]:
+    """Return promptfoo's tests with the variables and checks of `defaultTest`."""
+    if not isinstance(default, dict):
+        return rows
+    return [
+        {
+            **row,
+            "vars": {**(default.get("vars") or {}), **(row.get("vars") or {})},
+            "assert": [*(row.get("assert") or ()), *(default.get("assert") or ())],
+        }
+        if isinstance(row, dict)
+        else row
+        for row in rows
+    ]
 
 
 def _transposed(columns: Mapping[str, Json]) -> list[Json]:
@@ -195,3 +247,44 @@ def _parquet_rows(path: Path, report: Report) -> Iterator[PlacedRow]:
 def _as_json(row: Json) -> dict[str, Json]:
     written: dict[str, Json] = json.loads(json.dumps(row, default=str), parse_constant=lambda _: None)
     return written
+
+
+# ── SQuAD ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_squad(path: Path) -> bool:
+    """Return True if a file is a JSON document of SQuAD."""
+    report = RowReport(path.name, has_lines=False)
+    return is_squad_document(_json("".join(text for _, text, _ in read_lines(path, report, LONGEST)), report))
+
+
+def is_squad_document(document: Json) -> bool:
+    """Return True if this JSON document has the structure of SQuAD."""
+    data = document.get("data") if isinstance(document, dict) else None
+    return isinstance(data, list) and bool(data) and isinstance(data[0], dict) and "paragraphs" in data[0]
+
+
+def squad_rows(document: Json, report: RowReport) -> Iterator[PlacedRow]:
+    """Yield the questions of SQuAD v1.1 or v2.0 as rows, each with its context and title."""
+    for at, article in _members(document, "data", "", report):
+        for within, paragraph in _members(article, "paragraphs", at, report):
+            for place, entry in _members(paragraph, "qas", within, report):
+                yield place, squad_row(entry, article.get("title"), paragraph.get("context"))
+
+
+def squad_row(entry: Mapping[str, Json], title: Json, context: Json) -> dict[str, Json]:
+    """Return a question of SQuAD with its title and context."""
+    return {**entry, "title": title, "context": context if str(context or "").strip() else None}
+
+
+def _members(above: Mapping[str, Json], key: str, at: str, report: RowReport) -> Iterator[tuple[str, Any]]:
+    """Yield the objects of a list with their paths; report other members."""
+    place = f"{at}.{key}" if at else key
+    if not isinstance(listed := above.get(key), list):
+        report.add_whole(f"{place} is {describe(listed)}, expected a list")
+        return
+    for number, member in enumerate(listed):
+        if isinstance(member, dict):
+            yield f"{place}[{number}]", member
+        else:
+            report.add_whole(f"{place}[{number}] is {describe(member)}, expected an object")

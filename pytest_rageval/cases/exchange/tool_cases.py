@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 from pytest_rageval.cases.canonical import case_to_mapping
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, Answers, ToolFiles, extra_parts, unplaced
-from pytest_rageval.cases.exchange.tool_rows import RowReading, squad_row
+from pytest_rageval.cases.exchange.reading import RowReading
+from pytest_rageval.cases.exchange.row_files import squad_row
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.model import Answer, EvalCase, Json
 from pytest_rageval.text import counted

@@ -64,7 +64,7 @@ def _lines(case: CaseView, record: Mapping[str, Any], obs: Observation | None, p
     yield from _question(obs, form)
     yield from _gold(obs.gold, form)
     yield from _retrieved(case, obs, form)
-    yield from (f"  note: {flag}" for flag in obs.matching.flags)
+    yield from (f"  note: {flag}" for flag in dict.fromkeys((*obs.matching.flags, *record.get("flags", ()))))
     yield from _claims(case, form)
     yield from _metrics(record, obs, plan, form)
     doubts = [[judgement.rubric, flag] for judgement in obs.judgements.values() for flag in judgement.flags]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pytest_rageval.cases.conversion import ANSWER, CONTEXTS, OF_SYSTEM, OTHER_NAMES, QUESTION
 from pytest_rageval.cases.keys import CELLS
+from pytest_rageval.cases.names import ANSWER, CONTEXTS, OF_SYSTEM, QUESTION, field_of
 from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import Json
 
@@ -16,7 +16,10 @@ METADATA = "metadata.*"
 FIELDS: tuple[str, ...] = ("question", "reference", "id", "tag", "contexts", "category", "difficulty", "domain")
 """The most frequent fields, first in the list of choices."""
 CHOICES: tuple[str, ...] = (*FIELDS, *(name for name in CELLS if name not in FIELDS))
-_PARTS = {QUESTION: "question", ANSWER: "reference", CONTEXTS: "contexts", OF_SYSTEM: LEFT_OUT}
+_PARTS: Mapping[str | None, str] = {
+    QUESTION: "question", ANSWER: "reference", CONTEXTS: "contexts", "id": "id", "category": "category",
+    **dict.fromkeys(OF_SYSTEM, LEFT_OUT),
+}  # fmt: skip
 REFERENCE_CHOICES = ("id", "reference")
 """Fields of a references file, which is joined to the questions by id."""
 _CAMEL = str.maketrans({" ": "_", "-": "_"})
@@ -60,12 +63,8 @@ def _guess(name: str) -> tuple[str, int]:
     word = name.strip().lower().translate(_CAMEL)
     if word in CELLS:
         return word, 0
-    if word in OTHER_NAMES:
-        return _PARTS[OTHER_NAMES[word]], 1
-    if word == "answer":
-        return "reference", 1
-    if word in _IN_OTHER_LANGUAGES:
-        return _IN_OTHER_LANGUAGES[word], 1
+    if (field := field_of(name)) in _PARTS:
+        return _PARTS[field], 1
     close = suggestion(word, CELLS, cutoff=KEY_CUTOFF)
     return (close, 2) if close else (METADATA, 2)
 
@@ -75,17 +74,6 @@ _SAME_PART = ({"question", "query"}, {"reference", "reference_answer", "expected
 
 def _is_taken(field: str, taken: set[str]) -> bool:
     return any(other in taken for group in _SAME_PART if field in group for other in group) or field in taken
-
-
-_IN_OTHER_LANGUAGES: Mapping[str, str] = {
-    **dict.fromkeys(("frage", "fragen", "pregunta", "domanda", "質問", "问题", "問題", "질문"), "question"),
-    **dict.fromkeys(("antwort", "antworten", "referenz", "musterantwort", "réponse", "respuesta", "risposta"),
-                    "reference"),
-    **dict.fromkeys(("回答", "答え", "正解", "模範解答", "答案", "参考答案", "답변", "정답"), "reference"),
-    **dict.fromkeys(("kategorie", "catégorie", "categoría", "categoria", "カテゴリ", "分类", "분류"), "category"),
-    **dict.fromkeys(("nr", "nr.", "nummer", "kennung", "番号", "编号", "編號", "번호"), "id"),
-}  # fmt: skip
-"""Column names in other languages than English."""
 
 
 def mapping_problems(columns: Sequence[MappedColumn]) -> list[str]:

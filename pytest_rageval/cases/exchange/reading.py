@@ -1,0 +1,385 @@
+"""One foreign row read into a case: by the expressions of its format, the other members by their names.
+
+What a system gave becomes a record of an answers file; what has no meaning here goes into `metadata`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import jmespath
+
+from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.exchange.checks import gold_of_checks, single_checks, without_counterpart, written_checks
+from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, with_extra_parts
+from pytest_rageval.cases.keys import KEYS
+from pytest_rageval.cases.names import (
+    ANSWER,
+    CONTEXTS,
+    FACTS,
+    GIVEN,
+    IDS,
+    OF_SYSTEM,
+    PLACES,
+    QUESTION,
+    RETRIEVED,
+    RETRIEVED_IDS,
+    field_of,
+    is_plain_answer,
+)
+from pytest_rageval.io.messages import Finding, Unsound
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.model import NOTHING, NOWHERE, Json
+
+_KEPT = ("metadata", "additional_metadata")
+_OURS = ("description", "name", "source_file")
+"""Fields that our own exports fill in; ignored on import."""
+_TEXTS = ("text", "content", "page_content", "pageContent", "value", "answer", "output", "response")
+_PATHS = ("rel_path", "path", "source", "file", "file_path", "doc_uri", "url", "document", "name")
+_STEPS = r"(?:[\w-]+|\"[^\"]+\")(?:\.(?:[\w-]+|\"[^\"]+\"))*"
+_SIMPLE = re.compile(_STEPS)
+
+
+class RowReading:
+    """One converted row.
+
+    case, answer  a record of a case file, and one of an answers file without its id
+    used          the row's names by field
+    kept          names in the metadata
+    unused        promptfoo's checks without a counterpart here, by type
+    """
+
+    def __init__(self, row: Mapping[str, Json], fields: Mapping[str, str] = NOTHING, folder: Path = Path()) -> None:
+        self.case: dict[str, Json] = {}
+        self.answer: dict[str, Json] = {}
+        self.used: dict[str, str] = {}
+        self.unused: Counter[str] = Counter()
+        self._metadata: dict[str, Json] = {}
+        self._names: dict[str, str] = {}
+        """The row's names of the case's keys."""
+        self._folder = folder
+        if not fields and _is_case(row):
+            self.case = dict(row)
+        else:
+            self._read(dict(row), fields)
+
+    @property
+    def kept(self) -> Sequence[str]:
+        return [*self._metadata]
+
+    def _read(self, row: dict[str, Json], fields: Mapping[str, str]) -> None:
+        extra = _extra_of(row)
+        checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
+        leaves = dict(_leaves(row))
+        for field, expression in fields.items():
+            self._take_expression(row, field, expression, leaves)
+        guesses = {path: _meaning(path) for path in leaves}
+        named = {*self.used, *(field for path, field in guesses.items() if not _is_weak(path, field)), *_own(leaves)}
+        has_answer = ANSWER in named or "reference" in named or bool(checks)
+        for path, value in leaves.items():
+            name = path.rpartition(".")[2]
+            if value is None or value in ("", []):
+                continue
+            meant = guesses[path]
+            if _is_weak(path, meant):
+                meant = GIVEN if has_answer else ANSWER
+            if path == "contexts" and has_answer and "answer" in leaves:  # Ragas's former name for retrieved texts
+                meant = RETRIEVED
+            if path in _KEPT and isinstance(value, dict):
+                self._metadata |= value
+            elif meant is None or meant in self.used or not self._take(meant, path, value):
+                self._keep(path, name, value)
+        self._take_checks(checks)
+        if self._metadata:
+            self.case["metadata"] = self._metadata
+        self._name_chunks()
+        self.case = with_extra_parts(self.case, extra)
+
+    def _take_expression(self, row: Json, field: str, expression: str, leaves: dict[str, Json]) -> None:
+        """Take what an expression finds, and drop the leaves that it names."""
+        value = jmespath.search(expression, row)
+        if value is None or value in ("", []):
+            return
+        path = expression if _SIMPLE.fullmatch(expression) else ""
+        path = path.replace('"', "")
+        while isinstance(value, dict) and field not in (PLACES, IDS) and (inner := _member(value, field)):
+            value, path = value[inner], f"{path}.{inner}"
+        roots = [path] if path in leaves or any(leaf.startswith(f"{path}.") for leaf in leaves) else _roots(expression)
+        if self._take(field, path or expression, value):
+            for leaf in list(leaves):
+                if any(leaf == root or leaf.startswith(f"{root}.") for root in roots):
+                    del leaves[leaf]
+
+    def _keep(self, path: str, name: str, value: Json) -> None:
+        self._metadata[path if name in self._metadata else name] = value
+
+    def _take(self, field: str, path: str, value: Json) -> bool:
+        """Convert a value of a field; return False if it is none."""
+        if field in OF_SYSTEM:
+            return self._take_given(field, path, value)
+        keys = self._keys(field, value)
+        if keys is None:
+            return False
+        self.case |= keys
+        self._names |= dict.fromkeys(keys, path)
+        self.used[field] = path
+        return True
+
+    def _keys(self, field: str, value: Json) -> dict[str, Json] | None:
+        """Return the keys of a case that hold the value of a field; None if it is none."""
+        if field == QUESTION:
+            if isinstance(value, list):
+                keys, answer = _conversation(value)
+                self.answer |= answer
+                return keys
+            return {"question": value}
+        if field == ANSWER:
+            return _reference(value)
+        if field == CONTEXTS:
+            return {"contexts": [self._file_text(text) for text in _texts(value)]}
+        if field == FACTS:
+            return {"expected_key_facts": [str(fact) for fact in _listed(value)]}
+        if field in (PLACES, IDS):
+            return _places(value, field)
+        if field == "history":
+            return {"history": turns} if (turns := _turns(value)) else None
+        if field == "tags":
+            return {"tags": [str(tag) for tag in _listed(value)]}
+        if field == "is_impossible":
+            return {"answerable": False} if value else {}
+        if field == "id":
+            return {"id": str(value)} if isinstance(value, (str, int)) else None
+        return {field: value}
+
+    def _take_given(self, field: str, path: str, value: Json) -> bool:
+        if field == GIVEN:
+            self.answer["answer"] = _reference(value).get("reference", value)
+        elif field == RETRIEVED:
+            texts = value if isinstance(value, list) else [value]
+            self.answer["retrieved_chunks"] = [_chunk(text, rank) for rank, text in enumerate(texts, start=1)]
+        else:
+            self.answer[RETRIEVED_IDS] = [str(chunk_id) for chunk_id in _listed(value)]
+        self.used[field] = path
+        return True
+
+    def _file_text(self, text: str) -> str:
+        """Return the text of a file that promptfoo names as `file://…`, if it is there."""
+        path = self._folder / text.removeprefix("file://")
+        return path.read_text("utf-8", "replace") if text.startswith("file://") and path.is_file() else text
+
+    def _take_checks(self, checks: Sequence[Mapping[str, Json]]) -> None:
+        answers, facts = gold_of_checks(checks)
+        if answers and ANSWER not in self.used:
+            self._take(ANSWER, "assert", answers)
+        if facts:
+            self._take(FACTS, "assert", facts)
+        if unused := without_counterpart(checks):
+            self._metadata["assert"] = unused
+            self.unused = Counter(str(check.get("type")) for check in unused)
+
+    def _name_chunks(self) -> None:
+        """Assign ids to the retrieved texts; ids alone become chunks without text."""
+        ids = self.answer.pop(RETRIEVED_IDS, None)
+        if ids:
+            chunks = self.answer.get("retrieved_chunks") or [{"rank": rank} for rank in range(1, len(ids) + 1)]
+            for chunk, chunk_id in zip(chunks, ids, strict=False):
+                chunk["chunk_id"] = chunk_id
+            self.answer["retrieved_chunks"] = chunks
+
+    def as_written(self, finding: Finding) -> Finding:
+        """Return the problem with the row's own name of the key."""
+        first = finding.path[0] if finding.path else None
+        if first is None or first not in self._names:
+            return finding
+        return finding._replace(path=(self._names[str(first)], *finding.path[1:]))
+
+
+def _extra_of(row: dict[str, Json]) -> Json:
+    """Take the parts of a case out of a row that our own export wrote, and the fields that it filled in."""
+    extra = row.pop(EXTRA_PARTS, None)
+    for name in _KEPT:
+        if isinstance(kept := row.get(name), dict) and EXTRA_PARTS in kept:
+            extra = kept[EXTRA_PARTS]
+            row[name] = {key: value for key, value in kept.items() if key != EXTRA_PARTS}
+    extra = _as_object(extra)
+    for name in _OURS if extra is not None else ():
+        row.pop(name, None)
+    return extra
+
+
+def _is_case(row: Mapping[str, Json]) -> bool:
+    """Return True if the row is a line of our own case format without extra parts."""
+    try:
+        case = case_from_record(dict(row), NOWHERE)[0]
+    except Unsound:
+        return False
+    return EXTRA_PARTS not in case.metadata
+
+
+def _leaves(row: Mapping[str, Json], above: str = "") -> Iterator[tuple[str, Json]]:
+    """Yield the members of a row by path; objects are entered, except metadata, spans and the like."""
+    for name, value in row.items():
+        path = f"{above}{name}"
+        is_entered = isinstance(value, dict) and value and not ("answer_start" in value or name in (*_KEPT, "gold"))
+        if is_entered and above.count(".") < 2:
+            yield from _leaves(value, f"{path}.")
+        else:
+            yield path, value
+
+
+def _own(paths: Iterable[str]) -> Iterator[str]:
+    return (path for path in paths if path in KEYS)
+
+
+def _meaning(path: str) -> str | None:
+    """Return the field that a member means: by our own name, else by its own, else by the name of its object."""
+    above, _, name = path.rpartition(".")
+    if path in KEYS and path not in ("contexts", "tag", "query") and path not in _KEPT:
+        return {"reference": ANSWER, "question": QUESTION}.get(path, path)
+    if path == "is_impossible":
+        return path
+    field = field_of(name)
+    return field if field is not None or not above else None
+
+
+def _is_weak(path: str, field: str | None) -> bool:
+    """Return True if a name means an answer without saying whose."""
+    return path == "answer" or (field == ANSWER and path not in KEYS and is_plain_answer(path))
+
+
+def _member(value: Mapping[str, Json], field: str) -> str | None:
+    """Return the member of an object that holds the value of a field: by its name, or the only one."""
+    if field == QUESTION and "messages" in value:
+        return "messages"
+    meant = (GIVEN, ANSWER) if field in (ANSWER, GIVEN) else (field,)
+    named = [name for name in value if field_of(name) in meant]
+    if named or len(value) == 1:
+        return named[0] if named else next(iter(value))
+    return next((name for name in _TEXTS if name in value), None)
+
+
+def _roots(expression: str) -> list[str]:
+    """Return the paths that an expression begins with, such as `a.b` and `c` of `a.b[].d || c`."""
+    return [root.replace('"', "") for root in re.findall(rf"(?:^|\|\|\s*|\[\s*|\(\s*)({_STEPS})", expression)]
+
+
+# ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _listed(value: Json) -> list[Json]:
+    if isinstance(value, str):
+        return [part.strip() for part in re.split(r"[,;|\n]", value) if part.strip()]
+    return value if isinstance(value, list) else [value]
+
+
+def _text(value: Json) -> str | None:
+    """Return the text of an object such as a passage or a message."""
+    if isinstance(value, dict):
+        value = next((value[name] for name in _TEXTS if isinstance(value.get(name), str)), None)
+    return value if isinstance(value, str) else None
+
+
+def _texts(value: Json) -> list[Json]:
+    values = value if isinstance(value, list) else [value]
+    return [_text(each) or (each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)) for each in values]
+
+
+def _reference(value: Json) -> dict[str, Json]:
+    """Return right answers: a text, several, spans of SQuAD, messages; empty spans mean that there is none."""
+    if isinstance(value, dict) and "answer_start" in value:
+        value = value.get("text")
+        if not value:
+            return {"answerable": False}
+    if isinstance(value, list):
+        texts = list(dict.fromkeys(text for text in map(_text, value) if text is not None)) or _texts(value)
+        if value and isinstance(value[-1], dict) and "role" in value[-1]:
+            texts = texts[-1:]
+        return {"reference": texts[0]} if len(texts) == 1 else {"expected_answers": texts}
+    if isinstance(value, str):
+        return {"reference": value}
+    return {"reference": _text(value) or json.dumps(value, ensure_ascii=False)}
+
+
+def _chunk(value: Json, rank: int) -> dict[str, Json]:
+    chunk: dict[str, Json] = {"text": _text(value) or str(value), "rank": rank}
+    ids = (value.get(name) for name in ("chunk_id", "id", "doc_id")) if isinstance(value, dict) else ()
+    named = next((str(each) for each in ids if each is not None), None)
+    return chunk if named is None else chunk | {"chunk_id": named}
+
+
+_ID = re.compile(r"(?=.*\d)[\w:#-]+|[0-9a-f]{8,}")
+
+
+def _places(value: Json, field: str) -> dict[str, Json] | None:
+    """Return gold places, or gold ids if the values look like ids, as in `d1,d2`."""
+    values = [value] if isinstance(value, str) else _listed(value)
+    if isinstance(value, str):
+        parts = [part.strip() for part in re.split(r"\s*[,;|\n]\s*", value) if part.strip()]
+        values = parts if all(" " not in part for part in parts) or "\n" in value or ";" in value else values
+    if field == IDS or all(isinstance(each, int) or (isinstance(each, str) and _ID.fullmatch(each)) for each in values):
+        return {"gold": {"chunk_ids": [str(each) for each in values]}}
+    places = [place for place in map(_place, values) if place]
+    return {"gold_supports": places} if places else None
+
+
+def _place(value: Json) -> dict[str, Json] | None:
+    """Return a gold place: `docs/a.md#Intro`, `a.md > A > B`, or an object with a path."""
+    heading: Json = None
+    if isinstance(value, dict):
+        heading = next((value[name] for name in ("heading_path", "heading", "section") if value.get(name)), None)
+        value = next((value[name] for name in _PATHS if isinstance(value.get(name), str)), None)
+    if not isinstance(value, str) or not value.strip():
+        return None
+    path, separator, below = value.strip().partition(" > ")
+    if not separator:
+        path, _, below = path.partition("#")
+        below = "" if "://" in path else below
+    heading = heading or below.strip()
+    return {"rel_path": path.strip()} | ({"heading_path": heading} if heading else {})
+
+
+def _as_object(extra: Json) -> Json:
+    """Return the extra parts; a CSV cell contains them as JSON."""
+    if not isinstance(extra, str):
+        return extra
+    try:
+        return parse(extra)
+    except StrictJsonError:
+        return None
+
+
+# ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
+
+
+def _turns(messages: Json) -> list[dict[str, Json]]:
+    return [
+        {"role": role, "text": text}
+        for message in (messages if isinstance(messages, list) else ())
+        if isinstance(message, dict)
+        and (role := _ROLES.get(str(message.get("type") or message.get("role")).lower()))
+        and isinstance(text := message.get("content"), str)
+        and text.strip()
+    ]
+
+
+def _conversation(messages: Sequence[Json]) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Return keys of the case and of the answer: the last user message is the question, earlier ones the history.
+
+    The last text after the question is the answer. Tool calls and their results are left out. Without a user message
+    the list itself becomes the question, which is then reported as no text.
+    """
+    turns = _turns(messages)
+    asked = next((at for at in reversed(range(len(turns))) if turns[at]["role"] == "user"), None)
+    if asked is None:
+        return {"question": list(messages)}, {}
+    keys: dict[str, Json] = {"question": turns[asked]["text"]}
+    if asked:
+        keys["history"] = turns[:asked]
+    return keys, ({"answer": turns[-1]["text"]} if asked + 1 < len(turns) else {})

@@ -1,0 +1,147 @@
+"""The meaning of the names that other tools and people give to fields and columns, in several languages."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+QUESTION: Final = "question"
+ANSWER: Final = "gold.answer"
+CONTEXTS: Final = "contexts"
+PLACES: Final = "gold.paths"
+IDS: Final = "gold.chunk_ids"
+FACTS: Final = "gold.key_facts"
+GIVEN: Final = "answer"
+"""The answer that a system gave; it belongs in an answers file, as do the two below."""
+RETRIEVED: Final = "retrieved"
+RETRIEVED_IDS: Final = "retrieved_ids"
+OF_SYSTEM = frozenset({GIVEN, RETRIEVED, RETRIEVED_IDS})
+LABELS = ("id", "category", "difficulty", "tags", "domain", "history")
+FIELDS = (QUESTION, ANSWER, PLACES, IDS, FACTS, CONTEXTS, *LABELS, GIVEN, RETRIEVED, RETRIEVED_IDS)
+"""What a name can mean, and what `--map` can set."""
+
+_WORDS: Mapping[str, str] = {
+    QUESTION: "question questions query queries q prompt input inputs ask utterance instruction frage fragen anfrage "
+    "pregunta preguntas consulta domanda domande quesito pergunta perguntas questao vraag vragen "
+    "질문 문의 질의 質問 問い 问题 問題 提问 提問",
+    "given": "answer answers antwort antworten reponse reponses respuesta respuestas risposta risposte resposta "
+    "respostas antwoord antwoorden solution losung gt 답변 답안 답 回答 答え 答案 解答",
+    "gold": "expected reference gold golden ideal correct true truth ground target desired relevant muster soll "
+    "erwartet erwartete erwarteter richtige referenz attendue attendu esperada esperado attesa atteso correcta "
+    "corretta correta verwacht referencia riferimento gt 정답 모범 기대 正解 模範 期待 标准 標準 参考 正确 期望",
+    "system": "actual generated model system bot predicted prediction llm chatbot retrieved retrieval candidate",
+    "output": "output outputs response responses completion reply",
+    PLACES: "source sources document documents doc docs file files filename path paths url urls uri link "
+    "quelle quellen quelldokument quelldatei dokument dokumente datei fundstelle fuente fuentes "
+    "documento documentos archivo fonte fonti fontes fichier bron bronnen citation citations 출처 문서 "
+    "出典 参照元 文書 資料 来源 來源 出处 文档 文檔",
+    CONTEXTS: "context contexts passage passages evidence chunk chunks excerpt kontext contexte contexto contesto "
+    "문맥 맥락 文脈 コンテキスト 上下文",
+    "id": "id ids",
+    FACTS: "fact facts fakten",
+    "category": "category kategorie categorie categoria 분류 카테고리 カテゴリ 分类 分類",
+    "difficulty": "difficulty schwierigkeit dificultad difficulte 난이도 難易度 难度",
+    "tags": "tag tags schlagwort schlagworte 태그 タグ 标签",
+    "domain": "domain",
+    "history": "history verlauf",
+    "name": "name names title titel titre titulo titolo",
+    "number": "nr no nummer kennung 番号 编号 編號 번호",
+    "other": "score type style length count by date time tokens created updated hash version split trace run "
+    "dataset session language metric index rating comment mode plausible",
+    "": "the a of text string user query case test example item row content key list relevant full conversation "
+    "chat your our human s",
+}
+_ROLES: dict[str, set[str]] = {}
+for _role, _listed in _WORDS.items():
+    for _word in _listed.split():
+        _ROLES.setdefault(_word, set()).add(_role)
+_UNSPACED = sorted((word for word in _ROLES if not word.isascii()), key=len, reverse=True)
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+
+
+@lru_cache(maxsize=4096)
+def field_of(name: str, *, is_exact: bool = False) -> str | None:
+    """Return the field that a name means; None if it is unknown. `is_exact`: every word of it must be known."""
+    plain = unicodedata.normalize("NFKD", name)
+    plain = unicodedata.normalize("NFC", "".join(one for one in plain if not "\u0300" <= one <= "\u036f"))
+    roles: set[str] = set()
+    for word in _PART.findall(plain):
+        known = _roles_of(word.lower())
+        if known is None and is_exact:
+            return None
+        roles |= known or set()
+    return _field(roles - {""})
+
+
+def _roles_of(word: str) -> set[str] | None:
+    if word in _ROLES:
+        return _ROLES[word]
+    if not word.isascii():
+        found = [known for known in _UNSPACED if known in word]
+        return set().union(*(_ROLES[known] for known in found)) if found else None
+    for at in range(2, len(word) - 1):  # groundtruth, musterantwort
+        if word[:at] in _ROLES and word[at:] in _ROLES:
+            return _ROLES[word[:at]] | _ROLES[word[at:]]
+    return None
+
+
+def _field(roles: set[str]) -> str | None:
+    """Return the field of a name with words of these roles."""
+    is_of_system = "system" in roles
+    if "other" in roles or ("name" in roles and PLACES not in roles):
+        return None
+    if "id" in roles:
+        if roles & {PLACES, CONTEXTS} or "gold" in roles:
+            return RETRIEVED_IDS if is_of_system else IDS
+        return "id" if roles <= {"id", QUESTION} else None
+    if "history" in roles:
+        return "history"
+    if CONTEXTS in roles or (PLACES in roles and is_of_system):
+        return RETRIEVED if is_of_system else CONTEXTS
+    if FACTS in roles:
+        return FACTS
+    if PLACES in roles:
+        return PLACES
+    if QUESTION in roles and not roles & {"given", "output"}:
+        return QUESTION
+    if is_of_system and roles & {"given", "output"}:
+        return GIVEN
+    if roles & {"gold", "given"}:
+        return ANSWER
+    if "output" in roles:
+        return GIVEN
+    return "id" if roles == {"number"} else next((label for label in LABELS if label in roles), None)
+
+
+def is_plain_answer(name: str) -> bool:
+    """Return True if a name means an answer without saying whose: the right one, unless another field is that."""
+    return "gold" not in set().union(*(_roles_of(word.lower()) or set() for word in _PART.findall(name)))
+
+
+CONVERT = "`rageval cases convert` reads such files"
+
+
+def key_hint(name: str) -> str:
+    """Return how to convert another tool's JSON key, as a remedy; empty if the name is unknown."""
+    field = field_of(name.strip(), is_exact=True)
+    return _hint(field) if field in _HINTED else ""
+
+
+def column_hint(name: str) -> str:
+    """Return how to convert another tool's CSV column, as a remedy; empty if the name is unknown."""
+    field = field_of(name.strip(), is_exact=True)
+    return _hint("reference" if field == ANSWER else field) if field in _HINTED else ""
+
+
+_HINTED = {QUESTION, ANSWER, CONTEXTS} | OF_SYSTEM
+
+
+def _hint(field: str | None) -> str:
+    if field in OF_SYSTEM:
+        return (
+            "what a system gave stands in a file of answers, apart from the cases; `rageval cases convert` parts them"
+        )
+    return f"it is {field!r} here; {CONVERT}"

@@ -1,0 +1,250 @@
+"""One question to a server nobody has described yet: where its reply holds answer and chunks, and what is missing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from pytest_rageval.cases.names import QUESTION, field_of
+from pytest_rageval.http.address import endpoint
+from pytest_rageval.http.client import SlottedClient
+from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.io.masking import public_url
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.io.suggestions import listed
+from pytest_rageval.matching.spellings import read_headings, read_path
+from pytest_rageval.model import Chunk, Json
+from pytest_rageval.targets.foreign_results import ANSWERS, DOCUMENTS, HEADINGS, IDS, PATHS, SCORES, TEXTS
+from pytest_rageval.targets.target import Connection
+from pytest_rageval.text import counted, cut, printable
+
+NATIVE = "/api/v1/ask"
+_PLACES = (NATIVE, "/ask", "/query", "/chat", "/api/ask", "/api/query", "/api/chat", "")
+_KEYS = ("question", "query", "message", "input", "prompt", "text", "q")
+_LIKE_PATH = re.compile(r"\S*\.[A-Za-z]\w{0,5}(#.*)?|\w+://\S+|/\S+")
+_MOST_TRIES = 24
+CONTACT_QUESTION = "What do you know?"
+CONTACT_S = 30.0
+"""Seconds for one attempt at the first question."""
+
+
+class FirstContact(NamedTuple):
+    """What a server made of one question.
+
+    said     what was found, a line each
+    mapping  `target.mapping` of the configuration; None for the native contract, or without a usable reply
+    is_answered  whether it replied at all
+    """
+
+    said: tuple[str, ...]
+    mapping: Mapping[str, Any] | None = None
+    is_answered: bool = False
+
+
+async def first_contact(url: str, question: str, connection: Connection) -> FirstContact:
+    """Ask a server one question in the ways that servers usually take one, until it replies."""
+    client = SlottedClient(headers=connection.headers, **connection.of_client | {"retries": 0})
+    try:
+        return await _contact(client, url, question)
+    finally:
+        await client.aclose()
+
+
+async def _contact(client: SlottedClient, url: str, question: str) -> FirstContact:
+    described = await _described(client, url)
+    problem, tries = "", 0
+    for path in dict.fromkeys([*(path for path, _ in described), *_paths(url)]):
+        named = [key for place, key in described if place == path]
+        keys = [*named, *(key for key in _KEYS if key not in named)]
+        while keys and tries < _MOST_TRIES:
+            tries += 1
+            body: dict[str, Json] = {keys.pop(0): question}
+            address = endpoint(url, path)
+            try:
+                reply = await client.request("POST", address, json=body)
+            except HttpFailure as failure:
+                problem = problem if failure.status in (404, 405) and problem else str(failure)
+                if failure.status not in (400, 422):
+                    break
+                # FastAPI and its like name the field that they miss: `"loc": ["body", "query"]`.
+                keys = _missed_first(keys, failure.body)
+                continue
+            status = f"status {reply.status} of POST {public_url(address)} with {json.dumps(body, ensure_ascii=False)}"
+            return _read(reply.body, status, path, body)
+    return FirstContact((problem or f"{public_url(url)}: no reply",))
+
+
+def _missed_first(keys: Sequence[str], refusal: str) -> list[str]:
+    """Return the keys with those first that a refusal names."""
+    return sorted(keys, key=lambda key: f'"{key}"' not in refusal)
+
+
+def _paths(url: str) -> tuple[str, ...]:
+    return ("",) if urlsplit(url).path not in ("", "/") else _PLACES
+
+
+async def _described(client: SlottedClient, url: str) -> list[tuple[str, str]]:
+    """Return the paths and question keys of a server's OpenAPI description, if it has one."""
+    base = f"{urlsplit(url).scheme}://{urlsplit(url).netloc}"
+    try:
+        document = parse((await client.request("GET", f"{base}/openapi.json")).body)
+    except (HttpFailure, StrictJsonError):
+        return []
+    paths = document.get("paths") if isinstance(document, dict) else None
+    return [
+        ("" if urlsplit(url).path == path else path, key)
+        for path, methods in (paths or {}).items()
+        if urlsplit(url).path in ("", "/", path) and isinstance(methods, dict) and "post" in methods
+        for key in _body_keys(methods["post"], document)
+        if field_of(key) == QUESTION or key in _KEYS
+    ]
+
+
+def _body_keys(operation: Any, document: Any) -> list[str]:
+    found = json.dumps(operation.get("requestBody") or {})
+    names = re.findall(r'"#/components/schemas/([^"]+)"', found)
+    schemas = [document["components"]["schemas"][name] for name in names if name in document["components"]["schemas"]]
+    return [key for schema in schemas for key in schema.get("properties", ())]
+
+
+# ── the reply ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read(body: bytes, status: str, path: str, sent: Mapping[str, Json]) -> FirstContact:
+    try:
+        data = parse(body)
+    except StrictJsonError as error:
+        return FirstContact((status, f"the reply is no JSON: {error}"), is_answered=True)
+    keys = f"keys of the reply: {listed(_shown_keys(data), 16)}"
+    if isinstance(data, dict) and "answer" in data and "debug" in data and path in (NATIVE, ""):
+        return FirstContact((status, keys, "it speaks the native contract: no mapping is needed"), is_answered=True)
+    response, missing = response_mapping(data, str(next(iter(sent.values()))))
+    if not response:
+        return FirstContact((status, keys, "no text looks like an answer, and no list like chunks"), is_answered=True)
+    request = dict.fromkeys(sent, "{question}")
+    mapping = {**({"path": path} if path else {}), "request": request, "response": response}
+    found = ", ".join(_shown_mapping(response))
+    lines = [status, keys, f"mapping: {found}"]
+    if missing:
+        lines.append(f"missing: {', '.join(missing)}")
+    return FirstContact(tuple(map(printable, lines)), mapping, is_answered=True)
+
+
+def response_mapping(data: Json, question: str = "") -> tuple[dict[str, Any], list[str]]:
+    """Return the mapping of a reply, found by names and shapes, and what it lacks."""
+    chunks = max(_lists(data), key=lambda found: found[0], default=None)
+    list_path = chunks[1] if chunks else None
+    texts = [
+        (_rank(path, ANSWERS), len(value), path)
+        for path, value in _leaves(data)
+        if isinstance(value, str) and value != question and not (list_path and path.startswith(f"{list_path}["))
+    ]
+    response: dict[str, Any] = {}
+    if texts:
+        response["answer"] = min(texts, key=lambda text: (text[0], -text[1]))[2]
+    missing = [] if texts else ["an answer"]
+    if chunks is None or list_path is None:
+        return response, [*missing, "retrieved chunks: retrieval cannot be measured"]
+    fields = _chunk_fields(chunks[2])
+    response["retrieved_chunks"] = {"each": list_path or "@"} | fields
+    return response, [*missing, *(words for field, words in _NEEDED.items() if field not in fields)]
+
+
+_NEEDED = {
+    "text": "texts of chunks",
+    "rel_path": "paths of chunks",
+    "heading_path": "headings (golds are matched by document)",
+}
+
+
+def _lists(data: Json) -> Iterator[tuple[tuple[int, int], str, list[Json]]]:
+    """Yield the lists that may hold chunks: how well each fits, its path, its items."""
+    for path, value in _members(data):
+        if not isinstance(value, list) or not value:
+            continue
+        is_named = _rank(path, DOCUMENTS) < len(DOCUMENTS) or "source" in path or "chunk" in path
+        fields = _chunk_fields(value)
+        if is_named or {"text", "rel_path"} <= fields.keys():
+            yield (is_named + 2 * ("text" in fields) + ("rel_path" in fields), -path.count(".")), path, value
+
+
+def _chunk_fields(items: Sequence[Json]) -> dict[str, str]:
+    """Return the expressions of a chunk's fields in an item of a list."""
+    if isinstance(items[0], str):
+        return {"rel_path" if _LIKE_PATH.fullmatch(items[0]) else "text": "@"}
+    if not isinstance(items[0], dict):
+        return {}
+    leaves = dict(_leaves(items[0], enters_lists=False))
+    found: dict[str, str] = {}
+
+    def take(field: str, names: Sequence[str], fits: Any) -> None:
+        candidates = [path for path, value in leaves.items() if fits(path, value) and path not in found.values()]
+        if candidates:
+            found[field] = min(candidates, key=lambda path: _rank(path, names))
+
+    def is_named(path: str, names: Sequence[str]) -> bool:
+        return _rank(path, names) < len(names)
+
+    take("rel_path", PATHS, lambda path, value: isinstance(value, str) and (
+        bool(_LIKE_PATH.fullmatch(value)) or is_named(path, PATHS)))  # fmt: skip
+    take("heading_path", HEADINGS, lambda path, _: is_named(path, HEADINGS) or "head" in path.lower())
+    take("score_final", SCORES, lambda path, value: isinstance(value, float) or "score" in path.lower())
+    take("chunk_id", IDS, lambda path, _: is_named(path, IDS))
+    take("text", TEXTS, lambda path, value: isinstance(value, str) and (is_named(path, TEXTS) or len(value) > 40))
+    if isinstance(leaves.get(found.get("chunk_id", "")), int):
+        found["chunk_id"] = f"to_string({found['chunk_id']})"
+    order = ("chunk_id", "rel_path", "heading_path", "text", "score_final")
+    return {field: found[field] for field in order if field in found}
+
+
+def _members(data: Json, path: str = "") -> Iterator[tuple[str, Json]]:
+    """Yield all members with their expressions, the first item of each list for all of them."""
+    yield path, data
+    if isinstance(data, dict):
+        for name, value in data.items():
+            step = name if re.fullmatch(r"[A-Za-z_]\w*", name) else json.dumps(name)
+            yield from _members(value, f"{path}.{step}" if path else step)
+    elif isinstance(data, list) and data and isinstance(data[0], dict):
+        yield from _members(data[0], f"{path}[0]")
+
+
+def _leaves(data: Json, *, enters_lists: bool = True) -> Iterator[tuple[str, Json]]:
+    for path, value in _members(data):
+        is_entered = isinstance(value, list) and enters_lists and bool(value) and isinstance(value[0], dict)
+        is_leaf = not isinstance(value, dict) and not is_entered
+        if path and is_leaf and (enters_lists or "[" not in path):
+            yield path, value
+
+
+def _rank(path: str, names: Sequence[str]) -> int:
+    name = path.rpartition(".")[2].strip('"').lower()
+    return names.index(name) if name in names else len(names)
+
+
+def _shown_keys(data: Json) -> list[str]:
+    return [path.replace("[0]", "[]") for path, value in _leaves(data)] or [type(data).__name__]
+
+
+def _shown_mapping(response: Mapping[str, Any]) -> Iterator[str]:
+    for field, expression in response.items():
+        if isinstance(expression, Mapping):
+            yield from (f"{field}.{name} = {part}" for name, part in expression.items())
+        else:
+            yield f"{field} = {expression}"
+
+
+def places_line(chunks: Sequence[Chunk]) -> str:
+    """Return how a system names the places of its chunks."""
+    paths = [chunk.rel_path for chunk in chunks if chunk.rel_path]
+    headings = [chunk.heading_path for chunk in chunks if chunk.heading_path]
+    if not paths:
+        return f"places: {counted(len(chunks), 'chunk')} without a path; only ids can be matched"
+    rooted = " (absolute)" if read_path(paths[0]).is_rooted else ""
+    if not headings:
+        return f"places: paths such as {cut(paths[0], 60)!r}{rooted}, no headings: golds are matched by document"
+    one = max(headings, key=lambda heading: len(read_headings(heading).parts))
+    whole = "" if len(read_headings(one).parts) > 1 else ", the last heading alone"
+    return f"places: paths such as {cut(paths[0], 60)!r}{rooted}, headings such as {cut(one, 60)!r}{whole}"

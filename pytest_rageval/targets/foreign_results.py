@@ -1,0 +1,197 @@
+"""Systems of frameworks by duck typing: which of their methods is called, and what their results mean.
+
+No framework is imported: objects of LangChain, LlamaIndex, Haystack and their like are known by methods and attributes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pytest_rageval.matching.spellings import heading_text
+from pytest_rageval.model import AskRequest, Json
+
+METHODS = (
+    ("ainvoke", "invoke"), ("aquery", "query"), ("achat", "chat"), ("aretrieve", "retrieve"), ("run_async", "run"),
+    ("arun", "run"), ("aask", "ask"),
+)  # fmt: skip
+"""The methods that take a question, async and sync, in the order in which they are looked for."""
+_QUESTIONS = ("question", "query", "input", "user_input", "prompt", "text")
+ANSWERS = ("answer", "result", "response", "output", "output_text", "content", "text", "data", "replies", "answers")
+DOCUMENTS = ("context", "contexts", "source_documents", "source_nodes", "documents", "docs", "nodes", "sources", "hits")
+PATHS = ("rel_path", "file_path", "source", "path", "url", "uri", "file_name", "filename")
+HEADINGS = ("heading_path", "headings", "header_path", "section", "title")
+TEXTS = ("page_content", "text", "content", "chunk")
+IDS, _DOC_IDS = ("chunk_id", "node_id", "id", "id_"), ("doc_id", "document_id", "ref_doc_id", "parent_id")
+SCORES = ("score_final", "score", "relevance_score", "similarity", "_score")
+
+
+class Call(NamedTuple):
+    """The method of an object that answers: its name, and whether it is async."""
+
+    ask: Callable[[AskRequest], Any]
+    is_async: bool
+
+
+def call_of(obj: object) -> Call | None:
+    """Return how an object of a framework is asked; None if it has none of the methods."""
+    for later, now in METHODS:
+        sync, own = getattr(obj, now, None), getattr(obj, later, None)
+        if callable(own):
+            return Call(_either(own, sync, obj), is_async=True)
+        if callable(sync):
+            return Call(_only(sync, obj), inspect.iscoroutinefunction(sync))
+    return None
+
+
+def _only(sync: Callable[..., Any], obj: object) -> Callable[[AskRequest], Any]:
+    return lambda request: sync(_argument(obj, request))
+
+
+def _either(own: Callable[..., Any], sync: Callable[..., Any] | None, obj: object) -> Callable[[AskRequest], Any]:
+    async def ask(request: AskRequest) -> Any:
+        argument = _argument(obj, request)
+        try:
+            return await own(argument)
+        except NotImplementedError:  # a base class declares the async method, and the object has the other one
+            if sync is None:
+                raise
+            import asyncio  # here, because scoring a file of answers needs no loop
+
+            return await asyncio.to_thread(sync, argument)
+
+    return ask
+
+
+def _argument(obj: object, request: AskRequest) -> Any:
+    """Return what the method takes: the question, or an object with the keys that the system declares."""
+    if callable(inputs := getattr(obj, "inputs", None)):  # a pipeline of Haystack
+        sockets = {name: [key for key, spec in _items(of) if _is_question(key, spec)] for name, of in _items(inputs())}
+        return {name: dict.fromkeys(keys, request.question) for name, keys in sockets.items() if keys}
+    schema = getattr(obj, "get_input_jsonschema", None)
+    properties = (schema() if callable(schema) else {}).get("properties") or {}
+    if "messages" in properties:
+        turns = [{"role": turn.role, "content": turn.text} for turn in request.history or ()]
+        return {"messages": [*turns, {"role": "user", "content": request.question}]}
+    names = [name for name in _QUESTIONS if name in properties] or [name for name in properties if name != "root"]
+    return {names[0]: request.question} if names else request.question
+
+
+def _items(value: Any) -> Any:
+    return value.items() if isinstance(value, Mapping) else ()
+
+
+def _is_question(key: str, spec: Any) -> bool:
+    return key in _QUESTIONS and (not isinstance(spec, Mapping) or bool(spec.get("is_mandatory", True)))
+
+
+# ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def foreign_record(result: Any) -> dict[str, Json] | None:
+    """Return what a chain, an engine or a retriever returned as an answer record; None if it means nothing here."""
+    if isinstance(result, str):
+        return {"answer": result}
+    if isinstance(result, list | tuple):
+        chunks = [chunk for chunk in map(chunk_of, result) if chunk is not None]
+        return {"retrieved_chunks": chunks} if len(chunks) == len(result) and not _are_texts(result) else None
+    answer, documents = _answer(result), _documents(result)
+    if answer is None and documents is None:
+        nested = [foreign_record(part) for _, part in _items(result) if isinstance(part, Mapping)]
+        return {name: value for record in nested if record for name, value in record.items()} or None
+    record: dict[str, Json] = {} if answer is None else {"answer": answer}
+    if documents is not None:
+        record["retrieved_chunks"] = [chunk for chunk in map(chunk_of, documents) if chunk is not None]
+    return record
+
+
+def _answer(result: Any) -> str | None:
+    """Return the text of an answer: of the first member that is one, or of the last message."""
+    if isinstance(messages := _get(result, "messages"), list | tuple) and messages:
+        return _plain(_get(messages[-1], "content"))
+    for name in ANSWERS:
+        value = _get(result, name)
+        if isinstance(value, list | tuple) and value:
+            value = value[0]
+        texts = (value, _plain(_get(value, "content")), _plain(_get(value, "data")))
+        if (text := next((each for each in texts if isinstance(each, str)), None)) is not None:
+            return text
+    return None
+
+
+def _documents(result: Any) -> Sequence[Any] | None:
+    for name in DOCUMENTS:
+        value = _get(result, name)
+        if isinstance(value, list | tuple):
+            return [{"source": each} for each in value] if name == "sources" and _are_texts(value) else value
+    answers = _get(result, "answers")
+    return _documents(answers[0]) if isinstance(answers, list | tuple) and answers else None
+
+
+def _are_texts(values: Sequence[Any]) -> bool:
+    return bool(values) and all(isinstance(value, str) for value in values)
+
+
+def chunk_of(document: Any) -> dict[str, Json] | None:
+    """Return a document of a framework as a chunk: its text, place, ids and score."""
+    if isinstance(document, str):
+        return {"text": document}
+    if isinstance(document, tuple) and len(document) == 2:  # a document with its score
+        chunk = chunk_of(document[0])
+        return chunk if chunk is None else chunk | {"score_final": float(document[1])}
+    node = _get(document, "node") or document
+    metadata = next((found for name in ("metadata", "meta") if isinstance(found := _get(node, name), Mapping)), {})
+    sources = (node, document, metadata)
+    chunk = {
+        "text": _first(sources[:2], TEXTS, str),
+        "rel_path": _first((metadata, node, document), PATHS, str),
+        "heading_path": _heading(metadata) or _heading(node),
+        "chunk_id": _first(sources, IDS, str),
+        "doc_id": _first((metadata, node), _DOC_IDS, str),
+        "score_final": _first((document, node, metadata), SCORES, int | float),
+    }
+    found = {name: value for name, value in chunk.items() if value is not None}
+    return found if {"text", "rel_path", "chunk_id"} & found.keys() else None
+
+
+def _heading(of: Any) -> Json:
+    levels = [(key, value) for key, value in _items(of) if str(key).lower().startswith(("header ", "h1", "h2", "h3"))]
+    if levels:
+        return heading_text(dict(levels))
+    for name in HEADINGS:
+        value = _get(of, name)
+        if name == "header_path" and isinstance(value, str):  # LlamaIndex: /A/B/
+            value = [part for part in value.split("/") if part]
+        if value and isinstance(text := heading_text(value), str):
+            return text
+    return None
+
+
+def _first(sources: Sequence[Any], names: Sequence[str], of: Any) -> Any:
+    found = (_get(source, name) for source in sources for name in names)
+    return next((value for value in found if isinstance(value, of) and value != ""), None)
+
+
+def _get(of: Any, name: str) -> Any:
+    """Return a member of a mapping or an attribute; None if there is none, or if it is a method."""
+    if isinstance(of, Mapping):
+        return of.get(name)
+    try:
+        value = getattr(of, name, None)
+    except Exception:  # noqa: BLE001 - an attribute may be any foreign code
+        return None
+    return None if callable(value) else value
+
+
+def _plain(value: Any) -> str | None:
+    """Return the text of a message's content, which may be a list of parts."""
+    if isinstance(value, list):
+        value = "".join(_get(part, "text") or "" for part in value)
+    return value if isinstance(value, str) else None
+
+
+def member_names(result: Any) -> Iterator[str]:
+    """Yield the public members of a result, for a message that it means nothing."""
+    names = result if isinstance(result, Mapping) else vars(result) if hasattr(result, "__dict__") else ()
+    yield from (str(name) for name in names if not str(name).startswith("_"))

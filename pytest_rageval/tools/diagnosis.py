@@ -1,0 +1,24 @@
+"""Findings of `rageval doctor`: a mark, what was found, and the remedy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+Mark = Literal["ok", "warning", "problem"]
+MARKS: dict[Mark, str] = {"ok": "✔", "warning": "!", "problem": "✘"}
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A finding, and what to do about it; `fix` is blank if nothing is to be done."""
+
+    mark: Mark
+    what: str
+    fix: str = ""
+    command: str = ""
+    """A command that helps, without placeholders; empty without one."""
+
+
+success, warning, failure = (partial(Diagnosis, mark) for mark in MARKS)

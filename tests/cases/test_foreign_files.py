@@ -1,0 +1,205 @@
+"""Test sets as people bring them: each file is read with its gold, and what goes elsewhere is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from project import Project, lines_with
+
+from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.exchange.formats import ReadOptions, format_of, parsed_fields, read_other
+from pytest_rageval.cli.cases import cases as cases_command
+from pytest_rageval.model import NOWHERE, Anchor, EvalCase
+
+FOREIGN = Path(__file__).parent.parent / "data/frozen-input/foreign"
+A = "A is one."
+
+
+def read(path: Path, **options) -> list[EvalCase]:
+    records = read_other(path, path.name, options=ReadOptions(**options)).cases
+    return [case_from_record(dict(record), NOWHERE)[0] for record in records]
+
+
+def read_rows(folder: Path, *rows: object, name: str = "rows.json", **options) -> list[EvalCase]:
+    path = folder / name
+    path.write_text(json.dumps(list(rows)), encoding="utf-8")
+    return read(path, **options)
+
+
+ONE = "What is A?"
+
+
+@pytest.mark.parametrize(
+    ("file", "question", "answers", "contexts", "places", "ids"),
+    [
+        ("ragas.jsonl", ONE, A, "A is one, of course.", None, None),
+        ("ragas.csv", ONE, A, "A is one, of course.", None, None),
+        ("deepeval.json", ONE, A, "A is one, of course.", "docs/a.md", None),
+        ("promptfoo.csv", ONE, "A is one", "A is one", None, None),
+        ("langsmith.jsonl", ONE, A, None, None, None),
+        ("langsmith.csv", ONE, A, None, None, None),
+        ("langfuse.json", ONE, A, None, None, None),
+        ("phoenix.json", "A?", "one", None, None, None),
+        ("llamaindex.json", ONE, None, A, None, "n1"),
+        ("llamaindex_rag.json", ONE, A, A, None, None),
+        ("trulens.jsonl", ONE, A, "x", None, None),
+        ("openai_evals.jsonl", ONE, A, None, None, None),
+        ("squad.json", "When does water boil?", "100 degrees", "Water boils at 100 degrees.", None, None),
+        ("hf.jsonl", ONE, "one", "A is one", None, None),
+        ("people.csv", "Was ist A?", "A ist eins.", None, "a.md", None),
+        ("people2.csv", ONE, A, None, "docs/a.md", None),
+        ("people3.csv", ONE, A, None, None, "d1"),
+        ("people4.jsonl", ONE, A, None, "docs/a.md > Intro", None),
+    ],
+)
+def test_each_file_is_read_with_its_gold(file, question, answers, contexts, places, ids):
+    case = read(FOREIGN / file)[0]
+    assert case.question == question
+    assert (case.gold.answers or (None,))[0] == answers
+    assert (case.contexts or (None,))[0] == contexts
+    assert (str(case.gold.supports[0]) if case.gold.supports else None) == places
+    assert (case.gold.chunk_ids or (None,))[0] == ids
+
+
+def test_ids_of_other_tools_are_kept():
+    ids = [read(FOREIGN / name)[0].id for name in ("langsmith.csv", "langfuse.json", "llamaindex.json", "hf.jsonl")]
+    assert ids == ["b3f", "it1", "u1", "1"]
+
+
+def test_promptfoo_in_yaml_gives_facts_and_answers_and_lists_the_rest():
+    pytest.importorskip("yaml", reason="needs the extra 'yaml'")
+    result = read_other(FOREIGN / "promptfoo.yaml", "promptfoo.yaml")
+    returns = case_from_record(dict(result.cases[0]), NOWHERE)[0]
+    assert returns.question == "What is the return window?"
+    assert (returns.gold.key_facts, returns.gold.answers) == (("30 days",), ("Returns within 30 days",))
+    assert result.unused == {"latency": 2, "llm-rubric": 1}
+    assert result.form == "promptfoo"
+
+
+def test_variables_in_checks_of_promptfoo_are_filled_in(tmp_path):
+    check = {"type": "equals", "value": "{{expected}}"}
+    (case,) = read_rows(tmp_path, {"vars": {"question": "Q?", "expected": "A one."}, "assert": [check]})
+    assert case.gold.answers == ("A one.",)
+
+
+def test_yaml_without_its_library_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    ended = CliRunner().invoke(cases_command, ["convert", str(FOREIGN / "promptfoo.yaml")])
+    assert "PyYAML is not installed; pip install 'pytest-rageval[yaml]'" in str(ended.exception)
+
+
+def test_topics_and_qrels_of_trec_and_beir(tmp_path):
+    topics = read(FOREIGN / "topics.tsv", qrels=FOREIGN / "qrels.txt")
+    assert [(case.question, case.gold.relevance, case.gold.chunk_ids) for case in topics] == [
+        ("International Organized Crime", {"FBIS3-1": 1.0, "FBIS3-2": 0.0}, ("FBIS3-1",)),
+        ("Poliomyelitis", {"FT-1": 2.0}, ("FT-1",)),
+    ]
+    assert [case.id for case in read(FOREIGN / "topics.xml")] == ["301"]
+    assert read(FOREIGN / "beir")[0].gold.relevance == {"d1": 2.0}
+
+
+# ── formats that only their own documentation shows ───────────────────────────────────────────────────────────
+
+
+ROWS: dict[str, dict[str, Any]] = {
+    "mlflow": {"inputs": {"question": "Q?"}, "expectations": {
+        "expected_response": "A.", "expected_facts": ["one"],
+        "expected_retrieved_context": [{"doc_uri": "docs/a.md", "content": "It is."}]}, "outputs": "Given."},
+    "braintrust": {"id": "b", "input": {"question": "Q?"}, "expected": {"answer": "A."}, "tags": ["x"]},
+    "giskard": {"id": "g", "question": "Q?", "reference_answer": "A.", "reference_context": "Document 1: It is.",
+                "conversation_history": [{"role": "user", "content": "Hi."}], "metadata": {"topic": "t"}},
+    "inspect": {"id": 3, "input": [{"role": "user", "content": "Q?"}], "target": ["A."], "metadata": {"x": 1}},
+    "pydantic-evals": {"name": "p", "inputs": {"query": "Q?"}, "expected_output": "A.", "evaluators": ["IsInstance"]},
+    "ragchecker": {"query_id": "0", "query": "Q?", "gt_answer": "A.", "response": "Given.",
+                   "retrieved_context": [{"doc_id": "d1", "text": "It is."}]},
+    "trulens": {"query": "Q?", "expected_response": "A.", "expected_chunks": [{"text": "It is.", "title": "T"}]},
+    "openai-evals": {"item": {"question": "Q?", "ground_truth": "A."}},
+    "langsmith": {"inputs": {"messages": [{"role": "user", "content": "Q?"}]},
+                  "outputs": {"messages": [{"role": "assistant", "content": "A."}]}},
+    "langfuse": {"input": {"messages": [{"role": "user", "content": "Q?"}]}, "expectedOutput": "A."},
+    "phoenix": {"input": {"x": "Q?"}, "output": {"y": "A."}, "metadata": {}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ROWS)
+def test_a_row_of_each_format_is_recognised_and_read(tmp_path, form):
+    (case,) = read_rows(tmp_path, ROWS[form])
+    assert (case.question, case.gold.answers) == ("Q?", ("A.",))
+    found = format_of(ROWS[form])
+    assert found is not None
+    assert found.name == form
+
+
+def test_parts_beyond_question_and_answer_are_read_too(tmp_path):
+    (mlflow,) = read_rows(tmp_path, ROWS["mlflow"])
+    assert (mlflow.gold.key_facts, mlflow.gold.supports, mlflow.contexts) == (
+        ("one",),
+        (Anchor("docs/a.md"),),
+        ("It is.",),
+    )
+    (giskard,) = read_rows(tmp_path, ROWS["giskard"])
+    assert giskard.history is not None
+    assert (giskard.contexts, giskard.history[0].text) == (("Document 1: It is.",), "Hi.")
+    answers = read_other(tmp_path / "rows.json", "x").answers
+    assert answers == []
+    path = tmp_path / "checker.json"
+    path.write_text(json.dumps({"results": [ROWS["ragchecker"]]}))
+    assert read_other(path, "x").answers == [
+        {"id": "0", "answer": "Given.", "retrieved_chunks": [{"text": "It is.", "rank": 1, "chunk_id": "d1"}]}
+    ]
+
+
+# ── columns of people ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Question,Answer,Source", "Frage,Musterantwort,Fundstelle", "Question,Réponse attendue,Fichier",
+     "Pregunta,Respuesta esperada,Fuente", "Domanda,Risposta attesa,Fonte", "Pergunta,Resposta esperada,Fonte",
+     "Vraag,Antwoord,Bron", "질문,정답,출처", "質問,模範解答,出典", "问题,标准答案,来源",
+     "user query,Correct answer (short),Document name", "prompt,gold answer,source_url"],
+)  # fmt: skip
+def test_columns_are_guessed_in_several_languages(tmp_path, header):
+    path = tmp_path / "people.csv"
+    path.write_text(f"{header}\nWhat is A?,A is one.,docs/a.md\n", encoding="utf-8")
+    (case,) = read(path)
+    assert (case.question, case.gold.answers, case.gold.supports) == ("What is A?", (A,), (Anchor("docs/a.md"),))
+
+
+def test_a_map_takes_names_and_expressions(tmp_path):
+    fields = parsed_fields(["question=Text der Anfrage", "gold.answer=extra.soll", "gold.paths=extra.wo[].datei"])
+    row = {"Text der Anfrage": "Was?", "extra": {"soll": "Das.", "wo": [{"datei": "a.md"}, {"datei": "b.md"}]}}
+    (case,) = read_rows(tmp_path, row, fields=fields)
+    assert (case.question, case.gold.answers) == ("Was?", ("Das.",))
+    assert case.gold.supports == (Anchor("a.md"), Anchor("b.md"))
+
+
+def test_the_result_line_counts_and_names_what_went_to_metadata(project: Project):
+    for name in ("people2.csv", "people.csv"):
+        shutil.copy(FOREIGN / name, project.path / name)
+    result = project.rageval("cases", "convert", "people2.csv", "-o", "new.jsonl")
+    assert result.outlines == ["new.jsonl: 2 cases; gold answer 1, places 1, none 1; to metadata: Comment"]
+    assert lines_with(result, "people2.csv: read by the names of its columns: question = Question, gold.answer = Exp")
+    result = project.rageval(
+        "cases", "convert", "people.csv", "--map", "question=Frage", "--map", "gold.answer=Antwort"
+    )
+    assert not lines_with(result, "read by the names")
+    assert lines_with(result, "Quelle") == []
+    assert lines_with(project.rageval("cases", "convert", "people.csv", "--map", "frage=x"), "fields: question, gold.")
+
+
+def test_gold_in_the_metadata_is_named_and_no_gold_is_a_warning(project: Project):
+    project.write("a.jsonl", '{"question": "Q?", "metadata": {"source": "a.md"}}\n')
+    result = project.rageval("cases", "convert", "a.jsonl", "--from", "ragas")
+    assert result.ret == 0
+    assert lines_with(result, "warning: 0 of 1 case have gold")
+    assert project.rageval("cases", "convert", "a.jsonl", "--strict").ret == 1
+    project.write("b.json", json.dumps([{"input": "Q?", "expected": "A.", "metadata": {"source": "a.md"}}]))
+    said = lines_with(project.rageval("cases", "convert", "b.json"), "looks like gold")
+    assert said == ["source looks like gold and went to metadata; --map gold.paths=source takes it instead"]

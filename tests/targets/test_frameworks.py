@@ -1,0 +1,173 @@
+"""Chains, engines and pipelines of frameworks, by duck typing and with the real ones where they are installed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from project import Project
+
+from pytest_rageval.errors import SettingsError, TargetError
+from pytest_rageval.model import Answer, AskRequest, Chunk, Turn
+from pytest_rageval.targets.target_spec import target_from_object
+
+
+def ask(obj: object, question: str = "What is B?", **request: Any) -> Answer:
+    return asyncio.run(target_from_object(obj, name="bot:chain").ask(AskRequest(question, 5, **request)))
+
+
+def document(text: str, metadata: dict[str, Any], **more: Any) -> SimpleNamespace:
+    return SimpleNamespace(page_content=text, metadata=metadata, **more)
+
+
+B = Chunk(rel_path="a.md", heading_path="# A > ## B", text="B is two.")
+DOCUMENT = document("B is two.", {"source": "a.md", "Header 1": "A", "Header 2": "B"})
+NODE = SimpleNamespace(
+    node=SimpleNamespace(text="B is two.", metadata={"file_name": "a.md", "headings": ["A", "B"]}, node_id="n1"),
+    score=0.5,
+)
+
+
+class Only:
+    """An object with one method, which returns a given result, and members that declare its input."""
+
+    def __init__(self, method: str, result: Any, **declared: Any) -> None:
+        vars(self).update({name: lambda value=value: value for name, value in declared.items()})
+        setattr(self, method, lambda question: result(question) if callable(result) else result)
+
+
+@pytest.mark.parametrize(
+    ("method", "result"),
+    [
+        ("invoke", {"input": "?", "context": [DOCUMENT], "answer": "Two."}),
+        ("invoke", {"query": "?", "result": "Two.", "source_documents": [DOCUMENT]}),
+        (
+            "invoke",
+            {"messages": [{"role": "user", "content": "?"}, SimpleNamespace(content="Two.")], "docs": [DOCUMENT]},
+        ),
+        ("run", {"llm": {"replies": ["Two."]}, "retriever": {"documents": [DOCUMENT]}}),
+        ("run", {"answer_builder": {"answers": [SimpleNamespace(data="Two.", documents=[DOCUMENT])]}}),
+        ("ask", SimpleNamespace(answer="Two.", documents=[DOCUMENT])),
+        ("query", SimpleNamespace(response="Two.", source_nodes=[SimpleNamespace(node=DOCUMENT, score=None)])),
+        ("__call__", {"answer": "Two.", "context": [DOCUMENT]}),
+    ],
+)
+def test_results_of_frameworks_give_the_answer_and_its_chunks(method, result):
+    answer = ask(Only(method, result) if method != "__call__" else lambda question: result)
+    assert (answer.text, answer.chunks) == ("Two.", (B,))
+
+
+def test_metadata_gives_ids_and_scores():
+    answer = ask(Only("query", SimpleNamespace(response="Two.", source_nodes=[NODE])))
+    assert answer.chunks == (
+        Chunk("n1", rel_path="a.md", heading_path="# A > ## B", text="B is two.", score_final=0.5),
+    )
+    (pair,) = ask(Only("invoke", [(DOCUMENT, 0.25)])).chunks or ()
+    assert pair.score_final == 0.25
+
+
+@pytest.mark.parametrize("result", ["Two.", SimpleNamespace(content="Two."), {"output": "Two."}])
+def test_a_text_alone_is_an_answer(result):
+    assert ask(Only("invoke", result)).text == "Two."
+
+
+def test_async_methods_come_first_and_a_missing_one_falls_back():
+    class Chain:
+        async def ainvoke(self, question):
+            return f"async {question}"
+
+        def invoke(self, question):
+            return "sync"
+
+    class Engine:
+        async def aquery(self, question):
+            raise NotImplementedError
+
+        def query(self, question):
+            return f"sync {question}"
+
+    assert ask(Chain(), "Q").text == "async Q"
+    assert ask(Engine(), "Q").text == "sync Q"
+
+
+def test_the_question_takes_the_name_that_the_system_declares():
+    declared: dict[str, Any] = {"properties": {"k": {}, "question": {}}}
+    chain = Only("invoke", lambda given: given["question"], get_input_jsonschema=declared)
+    assert ask(chain, "Q").text == "Q"
+    graph = Only("invoke", lambda given: given, get_input_jsonschema={"properties": {"messages": {}}})
+    assert ask(graph, "Q", history=(Turn("user", "Hi."),)).text == "Q"
+    sockets = {"text": {"is_mandatory": True}, "meta": {"is_mandatory": True}}
+    pipeline = Only("run", lambda given: given["embedder"]["text"], inputs={"embedder": sockets})
+    assert ask(pipeline, "Q").text == "Q"
+
+
+def test_an_object_that_fits_nothing_is_told_its_type_the_methods_and_an_adapter():
+    class Client:
+        pass
+
+    with pytest.raises(SettingsError) as error:
+        target_from_object(Client(), name="shop.bot:client")
+    (said,) = error.value.problems
+    assert re.fullmatch(
+        r"shop\.bot:client: is .*Client, with none of the methods invoke, query, chat, retrieve, run, run, ask; "
+        r"write a function that calls it: def answer\(question\): return \{'answer': client\.METHOD\(question\)\}",
+        said,
+    )
+
+
+def test_a_result_that_means_nothing_is_told_its_members():
+    with pytest.raises(TargetError, match=r"of verdict, weight nothing is an answer: return \{'answer': …"):
+        ask(Only("invoke", SimpleNamespace(verdict=1, weight=2)))
+
+
+def test_chunks_without_a_place_are_one_line_with_a_count():
+    target = target_from_object(Only("invoke", {"answer": "x", "context": [document("t", {"page": 3})] * 3}))
+    for _ in range(2):
+        asyncio.run(target.ask(AskRequest("Q", 5)))
+    assert target.notes == [  # type: ignore[attr-defined]
+        "6 of 6 chunks name no place: their metadata has none of source, file_path, file_name, path or url"
+    ]
+
+
+# ── the real ones ─────────────────────────────────────────────────────────────────────────────────────────────
+
+CASES = [
+    {"id": "b", "question": "What is B?", "reference": "B is two.",
+     "gold_supports": [{"rel_path": "a.md", "heading_path": "# A > ## B"}]},
+]  # fmt: skip
+
+
+SCORED = ("--judge", "none", "--metrics", "recall_any,exact_match")
+
+
+def test_the_langchain_chain_of_the_how_to_is_evaluated(project: Project, how_to):
+    pytest.importorskip("langchain_core")
+    project.write("chain_bot.py", how_to("chain_bot.py"))
+    project.cases(CASES)
+    result = project.rageval(
+        "run", "--target", "chain_bot:chain", "--judge", "none", "--metrics", "recall_any,exact_match"
+    )
+    result.stdout.fnmatch_lines(["*1 of 1 passes*"])
+    record = project.records()["b"]
+    assert record["scores"]["recall_any@5"] == record["scores"]["exact_match"] == 1
+
+
+def test_the_llamaindex_engine_of_the_how_to_is_evaluated(project: Project, how_to):
+    pytest.importorskip("llama_index.core")
+    project.write("engine_bot.py", how_to("engine_bot.py"))
+    project.cases(CASES)
+    result = project.rageval(
+        "run", "--target", "engine_bot:engine", "--judge", "none", "--metrics", "recall_any,exact_match"
+    )
+    result.stdout.fnmatch_lines(["*1 of 1 passes*"])
+    assert project.records()["b"]["scores"]["recall_any@5"] == 1
+
+
+@pytest.fixture
+def how_to():
+    page = Path(__file__).parents[2].joinpath("docs/targets.md").read_text(encoding="utf-8")
+    return lambda name: re.findall(rf'```python title="{name}"\n(.*?)```', page, re.DOTALL)[0]

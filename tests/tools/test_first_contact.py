@@ -1,0 +1,113 @@
+"""`rageval init` and `rageval doctor` ask a server one question, and find out how its reply is read."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+import pytest
+from fault_server import Behaviour, Connection, FaultServer
+from project import Project
+
+from pytest_rageval.targets.first_contact import response_mapping
+
+TEXT = "Water boils at 100 degrees at sea level, and sooner on a mountain."
+
+
+def server(path: str, key: str, reply: Any) -> Behaviour:
+    """A server that answers at one path, by one key, and otherwise as frameworks do."""
+
+    async def behave(connection: Connection) -> None:
+        content: Any
+        request = connection.request
+        if request.path.partition("?")[0] != path:
+            status, content = 404, {"detail": [{}]}
+        elif key not in json.loads(request.body or b"{}"):
+            status, content = 422, {"detail": [{"type": "missing", "loc": ["body", key], "msg": "Field required"}]}
+        else:
+            status, content = 200, reply
+        await connection.reply(status, json.dumps(content).encode())
+
+    return behave
+
+
+SERVERS = {
+    "flat": ("/ask", "question", {
+        "answer": "At 100 degrees.", "sources": [{"file": "water.md", "section": "Water / Boiling", "text": TEXT}]}),
+    "nested": ("/v2/query", "query", {
+        "took": 3, "data": {"result": {"text": "At 100 degrees."}, "hits": [
+            {"id": 7, "score": 0.5, "body": TEXT,
+             "doc": {"path": "/srv/kb/water.md", "headings": ["Water", "Boiling"]}}]}}),
+    "langserve": ("/chain/invoke", "input", {
+        "output": {"answer": "At 100 degrees.", "context": [
+            {"page_content": TEXT, "metadata": {"source": "water.md", "Header 1": "Water"}, "type": "Document"}]}}),
+    "texts": ("/chat", "message", {"reply": {"content": "At 100 degrees."}, "contexts": [TEXT]}),
+}  # fmt: skip
+MAPPINGS = {
+    "flat": {"answer": "answer", "retrieved_chunks": {
+        "each": "sources", "rel_path": "file", "heading_path": "section", "text": "text"}},
+    "nested": {"answer": "data.result.text", "retrieved_chunks": {
+        "each": "data.hits", "chunk_id": "to_string(id)", "rel_path": "doc.path", "heading_path": "doc.headings",
+        "text": "body", "score_final": "score"}},
+    "langserve": {"answer": "output.answer", "retrieved_chunks": {
+        "each": "output.context", "rel_path": "metadata.source", "heading_path": 'metadata."Header 1"',
+        "text": "page_content"}},
+    "texts": {"answer": "reply.content", "retrieved_chunks": {"each": "contexts", "text": "@"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_names_and_shapes_of_a_reply_give_its_mapping(name: str):
+    assert response_mapping(SERVERS[name][2])[0] == MAPPINGS[name]
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_init_writes_the_mapping_with_which_the_first_run_asks(project: Project, name: str):
+    path, key, reply = SERVERS[name]
+    for file in project.path.iterdir():
+        file.unlink()
+    with FaultServer(server(path, key, reply)) as running:
+        url = running.url if path in ("/ask", "/chat") else f"{running.url}{path}"
+        result = project.rageval("init", "--yes", "--target", url)
+        assert result.ret == 0
+        result.stdout.fnmatch_lines(
+            [f'status 200 of POST *{path} with *"{key}"*', "keys of the reply: *", "mapping: answer = *"]
+        )
+        written = tomllib.loads((project.path / "rageval.toml").read_text(encoding="utf-8"))
+        assert written["target"]["mapping"]["response"] == MAPPINGS[name]
+        assert written["target"]["mapping"]["request"] == {key: "{question}"}
+        assert project.rageval("run", "--judge", "none").ret in (0, 1)
+        assert {record["answer"] for record in project.records().values()} == {"At 100 degrees."}
+
+
+def test_doctor_asks_one_question_and_says_how_places_are_named(project: Project):
+    path, key, reply = SERVERS["nested"]
+    gold = [{"rel_path": "water.md", "heading_path": "# Water > ## Boiling"}]
+    project.cases([{"id": "boil", "question": "When does water boil?", "gold_supports": gold}])
+    with FaultServer(server(path, key, reply)) as running:
+        project.configure(f'target = "{running.url}{path}"')
+        result = project.rageval("doctor")
+        assert result.ret == 1
+        result.stdout.fnmatch_lines(["*status 200 of POST *", "*put into the table: { mapping = *data.result.text*"])
+        asked = len(running.requests)
+        mapping = json.dumps(MAPPINGS["nested"]["retrieved_chunks"]).replace('": ', '" = ')
+        project.configure(
+            f'target = {{ url = "{running.url}{path}", mapping = {{ request = {{ query = "{{question}}" }}, '
+            f'response = {{ answer = "data.result.text", retrieved_chunks = {mapping} }} }} }}'
+        )
+        result = project.rageval("doctor")
+        assert result.ret == 0
+        result.stdout.fnmatch_lines(
+            [
+                "*answers one question: 15 characters, 1 chunk*",
+                "*paths such as '/srv/kb/water.md' (absolute), headings*",
+            ]
+        )
+        assert len(running.requests) == asked + 1
+
+
+def test_a_server_that_is_not_there_does_not_keep_init_from_writing(project: Project):
+    result = project.rageval("init", "--yes", "--target", "http://127.0.0.1:9")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["POST http://127.0.0.1:9*: Connection refused"])
