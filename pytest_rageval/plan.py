@@ -17,7 +17,7 @@ from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, RegressionGate,
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER
-from pytest_rageval.judges.rubrics import Rubric, load_rubric
+from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, option_types
@@ -248,8 +248,6 @@ def own_rubrics(settings: Settings, root: Path) -> dict[str, Rubric]:
     """Read the rubrics of the project's folder by name; raise all problems of its files as one SettingsError."""
     if settings.rubrics is None:
         return {}
-    from pytest_rageval.judges.rubrics.own_rubrics import check_rubrics  # here, because few projects have any
-
     return check_rubrics(root / settings.rubrics, settings.rubrics)
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pytest_rageval.errors import JudgeError, ModelFailure
 from pytest_rageval.judges.judge import JudgeSpec, sum_costs
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
-from pytest_rageval.judges.rubrics.rubric_lookup import reply_fields
+from pytest_rageval.judges.rubrics.rubric_file import reply_fields
 from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions

@@ -15,7 +15,7 @@ from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.lexical_judge import LexicalJudge
-from pytest_rageval.judges.rubrics.own_rubrics import check_rubrics
+from pytest_rageval.judges.rubrics import check_rubrics
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.plan import make_plan
