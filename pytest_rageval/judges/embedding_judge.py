@@ -14,16 +14,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
-from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, sum_costs
-from pytest_rageval.judges.judging import phrasing_judgement
+from pytest_rageval.judges.judge import JudgeSpec, sum_costs
 from pytest_rageval.judges.requests import reference_texts
+from pytest_rageval.judges.share_judge import UNSUPPORTED, Share, ShareJudge
 from pytest_rageval.llm.chat_protocol import below, read_by, token_count
 from pytest_rageval.llm.credentials import judge_key, key_header
 from pytest_rageval.llm.endpoint import Provider
 from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff, estimated_tokens
 from pytest_rageval.llm.model_spec import model_and_url, model_identity
 from pytest_rageval.llm.openai import OPENAI_KEY, OPENAI_URL
-from pytest_rageval.model import Json, Judgement, JudgeRequest
+from pytest_rageval.model import Json, JudgeRequest
 from pytest_rageval.words import sentences
 
 SUPPORTED = 0.6
@@ -51,14 +51,6 @@ HIGHEST_FLOOR = 0.98
 """Above this floor, a model gives nearly the same vector to every text."""
 
 
-class Share(NamedTuple):
-    """A share in [0, 1], or None if it does not apply; the reason; and each compared sentence with its share."""
-
-    value: float | None
-    reasoning: str
-    rated: Sequence[tuple[str, float]] = ()
-
-
 @dataclass(slots=True)
 class _Nearness:
     """The vectors of one judgement and the floor of their cosines."""
@@ -82,7 +74,7 @@ def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
     return EmbeddingJudge(model, url, options)
 
 
-class EmbeddingJudge:
+class EmbeddingJudge(ShareJudge):
     """A judge by cosines between sentences; it detects abstentions from the wording, as the lexical judge does.
 
     A share is (cosine - floor) / (1 - floor), at least 0, and is mapped to the rubric's scale. The floor is the mean
@@ -96,7 +88,7 @@ class EmbeddingJudge:
     It is a heuristic, but unlike the lexical judge not free: `is_local` is False, so its judgements are cached.
     """
 
-    heuristic = True
+    supported = SUPPORTED
     is_local = False
     abstention_by_phrasing = True
     rubrics = frozenset({"groundedness", "correctness", "relevance", "abstention"})
@@ -108,16 +100,11 @@ class EmbeddingJudge:
         self._floor: float | None = None
         self._measuring = asyncio.Lock()
 
-    async def judge(self, request: JudgeRequest) -> Judgement:
-        """Judge one request; raise JudgeError if the server returns no usable vectors."""
-        if request.rubric == "abstention":
-            return phrasing_judgement(request, model=self.model, heuristic=True)
-        check_rubric(self, request)
+    async def share(self, request: JudgeRequest) -> Share:
+        """Compare sentences; raise JudgeError if the server returns no usable vectors."""
         bill = [RequestCost()]
         share = await _SHARES[request.rubric](self, request.variables, bill)
-        return share_judgement(
-            self, request, share.value, f"heuristic: {share.reasoning}", share.rated, SUPPORTED, **sum_costs(bill)
-        )
+        return share._replace(reasoning=f"heuristic: {share.reasoning}", fields=sum_costs(bill))
 
     async def check(self) -> str | None:
         """Return why the server is unusable, in one line, or None; costs nothing."""
@@ -148,8 +135,7 @@ class EmbeddingJudge:
         contexts = variables.get("contexts") or ()
         answer_sentences = [sentence for sentence in _sentences(variables["answer"]) if not only_declines(sentence)]
         if not contexts:
-            nothing = "the system reported no passage that the answer could rest on"
-            return Share(0.0, nothing, [(sentence, 0.0) for sentence in answer_sentences])
+            return Share(0.0, UNSUPPORTED, [(sentence, 0.0) for sentence in answer_sentences])
         passages = _passages(context["text"] for context in contexts)
         if not passages:
             return Share(None, "there is no context to compare with")

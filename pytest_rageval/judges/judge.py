@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from pytest_rageval.errors import JudgeError
 from pytest_rageval.io.masking import public_params
-from pytest_rageval.judges.rubrics import rubric_names, rubric_of
+from pytest_rageval.judges.rubrics import rubric_names
 from pytest_rageval.model import Judgement, JudgeRequest
 from pytest_rageval.text import printable
 
@@ -69,75 +68,25 @@ def judges_at_once(judge: Judge) -> bool:
     return getattr(judge, "answers_at_once", False)
 
 
-def uses_phrasing(judge: Judge) -> bool:
-    """Return True if the judge detects abstentions from the wording."""
-    return getattr(judge, "abstention_by_phrasing", False)
-
-
-def takes_own_rubrics(judge: Judge) -> bool:
-    """Return True if the judge uses the prompt of a project's rubric."""
-    return getattr(judge, "takes_own_rubrics", False)
-
-
 def can_judge(judge: Judge, rubric: str) -> bool:
     """Return True if the judge can answer a rubric, shipped or added by the project."""
-    return rubric in judge.rubrics or (takes_own_rubrics(judge) and rubric not in rubric_names())
-
-
-def check_rubric(judge: Judge, request: JudgeRequest) -> None:
-    """Raise JudgeError if the judge lacks the rubric of a request."""
-    if request.rubric not in judge.rubrics:
-        message = f"judge {judge.model!r} has no rubric {request.rubric!r}; it has {', '.join(sorted(judge.rubrics))}"
-        raise JudgeError("invalid_request", message)
-
-
-FREE: Mapping[str, Any] = {"tokens_in": 0, "tokens_out": 0, "cost_usd": 0.0}
-"""The cost of a judgement without a server."""
-
-
-def share_judgement(
-    judge: Judge,
-    request: JudgeRequest,
-    share: float | None,
-    reasoning: str,
-    rated: Sequence[tuple[str, float]] = (),
-    supported: float = 1.0,
-    **fields: Any,
-) -> Judgement:
-    """Build the judgement whose score is at `share` of the rubric's scale; None gives no score.
-
-    `rated` lists claims with their support; from `supported` on, a claim counts as supported.
-    """
-    rubric = rubric_of(request)
-    low, high = rubric.scale
-    return Judgement(
-        rubric=rubric.name,
-        scores={} if share is None else {rubric.name: round(low + share * (high - low), 4)},
-        scale=rubric.scale,
-        reasoning=reasoning,
-        supported_claims=tuple(claim for claim, value in rated if value >= supported),
-        unsupported_claims=tuple(claim for claim, value in rated if value < supported),
-        model=judge.model,
-        prompt_version=request.prompt_version,
-        heuristic=judge.heuristic,
-        **fields,
-    )
+    takes_own = getattr(judge, "takes_own_rubrics", False)
+    return rubric in judge.rubrics or (takes_own and rubric not in rubric_names())
 
 
 def sum_costs(parts: Iterable[Any]) -> dict[str, Any]:
     """Add up tokens, cost and time of judgements or exchanges; a sum with an unknown part is None."""
     parts = list(parts)
     names = ("tokens_in", "tokens_out", "cost_usd", "latency_ms")
-    return {name: total([getattr(part, name) for part in parts]) for name in names}
+    return {name: _sum([getattr(part, name) for part in parts]) for name in names}
 
 
-def total(summands: Sequence[float | None]) -> float | None:
-    """Return the sum, the same on every Python version, or None if a part is unknown."""
+def _sum(summands: Sequence[float | None]) -> float | None:
     known = [summand for summand in summands if summand is not None]
     if len(known) < len(summands):
         return None
-    is_whole = all(type(summand) is int for summand in known)
-    return sum(known) if is_whole else math.fsum(known)
+    # fsum is the same on every Python version
+    return sum(known) if all(type(summand) is int for summand in known) else math.fsum(known)
 
 
 def identity_of(judge: Judge) -> str:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pytest_rageval.abstention.detector import declines
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.judge import FREE, Judge, can_judge, is_local, judges_at_once, sum_costs, uses_phrasing
+from pytest_rageval.judges.judge import Judge, can_judge, is_local, judges_at_once, sum_costs
 from pytest_rageval.judges.requests import requests_for
+from pytest_rageval.judges.share_judge import phrasing_judgement
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Problem, Rubric
 from pytest_rageval.text import counted
 
@@ -76,7 +76,7 @@ async def judge_answer(
 
 
 async def _classified(judge: Judge, request: JudgeRequest, times: int, phrases: Sequence[str]) -> Judgement:
-    if CLASSIFIER in judge.rubrics and not uses_phrasing(judge):
+    if CLASSIFIER in judge.rubrics and not getattr(judge, "abstention_by_phrasing", False):
         return await _repeated(judge, request, times)
     return phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
 
@@ -218,29 +218,6 @@ def _verdicts(judgement: Judgement, claims: int, model: str) -> list[bool]:
             f"judge {model!r}, rubric {SUPPORT!r}: extra['verdicts'] is no list of {claims} truths, one a claim",
         )
     return [judgement.scores[SUPPORT] >= sum(judgement.scale) / 2]
-
-
-PHRASING = "phrasing"
-"""The value of `extra["decided_by"]` for a judgement from the wording."""
-
-
-def phrasing_judgement(request: JudgeRequest, *, model: str, heuristic: bool, phrases: Sequence[str] = ()) -> Judgement:
-    """Answer a request for the rubric `abstention` from the wording: 1 if the answer declines, else 0.
-
-    `model` and `heuristic` are those of the judge on whose behalf it is made; `phrases` are the project's own refusals.
-    """
-    declined = declines(request.variables["answer"], request.variables.get("question") or "", phrases)
-    where = f"declines, most of all in {declined.phrase!r}" if declined.phrase else "does not decline"
-    return Judgement(
-        rubric=request.rubric,
-        scores={"abstained": float(declined.abstained)},
-        reasoning=f"heuristic: the answer {where}",
-        model=model,
-        prompt_version=request.prompt_version,
-        heuristic=heuristic,
-        extra={"confidence": declined.confidence, "decided_by": PHRASING},
-        **FREE,
-    )
 
 
 async def ask_together(calls: Iterable[Awaitable[Judgement]], *, in_turn: bool = False) -> list[Judgement]:

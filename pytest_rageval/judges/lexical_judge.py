@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 
 from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.judges.judge import FREE, JudgeSpec, check_rubric, share_judgement
-from pytest_rageval.judges.judging import phrasing_judgement
+from pytest_rageval.judges.judge import JudgeSpec
 from pytest_rageval.judges.lexical_terms import (
     LONGEST_TEXT,
     NEGATION,
@@ -27,11 +26,12 @@ from pytest_rageval.judges.lexical_terms import (
     terms_in,
 )
 from pytest_rageval.judges.requests import judged_text, reference_texts
-from pytest_rageval.model import Judgement, JudgeRequest
+from pytest_rageval.judges.share_judge import UNSUPPORTED, Share, ShareJudge
+from pytest_rageval.model import JudgeRequest
 from pytest_rageval.text import counted
 
-Scored: TypeAlias = "tuple[float | None, str, Sequence[Coverage]]"
-"""Share in [0, 1] or None if it does not apply, the reason, and the compared claims."""
+SUPPORTED = 0.75
+"""A claim counts as supported from this value on."""
 
 
 def lexical_judge(_: JudgeSpec) -> LexicalJudge:
@@ -39,7 +39,7 @@ def lexical_judge(_: JudgeSpec) -> LexicalJudge:
     return LexicalJudge()
 
 
-class LexicalJudge:
+class LexicalJudge(ShareJudge):
     """A judge by words: answers against contexts and references, relevance by question words, abstention by wording.
 
     If there is nothing to compare (correctness without reference or key facts), the judgement has no score: its metric
@@ -47,9 +47,9 @@ class LexicalJudge:
     """
 
     model = "lexical/4"
-    heuristic = True
     answers_at_once = True
     abstention_by_phrasing = True
+    supported = SUPPORTED
     rubrics = frozenset(
         {
             *("groundedness", "faithfulness", "claim_support"),
@@ -57,20 +57,12 @@ class LexicalJudge:
         }
     )
 
-    async def judge(self, request: JudgeRequest) -> Judgement:
-        """Judge at once, without waiting; raise JudgeError for a rubric not in `rubrics`."""
-        if request.rubric == "abstention":
-            return phrasing_judgement(request, model=self.model, heuristic=True)
-        check_rubric(self, request)
-        share, reasoning, coverages = _SCORED[request.rubric](request.variables)
-        rated = [(coverage.claim.text, coverage.value) for coverage in coverages]
-        return share_judgement(self, request, share, reasoning, rated, SUPPORTED, **FREE)
-
-    async def aclose(self) -> None:
-        """Do nothing: the judge holds no resources."""
+    async def share(self, request: JudgeRequest) -> Share:
+        """Score at once, without waiting."""
+        return _SCORED[request.rubric](request.variables)
 
 
-def _groundedness(variables: Mapping[str, Any]) -> Scored:
+def _groundedness(variables: Mapping[str, Any]) -> Share:
     """Return how far the contexts together cover the answer's claims, weighted by their information."""
     coverages, declining = _against_contexts(variables.get("answer"), variables)
     if not coverages:
@@ -79,16 +71,16 @@ def _groundedness(variables: Mapping[str, Any]) -> Scored:
         # "It is not known" is no claim, but "It is known" is one: that must not score higher.
         if coverage.value > weighted(coverages):
             coverages.append(coverage)
-    return weighted(coverages), account(coverages, _where(variables)), coverages
+    return _share(weighted(coverages), coverages, _where(variables))
 
 
-def _claim_support(variables: Mapping[str, Any]) -> Scored:
+def _claim_support(variables: Mapping[str, Any]) -> Share:
     """Return the share of the claim's sentences that are supported: 1 or 0 for a single sentence."""
     coverages, _ = _against_contexts(judged_text(variables), variables)
     if not coverages:
         return _without_claim(variables)
     supported = sum(coverage.value >= SUPPORTED for coverage in coverages)
-    return supported / len(coverages), account(coverages, _where(variables)), coverages
+    return _share(supported / len(coverages), coverages, _where(variables))
 
 
 def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> tuple[list[Coverage], list[Coverage]]:
@@ -105,17 +97,17 @@ def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> tuple[l
     return claims, declining
 
 
-def _without_claim(variables: Mapping[str, Any]) -> Scored:
+def _without_claim(variables: Mapping[str, Any]) -> Share:
     if variables.get("contexts"):
-        return None, "the answer makes no claim that words could be compared of", ()
-    return 0.0, "the system reported no passage that the answer could rest on", ()
+        return Share(None, "the answer makes no claim that words could be compared of")
+    return Share(0.0, UNSUPPORTED)
 
 
 def _where(variables: Mapping[str, Any]) -> str:
     return "the context" if variables.get("contexts") else "the context, which is empty"
 
 
-def _correctness(variables: Mapping[str, Any]) -> Scored:
+def _correctness(variables: Mapping[str, Any]) -> Share:
     """Return the mean of two shares, where they exist: key facts in the answer, and coverage of the best reference.
 
     An answer that declines scores 0. Statements beyond facts and reference cost nothing.
@@ -124,14 +116,14 @@ def _correctness(variables: Mapping[str, Any]) -> Scored:
     facts = [coverages for text in variables.get("key_facts") or () if (coverages := _coverages(text, answer))]
     references = [coverages for text in reference_texts(variables) if (coverages := _coverages(text, answer))]
     if not facts and not references:
-        return None, "the lexical judge has no reference to compare with", ()
+        return Share(None, "the lexical judge has no reference to compare with")
     if declines(variables["answer"], variables.get("question") or "").abstained:
-        return 0.0, "the answer declines", ()
+        return Share(0.0, "the answer declines")
     best = max(references, key=weighted, default=[])
     shares = [math.fsum(map(weighted, facts)) / len(facts)] if facts else []
     shares += [weighted(best)] if best else []
     coverages = [coverage for fact in facts for coverage in fact] + best
-    return math.fsum(shares) / len(shares), account(coverages, "the answer"), coverages
+    return _share(math.fsum(shares) / len(shares), coverages, "the answer")
 
 
 def _coverages(text: str, by: Evidence) -> list[Coverage]:
@@ -139,17 +131,21 @@ def _coverages(text: str, by: Evidence) -> list[Coverage]:
     return [by.coverage(claim, small_share=0.0) for claim in claims_in(text[:LONGEST_TEXT])]
 
 
-def _relevance(variables: Mapping[str, Any]) -> Scored:
+def _relevance(variables: Mapping[str, Any]) -> Share:
     """Return the share of the question's content terms that the answer takes up."""
     question_terms = terms_in(variables["question"][:LONGEST_TEXT]) - SMALL_WORDS
     if not question_terms:
-        return None, "the question has no word to look for", ()
+        return Share(None, "the question has no word to look for")
     missing = sorted(question_terms - terms_in(variables["answer"][:LONGEST_TEXT]))
     reasoning = f"heuristic: {len(question_terms) - len(missing)} of {len(question_terms)} question words are taken up"
-    return 1 - len(missing) / len(question_terms), reasoning + first_items("; missing", missing), ()
+    return Share(1 - len(missing) / len(question_terms), reasoning + first_items("; missing", missing))
 
 
-_SCORED: Mapping[str, Callable[[Mapping[str, Any]], Scored]] = {
+def _share(value: float, coverages: Sequence[Coverage], where: str) -> Share:
+    return Share(value, account(coverages, where), [(coverage.claim.text, coverage.value) for coverage in coverages])
+
+
+_SCORED: Mapping[str, Callable[[Mapping[str, Any]], Share]] = {
     "groundedness": _groundedness,
     "faithfulness": _groundedness,
     "claim_support": _claim_support,
@@ -158,9 +154,6 @@ _SCORED: Mapping[str, Callable[[Mapping[str, Any]], Scored]] = {
     "relevance": _relevance,
 }
 
-
-SUPPORTED = 0.75
-"""A claim counts as supported from this value on."""
 
 SMALL_SHARE = 0.5
 """Weight of a small word's information."""

@@ -176,7 +176,7 @@ NUMBER = 'type = "number"'
         ("[0, 5]", '[0, "5"]', "scale", "scale[1] is '5' (a string), expected a number"),
         ('", "score"]', '", "skore"]', "required", "schema.required names 'skore', no field of the reply"),
         ("maximum = 5", "enum = [1, 7]", "enum", f"{SCORE}.enum holds 7, beyond the scale [0, 5]; change one of them"),
-        ("[0, 5]", "[0, 5]\nstep = 0", "step", "step is 0 (a number), expected a number above 0, as in 1 for whole points"),
+        ("[0, 5]", "[0, 5]\nstep = 0", "step", "step is 0 (a number), expected a number above 0, as in 1 for"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_rubric_is_said_with_its_line(old, new, at, problem, tmp_path):

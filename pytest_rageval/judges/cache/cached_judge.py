@@ -21,8 +21,6 @@ from pytest_rageval.judges.judge import (
     is_local,
     judges_at_once,
     served_model,
-    takes_own_rubrics,
-    uses_phrasing,
 )
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt
@@ -72,8 +70,8 @@ class CachedJudge:
         self.is_local = is_local(judge)
         is_replay = mode == "replay" and cache is not None and not self.is_local
         self.answers_at_once = is_replay or (limit is None and judges_at_once(judge))
-        self.takes_own_rubrics = takes_own_rubrics(judge)
-        self.abstention_by_phrasing = uses_phrasing(judge)
+        self.takes_own_rubrics = getattr(judge, "takes_own_rubrics", False)
+        self.abstention_by_phrasing = getattr(judge, "abstention_by_phrasing", False)
         self.hits = self.misses = 0
         self.saved_usd: float | None = None
         self.saved_ms: float | None = None
