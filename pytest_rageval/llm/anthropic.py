@@ -13,8 +13,9 @@ from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Json
+from pytest_rageval.providers import PROVIDERS
 
-ANTHROPIC_KEY = "ANTHROPIC_API_KEY"
+(ANTHROPIC_KEY,) = PROVIDERS["anthropic"].keys
 ANTHROPIC_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
 _ENDINGS: Mapping[str | None, chat.Ending] = {

@@ -12,8 +12,9 @@ from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.llm.chat_protocol import ChatReply, Manner, Message, Question, Wire, after_refusal, read_by
 from pytest_rageval.llm.endpoint import Connect, Provider, RequestRefused
 from pytest_rageval.llm.endpoint_options import EndpointOptions, RequestSlot, Tariff, estimated_tokens
-from pytest_rageval.llm.model_spec import PROVIDERS, model_identity
+from pytest_rageval.llm.model_spec import model_identity
 from pytest_rageval.model import Json
+from pytest_rageval.providers import PROVIDERS
 from pytest_rageval.text import printable
 
 SEED = 1

@@ -22,6 +22,7 @@ from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Json
+from pytest_rageval.providers import PROVIDERS
 from pytest_rageval.text import printable
 
 OPENAI_URL = "https://api.openai.com"
@@ -35,8 +36,7 @@ _ENDINGS: Mapping[str, chat.Ending] = {
     "refusal": "refusal",
 }
 API_VERSION = "2024-10-21"
-OPENAI_KEY = "OPENAI_API_KEY"
-AZURE_KEY = "AZURE_OPENAI_API_KEY"
+OPENAI_KEY, AZURE_KEY = PROVIDERS["openai"].keys
 
 
 def openai_model(kind: str, rest: str, options: EndpointOptions) -> ChatModel:
