@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class Provider(NamedTuple):
+class ProviderRow(NamedTuple):
     """One provider.
 
     factory  `module:function` in `pytest_rageval.llm`; function(KIND, REST, options) returns the ChatModel of a spec
@@ -27,24 +27,24 @@ class Provider(NamedTuple):
     example: str = ""
 
 
-PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider(
+PROVIDERS: Mapping[str, ProviderRow] = {
+    "openai": ProviderRow(
         "openai:openai_model",
         ("openai:MODEL", "openai:MODEL@URL"),
         ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"),
         ("api.openai.com", "api.mistral.ai", "generativelanguage.googleapis.com", "api.x.ai"),
         "openai:gpt-4o-2024-08-06",
     ),
-    "http": Provider("openai:openai_model", ("http://HOST",)),
-    "https": Provider("openai:openai_model"),
-    "anthropic": Provider(
+    "http": ProviderRow("openai:openai_model", ("http://HOST",)),
+    "https": ProviderRow("openai:openai_model"),
+    "anthropic": ProviderRow(
         "anthropic:anthropic_model",
         ("anthropic:MODEL",),
         ("ANTHROPIC_API_KEY",),
         ("api.anthropic.com",),
         "anthropic:claude-sonnet-4-5",
     ),
-    "any-llm": Provider("any_llm:any_llm_model", ("any-llm:PROVIDER/MODEL",)),
+    "any-llm": ProviderRow("any_llm:any_llm_model", ("any-llm:PROVIDER/MODEL",)),
 }
 """Providers by the kind at the beginning of a spec."""
 KEYS = tuple(key for provider in PROVIDERS.values() for key in provider.keys)

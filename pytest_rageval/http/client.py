@@ -17,7 +17,7 @@ import httpx
 
 from pytest_rageval.http.address import checked_headers, proxy_of, without_user
 from pytest_rageval.http.call_limit import add_to_tally, current_permit
-from pytest_rageval.http.carrier import Line, Reply, StaleConnection, send_to_app
+from pytest_rageval.http.carrier import HttpConnection, Reply, StaleConnection, send_to_app
 from pytest_rageval.http.failures import (
     OVERLOADED_STATUS,
     REPEATABLE_STATUS,
@@ -95,7 +95,7 @@ class SlottedClient:
         self._app = app
         self._free = asyncio.Semaphore(slots)
         # By proxy; last in, first out: few connections stay open when few requests are in flight.
-        self._idle: dict[str | None, list[Line]] = {}
+        self._idle: dict[str | None, list[HttpConnection]] = {}
         self._template = lru_cache(MOST_ADDRESSES)(self._prepare)
         self._proxy_of = lru_cache(MOST_ADDRESSES)(proxy_of)
 
@@ -184,7 +184,7 @@ class SlottedClient:
                 return await idle.pop().send(request)
             except StaleConnection:
                 call.attempts += 1
-        return await Line(call.of.proxy, idle).send(request)
+        return await HttpConnection(call.of.proxy, idle).send(request)
 
     async def _reply(self, call: _Call, incoming: Reply) -> HttpReply:
         """Read a reply; raise HttpFailure, whose message lacks the request's name and is not masked."""
