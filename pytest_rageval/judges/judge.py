@@ -29,6 +29,8 @@ class Judge(Protocol):
     answers_at_once         it never waits, not even for a running event loop
     abstention_by_phrasing  it detects abstentions from the wording; the project's own phrases count as well
     takes_own_rubrics       it uses the prompt of a rubric, so it can answer those that a project adds
+    judge_together          a coroutine that judges one answer by several rubrics at once: requests to a list with the
+                            judgement or the JudgeError of each
     """
 
     model: str

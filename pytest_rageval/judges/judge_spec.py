@@ -99,6 +99,7 @@ def judge_endpoint(settings: Settings, *, workers: int | None = None, budget: Bu
         server_name=settings.judge_name,
         api=options.api,
         api_version=options.api_version,
+        is_joint=settings.judge_requests == "together",
     )
 
 

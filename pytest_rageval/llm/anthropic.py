@@ -76,6 +76,7 @@ class AnthropicWire:
             finish_reason=reason,
             tokens_in=chat.token_count(usage, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
             tokens_out=chat.token_count(usage, "output_tokens"),
+            tokens_cached=chat.token_count(usage, "cache_read_input_tokens"),
             model=chat.server_name(reply.get("model")),
             usage=usage,
             unread={

@@ -177,6 +177,7 @@ class ChatReply:
     ending         why the reply is incomplete; None if the model finished
     finish_reason  the same in the server's own word
     tokens_in, tokens_out   None: not reported
+    tokens_cached  of `tokens_in`, those that the provider took from its cache
     model, build   model and build as the server names them
     usage          all counts that the server reports
     latency        milliseconds by phase, if the server reports them
@@ -188,6 +189,7 @@ class ChatReply:
     finish_reason: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
+    tokens_cached: int | None = None
     model: str | None = None
     build: str | None = None
     usage: Json = None

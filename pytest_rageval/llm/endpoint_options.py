@@ -34,6 +34,7 @@ class EndpointOptions:
     omit        parameters not to send, out of `temperature`, `seed`, `schema`
     headers     sent with each request; an `authorization`, `api-key` or `x-api-key` among them replaces the key
     server_name the server's name in identities, in place of host and path
+    is_joint    rubrics of one answer are judged with one request
     api         kind of an OpenAI-compatible server: `openai`, or `azure` with its `api_version`
     """
 
@@ -56,6 +57,7 @@ class EndpointOptions:
     server_name: str | None = None
     api: Literal["openai", "azure"] = "openai"
     api_version: str | None = None
+    is_joint: bool = False
 
     @property
     def limits(self) -> Limits:

@@ -128,6 +128,7 @@ class OpenAiWire:
             finish_reason=reason,
             tokens_in=chat.token_count(usage, "prompt_tokens"),
             tokens_out=chat.token_count(usage, "completion_tokens"),
+            tokens_cached=chat.token_count(_details(usage), "cached_tokens"),
             model=chat.server_name(reply.get("model")),
             build=chat.server_name(reply.get("system_fingerprint")),
             usage=usage,
@@ -137,6 +138,10 @@ class OpenAiWire:
                 "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content", "refusal")),
             },
         )
+
+
+def _details(usage: Json) -> Json:
+    return usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
 
 
 def _ending(

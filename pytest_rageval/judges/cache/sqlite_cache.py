@@ -85,7 +85,7 @@ class SqliteCache:
         """Store a judgement in place of any under this key; skip one that is not valid text."""
         self.put_all([(key, judgement, parts)])
 
-    def put_all(self, new: Iterable[tuple[str, Judgement, KeyParts | None]]) -> None:
+    def put_all(self, new: Sequence[tuple[str, Judgement, KeyParts | None]]) -> None:
         """Store judgements by key in one write: one by one, each costs twice the CPU and waits for the file."""
         created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         rows = []
