@@ -66,6 +66,8 @@ class RunSession:
         self.prefetcher = Prefetcher(prepared.plan, self.journal, self.loop)
         self.interrupts = interrupts or Interrupts(_leave_at_once)
         self.breaker = CircuitBreaker()
+        if folder is not None:
+            folder.give_secret(prepared.judge)
         self.printed = Output()
         self.broken_off: str | None = None
         self.notes: list[str] = []

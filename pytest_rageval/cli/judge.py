@@ -185,6 +185,7 @@ def _judge_at_hand(plan: Plan, at: OpenedRun, cases: int = 0) -> Iterator[Judge]
         # A judge for this check alone: a judge belongs to one event loop.
         asyncio.run(_check(made()))
     judge = made()
+    RunFolder(at.run.path).give_secret(judge)
     if cases and (cost := estimate(judge, plan, cases)) is not None:
         click.echo(printable(cost), err=True)
     with behind_cache(judge, at.project, settings.judge_cache, plan.mask, _tell) as cached:

@@ -83,6 +83,15 @@ def sum_costs(parts: Iterable[Any]) -> dict[str, Any]:
     return {name: _sum([getattr(part, name) for part in parts]) for name in names}
 
 
+def requests_for_judgement(judgement: Judgement) -> float:
+    """Return the number of requests that a model was sent for it; of a joint request, its share."""
+    stated = judgement.extra.get("requests")
+    if isinstance(stated, int | float):
+        return stated
+    is_free = judgement.tokens_in == 0 == judgement.tokens_out
+    return 0 if is_free or judgement.error else 1 + bool(judgement.extra.get("repaired"))
+
+
 def _sum(summands: Sequence[float | None]) -> float | None:
     known = [summand for summand in summands if summand is not None]
     if len(known) < len(summands):

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.joint_request import can_join
-from pytest_rageval.judges.judge import Judge, can_judge, is_local, judges_at_once, sum_costs
+from pytest_rageval.judges.judge import Judge, can_judge, is_local, judges_at_once, requests_for_judgement, sum_costs
 from pytest_rageval.judges.requests import requests_for
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.judges.share_judge import phrasing_judgement
@@ -186,7 +186,7 @@ def _median(parts: Sequence[Judgement]) -> Judgement:
 
     nearest = min(parts, key=distance)
     spread = {name: max(trials) - min(trials) for name, trials in values.items()}
-    extra = {**nearest.extra, "repeats": values, "spread": spread}
+    extra = {**nearest.extra, "repeats": values, "spread": spread, **_sums(parts)}
     return replace(nearest, scores=medians, extra=extra, **merged_fields(parts))
 
 
@@ -234,7 +234,7 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
         unsupported_claims=tuple(claim for claim, verdict in zip(judged, supported, strict=True) if not verdict),
         model=reply.model,
         prompt_version=f"{split.prompt_version},{support.prompt_version}",
-        extra={name: value for name, value in reply.extra.items() if name != "claims"},
+        extra={name: value for name, value in reply.extra.items() if name != "claims"} | _sums([reply, *judgements]),
         **parts,
     )
 
@@ -301,6 +301,14 @@ async def _outcome(call: Awaitable[T]) -> tuple[list[T], BaseException | None]:
         raise
     except BaseException as error:  # noqa: BLE001  raised by the caller once the others have ended
         return [], error
+
+
+def _sums(parts: Sequence[Judgement]) -> dict[str, float]:
+    """Return requests and cached tokens of a judgement made of others, as `extra` has them."""
+    paid = [part for part in parts if not part.cached] or parts
+    cached = sum(part.extra.get("tokens_cached", 0) for part in paid)
+    requests = sum(map(requests_for_judgement, paid))
+    return {name: count for name, count in (("requests", requests), ("tokens_cached", cached)) if count}
 
 
 def merged_fields(parts: Sequence[Judgement]) -> dict[str, Any]:

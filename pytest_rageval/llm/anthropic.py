@@ -51,8 +51,9 @@ class AnthropicWire:
         if "temperature" in sent:
             sent["temperature"] = min(sent["temperature"], 1.0)  # its scale ends there
         fixed = {"model": question.model, "messages": [each for each in messages if each["role"] != "system"]}
-        if instructions := "\n".join(message["content"] for message in messages if message["role"] == "system"):
-            sent["system"] = instructions
+        if instructions := chat.instructions(messages):
+            block = {"type": "text", "text": instructions, "cache_control": {"type": "ephemeral"}}
+            sent["system"] = instructions if "cache" in manner.refused else [block]
         if question.schema is not None and manner.form == "schema":
             tool = {"name": question.schema_name, "description": "Hand in the reply that was asked for."}
             sent["tools"] = [{**tool, "input_schema": dict(question.schema)}]

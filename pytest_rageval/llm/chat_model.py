@@ -122,7 +122,7 @@ class ChatModel:
         async with self._provider.turn(estimate) as turn:
             data, latency_ms, manner = await self._ask(question, turn)
             reply = read_by(self._wire.read, data, self._provider.where)
-            cost = self._provider.pay(turn, reply.tokens_in, reply.tokens_out)
+            cost = self._provider.pay(turn, reply.tokens_in, reply.tokens_out, reply.tokens_cached)
         return Exchange(reply, cost, round(latency_ms, 3), manner.left_out)
 
     async def check(self) -> str | None:
@@ -150,10 +150,10 @@ class ChatModel:
 
     def _adopt(self, manner: Manner) -> None:
         """Use this manner from now on, merged with what concurrent requests have learned."""
-        noted = self._manner.left_out
+        noted = self._manner.notes
         self._manner = Manner(manner.refused | self._manner.refused)
         self.notes += [
             f"model {printable(self.model)}: the server does not take a {name}; asked without"
-            for name in self._manner.left_out
+            for name in self._manner.notes
             if name not in noted
         ]

@@ -47,6 +47,7 @@ class Question:
 
 _FORMS = "response_format|json_schema|json_object|(?:json )?schema|grammar|tools?|tool_choice|structured outputs?"
 _PARAMETERS = {
+    "cache": "cache_control|prompt_cache_key",
     "max_tokens": "max_tokens",
     "temperature": "temperature",
     "seed": "seed",
@@ -77,6 +78,11 @@ class Manner:
         """Return the names of the parameters that matter to replies but cannot be sent, as records name them."""
         return tuple(name for name in ("temperature", "seed", "schema") if name in self.refused)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return the names of the refused parameters that a person should know about."""
+        return (*self.left_out, *(("prompt cache",) if "cache" in self.refused else ()))
+
 
 EVERYTHING = Manner()
 
@@ -104,6 +110,11 @@ def sent_messages(question: Question, manner: Manner) -> list[dict[str, str]]:
             messages.append({"role": role, "content": instructions + text})
             instructions = ""
     return messages
+
+
+def instructions(messages: Sequence[Mapping[str, str]]) -> str:
+    """Return the text of a conversation's system messages, which all requests of one kind share."""
+    return "\n".join(message["content"] for message in messages if message["role"] == "system")
 
 
 def sampling(question: Question, manner: Manner, limit_name: str) -> dict[str, Json]:

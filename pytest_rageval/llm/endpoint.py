@@ -157,14 +157,16 @@ class Provider(Endpoint):
             self._check_budget()  # others may have spent the rest while this one waited
             yield turn
 
-    def pay(self, turn: RequestSlot, tokens_in: int | None, tokens_out: int | None) -> float | None:
+    def pay(
+        self, turn: RequestSlot, tokens_in: int | None, tokens_out: int | None, tokens_cached: int | None = None
+    ) -> float | None:
         """Charge a reply's tokens to the pace and its price to the budget; return the price if it is known.
 
         If the server reports no tokens, the estimate counts.
         """
         if tokens_in is not None and tokens_out is not None:
             turn.correct(tokens_in + tokens_out)
-        cost = self._tariff.cost(tokens_in, tokens_out)
+        cost = self._tariff.cost(tokens_in, tokens_out, tokens_cached)
         if self._budget is not None:
             self._budget.spend(cost if cost is not None else self._tariff.cost(turn.tokens, 0) or 0.0)
         return cost

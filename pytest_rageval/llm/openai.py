@@ -6,6 +6,7 @@ Sources: OpenAI's API reference, *The chat completion object*; Azure OpenAI's RE
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -106,6 +107,10 @@ class OpenAiWire:
         elif question.schema is not None and manner.form == "object":
             sent["response_format"] = {"type": "json_object"}
         messages = chat.sent_messages(question, manner)
+        # For OpenAI's own servers alone: others take no such field, and some refuse a request for it.
+        if self.chat_url.startswith(f"{OPENAI_URL}/") and "cache" not in manner.refused:
+            shared = chat.instructions(messages)
+            sent["prompt_cache_key"] = hashlib.sha256(shared.encode()).hexdigest()[:32]
         return {**sent, **question.parameters, "model": question.model, "messages": messages, "stream": False}
 
     def read(self, data: Json) -> chat.ChatReply:

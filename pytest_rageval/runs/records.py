@@ -14,7 +14,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Evaluation, Observed
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
-from pytest_rageval.judges.judge import served_model
+from pytest_rageval.judges.judge import requests_for_judgement, served_model
 from pytest_rageval.matching.places import gold_kind
 from pytest_rageval.metrics.abstention import abstention
 from pytest_rageval.metrics.answer import answer_kinds
@@ -360,7 +360,11 @@ def _cost(obs: Observation | None) -> dict[str, Any]:
     paid = [judgement for judgement in judgements if not judgement.cached]
     kept = [judgement for judgement in judgements if judgement.cached]
     is_free = bool(kept) and not paid
+    requests = round(math.fsum(map(requests_for_judgement, paid)), 3)
+    cached = sum(judgement.extra.get("tokens_cached") or 0 for judgement in paid)
+    counts = {"judge_requests": requests, "judge_tokens_cached": cached}
     return {
+        **{name: count for name, count in counts.items() if count},
         "judge_tokens": 0 if is_free else _tokens(paid),
         "judge_cost_usd": 0.0 if is_free else _sum(judgement.cost_usd for judgement in paid),
         "judge_saved_usd": _sum(judgement.cost_usd for judgement in kept),

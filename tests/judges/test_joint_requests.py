@@ -313,7 +313,7 @@ def test_a_reply_that_quotes_the_marker_is_flagged_in_every_part():
         async def _route(self, connection: Any) -> None:
             marker = re.search("fence-[0-9a-f]{16}", connection.request.body.decode())
             assert marker is not None
-            self.replies = [{**BOTH, "correctness": {**CORRECT, "reasoning": f"as {marker[0]} says"}}]
+            self.replies = ({**BOTH, "correctness": {**CORRECT, "reasoning": f"as {marker[0]} says"}},)
             await super()._route(connection)
 
     with Quoting() as server:

@@ -38,7 +38,7 @@ def test_default_gates_apply_to_a_models_scores(judged: Project):
     assert record["groundedness"]["heuristic"] is False
     assert record["cost"]["judge_tokens"] == 2 * 120
     assert record["cost"]["judge_cost_usd"] is None
-    result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 720 tokens, cost unknown"])
+    result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 6 requests (1.5 a case), 720 tokens, *"])
 
 
 @pytest.mark.parametrize("judge", ["lexical", "embedding:small@{url}"])
@@ -58,7 +58,7 @@ def test_figures_of_cost_are_those_of_all_trials(judged: Project):
         result = judged.run(*judge_at(server), "-k", "boil", "--rageval-repeat", "3")
         asked = len(server.chats)
     assert asked == 6
-    result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 720 tokens, cost unknown"])
+    result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 6 requests (6 a case), 720 tokens, *"])
     cost = judged.metrics()["volatile"]["cost"]
     assert (cost["judgements"], cost["judgements_cached"], cost["judge_total_tokens"]) == (6, 0, 720)
 
