@@ -105,13 +105,14 @@ class SlottedClient:
         url: str,
         *,
         json: Any = None,
+        files: Mapping[str, tuple[str | None, bytes]] | None = None,
         before_retry: Callable[[], Awaitable[None]] | None = None,
     ) -> HttpReply:
-        """Send one request, with `json` as its body if given; raise HttpFailure unless the status is 2xx."""
+        """Send one request, with `json` or a form with `files` as its body; raise HttpFailure for a status but 2xx."""
         template = self._template(method, url)
         body = None if json is None else _JSON.encode(json).encode()
         async with self._free:
-            call = _Call(template, body, asyncio.get_running_loop().time() + self.timeout * (self.retries + 1))
+            call = _Call(template, body, files, asyncio.get_running_loop().time() + self.timeout * (self.retries + 1))
             try:
                 return await with_retries(
                     lambda: self._attempt(call),
@@ -172,10 +173,13 @@ class SlottedClient:
 
         A server may close an idle connection while the request is on its way: that is not the request's fault.
         """
-        content = {} if call.body is None else {"content-type": "application/json"}
-        request = httpx.Request(
-            call.of.method, call.of.address, headers={**call.of.headers, **content}, content=call.body
-        )
+        headers, content = dict(call.of.headers), call.body
+        if call.files is not None:
+            form = httpx.Request(call.of.method, call.of.address, files=call.files)
+            headers["content-type"], content = form.headers["content-type"], form.read()
+        elif content is not None:
+            headers["content-type"] = "application/json"
+        request = httpx.Request(call.of.method, call.of.address, headers=headers, content=content)
         if self._app is not None:
             return await send_to_app(self._app, request)
         idle = self._idle.setdefault(call.of.proxy, [])
@@ -256,6 +260,7 @@ class _Call:
 
     of: _RequestTemplate
     body: bytes | None
+    files: Mapping[str, tuple[str | None, bytes]] | None
     deadline: float
     attempts: int = 0
     first: float = 0.0

@@ -13,6 +13,7 @@ from pytest_rageval.judges.judge import JudgeSpec, sum_costs
 from pytest_rageval.judges.judge_reply import read_part, read_reply
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.judges.rubrics.rubric_file import reply_fields
+from pytest_rageval.llm.batch import BatchClient, BatchExchange, BatchWire
 from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions
@@ -89,6 +90,15 @@ class ModelJudge(AsksModel):
         self.judge_together = self._judge_together if is_joint else None
         if is_joint:
             self.sampling = {**self.sampling, "joint": VERSION}
+
+    @property
+    def batch_wire(self) -> BatchWire | None:
+        """Return the interface for batches of the model's endpoint; None if it has none."""
+        return self._chat.batch_wire
+
+    def defer_to(self, client: BatchClient) -> BatchExchange:
+        """Send requests to this client, which keeps them for a batch; return what batches are asked about by."""
+        return self._chat.defer_to(client)
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Judge with one request to the model, or two.

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from urllib.parse import quote
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.llm import chat_protocol as chat
+from pytest_rageval.llm.batch import BatchExchange, BatchReply, BatchState, batch_id
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_spec import model_and_url
+from pytest_rageval.llm.server_error import refusal_in
 from pytest_rageval.model import Json
 from pytest_rageval.providers import PROVIDERS
+from pytest_rageval.text import printable
 
 (ANTHROPIC_KEY,) = PROVIDERS["anthropic"].keys
 ANTHROPIC_URL = "https://api.anthropic.com"
@@ -59,6 +63,32 @@ class AnthropicWire:
             sent["tools"] = [{**tool, "input_schema": dict(question.schema)}]
             sent["tool_choice"] = {"type": "tool", "name": question.schema_name}
         return {**sent, **question.parameters, **fixed}
+
+    async def submit_batch(self, exchange: BatchExchange, requests: Mapping[str, Json]) -> str:
+        """Begin a batch of requests, and return its id."""
+        listed = [{"custom_id": key, "params": body} for key, body in requests.items()]
+        return batch_id(await exchange.post(f"{self.chat_url}/batches", json={"requests": listed}))
+
+    async def batch_state(self, exchange: BatchExchange, batch: str) -> BatchState:
+        """Ask for a batch."""
+        url = f"{self.chat_url}/batches/{quote(batch, safe='')}"
+        reply = await exchange.get(url)
+        status, counts = str(reply.get("processing_status")), dict(reply.get("request_counts") or {})
+        total, waiting = sum(counts.values()), counts.get("processing", 0)
+        words = printable(f"{status}, {total - waiting} of {total} requests done")
+        # At the address that the key belongs to, not at the one that the reply names.
+        return BatchState(batch, status == "ended", words, (f"{url}/results",) if reply.get("results_url") else ())
+
+    def batch_reply(self, line: Mapping[str, Json]) -> tuple[str, BatchReply]:
+        """Read a line of the results of a batch."""
+        result = chat.object_at(line.get("result") or {}, "result")
+        key, kind = str(line.get("custom_id")), str(result.get("type"))
+        if kind == "succeeded":
+            return key, BatchReply(200, json.dumps(result.get("message")).encode())
+        if kind == "errored":
+            body = json.dumps(result.get("error")).encode()
+            return key, BatchReply(refusal_in(body.decode()).status or 400, body)
+        return key, BatchReply(0, problem=printable(f"the request is {kind}"))
 
     def read(self, data: Json) -> chat.ChatReply:
         """Read the input of the tool if it was called, else the text."""

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import SlottedClient
+from pytest_rageval.llm.batch import BatchClient, BatchExchange, BatchWire
 from pytest_rageval.llm.chat_protocol import ChatReply, Manner, Message, Question, Wire, after_refusal, read_by
 from pytest_rageval.llm.endpoint import Connect, Provider, RequestRefused
 from pytest_rageval.llm.endpoint_options import EndpointOptions, RequestSlot, Tariff, estimated_tokens
@@ -124,6 +125,15 @@ class ChatModel:
             reply = read_by(self._wire.read, data, self._provider.where)
             cost = self._provider.pay(turn, reply.tokens_in, reply.tokens_out, reply.tokens_cached)
         return Exchange(reply, cost, round(latency_ms, 3), manner.left_out)
+
+    @property
+    def batch_wire(self) -> BatchWire | None:
+        """Return the endpoint's interface for batches; None if it has none."""
+        return self._wire if isinstance(self._wire, BatchWire) else None
+
+    def defer_to(self, client: BatchClient) -> BatchExchange:
+        """Send requests to this client, at the price of batches; return what batches are asked about by."""
+        return self._provider.defer_to(client)
 
     async def check(self) -> str | None:
         """Return why the server is unusable, in one line, or None; costs nothing."""
