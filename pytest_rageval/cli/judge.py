@@ -185,24 +185,26 @@ def _judge_again(
 # ── batches ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def submit_batch(at: OpenedRun, judging: Mapping[str, Any], metrics: tuple[str, ...] = ()) -> None:
+def submit_batch(
+    at: OpenedRun, judging: Mapping[str, Any], metrics: tuple[str, ...] = (), tell: Callable[[str], None] = click.echo
+) -> None:
     """Submit what is to be judged of a run, as a batch; RagevalError if that fails."""
     check_submission(at.run)
     with _batched(at, Submission(judging, metrics)) as batched:
         with Progress("gathered") as watch:
             waiting = len(batched.gather(watch))
         if not waiting:
-            click.echo(f"nothing is left to ask: `rageval judge {at.run.run_id}` scores it from the judge cache")
+            tell(f"nothing is left to ask: `rageval judge {at.run.run_id}` scores it from the judge cache")
             return
         batched.check_price(batched.plan.settings.max_cost)
         batched.submit()
-    _say_submitted(batched, waiting)
+    _say_submitted(batched, waiting, tell)
 
 
-def _say_submitted(batched: BatchedRun, requests: int) -> None:
+def _say_submitted(batched: BatchedRun, requests: int, tell: Callable[[str], None] = click.echo) -> None:
     ids = printable(", ".join(batched.submission.batches))
-    click.echo(f"submitted {counted(requests, 'request')} as batch {ids}, at half price")
-    click.echo(f"within a day: rageval judge {batched.run.run_id} --collect")
+    tell(f"submitted {counted(requests, 'request')} as batch {ids}, at half price")
+    tell(f"within a day: rageval judge {batched.run.run_id} --collect")
 
 
 def _collect(at: OpenedRun, shared: RescoreOptions) -> None:

@@ -241,6 +241,25 @@ def test_a_batch_beyond_the_limit_of_cost_is_not_submitted(project: StoredProjec
     assert "the batch is likely to cost $4.50, more than $2.00" in said_of(refused)
 
 
+def test_a_run_submits_its_judging_and_is_finished_by_the_collection(project: StoredProject):
+    with BatchServer(score=3) as server:
+        judge = f"openai:judge-1@{server.url}/v1"
+        result = command("run", "--judge", judge, "--run-id", "batched", "--judge-batch", "--skip-description-prompt")
+        assert "submitted 6 requests as batch b-1, at half price" in result.output, result.output
+        assert "within a day: rageval judge batched --collect" in result.output
+        assert server.chats == []
+        assert command("judge", "batched", "--collect").exit_code == 1
+    scores = project.json("metrics.json", "batched")["metrics"]
+    assert scores["groundedness"]["mean"] == 3.0
+
+
+def test_a_run_whose_judge_takes_no_batches_asks_nothing(project: StoredProject):
+    refused = command("run", "--judge", "lexical", "--run-id", "batched", "--judge-batch")
+    assert refused.exit_code == 4
+    assert "--judge-batch: batches are for a judge openai:MODEL or anthropic:MODEL" in refused.output
+    assert not (project.folder().parent / "batched").exists()
+
+
 # ── in several rounds ─────────────────────────────────────────────────────────────────────────────────────────
 
 
