@@ -16,7 +16,7 @@ from pytest_rageval.io.atomic import take_lock
 APPLICATION_ID = 0x52414745
 """Marks a file as ours in its header ("RAGE")."""
 
-LAYOUT = 3
+LAYOUT = 4
 """Increased when a row's meaning changes; other layouts are not used."""
 
 OPENING_S = 10.0
@@ -141,8 +141,8 @@ _SCHEMA = f"""
         judgement TEXT NOT NULL
     );
     CREATE INDEX IF NOT EXISTS by_question ON judgements (rubric, question);
-    CREATE INDEX IF NOT EXISTS by_answer ON judgements (rubric, answer);
-    CREATE INDEX IF NOT EXISTS by_contexts ON judgements (rubric, contexts);
+    CREATE INDEX IF NOT EXISTS by_answer ON judgements (rubric, answer, contexts);
+    CREATE INDEX IF NOT EXISTS by_contexts ON judgements (rubric, contexts, question);
     PRAGMA application_id = {APPLICATION_ID};
     PRAGMA user_version = {LAYOUT};
     COMMIT;

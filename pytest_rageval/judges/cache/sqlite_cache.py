@@ -43,12 +43,9 @@ LOOKED_AT = 50
 
 _GET = "SELECT CAST(judgement AS BLOB) FROM judgements WHERE key = ?"
 PUT = f"INSERT OR REPLACE INTO judgements ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  our own words
-_KEPT = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND "
-_EQUAL = {
-    part: f"{_KEPT}{part} = ? ORDER BY contexts IS ? DESC, question IS ? DESC, key LIMIT ?"
-    for part in ("answer", "contexts", "question")
-}
-_SAME_RUBRIC = f"{_KEPT}parts IS NOT NULL LIMIT ?"
+_KEPT = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND parts IS NOT NULL"
+_ALIKE = ("answer contexts", "answer", "contexts question", "contexts", "question", "")
+"""Parts that the nearest entry has in common, the most telling first; each look-up has an index."""
 _Row = tuple[Any, ...]
 
 
@@ -103,12 +100,13 @@ class SqliteCache:
 
         Of several, return those with the fewest differences; if nothing is equal, any of the rubric.
         """
-        for part, statement in _EQUAL.items():
-            if (value := getattr(parts, part)) is not None:
-                rows = self._read(statement, parts.rubric, value, parts.contexts, parts.question, LOOKED_AT)
-                if (nearest := _nearest_of(rows, parts)) is not None:
-                    return nearest
-        return _nearest_of(self._read(_SAME_RUBRIC, parts.rubric, LOOKED_AT), parts)
+        for alike in map(str.split, _ALIKE):
+            values = [getattr(parts, name) for name in alike]
+            statement = "".join([_KEPT, *(f" AND {name} = ?" for name in alike), " LIMIT ?"])
+            rows = [] if None in values else self._read(statement, parts.rubric, *values, LOOKED_AT)
+            if (nearest := _nearest_of(rows, parts)) is not None:
+                return nearest
+        return None
 
     def close(self) -> None:
         """Close the file; the next `get` or `put` opens it again."""
