@@ -109,7 +109,7 @@ def opened(folder: Path, cases: int) -> dict[str, float]:
     store_runs(folder / "reports", cases)
     compare_with_before(folder / "reports" / "runs" / "now")
     limits = WebLimits(patience_seconds=600)
-    site = Site(WebSettings(root=folder, reports=folder / "reports", data=folder / "data", limits=limits), None)  # type: ignore[arg-type]
+    site = Site(WebSettings(root=folder, reports=folder / "reports", data=folder / "data", limits=limits))
     runs = OpenedRuns(site, RunFolders(site.runs, folder / "data" / "jobs"))
     read, _ = timed(lambda: sum(1 for _ in StoredRun(site.runs / "now").records()))
     first, opened = timed(lambda: runs.open("now"))

@@ -24,6 +24,7 @@ class CsvRow(NamedTuple):
     record: dict[str, Json]
     columns: Sequence[str]
     text: str
+    separator: str = ","
 
     def column_finder(self) -> CsvRow:
         """Return the object that finds cells: the row itself."""
@@ -33,7 +34,7 @@ class CsvRow(NamedTuple):
         """Return the 1-based column, in characters, of the cell of this path; 1 if it is on a later line."""
         if not path or path[0] not in self.columns:
             return 1
-        return cell_column(self.text, self.columns.index(str(path[0])))
+        return cell_column(self.text, self.columns.index(str(path[0])), self.separator)
 
 
 Naming = Callable[[Sequence[str]], list[str]]
@@ -53,6 +54,7 @@ def csv_rows(
     max_bytes: int,
     naming: Naming = own_names,
     others: Cell | None = None,
+    separator: str = ",",
 ) -> Iterator[CsvRow]:
     """Yield the records of a CSV file with a header. An open or misplaced quote ends the reading and is reported.
 
@@ -62,7 +64,7 @@ def csv_rows(
     others   the type of other columns' cells; None if there may be none
     """
     with cells_up_to(max_bytes):
-        table = _Table(lines, report, max_bytes)
+        table = _Table(lines, report, max_bytes, separator)
         header = table.next_row()
         if header is None or not _is_separated(header, table):
             return
@@ -78,21 +80,21 @@ def csv_rows(
                 continue
             record = _record(names, cells, table, [columns.get(name, others) for name in names])
             if record is not None:
-                yield CsvRow(table.start, record, names, table.text)
+                yield CsvRow(table.start, record, names, table.text, separator)
 
 
 class _Table:
     """The rows of a CSV text, each with its first line and its text."""
 
-    def __init__(self, lines: Iterator[Line], report: Report, max_bytes: int) -> None:
-        self.report = report
+    def __init__(self, lines: Iterator[Line], report: Report, max_bytes: int, separator: str) -> None:
+        self.report, self.separator = report, separator
         self.start = self._last = 0
         self.is_sound = True
         self._lines = lines
         self._max = max_bytes
         self._buffer: list[str] = []
         self._size = 0
-        self._reader = csv.reader(self._texts(), strict=True)
+        self._reader = csv.reader(self._texts(), delimiter=separator, strict=True)
 
     @property
     def text(self) -> str:
@@ -167,7 +169,7 @@ def _reworded(error: csv.Error) -> str:
 def _is_separated(header: Sequence[str], table: _Table) -> bool:
     """Return True unless the header is separated by semicolons or tabs, which is reported."""
     for mark, word in ((";", "semicolons"), ("\t", "tabs")):
-        if len(header) == 1 and mark in header[0]:
+        if len(header) == 1 and mark in header[0] and mark != table.separator:
             table.report.add_unread(table.start, 1, f"the header is separated by {word}; separate cells by commas")
             return False
     return True
@@ -221,7 +223,7 @@ def _record(
             continue
         problem, value = _flag(cell) if written == "flag" else _json(cell)
         if problem:
-            column = cell_column(table.text, position)
+            column = cell_column(table.text, position, table.separator)
             named = record.get("id")
             table.report.add(table.start, column, f"{name} {problem}", named if isinstance(named, str) else None)
             table.report.unread += is_sound
@@ -250,17 +252,17 @@ def _json(cell: str) -> tuple[str, Json]:
         return f"is {shown_value(cell, 40)}, expected JSON: {message} at {place}", None
 
 
-def cell_column(text: str, position: int) -> int:
+def cell_column(text: str, position: int, separator: str) -> int:
     """Return the 1-based column of a row's cell, by 0-based position; 1 if it begins on a later line."""
     is_quoted = False
-    commas = 0
+    separators = 0
     for at, character in enumerate(text):
-        if commas == position:
+        if separators == position:
             return at + 1
         if character == '"':
             is_quoted = not is_quoted
-        elif character == "," and not is_quoted:
-            commas += 1
+        elif character == separator and not is_quoted:
+            separators += 1
         elif character == "\n":
             break
     return 1

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from typing import Any, NoReturn
 
@@ -21,7 +20,6 @@ from pytest_rageval.finish import is_last_run
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge, described_judge
-from pytest_rageval.llm.endpoint_options import Budget
 from pytest_rageval.plan import Plan
 from pytest_rageval.prepare import run_check
 from pytest_rageval.render.run_reports import write_reports
@@ -37,10 +35,9 @@ from pytest_rageval.tools.judge_batch import BatchedRun, Submission, check_submi
 from pytest_rageval.tools.judge_check import (
     TOO_OFTEN,
     SpotCheck,
-    behind_cache,
     check_by_second_judge,
-    check_server,
     configured_judge,
+    judge_at_hand,
 )
 
 CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
@@ -162,7 +159,10 @@ def _judge_again(
     plan = _planned(at, judging, metrics)
     labels = shared.labels(at)
     with interruptible(at.run.run_id) as begin_writing:
-        with _judge_at_hand(plan, at, cases=at.run.finished_metrics["total_tests"], batched=batched) as judge:
+        with _judge_at_hand(plan, at, batched) as judge:
+            cost = estimate(judge, plan, at.run.finished_metrics["total_tests"]) if batched is None else None
+            if cost is not None:
+                click.echo(printable(cost), err=True)
             if not is_named:
                 check_judge_of(at.run, judge)
             described = described_judge(judge, plan.settings.judge_temperature)
@@ -274,38 +274,15 @@ def _spot_check(at: OpenedRun, overrides: dict[str, str], second_judge: str | No
             _say(check)
 
 
-@contextmanager
-def _judge_at_hand(plan: Plan, at: OpenedRun, cases: int = 0, batched: BatchedRun | None = None) -> Iterator[Judge]:
-    """Yield the judge of the plan behind its cache, once its server has answered. The caller closes it.
-
-    `cases`: how many it is to judge, to estimate the cost; 0 for no estimate. The judge of `batched` asks nobody.
-    """
-    settings = plan.settings
-    budget = None if settings.max_cost is None else Budget(settings.max_cost)
-
-    made = partial(configured_judge, settings, at.root, "nobody judges; name a judge with --judge", budget)
-    if settings.judge_cache != "replay" and batched is None:
-        # A judge for this check alone: a judge belongs to one event loop.
-        asyncio.run(_check(made()))
-    judge = made() if batched is None else batched.deferring_judge()
-    RunFolder(at.run.path).give_secret(judge)
-    if batched is None and cases and (cost := estimate(judge, plan, cases)) is not None:
-        click.echo(printable(cost), err=True)
-    with behind_cache(judge, at.project, settings.judge_cache, plan.mask, _tell) as cached:
-        yield cached
-    for note in getattr(judge, "notes", ()):
-        _tell(note)
+def _judge_at_hand(plan: Plan, at: OpenedRun, batched: BatchedRun | None = None) -> AbstractContextManager[Judge]:
+    problem = "nobody judges; name a judge with --judge"
+    judge = None if batched is None else batched.deferring_judge()
+    give_secret = RunFolder(at.run.path).give_secret
+    return judge_at_hand(at.project, plan.settings, plan.mask, problem, _tell, judge, give_secret)
 
 
 def _tell(note: str) -> None:
     click.secho(printable(note), fg="yellow")
-
-
-async def _check(judge: Judge) -> None:
-    try:
-        await check_server(judge)
-    finally:
-        await judge.aclose()
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -121,6 +121,12 @@ def several_served(judge: str, served: Collection[str]) -> str | None:
         f"judge {printable(judge)!r}: the server called its model {names} in judgements that were taken together, kept "
         "ones among them; --rageval-judge-cache refresh judges anew"
     )
+
+
+def recorded_identity(judge: Mapping[str, Any] | None) -> str | None:
+    """Return a judge's identity in config.json, its server included; None without a judge, or for a fixture's."""
+    identity = (judge or {}).get("identity") or (judge or {}).get("model")
+    return identity if isinstance(identity, str) else None
 
 
 def described_judge(judge: Judge, temperature: float) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.text import printable
-from pytest_rageval.web.forms.form_state import submitted
+from pytest_rageval.web.forms import submitted
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.labelling.label_desk import LabelDesk
 from pytest_rageval.web.opened_runs import OpenedRuns, StillReadingError
@@ -40,7 +40,7 @@ from pytest_rageval.web.rendering import page
 from pytest_rageval.web.rendering import router as assets
 from pytest_rageval.web.run_folders import RunFolders
 from pytest_rageval.web.security.guard import Guard
-from pytest_rageval.web.security.session import TokenCheck, open_seal
+from pytest_rageval.web.security.sessions import Sessions, TokenCheck, open_key
 from pytest_rageval.web.site import Site, UnknownPageError, WebSettings, check_reach
 
 ROUTERS = (
@@ -63,7 +63,7 @@ LOG = logging.getLogger("rageval.web")
 def create_web_app(settings: WebSettings) -> FastAPI:
     """Return the app over these folders, or raise SettingsError if the settings are unsafe."""
     check_reach(settings)
-    seal = open_seal(settings.data)
+    key = open_key(settings.data)
     app = FastAPI(
         title="rageval",
         docs_url=None,
@@ -73,17 +73,18 @@ def create_web_app(settings: WebSettings) -> FastAPI:
         dependencies=[Depends(submitted)],
         **NO_TELEMETRY,
     )
-    app.state.site = site = Site(settings, seal)
+    app.state.site = site = Site(settings)
     app.state.run_folders = folders = RunFolders(site.runs, settings.data / "jobs")
     app.state.opened_runs = OpenedRuns(site, folders)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
     app.state.label_desk = LabelDesk(settings.data, settings.env_file)
-    app.state.tokens = tokens = TokenCheck(settings.token)
+    app.state.tokens = tokens = TokenCheck(settings.token, key)
     app.state.addresses = {getattr(route, "path", "") for router in ROUTERS for route in router.routes}
     for router in ROUTERS:
         app.include_router(router)
     add_error_pages(app)
-    app.add_middleware(Guard, settings=settings, seal=seal, tokens=tokens, refusal_page=refusal_page)
+    app.add_middleware(Guard, settings=settings, tokens=tokens, refusal_page=refusal_page)
+    app.add_middleware(Sessions, key=key, data=settings.data)
     return app
 
 

@@ -20,11 +20,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from pytest_rageval.render.html.environment import asset, environment
 from pytest_rageval.text import counted, printable
-from pytest_rageval.web.jobs.job_files import Job
+from pytest_rageval.web.forms import FORM_TOKEN
+from pytest_rageval.web.jobs.job import Job
 from pytest_rageval.web.run_lines import made_from
 from pytest_rageval.web.run_rows import RunRow
 from pytest_rageval.web.security.guard import HEADERS, NO_CACHE
-from pytest_rageval.web.security.session import BrowserSession
+from pytest_rageval.web.security.sessions import form_token
 from pytest_rageval.web.versions.version_folder import Kind, version_name, versions_title
 
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
@@ -73,7 +74,6 @@ def _files_by_address() -> dict[str, AssetFile]:
     return {address: _files()[name] for name, address in asset_addresses().items()}
 
 
-FORM_TOKEN = "form_token"  # noqa: S105 because it is the name of a field
 NAVIGATION = (("Runs", "/runs"), ("Compare", "/compare"), ("History", "/history"), ("Agents", "/agents"),
               ("Datasets", "/datasets"), ("Label", "/label"), ("Health", "/health"))  # fmt: skip
 """The links in the head of each page; those without a route are left out."""
@@ -198,15 +198,15 @@ _NO_CACHE_HEADERS = {"Cache-Control": NO_CACHE}
 
 
 def _shared(request: Request) -> dict[str, Any]:
-    session: BrowserSession = request.state.session
     settings = request.app.state.site.settings
     addresses: set[str] = request.app.state.addresses
     here = request.url.path
     links = [Link(title, to, here == to or here.startswith(f"{to}/")) for title, to in NAVIGATION if to in addresses]
-    token = escape(session.form_token)
+    token = escape(form_token(request))
+    is_logged_in = request.app.state.tokens.is_given(request.session)
     new_run = NEW_RUN if NEW_RUN in addresses else None
     return {
-        "frame": Frame(links, new_run, settings.reports.name, session.has_given_token, settings.data),
+        "frame": Frame(links, new_run, settings.reports.name, is_logged_in, settings.data),
         "form_token": Markup(f'<input type="hidden" name="{FORM_TOKEN}" value="{token}">'),  # noqa: S704 hexadecimal
         "base": "bare.html" if is_fragment_wanted(request) else "layout.html",
     }

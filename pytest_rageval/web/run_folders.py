@@ -16,7 +16,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import is_locked
 from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS
 from pytest_rageval.text import printable
-from pytest_rageval.web.jobs.job_files import ENDED, JOB, read_end, read_job
+from pytest_rageval.web.jobs.job import ENDED, JOB, read_end, read_job
 from pytest_rageval.web.jobs.job_status import ENDED_WITH_A_VERDICT, JobStatus, ProgressReader, status
 from pytest_rageval.web.run_rows import RunRow, read_run
 

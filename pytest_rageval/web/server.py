@@ -1,91 +1,27 @@
-"""The server: one process on one socket, with timeouts for slow and silent clients."""
+"""The server: uvicorn with one process on one socket, and the browser that is opened on it."""
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from html import escape
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-import h11
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_bytes
-from pytest_rageval.web.site import WebLimits, WebSettings
+from pytest_rageval.web.site import WebSettings
 
 IDLE_S = 15
 """Seconds that an idle connection stays open for another request."""
 LARGEST_HEAD = 32 * 1024
 END_S = 3
 """Seconds for requests to end when the server stops."""
-
-
-class PatientProtocol(H11Protocol):
-    """HTTP with timeouts for the head of a request and for the reading of a response.
-
-    uvicorn has neither.
-    """
-
-    head_seconds = WebLimits().head_seconds
-    unread_seconds = WebLimits().unread_seconds
-    _head_timer: asyncio.TimerHandle | None = None
-    _unread_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._watch_head()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch_head()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._watch_unread()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._watch_unread()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_watching()
-        if self._unread_timer is not None:
-            self._unread_timer.cancel()
-        super().connection_lost(exc)
-
-    def _watch_head(self) -> None:
-        """Time out the first head of a connection and any unfinished one; uvicorn times out idle connections."""
-        is_awaited = self.conn.their_state is h11.IDLE and (self.cycle is None or bool(self.conn.trailing_data[0]))
-        if not is_awaited:
-            self._stop_watching()
-        elif self._head_timer is None:
-            self._head_timer = self.loop.call_later(self.head_seconds, self.transport.close)
-
-    def _watch_unread(self) -> None:
-        """Time out a client that reads nothing of its response. A closed connection waits for its buffer too."""
-        size = self.transport.get_write_buffer_size()
-        if size and self._unread_timer is None:
-            self._unread_timer = self.loop.call_later(self.unread_seconds, self._end_unread, size)
-
-    def _end_unread(self, size: int) -> None:
-        self._unread_timer = None
-        if self.transport.get_write_buffer_size() >= size:
-            self.transport.abort()
-        else:
-            self._watch_unread()
-
-    def _stop_watching(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
 
 
 def open_socket(settings: WebSettings) -> socket.socket:
@@ -120,18 +56,17 @@ def make_server(app: FastAPI, settings: WebSettings) -> uvicorn.Server:
     Only the named proxies may set forwarded headers. uvicorn by default trusts every client on this machine, or
     FORWARDED_ALLOW_IPS of an environment that may be meant for another server.
     """
-    limits = settings.limits
-    patience = {"head_seconds": limits.head_seconds, "unread_seconds": limits.unread_seconds}
-    protocol = type("Protocol", (PatientProtocol,), patience)
-    options: dict[str, Any] = {"http": protocol, "ws": "none", "lifespan": "off", "loop": "asyncio"}
     config = uvicorn.Config(
         app,
-        **options,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        loop="asyncio",
         access_log=False,
         log_level="warning",
         server_header=False,
         timeout_keep_alive=IDLE_S,
-        limit_concurrency=limits.connections,
+        limit_concurrency=settings.limits.connections,
         h11_max_incomplete_event_size=LARGEST_HEAD,
         timeout_graceful_shutdown=END_S,
         proxy_headers=bool(settings.proxies),

@@ -18,7 +18,6 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
-from pytest_rageval.web.security.session import Seal
 
 HOST, PORT = "127.0.0.1", 8765
 SHORTEST_TOKEN = 12
@@ -36,10 +35,7 @@ class WebLimits(Frozen):
     field_bytes     of one field of a form
     upload_rows     of an uploaded dataset or answers file
     field_characters  of a text in an uploaded row
-    head_seconds    until the head of a request is complete
     body_seconds    between two pieces of a body
-    unread_seconds  in which a client must read some of its response
-    waiting, waiting_bytes  number and total size of unconfirmed uploads
     connections     open at once
     patience_seconds  until a slow page answers that it is still being made
     """
@@ -51,11 +47,7 @@ class WebLimits(Frozen):
     field_bytes: Count = 2 * MEGABYTE
     upload_rows: Count = 100_000
     field_characters: Count = 20_000
-    head_seconds: float = Field(10, gt=0)
     body_seconds: float = Field(20, gt=0)
-    unread_seconds: float = Field(30, gt=0)
-    waiting: Count = 50
-    waiting_bytes: Count = 1_000 * MEGABYTE
     connections: Count = 200
     patience_seconds: float = Field(3, ge=0)
 
@@ -115,10 +107,9 @@ class UnknownPageError(SettingsError):
 
 @dataclass(frozen=True)
 class Site:
-    """The app's settings and signing key, created once by `create_web_app`."""
+    """The project that the app serves, created once by `create_web_app`."""
 
     settings: WebSettings
-    seal: Seal
 
     @property
     def runs(self) -> Path:

@@ -33,7 +33,7 @@ from pytest_rageval.runs.records import to_line
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
 from pytest_rageval.tools.calibration_record import CALIBRATIONS
-from pytest_rageval.web.jobs.job_files import ENDED, JOB, LOG, Job
+from pytest_rageval.web.jobs.job import ENDED, JOB, LOG, Job
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
@@ -215,6 +215,7 @@ def hostile_site(root: Path) -> Path:
 def pages_of(app: WebApp) -> dict[str, list[str]]:
     """Addresses of every page of a hostile site, by the route that they are of."""
     now = path_to("runs", "now", "cases", some_cases(1, cases=1)[0].key)
+    label_dataset(app)
     alone = path_to("runs", "alone", "cases", f"evalcases/{PAYLOADS[0][:40]}.jsonl::0 {PAYLOADS[0]}")
     return {
         "/": ["/"], "/running": ["/running"], "/indexing": ["/indexing"], "/login": ["/login"],
@@ -235,7 +236,6 @@ def pages_of(app: WebApp) -> dict[str, list[str]]:
         "/datasets/{slug}/versions/{number}/cases/{position}": [
             f"/datasets/hostile/versions/2/cases/{position}" for position in ("3", "new")
         ],
-        "/datasets/{slug}/label": ["/datasets/hostile/label", working_copy(app)],
         "/datasets/uploads/{upload_id}": [waiting_dataset(app), waiting_dataset(app, "answer\n")],
         "/new-run": ["/new-run", path_to("new-run", agent=ALL, dataset=ALL, description=ALL)],
         "/new-run/answers/{upload_id}": [waiting_answers(app)],
@@ -254,13 +254,12 @@ def waiting_dataset(app: WebApp, header: str = "question,reference,answer,tag\n"
     return str(response.headers["location"])
 
 
-def working_copy(app: WebApp) -> str:
-    """The address of a working copy in which a dataset is labelled."""
-    address = "/datasets/plain/label"
-    page = app.page(address)
-    if "No working copy is open" in page:
+def label_dataset(app: WebApp) -> None:
+    """Open the next version of a dataset for labels."""
+    page = app.page("/datasets/plain")
+    if "takes labels" not in page and "Labels go into" not in page:
+        address = "/datasets/plain/label"
         assert app.post(address, sent_by(page, address)).status_code == 303
-    return address
 
 
 def waiting_answers(app: WebApp) -> str:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,10 @@ from processes import PATIENCE_S
 from project import FOUNDING
 
 from pytest_rageval.web.app import create_web_app
+from pytest_rageval.web.jobs.job import Job
 from pytest_rageval.web.jobs.job_status import JobStatus
-from pytest_rageval.web.jobs.jobs import Jobs, Order
+from pytest_rageval.web.jobs.jobs import Jobs, LayOut
+from pytest_rageval.web.jobs.run_choice import add_origin
 from pytest_rageval.web.server import make_server, open_socket
 from pytest_rageval.web.site import WebLimits, WebSettings
 from pytest_rageval.web.versions.dataset_store import DatasetStore
@@ -279,7 +282,9 @@ def jobs_of(root: Path) -> Jobs:
     return Jobs(root / "data", root / "reports", root, root / ".env")
 
 
-def an_order(cases: int = 3, *, configuration: str = CONFIGURATION, **changes: Any) -> Order:
+def an_order(
+    cases: int = 3, *, configuration: str = CONFIGURATION, baseline: str = "none", description: str = ""
+) -> LayOut:
     """Questions that the bot answers right."""
     lines = [
         json.dumps({"id": f"q{number}", "question": f"At which heat does water boil ({number})?",
@@ -287,16 +292,19 @@ def an_order(cases: int = 3, *, configuration: str = CONFIGURATION, **changes: A
         for number in range(cases)
     ]  # fmt: skip
 
-    def lay_out(folder: Path) -> None:
+    def lay_out(folder: Path) -> Job:
         (folder / "rageval.toml").write_text(configuration)
         (folder / "evalcases").mkdir()
         (folder / "evalcases/water.jsonl").write_text("\n".join(lines) + "\n")
+        job = Job(
+            id=folder.name, agent="slow-bot", agent_version=2, dataset="water", dataset_version=1, source="connector",
+            created=datetime.now(UTC).isoformat(), cases=cases, description=description,
+            arguments=("--baseline", baseline, f"--description={description}"),
+        )  # fmt: skip
+        add_origin(folder / "rageval.toml", job)
+        return job
 
-    content: dict[str, Any] = {
-        "agent": "slow-bot", "agent_version": 2, "dataset": "water", "dataset_version": 1, "source": "connector",
-        "lay_out": lay_out, "cases": cases,
-    }  # fmt: skip
-    return Order(**content | changes)
+    return lay_out
 
 
 def until(jobs: Jobs, job_id: str, claim: Callable[[JobStatus], bool]) -> JobStatus:

@@ -113,7 +113,7 @@ def test_everything_that_is_wrong_is_said_at_once(app: WebApp):
 
 def test_a_text_that_is_too_long_says_how_long_it_may_be(app: WebApp):
     sent = sent_by(app.page("/agents/new"), "/agents") | {"name": "x" * 81, "judge": " "}
-    assert errors_beside(app.post("/agents", sent).text)["name"][0].endswith("expected at most 80 characters")
+    assert errors_beside(app.post("/agents", sent).text)["name"][0].endswith("at most 80 characters")
     assert errors_beside(app.post("/agents", sent | {"name": "x"}).text) == {"judge": ["is blank"]}
 
 

@@ -20,9 +20,7 @@ from pytest_rageval.web.security.guard import HEADERS
 from pytest_rageval.web.site import WebLimits
 
 TOKEN = "a long enough token"
-SMALL = WebLimits(
-    form_bytes=20_000, upload_bytes=100_000, fields=50, files=2, field_bytes=5_000, head_seconds=1, body_seconds=1
-)
+SMALL = WebLimits(form_bytes=20_000, upload_bytes=100_000, fields=50, files=2, field_bytes=5_000, body_seconds=1)
 
 
 @pytest.fixture(scope="module")
@@ -231,25 +229,6 @@ def test_a_head_without_end_is_refused(app: WebApp):
     assert status(app.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000)) == 400
 
 
-@pytest.mark.parametrize("beginning", [b"", b"GET /login HTTP/1.1\r\nHost: loc"])
-def test_a_head_that_does_not_come_is_not_waited_for(app: WebApp, beginning: bytes):
-    began = time.monotonic()
-    assert app.raw(beginning, seconds=20) == b""
-    assert time.monotonic() - began < 15
-
-
-def test_nor_is_that_of_a_second_request_on_a_connection(app: WebApp):
-    with socket.create_connection(("127.0.0.1", app.port), timeout=20) as connection:
-        connection.sendall(b"GET /assets/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        received = b""
-        while not received.endswith(b"</html>"):
-            received += connection.recv(65_536)
-        connection.sendall(b"GET /nothing HT")
-        began = time.monotonic()
-        assert connection.recv(65_536) == b""
-        assert time.monotonic() - began < 10
-
-
 def test_a_body_that_stops_coming_is_not_waited_for(app: WebApp):
     assert status(app.raw(f"{POST}Content-Length: 100\r\n\r\nform".encode(), seconds=20)) == 408
 
@@ -288,16 +267,16 @@ def test_a_form_is_in_utf_8_whatever_else_its_kind_says(app: WebApp, charset: st
 
 def test_the_session_s_cookie_is_for_this_app_alone(app: WebApp):
     cookie = httpx.get(f"{app.address}/login", timeout=PATIENCE_S).headers["set-cookie"]
-    assert re.fullmatch(
-        rf"rageval_{app.port}=[0-9a-f]{{48}}\.; Path=/; HttpOnly; SameSite=Lax; Max-Age=2592000", cookie
-    )
+    assert re.fullmatch(r"rageval_[0-9a-f]{8}=[\w=.-]+; path=/; Max-Age=2592000; httponly; samesite=lax", cookie)
 
 
-@pytest.mark.parametrize(
-    "cookie", ["", "x", "=;=;", "rageval_{port}=", "rageval_{port}=../..", 'rageval_{port}="\\0', "a" * 9_000]
-)
+@pytest.mark.parametrize("cookie", ["", "x", "=;=;", "{name}=", "{name}=../..", '{name}="\\0', "a" * 9_000])
 def test_a_cookie_that_is_not_ours_is_a_new_session(app: WebApp, cookie: str):
-    response = httpx.get(f"{app.address}/login", headers={"Cookie": cookie.format(port=app.port)}, timeout=PATIENCE_S)
+    response = httpx.get(
+        f"{app.address}/login",
+        headers={"Cookie": cookie.format(name=next(iter(app.client.cookies)))},
+        timeout=PATIENCE_S,
+    )
     assert response.status_code == 200
     assert "set-cookie" in response.headers
 
@@ -344,22 +323,18 @@ def test_a_session_known_before_the_login_is_worth_nothing_after_it(guarded: Web
     guarded.page("/login")
     name, known = next(iter(guarded.client.cookies.items()))
     guarded.post("/login", {"token": TOKEN})
-    mark = guarded.client.cookies[name].partition(".")[2]
-    for forged in (
-        known,
-        known.partition(".")[0] + "." + mark,
-        "0" * 48 + "." + mark,
-        known.partition(".")[0] + "." + "0" * 64,
-    ):
-        assert httpx.get(f"{guarded.address}/", cookies={name: forged}, timeout=60).headers.get("location") == "/login"
+    content, when, signature = guarded.client.cookies[name].split(".")
+    forged = [known, f"{known.partition('.')[0]}.{when}.{signature}", f"{content}.{when}.{signature[:-2]}xx", content]
+    for cookie in forged:
+        assert httpx.get(f"{guarded.address}/", cookies={name: cookie}, timeout=60).headers.get("location") == "/login"
 
 
 def test_another_token_ends_all_logins(tmp_path: Path):
     with served(tmp_path, token=TOKEN) as app:
         app.post("/login", {"token": TOKEN})
-        value = next(iter(app.client.cookies.values()))
+        cookies = dict(app.client.cookies)
     with served(tmp_path, token=TOKEN + "2") as app:
-        response = httpx.get(f"{app.address}/", cookies={f"rageval_{app.port}": value}, timeout=PATIENCE_S)
+        response = httpx.get(f"{app.address}/", cookies=cookies, timeout=PATIENCE_S)
         assert response.headers["location"] == "/login"
 
 

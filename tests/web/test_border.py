@@ -21,7 +21,7 @@ from web_app import TOKEN, WebApp, allow_code, confirm, errors_beside, sent_by, 
 
 from pytest_rageval.web import server
 from pytest_rageval.web.app import create_web_app
-from pytest_rageval.web.security.session import FAILURES, TokenCheck, new_token
+from pytest_rageval.web.security.sessions import FAILURES, TokenCheck, new_token
 from pytest_rageval.web.site import WebSettings
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
@@ -92,7 +92,7 @@ def test_a_link_on_another_site_opens_no_page_that_queries_systems(tmp_path: Pat
 
 
 def test_guesses_at_a_token_of_its_own_making_keep_nobody_out():
-    made, chosen = TokenCheck(new_token()), TokenCheck("a chosen token")
+    made, chosen = TokenCheck(new_token(), b"k"), TokenCheck("a chosen token", b"k")
     for check in (made, chosen):
         assert not any(check.accepts("guess", "127.0.0.1") for _ in range(FAILURES))
     assert made.accepts(str(made.token), "127.0.0.1")
@@ -258,8 +258,8 @@ def test_an_agent_that_came_as_a_file_is_neither_run_nor_asked_for_chunks(web_ap
     assert "os:system" in refused.text
     assert "web_allows" in refused.text
     assert list((web_app.settings.data / "jobs").iterdir()) == []
-    copy = "/datasets/set/label"
-    web_app.post(copy, sent_by(web_app.page(copy), copy) | {"systems": "evil/1"})
+    label = "/datasets/set/label"
+    web_app.post(label, sent_by(web_app.page("/datasets/set"), label) | {"systems": "evil/1"})
     shown = web_app.get("/label/cases?dataset=set")
     assert shown.status_code == 409
     assert "web_allows" in shown.text
@@ -287,7 +287,7 @@ def test_behind_a_proxy_that_speaks_https_it_is_of_the_host_alone(
         response = httpx.get(f"{app.address}/login", headers={"X-Forwarded-Proto": "https"}, timeout=PATIENCE_S)
     cookie = response.headers["set-cookie"]
     assert cookie.startswith("__Host-rageval") is is_believed
-    assert cookie.endswith("; Secure") is is_believed
+    assert cookie.endswith("; secure") is is_believed
 
 
 @pytest.mark.parametrize(("proxies", "is_believed"), [((), False), (("127.0.0.1",), True)])

@@ -5,52 +5,26 @@ from __future__ import annotations
 import html
 import json
 import os
-import socket
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from project import Project, a_case
 from stored_runs import a_result, a_run
-from web_app import WebApp, errors_beside, imported, indexed, problems_on, send, served, upload
+from web_app import WebApp, imported, indexed, problems_on, served, upload
 
 from pytest_rageval.cases.loading import MAX_LINE_BYTES
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
-from pytest_rageval.web.jobs.job_files import log_tail
-from pytest_rageval.web.labelling.working_copy import WorkingCopies
-from pytest_rageval.web.rendering import asset_addresses
-from pytest_rageval.web.security.session import FAILURES, LoginFailures, network_of
-from pytest_rageval.web.site import WebLimits, WebSettings
+from pytest_rageval.web.jobs.job import log_tail
+from pytest_rageval.web.security.sessions import FAILURES, LoginFailures, network_of
+from pytest_rageval.web.site import WebSettings
 from pytest_rageval.web.uploads import dataset_upload
-from pytest_rageval.web.uploads.table_dialect import TableDialect, guess_dialect, write_as_utf8
-from pytest_rageval.web.uploads.upload_folder import KEPT_AT_LEAST_S, read_answers_upload
+from pytest_rageval.web.uploads.answers_upload import read_answers_upload
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
 ROWS = b"id,question,reference\nq1,Why?,So\n"
-
-
-# ── connections ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_client_that_never_reads_does_not_hold_its_connection(tmp_path: Path):
-    """It asks again and again, reads nothing, and the server ends it once nothing moves."""
-    with served(tmp_path, limits=WebLimits(unread_seconds=0.5, head_seconds=60)) as app:
-        asked = f"GET {asset_addresses()['htmx.min.js']} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
-        with socket.socket() as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            connection.connect(("127.0.0.1", app.port))
-            connection.settimeout(20)
-            connection.sendall(asked * 300)  # more than what the system keeps for a connection
-            ended = time.monotonic() + 15
-            with pytest.raises(OSError, match=r"reset|closed|pipe"):  # noqa: PT012 until the server gives up
-                while time.monotonic() < ended:
-                    connection.sendall(b"G")
-                    time.sleep(0.05)
-        assert app.get("/login").status_code == 200
 
 
 # ── login ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,23 +68,18 @@ def aged(app: WebApp, address: str, seconds: float) -> Path:
     return folder
 
 
-def test_so_many_uploads_wait_and_the_oldest_make_room(tmp_path: Path):
-    with served(tmp_path, limits=WebLimits(waiting=2)) as app:
-        first, second = (upload(app, ("a.csv", ROWS)) for _ in range(2))
-        refused = send(app, ("a.csv", ROWS))
-        assert refused.status_code == 422
-        assert "2 uploads of the last hour wait to be confirmed" in str(errors_beside(refused.text))
-        gone = aged(app, first, KEPT_AT_LEAST_S + 1)
-        upload(app, ("a.csv", ROWS))
-        assert not gone.exists()
-        assert app.get(second).status_code == 200
-
-
-def test_waiting_uploads_hold_so_many_bytes(tmp_path: Path):
-    with served(tmp_path, limits=WebLimits(upload_bytes=100_000, waiting_bytes=150_000)) as app:
-        upload(app, ("a.csv", ROWS + b"q2,Why?," + b"x " * 8_000 + b"\n"))
-        upload(app, ("a.csv", ROWS + b"q2,Why?," + b"x " * 8_000 + b"\n"))
-        assert send(app, ("a.csv", ROWS)).status_code == 422
+def test_a_session_holds_one_upload_and_the_app_so_many(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pytest_rageval.web.uploads.upload.MOST_KEPT", 2)
+    first, second = (upload(web_app, ("a.csv", ROWS)) for _ in range(2))
+    assert web_app.get(first).status_code == 404
+    old = aged(web_app, second, 60)
+    for _ in range(2):
+        web_app.client.cookies.clear()
+        web_app.log_in(web_app.client)
+        newest = upload(web_app, ("a.csv", ROWS))
+    assert not old.exists()
+    assert web_app.get(newest).status_code == 200
+    assert len(list(old.parent.iterdir())) == 2
 
 
 def test_a_file_is_read_once_for_its_preview_and_for_what_is_decided(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
@@ -127,7 +96,7 @@ def test_a_file_is_read_once_for_its_preview_and_for_what_is_decided(web_app: We
     assert pages[0] == pages[2]
     assert readings == ["once"]
     assert web_app.post(address, {"action": "discard"}).status_code == 303
-    assert dataset_upload._cached_reading.cache_info().currsize == 0
+    assert not dataset_upload._READINGS
 
 
 def test_a_file_of_broken_rows_is_not_read_to_its_end(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
@@ -192,23 +161,6 @@ def test_links_in_the_folder_of_data_are_not_followed(web_app: WebApp, tmp_path:
     assert log_tail(job / "log.txt") == []
 
 
-def test_a_working_copy_that_a_link_leads_to_is_neither_read_nor_written(web_app: WebApp, tmp_path: Path):
-    slug = imported(web_app, "Products")
-    outside = tmp_path / "outside.jsonl"
-    content = '{"id": "q1", "question": "the secret of another folder"}\n'
-    outside.write_text(content)
-    copy = web_app.settings.data / "labelling" / slug / "v1.jsonl"
-    copy.parent.mkdir(parents=True)
-    copy.symlink_to(outside)
-    for address in ("/", "/datasets", f"/datasets/{slug}", "/label"):
-        assert "secret" not in web_app.page(address)
-    copies = WorkingCopies(web_app.settings.data)
-    assert copies.get(slug) is None
-    with pytest.raises(SettingsError, match="is a link"):
-        copies.discard(slug)
-    assert outside.read_text() == content
-
-
 def test_links_in_an_upload_are_none(web_app: WebApp, tmp_path: Path):
     address = upload(web_app, ("a.csv", ROWS))
     folder = aged(web_app, address, 0)
@@ -226,39 +178,6 @@ LONG_LINES = {
     "separators": ";", "cells": "a,b;", "quoted cells": '"a";', "doubled quotes": '""', "carriage returns": "a\r",
     "blanks": " ",
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-@pytest.mark.parametrize("filling", LONG_LINES.values(), ids=LONG_LINES)
-def test_a_line_beyond_what_is_read_is_passed_on_uncut(tmp_path: Path, filling: str, encoding: str):
-    """The work does not grow with the line: as many calls for one that is three times as long."""
-    calls = []
-    for size in (MAX_LINE_BYTES + 2, 3 * MAX_LINE_BYTES):
-        line = f"q2;{filling * (size // len(filling))}"
-        source, target = tmp_path / "source.csv", tmp_path / "usual.csv"
-        source.write_text(f"id;question\nq1;Why?\n{line}\n", encoding=encoding, newline="")
-        dialect = guess_dialect(source)
-        assert dialect == TableDialect(encoding, ";")
-        calls.append(calls_of(lambda: write_as_utf8(source, target, dialect, "source.csv")))  # noqa: B023 called at once
-        assert target.read_bytes().decode("utf-8-sig") == f"id,question\nq1,Why?\n{line}\n"
-    assert max(calls) < 100_000, calls
-
-
-def calls_of(work: Callable[[], object]) -> int:
-    """How many functions are called meanwhile."""
-    calls = 0
-
-    def count(_frame: object, event: str, _: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return calls
 
 
 @pytest.mark.parametrize("filling", LONG_LINES.values(), ids=LONG_LINES)

@@ -132,7 +132,7 @@ def test_texts_are_trimmed_of_both_files_and_a_byte_order_mark_is_no_text(app: W
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.xlsx", b"PK", "save it as CSV or JSONL"),
+        ("a.xlsx", b"PK", "no workbook that can be read"),
         ("a.csv", b"", "is empty"),
         ("../../etc/passwd", b"x", "passwd: is none of .csv, .jsonl, .json"),
     ],
@@ -201,9 +201,9 @@ def test_a_table_is_read_as_a_spreadsheet_of_another_country_saves_it(app: WebAp
 @pytest.mark.parametrize(
     ("encoding", "guess", "words"),
     [("cp932", "cp932", ("質問", "正解", "返品はいつまでできますか？", "購入から30日以内です。")),
-     ("cp949", "cp1252", ("질문", "정답", "반품 기한은?", "30일입니다."))],
+     ("cp949", "cp949", ("질문", "정답", "반품 기한은?", "30일입니다."))],
 )  # fmt: skip
-def test_an_encoding_that_is_guessed_wrongly_can_be_chosen(
+def test_an_encoding_is_guessed_and_another_can_be_chosen(
     app: WebApp, encoding: str, guess: str, words: tuple[str, ...]
 ):
     address = upload(app, ("a.csv", as_spreadsheet((words[:2], words[2:]), ",", encoding)))

@@ -1,4 +1,4 @@
-"""Datasets labelled in the browser: in a working copy that becomes the next version, or is discarded."""
+"""Datasets labelled in the browser: the next version takes the labels until a run uses it, or it is discarded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from labelling import FILE, Labeller, label_project
@@ -16,8 +15,6 @@ from web_app import WebApp, allow_code, confirm, sent_by, served, store_of, uplo
 
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.tools.audit import findings_in_files, findings_in_notes
-from pytest_rageval.web.labelling import working_copy as working_copy_module
-from pytest_rageval.web.labelling.working_copy import WorkingCopies
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 
@@ -48,52 +45,44 @@ def app(tmp_path: Path) -> Iterator[WebApp]:
 
 def begin(app: WebApp, version: int = 1, *systems: str) -> Labeller:
     """Press Label on the page of the dataset."""
-    sent = sent_by(app.page("/datasets/shop"), "/datasets/shop/label")
-    response = app.post("/datasets/shop/label", sent | {"version": str(version), "systems": list(systems) or ["demo"]})
+    sent = {"version": str(version), "systems": list(systems) or ["demo"]}
+    response = app.post("/datasets/shop/label", sent)
     assert response.status_code == 303, response.text
     return Labeller(app, response.headers["location"])
-
-
-def save(app: WebApp, **fields: str) -> Any:
-    address = "/datasets/shop/label/save"
-    return app.post(address, sent_by(app.page("/datasets/shop/label"), address) | fields)
-
-
-def working_copy(app: WebApp) -> Path:
-    return WorkingCopies(app.settings.data).folder("shop") / "v1.jsonl"
 
 
 def version_lines(app: WebApp, number: int) -> list[str]:
     return store_of(app).files.path("shop", number).read_bytes().decode().split("\n")
 
 
-def test_a_version_is_labelled_in_a_working_copy_and_saved_as_the_next(app: WebApp):
+def test_labels_go_into_the_next_version_until_it_is_finished(app: WebApp):
     person = begin(app)
     assert person.title == "price"
     person.point("price.md")
     person.press("gold")
-    assert store_of(app).files.numbers("shop") == [1]
-    assert "price.md" in working_copy(app).read_text()
-    page = app.page("/datasets/shop/label")
-    assert "working copy of v1" in page
-    assert "1 of 3 cases labelled" in page
-    assert save(app, note="golds of the price").headers["location"] == "/datasets/shop"
-    assert not working_copy(app).exists()
+    assert "price.md" in version_lines(app, 2)[0]
+    page = app.page("/datasets/shop")
+    assert "Labels go into version 2 until a run uses it: 1 of 3 cases labelled." in page
+    assert app.post("/datasets/shop/label/finish").headers["location"] == "/datasets/shop"
     version = store_of(app).newest("shop")
-    assert (version.number, version.cases, version.note, version.problem) == (2, 3, "golds of the price", None)
+    assert (version.number, version.cases, version.note, version.problem, version.is_open) == (
+        2, 3, "labelled: 1 case changed", None, False,
+    )  # fmt: skip
     before, after = version_lines(app, 1), version_lines(app, 2)
     assert after[1] == before[1]
     assert after[0].startswith(before[0][:-2])
     assert json.loads(after[0])["metadata"]["asked"] == ["anna", 3]
     assert json.loads(after[0])["gold_supports"][0]["rel_path"] == "price.md"
     assert [case.id for case in store_of(app).cases("shop", 2)] == [case.id for case in store_of(app).cases("shop", 1)]
+    assert "takes no labels" in app.get(person.address).text
+    begin(app, 2)
+    assert store_of(app).files.numbers("shop") == [1, 2, 3]
 
 
 def test_the_audit_has_nothing_against_labels_of_the_browser(app: WebApp, tmp_path: Path):
     person = begin(app)
     person.point("price.md")
     person.press("gold")
-    assert save(app).status_code == 303
     cases = load_file(store_of(app).files.path("shop", 2), tmp_path).cases
     assert list(findings_in_notes(cases, tmp_path / "notes")) == []
     assert list(findings_in_files(cases)) == []
@@ -102,35 +91,24 @@ def test_the_audit_has_nothing_against_labels_of_the_browser(app: WebApp, tmp_pa
     assert "price" in app.page("/datasets/shop/versions/2/audit")
 
 
-def test_pages_say_that_a_working_copy_is_open(app: WebApp):
-    assert "working copy" not in app.page("/")
+def test_pages_say_that_a_dataset_is_being_labelled_and_one_can_go_on(app: WebApp):
     begin(app)
-    for address in ("/", "/runs", "/datasets", "/datasets/shop", "/datasets/shop/versions/1", "/label"):
-        assert "orking copy" in app.page(address), address
+    for address in ("/datasets", "/label"):
+        assert "being labelled" in app.page(address), address
     again = app.post("/datasets/shop/label", {"version": "1"})
     assert again.headers["location"] == "/label/cases?dataset=shop"
+    assert store_of(app).files.numbers("shop") == [1, 2]
 
 
-def test_discarding_asks_and_leaves_the_versions(app: WebApp):
+def test_discarding_asks_and_leaves_the_other_versions(app: WebApp):
     person = begin(app)
     person.press("unanswerable")
-    assert "Discard the working copy, with the labels of 1 case?" in app.page("/datasets/shop/label?discard=true")
-    assert working_copy(app).exists()
+    assert "Discard version 2 with all its labels?" in app.page("/datasets/shop?discard=true")
     assert app.post("/datasets/shop/label/discard").status_code == 303
-    assert not list(working_copy(app).parent.iterdir())
     assert store_of(app).files.numbers("shop") == [1]
-    assert "No working copy is open" in app.page("/datasets/shop/label")
     assert app.get(person.address).status_code == 404
     form = sent_by(person.page, "/label/cases")
-    assert "was saved as a version, or discarded" in app.post("/label/cases", form | {"do": "gold"}).text
-
-
-def test_nothing_is_saved_where_nothing_differs(app: WebApp):
-    begin(app)
-    response = save(app)
-    assert response.status_code == 422
-    assert "Nothing differs from version 1" in response.text
-    assert store_of(app).files.numbers("shop") == [1]
+    assert "takes no labels" in app.post("/label/cases", form | {"do": "gold"}).text
 
 
 def edit(app: WebApp, position: int, **fields: str) -> None:
@@ -141,47 +119,14 @@ def edit(app: WebApp, position: int, **fields: str) -> None:
     assert response.status_code == 303, response.text
 
 
-def test_a_version_that_another_window_saved_meanwhile_keeps_its_changes_and_takes_the_labels(app: WebApp):
-    person = begin(app)
-    person.point("price.md")
-    person.press("gold")
-    address = "/datasets/shop/label/save"
-    form = sent_by(app.page("/datasets/shop/label"), address) | {"note": "mine"}
-    edit(app, 1, question="What does the cream cost now?")
-    edit(app, 2, action="remove")
-    refused = app.post(address, form)
-    assert refused.status_code == 409
-    assert "Version 3 was saved meanwhile by another window." in refused.text
-    assert working_copy(app).exists()
-    kept = sent_by(refused.text, address)
-    assert (kept["note"], kept["based_on"]) == ("mine", "3")
-    assert app.post(address, kept).status_code == 303
-    price, hair = store_of(app).cases("shop", 4)
-    assert price.question == "What does the cream cost now?"
-    assert [support.rel_path for support in price.gold.supports or ()] == ["price.md"]
-    assert hair.question == "Is there a cream for hair?"
-    assert not working_copy(app).exists()
-
-
-def test_labels_of_a_case_that_is_gone_meanwhile_are_kept_beside(app: WebApp):
-    person = begin(app)
-    person.press("unanswerable")
-    edit(app, 1, action="remove")
-    page = app.page("/datasets/shop/label")
-    assert "your labels of these stay in a file beside the working copy: price" in page
-    assert save(app).status_code == 422  # nothing of it is left to be saved
-    person = Labeller(app, "/label/cases?dataset=shop&case=place")
-    person.press("unanswerable")
-    assert save(app).status_code == 303
-    (aside,) = working_copy(app).parent.glob("v1.labels-*.jsonl")
-    assert json.loads(aside.read_text())["answerable"] is False
-    assert [case.answerable for case in store_of(app).cases("shop", 3)] == [False, True]
-
-
-def test_a_label_that_the_newer_version_gave_otherwise_is_named(app: WebApp):
+def test_another_version_keeps_the_labels_and_ends_the_labelling(app: WebApp):
     begin(app).press("unanswerable")
-    edit(app, 1, rest='{"gold": {"supports": [{"rel_path": "old.md"}]}}')
-    assert "Labelled there too, and otherwise; yours come after: price." in app.page("/datasets/shop/label")
+    edit(app, 2, question="Where is it made?")
+    assert [version.note for version in store_of(app).versions("shop")[:2]] == [
+        "case 'place': question", "labelled: 1 case changed",
+    ]  # fmt: skip
+    assert [case.answerable for case in store_of(app).cases("shop", 3)] == [False, True, True]
+    assert app.get("/label/cases?dataset=shop").status_code == 404
 
 
 def test_labelling_begins_at_the_newest_version_only(app: WebApp):
@@ -189,7 +134,7 @@ def test_labelling_begins_at_the_newest_version_only(app: WebApp):
     response = app.post("/datasets/shop/label", {"version": "1", "systems": "demo"})
     assert response.status_code == 409
     assert "version 2 was saved meanwhile by another window" in response.text
-    assert not working_copy(app).exists()
+    assert store_of(app).files.numbers("shop") == [1, 2]
 
 
 def test_chunks_come_from_versions_of_agents_and_others_can_be_asked(app: WebApp):
@@ -204,14 +149,13 @@ def test_chunks_come_from_versions_of_agents_and_others_can_be_asked(app: WebApp
     assert "chunks of 1 system + search" in person.page
     person.point("price.md")
     assert "Bot v1 #1" in html.unescape(person.page)
-    other = app.post("/datasets/shop/label/systems", {"systems": ["bot/1", "demo"]})
-    assert "chunks of 2 systems + search" in Labeller(app, other.headers["location"]).page
-    app.post("/datasets/shop/label/systems", {"systems": ["lost/1"]})
+    assert "chunks of 2 systems + search" in begin(app, 2, "bot/1", "demo").page
+    app.post("/datasets/shop/label", {"version": "2", "systems": ["lost/1"]})
     refused = app.get("/label/cases?dataset=shop")
     assert refused.status_code == 409
     assert "no_such_module" in refused.text
-    assert 'action="/datasets/shop/label/systems"' in refused.text
-    assert app.post("/datasets/shop/label/systems", {"systems": ["../x"]}).status_code == 422
+    assert 'action="/datasets/shop/label"' in refused.text
+    assert app.post("/datasets/shop/label", {"version": "2", "systems": ["../x"]}).status_code == 422
 
 
 def test_an_agent_finds_its_keys_in_the_env_file_and_never_the_server_s_token(
@@ -229,9 +173,9 @@ def test_an_agent_finds_its_keys_in_the_env_file_and_never_the_server_s_token(
         assert "Chat v1: " in refused.text
         assert "OPENAI_API_KEY is not set" in refused.text
         (tmp_path / ".env").write_text("SHOP_KEY_OF_THE_TEST=sk-12345678901234567890\n")
-        app.post("/datasets/shop/label/systems", {"systems": "keyed/1"})
+        app.post("/datasets/shop/label", {"version": "2", "systems": "keyed/1"})
         assert app.get("/label/cases?dataset=shop").status_code == 200
-        app.post("/datasets/shop/label/systems", {"systems": "thief/1"})
+        app.post("/datasets/shop/label", {"version": "2", "systems": "thief/1"})
         assert "RAGEVAL_WEB_TOKEN is not set" in app.get("/label/cases?dataset=shop").text
 
 
@@ -240,26 +184,18 @@ def test_a_server_that_was_killed_has_lost_no_mark(app: WebApp, tmp_path: Path):
     person.point("price.md")
     person.press("gold")
     with served(tmp_path) as after:  # the first one was never told to end
-        assert "1 of 3 cases labelled" in after.page("/datasets/shop/label")
+        assert "1 of 3 cases labelled" in after.page("/datasets/shop")
         assert 'class="gold' in Labeller(after, "/label/cases?dataset=shop&case=price").page
 
 
-def test_a_copy_that_was_saved_just_before_the_server_was_killed_makes_no_second_version(app: WebApp):
+def test_a_run_closes_the_version_that_it_uses(app: WebApp):
     begin(app).press("unanswerable")
-    left = {path: path.read_bytes() for path in working_copy(app).parent.iterdir()}
-    assert save(app).status_code == 303
-    for path, content in left.items():
-        path.write_bytes(content)
-    assert "Nothing differs from version 2" in save(app).text
-    assert app.post("/datasets/shop/label/discard").status_code == 303
-
-
-def test_runs_use_saved_versions(app: WebApp):
-    AgentStore(app.settings.data).save("bot", Agent(name="Bot", target="label_bot:answer"), "", 0)
-    begin(app)
-    page = app.page("/new-run")
-    assert 'value="shop/1"' in page
-    assert "working" not in page
+    path = store_of(app).checked_path("shop", 2)
+    assert store_of(app).version("shop", 2).problem is None
+    assert app.get("/label/cases?dataset=shop").status_code == 404
+    path.chmod(0o644)
+    path.write_text(path.read_text() + "\n")
+    assert "was changed after it was saved" in str(store_of(app).version("shop", 2).problem)
 
 
 def test_a_dataset_that_was_imported_is_labelled_in_its_own_spelling(app: WebApp):
@@ -269,40 +205,20 @@ def test_a_dataset_that_was_imported_is_labelled_in_its_own_spelling(app: WebApp
     person = Labeller(app, response.headers["location"])
     person.point("price.md")
     person.press("gold")
-    assert app.post("/datasets/faq/label/save", {"based_on": "1"}).status_code == 303
     first, second = store_of(app).cases("faq", 2)
     assert first.gold.answers == ("32000 won",)
     assert [support.rel_path for support in first.gold.supports or ()] == ["price.md"]
     assert (second.gold.answers, second.gold.supports) == (("Jeju",), None)
 
 
-def test_two_windows_that_save_at_once_make_one_version(app: WebApp):
-    begin(app).press("unanswerable")
-    address = "/datasets/shop/label/save"
-    form = sent_by(app.page("/datasets/shop/label"), address) | {"form_token": app.form_token()}
+def test_two_windows_that_begin_at_once_open_one_version(app: WebApp):
+    form = {"version": "1", "systems": "demo", "form_token": app.form_token()}
     headers = {"Origin": app.address, "Sec-Fetch-Site": "same-origin"}
     with ThreadPoolExecutor(4) as windows:
-        saving = [windows.submit(app.client.post, address, data=form, headers=headers) for _ in range(4)]
-        statuses = sorted(response.result().status_code for response in saving)
-    assert statuses == [303, 404, 404, 404]
+        begun = [windows.submit(app.client.post, "/datasets/shop/label", data=form, headers=headers) for _ in range(4)]
+        assert {response.result().status_code for response in begun} <= {303, 409}
     assert store_of(app).files.numbers("shop") == [1, 2]
-
-
-def test_a_copy_that_another_window_removes_while_it_is_read_is_gone_and_not_damaged(
-    app: WebApp, monkeypatch: pytest.MonkeyPatch
-):
-    begin(app).press("unanswerable")
-    address = "/datasets/shop/label/save"
-    form = sent_by(app.page("/datasets/shop/label"), address)
-
-    def read_late(path: Path, *arguments: Any) -> Any:
-        WorkingCopies(app.settings.data).discard("shop")
-        return load_file(path, *arguments)
-
-    monkeypatch.setattr(working_copy_module, "load_file", read_late)
-    response = app.post(address, form)
-    assert response.status_code == 404
-    assert "it was saved as a version, or discarded" in response.text
+    assert store_of(app).newest("shop").is_open
 
 
 SLOW_BOT = """

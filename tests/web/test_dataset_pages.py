@@ -135,14 +135,16 @@ def test_the_next_version_is_uploaded_and_its_note_says_what_differs(app: WebApp
     page = app.page(address)
     assert "This becomes version 2 of Uploaded twice." in page
     assert sent_by(page, address)["note"] == "1 case added, 1 case changed"
-    late = upload(app, ("late.csv", ONE.read_bytes()), dataset=slug)
     assert confirm(app, address).status_code == 303
     version = store_of(app).newest(slug)
     assert (version.number, version.note, version.about.origin) == (2, "1 case added, 1 case changed", "two.csv")
+    late = upload(app, ("late.csv", ONE.read_bytes()), dataset=slug)
+    case = f"/datasets/{slug}/versions/2/cases/1"
+    assert app.post(case, sent_by(app.page(case), case) | {"question": "Other?", "action": "save"}).status_code == 303
     refused = confirm(app, late)
     assert refused.status_code == 409
-    assert "Version 2 was saved meanwhile by another window; nothing was overwritten." in refused.text
-    assert store_of(app).newest(slug).number == 2
+    assert "Version 3 was saved meanwhile by another window; nothing was overwritten." in refused.text
+    assert store_of(app).newest(slug).number == 3
 
 
 def test_a_name_that_is_taken_is_an_error_of_the_field(app: WebApp):

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import html
 import time
-from pathlib import Path
 
 import pytest
 from processes import PATIENCE_S
 from project import SOME, Project
 from web_app import WebApp, confirm, served, upload
 
-from pytest_rageval.io.environment_secrets import WEB_TOKEN
-from pytest_rageval.web.pages.health import key_states
-from pytest_rageval.web.site import WebSettings
+from pytest_rageval.web.keys import key_states
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
@@ -155,7 +152,7 @@ def test_keys_are_named_and_never_shown(project: Project, monkeypatch: pytest.Mo
         pages = page + app.get("/").text + app.get("/runs/x").text
     assert KEY not in pages
     assert "OWN_SERVICE_KEY" in page
-    states = {state.name: state.where for state in key_states(settings(project.path, env_file))[0]}
+    states = {state.name: state.where for state in key_states(env_file)[0]}
     assert states["OPENAI_API_KEY"] == "set in the environment"
     assert states["ANTHROPIC_API_KEY"] == states["OWN_SERVICE_KEY"] == "set in .env"
 
@@ -166,23 +163,3 @@ def test_an_env_file_that_is_wrong_is_said_without_its_values(project: Project):
         page = app.page("/health")
     assert ".env:1: not NAME=value" in page
     assert KEY not in page
-
-
-def settings(root: Path, env_file: Path) -> WebSettings:
-    return WebSettings(root=root, reports=root / "reports", data=root / "data", env_file=env_file)
-
-
-@pytest.mark.child_process
-def test_the_system_that_is_looked_at_does_not_hear_the_word_for_the_app(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv(WEB_TOKEN, "a long enough token")
-    project.cases(SOME)
-    project.write(
-        "bot.py",
-        "import os, pathlib\npathlib.Path('heard.txt').write_text(str(os.environ.get('RAGEVAL_WEB_TOKEN')))\n"
-        "def answer(question):\n    pass\n",
-    )
-    with served(project.path) as app:
-        app.post("/health")
-    assert (project.path / "heard.txt").read_text() == "None"

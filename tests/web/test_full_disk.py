@@ -25,7 +25,7 @@ Sent = tuple[str, str, Mapping[str, Any], Mapping[str, Any]]
 """A form: the route that takes it, its address, its fields and its files."""
 ROWS = b"id,question,reference\nq1,Why?,Because\nq2,Where?,Here\n"
 KEEPS_NOTHING = {
-    "/datasets/{slug}/label/systems",
+    "/datasets/{slug}/label/finish",
     "/login", "/logout", "/health", "/label/anew", "/jobs/{job_id}/cancel", "/new-run/answers/{upload_id}/discard",
     "/datasets/{slug}/label/discard",
 }  # fmt: skip
@@ -106,10 +106,9 @@ def forms(app: WebApp) -> Iterator[Sent]:
     yield "/new-run", "/new-run", run, {"answers": ("a.jsonl", io.BytesIO(answers))}
     sent = app.post("/new-run", run, files={"answers": ("a.jsonl", io.BytesIO(answers))})
     yield "/new-run/answers/{upload_id}", str(sent.headers["location"]), {}, {}
-    copy, desk = "/datasets/set/label", "/label/cases?dataset=set"
-    yield "/datasets/{slug}/label", copy, typed(copy, copy), {}
+    label, desk = "/datasets/set/label", "/label/cases?dataset=set"
+    yield "/datasets/{slug}/label", label, typed("/datasets/set", label), {}
     yield "/label/cases", "/label/cases", typed(desk, "/label/cases") | {"do": "unanswerable"}, {}
-    yield "/datasets/{slug}/label/save", f"{copy}/save", typed(copy, f"{copy}/save"), {}
     lines = (app.settings.reports / "runs" / "now" / "results.jsonl").read_text().splitlines()
     yield "/runs/{run_id}/draft", "/runs/now/draft", {"case": json.loads(lines[0])["case_key"]}, {}
     yield "/jobs/{job_id}/resume", f"/jobs/{STOPPED}/resume", {}, {}

@@ -17,7 +17,7 @@ from project import FOUNDING
 from web_app import WebApp, an_order, ended, jobs_of, project_with_bot, served, under_way, until
 
 from pytest_rageval.cases.loading import load_file
-from pytest_rageval.web.jobs.job_files import Job
+from pytest_rageval.web.jobs.job import Job
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
@@ -30,13 +30,12 @@ def text_of(page: str) -> str:
 @pytest.mark.child_process
 def test_a_job_is_watched_and_cancelled_without_scripts(tmp_path: Path):
     jobs = project_with_bot(tmp_path)
-    job = jobs.start(an_order(60, description=SCRIPT, warnings=("openai:gpt-x judges itself",)))
+    job = jobs.start(an_order(60, description=SCRIPT))
     with served(tmp_path) as app:
         assert job.id in app.page("/")
         until(jobs, job.id, under_way)
         page = app.page(f"/jobs/{job.id}")
         assert '<meta http-equiv="refresh"' in page
-        assert "judges itself" in page
         assert "<img src=x" not in page
         assert "&lt;img src=x" in page
         assert re.search(r"running \d+ of 60 cases", text_of(page))
@@ -115,7 +114,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     """A project with an agent, a dataset, a run that has ended, case files and drafts."""
     root = label_project(tmp_path_factory.mktemp("project")).parents[1]
     jobs = project_with_bot(root, "BOT_SECONDS=0\n")
-    job = jobs.start(an_order(2, warnings=("gpt-x judges itself",)))
+    job = jobs.start(an_order(2))
     AgentStore(root / "data").save("calculator", Agent(name="Calculator", target="demo"), "", 0)
     cases = load_file(FOUNDING / "one.csv", FOUNDING).cases
     DatasetStore(root / "data").save("sums", DatasetAbout(name="Sums"), cases, "", 0)

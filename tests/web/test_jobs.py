@@ -19,10 +19,8 @@ from web_app import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, u
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.web.jobs.job_files import (
+from pytest_rageval.web.jobs.job import (
     LONGEST_LINE,
-    RUN_PROCESS,
-    SUPERVISOR,
     JobLog,
     ProcessIdentity,
     identify,
@@ -30,7 +28,7 @@ from pytest_rageval.web.jobs.job_files import (
     read_process,
 )
 from pytest_rageval.web.jobs.job_status import JobStatus, ProgressReader
-from pytest_rageval.web.jobs.jobs import read_env_file, run_environment
+from pytest_rageval.web.keys import read_env_file, run_environment
 
 KEY = "sk-test-1234567890abcdef"
 
@@ -117,27 +115,14 @@ def test_a_run_goes_on_without_its_server_and_a_killed_run_is_said(tmp_path: Pat
     server.communicate(timeout=PATIENCE_S)
     jobs = jobs_of(tmp_path)
     assert until(jobs, job_id, under_way).state == "running"
-    run = read_process(tmp_path / "data/jobs" / job_id / RUN_PROCESS)
+    run = read_process(tmp_path / "data/jobs" / job_id)
     assert run is not None
     os.kill(run.pid, signal.SIGKILL)
     status = until(jobs, job_id, ended)
     assert status.state == "killed"
-    assert "SIGKILL" in status.sentence
+    assert "gone without an end" in status.sentence
     assert "had ended, and stay" in status.sentence
     assert status.can_resume
-
-
-@pytest.mark.child_process
-def test_a_run_whose_supervisor_is_killed_too_is_not_taken_for_a_living_one(tmp_path: Path):
-    jobs = project_with_bot(tmp_path)
-    job = jobs.start(an_order(200))
-    until(jobs, job.id, under_way)
-    for name in (SUPERVISOR, RUN_PROCESS):
-        process = read_process(tmp_path / "data/jobs" / job.id / name)
-        assert process is not None
-        os.kill(process.pid, signal.SIGKILL)
-    status = until(jobs_of(tmp_path), job.id, ended)
-    assert (status.state, "gone without an end" in status.sentence) == ("killed", True)
 
 
 @pytest.mark.child_process
@@ -185,7 +170,7 @@ def test_the_baseline_of_a_run_is_the_one_that_is_ordered(tmp_path: Path):
     jobs = project_with_bot(tmp_path, "BOT_SECONDS=0\n")
     first = jobs.start(an_order(2))
     assert until(jobs, first.id, ended).state == "finished"
-    second = jobs.start(an_order(2, baseline=first.id))
+    second = jobs.start(an_order(2, baseline=f"run:{first.id}"))
     assert until(jobs, second.id, ended).state == "finished"
     metrics = json.loads((tmp_path / "reports/runs" / second.id / "metrics.json").read_text())
     assert metrics["comparison"]["baseline_run_id"] == first.id

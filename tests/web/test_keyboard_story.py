@@ -93,6 +93,8 @@ def label(user: KeyboardUser) -> None:
     user.skip_to_content()
     user.go("questions", "/datasets/questions", "a")
     user.skip_to_content()
+    user.tab_to("Label: mark what holds the answers", "summary")
+    user.press("Enter")
     user.tab_to("Label", "button")
     user.press("Enter")
     user.wait_for_path("/label/cases")
@@ -107,13 +109,11 @@ def label(user: KeyboardUser) -> None:
     user.press("Enter")
     user.wait_for_focus("show scores")
     user.press("q")
-    user.wait_for_path("/datasets/questions/label")
+    user.wait_for_path("/datasets/questions")
     user.skip_to_content()
-    user.tab_to("What changed")
-    user.page.keyboard.type("a gold")
+    user.tab_to("Finish version 2", "button")
     user.press("Enter")
-    user.wait_until("location.pathname === '/datasets/questions'")
-    user.wait_for_text("v2, the newest")
+    user.wait_for_text("labelled: 1 case changed")
 
 
 def compare(user: KeyboardUser, first: str, second: str) -> None:

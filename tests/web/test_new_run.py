@@ -20,7 +20,7 @@ from pytest_rageval.errors import CaseError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.web.jobs.jobs import MOST_AT_ONCE
-from pytest_rageval.web.uploads.upload_folder import read_answers_upload
+from pytest_rageval.web.uploads.answers_upload import read_answers_upload
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore

@@ -19,7 +19,7 @@ from processes import PATIENCE_S, wait_until
 from project import SOME, Project, a_case
 from web_app import WebApp, served
 
-from pytest_rageval.web.jobs.job_files import SHOWN_LINES
+from pytest_rageval.web.jobs.job import SHOWN_LINES
 from pytest_rageval.web.opened_runs import OpenedRun, OpenedRuns
 from pytest_rageval.web.site import WebLimits
 

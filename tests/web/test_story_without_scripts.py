@@ -74,9 +74,9 @@ def test_from_an_empty_folder_to_two_runs_that_are_compared(app: WebApp):
     person.press("gold")
     person.press("next")
     reader.page = person.page
-    reader.follow("working copy: save or discard")
-    reader.send("/datasets/questions/label/save", {"note": "a gold"})
-    assert store_of(app).newest("questions").note == "a gold"
+    reader.follow("the dataset: finish or discard")
+    reader.send("/datasets/questions/label/finish")
+    assert store_of(app).newest("questions").note == "labelled: 1 case changed"
     second = run(reader)
     reader.follow("Runs")
     assert re.findall(r'name="run" value="(\w+)"', reader.page) == [second, first]

@@ -1,10 +1,9 @@
-"""The status of a job as a word and a sentence, from its folder, its processes and its run's folder."""
+"""The status of a job as a word and a sentence, from its folder, its process and its run's folder."""
 
 from __future__ import annotations
 
 import math
 import re
-import signal
 import threading
 import time
 from collections import Counter, deque
@@ -17,17 +16,7 @@ from typing import Any, Literal
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.reader import CONFIG, RESULTS, StoredRun
 from pytest_rageval.text import counted
-from pytest_rageval.web.jobs.job_files import (
-    CANCELLED,
-    LOG,
-    RUN_PROCESS,
-    SUPERVISOR,
-    Job,
-    JobEnd,
-    log_tail,
-    read_end,
-    read_process,
-)
+from pytest_rageval.web.jobs.job import CANCELLED, LOG, PROCESS, Job, JobEnd, log_tail, read_end, read_process
 
 BLOCK = 8 * 2**20
 MANY_A_SECOND = 100
@@ -175,10 +164,9 @@ class JobStatus:
 
 def status(folder: Path, job: Job, run_folder: Path, progress: Progress) -> JobStatus:
     """Return the current status of a job."""
-    # Check the processes before the end: a run that ends in between is then seen alive or ended, never as killed.
-    is_alive = any(
-        (process := read_process(folder / name)) is not None and process.is_alive for name in (SUPERVISOR, RUN_PROCESS)
-    )
+    # Check the process before the end: a run that ends in between is then seen alive or ended, never as killed.
+    process = read_process(folder)
+    is_alive = process is not None and process.is_alive
     end = read_end(folder)
     has_run, verdict = (run_folder / CONFIG).is_file(), _verdict(run_folder)
     if end is not None:
@@ -190,7 +178,7 @@ def status(folder: Path, job: Job, run_folder: Path, progress: Progress) -> JobS
     elif verdict is not None:
         state, sentence = "finished", verdict["sentence"]
     else:
-        state, sentence = "killed", f"its processes are gone without an end: {_ended_cases(progress)}"
+        state, sentence = "killed", f"its process is gone without an end: {_ended_cases(progress)}"
     tone = verdict["tone"] if verdict is not None and state == "finished" else TONES[state]
     return JobStatus(job, state, sentence, progress, has_run, tone)
 
@@ -206,7 +194,7 @@ def _verdict(run_folder: Path) -> Mapping[str, Any] | None:
 
 def _may_be_starting(folder: Path, job: Job) -> bool:
     age = datetime.now(UTC) - datetime.fromisoformat(job.created)
-    return not (folder / SUPERVISOR).exists() and age.total_seconds() < FOR_STARTING_S
+    return not (folder / PROCESS).exists() and age.total_seconds() < FOR_STARTING_S
 
 
 def _running_state(folder: Path, progress: Progress, *, has_run: bool) -> tuple[State, str]:
@@ -225,8 +213,6 @@ def _ended_state(folder: Path, end: JobEnd, progress: Progress, verdict: Mapping
         return "finished", verdict["sentence"]
     if end.is_cancelled:
         return "stopped", f"cancelled: {_ended_cases(progress)}"
-    if code is not None and code < 0:
-        return "killed", f"the run was killed by {_signal_name(-code)}: {_ended_cases(progress)}"
     reason = next((line for line in reversed(log_tail(folder / LOG)) if line.startswith("ERROR: ")), None)
     what = f"exit code {code}" if reason is None else reason.removeprefix("ERROR: ")
     return "failed", f"the run did not come to its end: {what}"
@@ -236,10 +222,3 @@ def _ended_cases(progress: Progress) -> str:
     if not progress.done:
         return "no case had ended"
     return f"{progress.done} of {counted(progress.total, 'case')} had ended, and stay"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

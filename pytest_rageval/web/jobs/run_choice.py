@@ -1,11 +1,14 @@
-"""A chosen agent and dataset version: the outlook of a run, its warnings, and the order for it."""
+"""A chosen agent and dataset version: the outlook of a run, its warnings, and its job."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +16,7 @@ from typing import NamedTuple
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import write_text
 from pytest_rageval.judges.judge_spec import asks_server
 from pytest_rageval.llm.chat_model import chat_model
 from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff
@@ -20,9 +24,8 @@ from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import make_plan
 from pytest_rageval.runs.judge_notes import estimate_at
 from pytest_rageval.text import counted
-from pytest_rageval.web.jobs.job_files import Source
-from pytest_rageval.web.jobs.jobs import Order
-from pytest_rageval.web.uploads.upload_folder import AnswersUpload
+from pytest_rageval.web.jobs.job import CONFIGURATION, Job, Source
+from pytest_rageval.web.uploads.answers_upload import AnswersUpload
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, AgentVersion
 from pytest_rageval.web.versions.agent_check import agent_warnings
 from pytest_rageval.web.versions.agent_store import AgentStore
@@ -94,32 +97,46 @@ class RunChoice:
         versions, _ = self.agents.versions(self.agent.slug)
         return [version.number for version in versions if version.agent.measures_as(self.agent.agent)]
 
-    def order(self, description: str, baseline: str | None, file: Path | None, answers: AnswersUpload | None) -> Order:
-        """Return the order for the run; `file` holds the uploaded `answers`."""
-        kept_as = None if file is None else f"answers{file.suffix}"
-
-        def lay_out(folder: Path) -> None:
-            self.agents.write_configuration(self.agent.slug, self.agent.number, folder)
-            (folder / CASES).mkdir()
-            cases = self.datasets.checked_path(self.dataset.slug, self.dataset.number)
-            shutil.copyfile(cases, folder / CASES / f"{self.dataset.slug}.jsonl")
-            if file is not None and kept_as is not None:
-                shutil.copyfile(file, folder / kept_as)
-
-        return Order(
-            agent=self.agent.slug,
-            agent_version=self.agent.number,
-            dataset=self.dataset.slug,
-            dataset_version=self.dataset.number,
+    def lay_out(
+        self, folder: Path, description: str, baseline: str | None, file: Path | None, answers: AnswersUpload | None
+    ) -> Job:
+        """Write what the run reads into its job's folder; `file` holds the uploaded `answers`."""
+        agent, dataset = self.agent, self.dataset
+        self.agents.write_configuration(agent.slug, agent.number, folder)
+        cases = self.datasets.checked_path(dataset.slug, dataset.number)
+        (folder / CASES).mkdir()
+        shutil.copyfile(cases, folder / CASES / f"{dataset.slug}.jsonl")
+        arguments = [f"--gate={metric} off" for metric in self.left_out(answers)]
+        if file is not None:
+            shutil.copyfile(file, folder / f"answers{file.suffix}")
+            arguments += ["--target", f"answers:answers{file.suffix}"]
+        if description:
+            arguments.append(f"--description={description}")
+        arguments += ["--baseline", "none" if baseline is None else f"run:{baseline}"]
+        job = Job(
+            id=folder.name,
+            agent=agent.slug,
+            agent_version=agent.number,
+            dataset=dataset.slug,
+            dataset_version=dataset.number,
             source=self.source,
-            lay_out=lay_out,
-            cases=len(self.cases),
-            answers=kept_as,
             description=description,
-            baseline=baseline,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            cases=len(self.cases),
             warnings=tuple(self.warnings(answers)),
-            left_out=tuple(self.left_out(answers)),
+            arguments=tuple(arguments),
         )
+        add_origin(folder / CONFIGURATION, job)
+        return job
+
+
+def add_origin(file: Path, job: Job) -> None:
+    """Add to the configuration a table that names the versions that the run is made from."""
+    configuration = file.read_text(encoding="utf-8")
+    prefix = "tool.rageval." if "tool" in tomllib.loads(configuration) else ""
+    names = ("agent", "agent_version", "dataset", "dataset_version", "source")
+    lines = (f"{name} = {json.dumps(getattr(job, name), ensure_ascii=False)}" for name in names)
+    write_text(file, f"{configuration.rstrip()}\n\n[{prefix}origin]\n" + "\n".join(lines) + "\n")
 
 
 class RunOutlook(NamedTuple):

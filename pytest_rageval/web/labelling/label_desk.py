@@ -31,13 +31,13 @@ from pytest_rageval.label.opening import (
     project_systems,
 )
 from pytest_rageval.model import EvalCase
-from pytest_rageval.web.jobs.jobs import read_env_file
-from pytest_rageval.web.labelling.working_copy import WorkingCopies
+from pytest_rageval.web.keys import read_env_file
 from pytest_rageval.web.rendering import path_to
 from pytest_rageval.web.security.code_border import check_listed
-from pytest_rageval.web.site import Site
+from pytest_rageval.web.site import Site, UnknownPageError
 from pytest_rageval.web.versions.agent import AgentVersion
 from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.dataset_store import DatasetStore
 from pytest_rageval.web.versions.version_folder import VersionChoice, version_choice
 
 PROJECT, DEMO = "project", "demo"
@@ -121,7 +121,7 @@ MOST_OPEN = 6
 class LabelPlace(NamedTuple):
     """A place in a labelling session, as its address holds it, so that a page can be reloaded and shared.
 
-    file      path of the case file within the project; blank for a dataset's working copy
+    file      path of the case file within the project; blank for a dataset's open version
     dataset   slug of that dataset
     case      id; blank for the first unlabelled case
     row       of the selected chunk
@@ -263,8 +263,7 @@ class LabelDesk:
 
     def __init__(self, data: Path, env_file: Path | None = None) -> None:
         """Open the desk of a data folder; `env_file` holds further keys for the systems."""
-        self.copies = WorkingCopies(data)
-        self._agents, self._env_file = AgentStore(data), env_file
+        self._agents, self._datasets, self._env_file = AgentStore(data), DatasetStore(data), env_file
         self._lock = threading.Lock()
         self._slots: dict[_Key, _Slot] = {}
         self.chosen: dict[str, Sequence[str]] = {}
@@ -282,6 +281,8 @@ class LabelDesk:
                 if slot.labelling is not None and slot.labelling.is_outdated(keys_stamp):
                     slot.labelling.close()
                     slot.labelling = None
+                if place.dataset and slot.labelling is not None:
+                    self._open_version(place.dataset)
                 if slot.labelling is None:
                     slot.labelling = self._open(project, place)
                     slot.labelling.keys_stamp = keys_stamp
@@ -292,7 +293,7 @@ class LabelDesk:
         self._close(lambda key: key == (place.file, place.dataset))
 
     def close_dataset(self, slug: str) -> None:
-        """Save and close the session of a dataset's working copy."""
+        """Save and close the session of a dataset's open version."""
         self._close(lambda key: key[1] == slug)
 
     def close(self) -> None:
@@ -323,7 +324,7 @@ class LabelDesk:
         environment = {**({} if self._env_file is None else read_env_file(self._env_file)), **os.environ}
         environment.pop(WEB_TOKEN, None)  # an agent's header must not send it
         if place.dataset:
-            labelling = Labelling(self.copies.opened(place.dataset).path)
+            labelling = Labelling(self._open_version(place.dataset))
             first = [each.value for each in _options(project.settings.target, self._agents.newest_versions()[0])[:1]]
             systems = self.chosen.get(place.dataset, first)
             return OpenLabelling(
@@ -331,6 +332,15 @@ class LabelDesk:
             )
         labelling = _labelling(project, place)
         return OpenLabelling(labelling, project, lambda cases: project_systems(labelling, project, cases, environment))
+
+    def _open_version(self, slug: str) -> Path:
+        """Return the case file of the version that takes labels, or raise UnknownPageError if none is open."""
+        newest = self._datasets.newest(slug)
+        if not newest.is_open:
+            raise UnknownPageError(
+                f"{newest.title} takes no labels: it was finished, or a run uses it; press Label on its page"
+            )
+        return self._datasets.files.path(slug, newest.number)
 
 
 def _desk(request: Request) -> LabelDesk:

@@ -12,7 +12,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
-from pytest_rageval.web.forms.agent_form import (
+from pytest_rageval.web.forms import FormState, Submitted
+from pytest_rageval.web.pages.agent_form import (
     CHAT_APIS,
     JUDGES,
     TARGET_KINDS,
@@ -23,7 +24,6 @@ from pytest_rageval.web.forms.agent_form import (
     shown_metrics,
     with_default_prompt,
 )
-from pytest_rageval.web.forms.form_state import FormState, Submitted
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, Agent, AgentVersion, editable_rubrics, threshold_gate

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from pytest_rageval.text import counted
 from pytest_rageval.web.jobs.job_status import JobStatus
-from pytest_rageval.web.labelling.label_desk import TheDesk
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.pages.jobs import jobs_of
@@ -36,7 +35,7 @@ MOST_RUNNING = 6
 
 
 @router.get("/")
-def dashboard(request: Request, folders: TheFolders, desk: TheDesk, agents: Agents, datasets: Datasets) -> Response:
+def dashboard(request: Request, folders: TheFolders, agents: Agents, datasets: Datasets) -> Response:
     progress = folders.refresh()
     rows = folders.rows()
     return page(
@@ -51,7 +50,6 @@ def dashboard(request: Request, folders: TheFolders, desk: TheDesk, agents: Agen
         running=running_cards(request, rows),
         progress=progress,
         narrowed=RunFilter(),
-        copies=desk.copies.all_open(),
     )
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Request
-from starlette.datastructures import FormData, UploadFile
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from pytest_rageval.errors import CaseError
-from pytest_rageval.web.forms.dataset_form import ImportForm, about_of_form
-from pytest_rageval.web.forms.form_state import FormState, Submitted, read_form
+from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Submitted, Title, read_form, split_tags
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import Site, TheSite
@@ -36,15 +35,32 @@ from pytest_rageval.web.uploads.dataset_upload import (
     preview,
     read_dataset,
 )
-from pytest_rageval.web.uploads.table_dialect import ENCODINGS, SEPARATORS, TableDialect, chosen_dialect
-from pytest_rageval.web.uploads.upload_folder import Upload, UploadedFile, UploadFolder
-from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.uploads.tables import ENCODINGS, SEPARATORS, TableFormat, chosen_table
+from pytest_rageval.web.uploads.upload import Upload, Uploads, file_of
+from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 from pytest_rageval.web.versions.value_changes import dataset_changes
 from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
 
 router = APIRouter()
 MOST_PROBLEMS = 1_000
 """Maximum number of problems on a page."""
+
+
+class ImportForm(BaseModel):
+    """The chosen fields of an upload, and the dataset's description; `action` is the pressed button.
+
+    encoding, separator  of each table of the upload, in order
+    """
+
+    field: list[str] = Field(default_factory=list)
+    reference_field: list[str] = Field(default_factory=list)
+    encoding: list[str] = Field(default_factory=list)
+    separator: list[str] = Field(default_factory=list)
+    name: Title = ""
+    description: Paragraphs = ""
+    tags: OneLine = ""
+    note: Note = ""
+    action: Literal["check", "import", "discard"] = "check"
 
 
 @router.get("/datasets/new")
@@ -57,14 +73,14 @@ def dataset_upload_page(request: Request, site: TheSite, store: Datasets, datase
 def take_dataset_upload(request: Request, site: TheSite, store: Datasets, submitted: Submitted) -> Response:
     """Keep the files until they are confirmed. No dataset is created yet."""
     dataset = str(submitted.get("dataset") or "")
-    files = {part: file for part in (CASES, REFERENCES) if (file := _uploaded_file(submitted, part)) is not None}
+    files = {part: file for part in (CASES, REFERENCES) if (file := file_of(submitted, part)) is not None}
     about: dict[str, Any] = {"dataset": dataset, "based_on": store.files.newest(dataset)} if dataset else {}
     form: FormState[ImportForm] = FormState()
     if CASES not in files:
         return _upload_form(request, site, store, form.with_problem(CASES, "choose a file"), dataset, status=422)
-    uploads = UploadFolder(site.settings.data, site.settings.limits)
+    uploads = Uploads(site.settings.data, site.settings.limits)
     try:
-        upload = uploads.begin(files, about)
+        upload = uploads.begin(request.session, files, about)
         try:
             for part in upload.names:
                 guess_columns(upload, part)
@@ -72,8 +88,7 @@ def take_dataset_upload(request: Request, site: TheSite, store: Datasets, submit
             uploads.remove(upload)
             raise
     except CaseError as error:
-        for problem in error.problems:
-            form = form.with_problem(CASES, problem)
+        form = form.with_problem(CASES, *error.problems)
         return _upload_form(request, site, store, form, dataset, status=422)
     return redirect(path_to("datasets", "uploads", upload.id))
 
@@ -92,13 +107,13 @@ def decide_dataset_upload(
 ) -> Response:
     """Preview with other fields, save the reading as a version, or discard the upload."""
     form = read_form(ImportForm, submitted)
-    uploads = UploadFolder(site.settings.data, site.settings.limits)
+    uploads = Uploads(site.settings.data, site.settings.limits)
     upload = uploads.get(upload_id)
     upload.path(CASES)  # raises for an upload of answers
     if form.model is not None and form.model.action == "discard":
         _forget(uploads, upload)
         return redirect(path_to("datasets", "new", dataset=upload.about.get("dataset")))
-    form, columns_may_differ = _change_dialects(uploads, upload, form)
+    form, columns_may_differ = _change_tables(uploads, upload, form)
     review = _review(site, upload_id, None if columns_may_differ else form)
     if form.model is None or form.model.action == "check":
         return _preview(request, store, review, form, status=200 if form.model else 422)
@@ -134,23 +149,19 @@ class _Review:
         return [*_choice_problems(self.columns), *self.reading.problems]
 
 
-def _change_dialects(
-    uploads: UploadFolder, upload: Upload, form: FormState[ImportForm]
-) -> tuple[FormState[ImportForm], bool]:
-    """Read the tables in the form's dialects. Also return whether these changed: then the columns are guessed again."""
+def _change_tables(uploads: Uploads, upload: Upload, form: FormState[ImportForm]) -> tuple[FormState[ImportForm], bool]:
+    """Read the tables in the chosen formats. Also return whether these changed: then the columns are guessed again."""
     written = zip(form.values.get("encoding", ()), form.values.get("separator", ()), strict=False)
-    chosen = {part: chosen_dialect(*words) for part, words in zip(upload.dialects, written, strict=False)}
-    dialects = {part: dialect for part, dialect in chosen.items() if dialect is not None}
+    chosen = {part: chosen_table(*words) for part, words in zip(upload.tables, written, strict=False)}
+    tables = {part: table for part, table in chosen.items() if table is not None}
     try:
-        return form, uploads.change_dialects(upload, dialects).dialects != upload.dialects
+        return form, uploads.change_tables(upload, tables).tables != upload.tables
     except CaseError as error:
-        for problem in error.problems:
-            form = form.with_problem("", problem)
-        return form, False
+        return form.with_problem("", *error.problems), False
 
 
 def _review(site: Site, upload_id: str, form: FormState[ImportForm] | None) -> _Review:
-    upload = UploadFolder(site.settings.data, site.settings.limits).get(upload_id)
+    upload = Uploads(site.settings.data, site.settings.limits).get(upload_id)
     columns = {}
     for part, name in ((CASES, "field"), (REFERENCES, "reference_field")):
         if part == REFERENCES and part not in upload.names:
@@ -174,7 +185,7 @@ def _choice_problems(columns: Mapping[str, Sequence[MappedColumn]]) -> list[str]
     ]
 
 
-def _forget(uploads: UploadFolder, upload: Upload) -> None:
+def _forget(uploads: Uploads, upload: Upload) -> None:
     uploads.remove(upload)
     forget_readings()
 
@@ -194,7 +205,8 @@ def _save(store: DatasetStore, review: _Review, form: ImportForm, dataset: str) 
     """Save the new version and return the slug of its dataset."""
     origin = " + ".join(review.upload.names.values())
     if not dataset:
-        about = about_of_form(form, origin)
+        tags = split_tags(form.tags)
+        about = DatasetAbout(name=form.name.strip(), description=form.description.strip(), tags=tags, origin=origin)
         slug = slug_of(about.name)
         store.save(slug, about, review.reading.cases, form.note.strip(), 0)
         return slug
@@ -210,12 +222,6 @@ def _with_conflict(form: FormState[ImportForm], newer: NewerVersion, dataset: st
         return form.with_problem("name", "is taken: a dataset of this name, or of one very like it, is there already")
     words = f"Version {newer.newest} was saved meanwhile by another window; nothing was overwritten."
     return form.with_problem("", f"{words} Look at it, and upload the file again if yours is to be the next.")
-
-
-def _uploaded_file(submitted: FormData, part: str) -> UploadedFile | None:
-    """Return the file of a part; a field without a chosen file has an empty name."""
-    file = submitted.get(part)
-    return UploadedFile(file.filename, file.file) if isinstance(file, UploadFile) and file.filename else None
 
 
 def _upload_form(
@@ -237,7 +243,7 @@ def _preview(
             columns,
             review.previews[part].rows,
             CHOICES if part == CASES else REFERENCE_CHOICES,
-            review.upload.dialects.get(part),
+            review.upload.tables.get(part),
         )
         for part, columns in review.columns.items()
         if columns
@@ -262,14 +268,14 @@ def _preview(
 
 
 class PartTable(NamedTuple):
-    """A file of an upload as a table: its columns with their choices, the first rows, and its dialect."""
+    """A file of an upload as a table: its columns with their choices, the first rows, and how it is written."""
 
     part: str
     file: str
     columns: Sequence[MappedColumn]
     rows: Sequence[Sequence[str]]
     choices: Sequence[str]
-    dialect: TableDialect | None
+    format: TableFormat | None
 
     @property
     def field(self) -> str:

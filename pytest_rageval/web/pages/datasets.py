@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from pytest_rageval.cases.exchange.tool_cases import write_csv
+from pytest_rageval.cases.marks import Marks
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.export.formats import as_text
 from pytest_rageval.model import EvalCase
@@ -39,21 +40,32 @@ class VersionPages:
     def __init__(self, request: Request, site: TheSite, store: Datasets, desk: TheDesk, agents: Agents) -> None:
         self._request, self._site, self._store, self._desk, self._agents = request, site, store, desk, agents
 
-    def render(self, version: DatasetVersion, q: str, category: str, at: int) -> Response:
+    def render(
+        self,
+        version: DatasetVersion,
+        q: str = "",
+        category: str = "",
+        at: int = 1,
+        *,
+        problems: Sequence[str] = (),
+        status: int = 200,
+        asks_to_discard: bool = False,
+    ) -> Response:
         """Render a page of a version's cases. If the file is unreadable, show why, and keep its versions reachable."""
         store, slug = self._store, version.slug
-        problems: Sequence[str] = ()
         cases: Sequence[EvalCase] = ()
         try:
             cases = store.cases(slug, version.number)
         except CaseError as error:
-            problems = error.problems
+            problems = [*problems, *error.problems]
         shown = [(position, case) for position, case in enumerate(cases, start=1) if _matches(case, q, category)]
         pages = max(1, -(-len(shown) // PAGE_SIZE))
         at = min(max(at, 1), pages)
         return page(
             self._request,
             "dataset.html",
+            status=status,
+            asks_to_discard=asks_to_discard,
             version=version,
             problems=problems,
             total=len(cases),
@@ -67,8 +79,9 @@ class VersionPages:
             newest=store.files.newest(slug),
             versions=store.versions(slug),
             place=store.files.path(slug, version.number),
-            copy=self._desk.copies.get(slug),
-            options=offered_systems(self._site, self._agents.newest_versions()[0]),
+            options=(options := offered_systems(self._site, self._agents.newest_versions()[0])),
+            systems=self._desk.chosen.get(slug, [option.value for option in options[:1]]),
+            labelled=sum(Marks.of(case).is_label for case in cases) if version.is_open else 0,
         )
 
 
@@ -76,7 +89,7 @@ TheVersionPages = Annotated[VersionPages, Depends(VersionPages)]
 
 
 @router.get("/datasets")
-def datasets_page(request: Request, store: Datasets, desk: TheDesk, q: str = "") -> Response:
+def datasets_page(request: Request, store: Datasets, q: str = "") -> Response:
     versions = store.newest_versions()
     shown = [version for version in versions if _mentions(version, q)]
     return page(
@@ -86,15 +99,21 @@ def datasets_page(request: Request, store: Datasets, desk: TheDesk, q: str = "")
         all=len(versions),
         q=q,
         folder=store.files.folder,
-        copies={copy.slug for copy in desk.copies.all_open()},
     )
 
 
 @router.get("/datasets/{slug}")
 def dataset_page(
-    pages: TheVersionPages, store: Datasets, slug: str, q: str = "", category: str = "", at: int = 1
+    pages: TheVersionPages,
+    store: Datasets,
+    slug: str,
+    q: str = "",
+    category: str = "",
+    at: int = 1,
+    discard: bool = False,
 ) -> Response:
-    return pages.render(store.newest(slug), q, category, at)
+    """Show the newest version; `discard` asks whether to discard its labels."""
+    return pages.render(store.newest(slug), q, category, at, asks_to_discard=discard)
 
 
 @router.get("/datasets/{slug}/versions/{number}")

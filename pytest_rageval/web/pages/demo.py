@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.tools.scaffold import shipped
-from pytest_rageval.web.forms.form_state import Submitted
+from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import path_to, redirect

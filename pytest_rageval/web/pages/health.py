@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -15,10 +15,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
+from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.tools.doctor import CHECKS, MARKS, Diagnosis, diagnoses
-from pytest_rageval.web.forms.form_state import Submitted
-from pytest_rageval.web.jobs.jobs import read_env_file
+from pytest_rageval.web.forms import Submitted
+from pytest_rageval.web.keys import key_states
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.rendering import page
@@ -40,13 +40,6 @@ class HealthLine(NamedTuple):
     subject: str
     what: str
     fix: str
-
-
-class KeyState(NamedTuple):
-    """The name of a variable that holds a key, and where it is set; never its value."""
-
-    name: str
-    where: str
 
 
 def health_lines(site: Site) -> list[HealthLine]:
@@ -85,19 +78,6 @@ def health_lines_with_target(site: Site) -> list[HealthLine]:
     return [_line(found["check"], Diagnosis(found["mark"], found["what"], found["fix"])) for found in findings]
 
 
-def key_states(settings: WebSettings) -> tuple[list[KeyState], Sequence[str]]:
-    """Return which keys are set, and the problems of the `.env`."""
-    problems: Sequence[str] = ()
-    from_file: dict[str, str] = {}
-    if settings.env_file is not None:
-        try:
-            from_file = read_env_file(settings.env_file)
-        except RagevalError as error:
-            problems = error.problems
-    names = [*SENT_FROM_ENVIRONMENT, *sorted(set(from_file) - {*SENT_FROM_ENVIRONMENT})]
-    return [KeyState(name, _where(name, from_file)) for name in names], problems
-
-
 def app_facts(settings: WebSettings) -> Iterator[tuple[str, str]]:
     """Yield the facts of the app: version, folders, who can reach it, its limits."""
     limits = settings.limits
@@ -116,12 +96,6 @@ def _keys_place(env_file: Path | None) -> str:
     if env_file is not None and env_file.is_file():
         return str(env_file)
     return "from the environment; there is no .env"
-
-
-def _where(name: str, from_file: Mapping[str, str]) -> str:
-    if os.environ.get(name):
-        return "set in the environment"
-    return "set in .env" if from_file.get(name) else "not set"
 
 
 def _line(subject: str, diagnosis: Diagnosis) -> HealthLine:
@@ -153,7 +127,7 @@ class _Versions(NamedTuple):
 def _health(
     request: Request, site: Site, versions: _Versions, lines: Sequence[HealthLine], *, has_target: bool
 ) -> Response:
-    keys, problems = key_states(site.settings)
+    keys, problems = key_states(site.settings.env_file)
     return page(
         request,
         "health.html",

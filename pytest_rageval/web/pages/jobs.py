@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.web.forms.form_state import Submitted
+from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.jobs.job_status import JobStatus
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.rendering import page, path_to, redirect

@@ -11,11 +11,10 @@ from starlette.responses import Response
 
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.errors import CaseError, SettingsError
-from pytest_rageval.web.forms.form_state import Submitted, read_form
+from pytest_rageval.web.forms import Submitted, read_form
 from pytest_rageval.web.labelling.label_desk import LabelDesk, LabelPlace, OpenLabelling, TheDesk, label_files
 from pytest_rageval.web.labelling.label_view import LabelForm, action_of, label_view
-from pytest_rageval.web.pages.dataset_labelling import TheCopyPages
-from pytest_rageval.web.pages.datasets import Datasets
+from pytest_rageval.web.pages.datasets import Datasets, TheVersionPages
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite, UnknownPageError
 
@@ -23,17 +22,17 @@ POOL_WITHIN_S = 1.5
 """Seconds that a page waits for the chunks of its case; after that it appears without them and polls."""
 MARK_WITHIN_S = 20.0
 """Seconds that a mark waits for the chunks."""
-CLOSED = "This file was saved, discarded or read again in another window meanwhile; nothing was marked. Open it again."
+CLOSED = "This file was finished or read again in another window. Nothing was marked: open it again."
 
 router = APIRouter()
 
 
 @router.get("/label")
-def label_files_page(request: Request, site: TheSite, desk: TheDesk, store: Datasets) -> Response:
+def label_files_page(request: Request, site: TheSite, store: Datasets) -> Response:
     """Show the files and datasets that can be labelled."""
     project = site.project()
     files = [(name, name.endswith(ENDING)) for name in label_files(project)]
-    datasets = [(version, desk.copies.get(version.slug)) for version in store.newest_versions()]
+    datasets = store.newest_versions()
     return page(
         request,
         "label_files.html",
@@ -58,22 +57,23 @@ def label_page(
     request: Request,
     site: TheSite,
     desk: TheDesk,
-    copy_pages: TheCopyPages,
+    pages: TheVersionPages,
+    store: Datasets,
     place: ThePlace,
     clear: bool = False,
     scores: bool = True,
 ) -> Response:
     """Show one case with its chunks; `clear` asks whether to clear its golds, `scores` shows the scores.
 
-    If a system cannot be queried for chunks of a dataset, show the page of the working copy with the problem: another
-    system can be chosen there.
+    If a system cannot be queried for chunks of a dataset, show its page with the problem: another system can be chosen
+    there.
     """
     try:
         labelling = _open(site, desk, place)
     except SettingsError as error:
         if not place.dataset or isinstance(error, UnknownPageError):
             raise
-        return copy_pages.render(place.dataset, status=409, problems=error.problems)
+        return pages.render(store.newest(place.dataset), status=409, problems=error.problems)
     _wait_for_pool(labelling, place, POOL_WITHIN_S)
     return _render(request, labelling, place, asks_to_clear=clear, shows_scores=scores)
 
@@ -160,5 +160,5 @@ def _render(
             is_aside=labelling.is_aside,
             asks_to_clear=asks_to_clear,
             shows_scores=shows_scores,
-            back=path_to("datasets", place.dataset, "label") if place.dataset else path_to("label"),
+            back=path_to("datasets", place.dataset) if place.dataset else path_to("label"),
         )

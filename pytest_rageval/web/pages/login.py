@@ -6,9 +6,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from pytest_rageval.web.forms.form_state import FormState, Submitted, read_form
+from pytest_rageval.web.forms import FormState, Submitted, read_form
 from pytest_rageval.web.rendering import page, redirect
-from pytest_rageval.web.security.session import BrowserSession, TokenCheck
+from pytest_rageval.web.security.sessions import TokenCheck
 
 router = APIRouter()
 
@@ -24,7 +24,7 @@ def login_page(request: Request) -> Response:
 
 @router.post("/login")
 def log_in(request: Request, submitted: Submitted) -> Response:
-    """Check the token and start a new session with it, so that a known old id is useless (session fixation)."""
+    """Check the token and start a new session with it, so that a known old one is useless (session fixation)."""
     tokens: TokenCheck = request.app.state.tokens
     form = read_form(LoginForm, submitted)
     if tokens.token is None:
@@ -32,16 +32,11 @@ def log_in(request: Request, submitted: Submitted) -> Response:
     if not tokens.accepts(form.model.token if form.model else "", request.client.host if request.client else ""):
         wrong = FormState[LoginForm]().with_problem("token", "This is not the token.")
         return page(request, "login.html", status=403, form=wrong)
-    return _with_cookie(request, tokens.token)
+    tokens.log_in(request.session)
+    return redirect("/")
 
 
 @router.post("/logout")
 def log_out(request: Request) -> Response:
-    return _with_cookie(request, None)
-
-
-def _with_cookie(request: Request, token: str | None) -> Response:
-    session: BrowserSession = request.state.session
-    response = redirect("/" if token else "/login")
-    response.headers["Set-Cookie"] = session.renewed().set_cookie(token=token)
-    return response
+    request.session.clear()
+    return redirect("/login")

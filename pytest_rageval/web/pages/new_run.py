@@ -9,29 +9,22 @@ from typing import Annotated, Literal, get_args
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import AfterValidator, BaseModel, Field
-from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.io.expected import Expects
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.text import printable
-from pytest_rageval.web.forms.form_state import FormState, Submitted, read_form
-from pytest_rageval.web.jobs.job_files import Source
+from pytest_rageval.web.forms import FormState, Submitted, read_form
+from pytest_rageval.web.jobs.job import Source
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.jobs.run_choice import RunChoice, RunOutlook
 from pytest_rageval.web.pages.jobs import TheJobs
 from pytest_rageval.web.rendering import NEW_RUN, page, path_to, redirect
 from pytest_rageval.web.site import TheSite
-from pytest_rageval.web.uploads.upload_folder import (
-    AnswersUpload,
-    Upload,
-    UploadedFile,
-    UploadFolder,
-    read_answers_upload,
-)
+from pytest_rageval.web.uploads.answers_upload import AnswersUpload, read_answers_upload
+from pytest_rageval.web.uploads.upload import Upload, Uploads, file_of
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 from pytest_rageval.web.versions.version_folder import VersionChoice, version_choice
@@ -45,7 +38,7 @@ def _choice(written: str) -> str:
     return written
 
 
-Choice = Annotated[str, AfterValidator(_choice), Expects("one of the list")]
+Choice = Annotated[str, AfterValidator(_choice)]
 
 
 class NewRunForm(BaseModel):
@@ -75,9 +68,6 @@ SOURCES: tuple[tuple[Source, str], ...] = (
     ("connector", "ask the agent now"), ("uploaded answers", "score answers that I upload"),
 )  # fmt: skip
 BLANK: dict[str, str | Sequence[str]] = {"agent": "", "dataset": "", "source": "connector", "description": ""}
-MOST_PROBLEMS = 100
-"""Maximum number of an upload's problems on the page."""
-
 _OTHER_CHOICE = "Another choice than this page was showing: look at what it takes, and start it then."
 
 router = APIRouter()
@@ -94,7 +84,7 @@ class Stores:
     def __init__(self, site: TheSite) -> None:
         self.agents = AgentStore(site.settings.data, _registry())
         self.datasets = DatasetStore(site.settings.data)
-        self.uploads = UploadFolder(site.settings.data, site.settings.limits)
+        self.uploads = Uploads(site.settings.data, site.settings.limits)
         self.limits = site.settings.limits
 
     def agent_options(self) -> list[tuple[str, str]]:
@@ -165,27 +155,27 @@ def start_run(request: Request, stores: TheStores, jobs: TheJobs, submitted: Sub
         about = {"agent": chosen.agent, "dataset": chosen.dataset, "source": source, "description": chosen.description}
         return redirect(path_to("new-run", **about))
     if not chosen.is_as_shown:
-        return _form_page(request, stores, _with_problems(form, "", [_OTHER_CHOICE]), status=422)
+        return _form_page(request, stores, form.with_problem("", _OTHER_CHOICE), status=422)
     try:
         choice = stores.choice(chosen.agent, chosen.dataset, chosen.source)
         if chosen.source == "connector":
             choice.outlook()
             return _start(jobs, choice, chosen.description)
     except RagevalError as error:
-        return _form_page(request, stores, _with_problems(form, "", error.problems), status=422)
-    file = submitted.get(ANSWERS)
-    if not isinstance(file, UploadFile) or not file.filename:
+        return _form_page(request, stores, form.with_problem("", *error.problems), status=422)
+    file = file_of(submitted, ANSWERS)
+    if file is None:
         return _form_page(request, stores, form.with_problem(ANSWERS, "choose the file of answers"), status=422)
     about = {"agent": chosen.agent, "dataset": chosen.dataset, "description": chosen.description}
     try:
-        upload = stores.uploads.begin({ANSWERS: UploadedFile(file.filename, file.file)}, about)
+        upload = stores.uploads.begin(request.session, {ANSWERS: file}, about)
     except RagevalError as error:
-        return _form_page(request, stores, _with_problems(form, ANSWERS, error.problems), status=422)
+        return _form_page(request, stores, form.with_problem(ANSWERS, *error.problems), status=422)
     try:
         _read(stores, choice, upload)
     except RagevalError as error:
         stores.uploads.remove(upload)
-        return _form_page(request, stores, _with_problems(form, ANSWERS, error.problems), status=422)
+        return _form_page(request, stores, form.with_problem(ANSWERS, *error.problems), status=422)
     return redirect(path_to("new-run", "answers", upload.id))
 
 
@@ -244,15 +234,8 @@ def _start(
     """Start the run and redirect to its page."""
     file = None if upload is None else upload.path(ANSWERS)
     baseline = jobs.last_whole(choice.agent.slug, choice.comparable_versions(), choice.dataset.slug, choice.source)
-    order = choice.order(description.strip(), baseline, file, answers)
-    return redirect(path_to("jobs", jobs.start(order).id))
-
-
-def _with_problems(form: FormState[NewRunForm], field: str, problems: Sequence[str]) -> FormState[NewRunForm]:
-    for problem in problems[:MOST_PROBLEMS]:
-        form = form.with_problem(field, problem)
-    more = len(problems) - MOST_PROBLEMS
-    return form if more <= 0 else form.with_problem(field, f"… and {more:,} more")
+    job = jobs.start(lambda folder: choice.lay_out(folder, description.strip(), baseline, file, answers))
+    return redirect(path_to("jobs", job.id))
 
 
 def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *, status: int = 200) -> Response:

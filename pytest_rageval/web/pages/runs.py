@@ -13,7 +13,6 @@ from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun
 from pytest_rageval.text import change, score_text
 from pytest_rageval.views.history import change_words
-from pytest_rageval.web.labelling.label_desk import TheDesk
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.run_folders import TheFolders
 from pytest_rageval.web.run_lines import Rows, RunFilter, datasets_run, lines_of_runs, past_runs, run_choices
@@ -30,7 +29,6 @@ Word = Annotated[str, Query(max_length=400)]
 def runs_page(
     request: Request,
     folders: TheFolders,
-    desk: TheDesk,
     agent: Word = "",
     dataset: Word = "",
     source: Word = "",
@@ -57,7 +55,6 @@ def runs_page(
         narrowed=narrowed,
         progress=progress,
         states=RUN_STATES,
-        copies=desk.copies.all_open(),
     )
 
 

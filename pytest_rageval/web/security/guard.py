@@ -7,7 +7,6 @@ import ipaddress
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -17,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_rageval.text import short
-from pytest_rageval.web.security.session import BrowserSession, Seal, TokenCheck, session_of
+from pytest_rageval.web.security.sessions import TokenCheck
 from pytest_rageval.web.site import MEGABYTE, WebLimits, WebSettings
 
 POLICY = (
@@ -49,8 +48,8 @@ def with_headers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 METHODS = SAFE_METHODS | {"POST"}
 LOGIN = "/login"
-ASSETS = "/assets/"
-"""The login page and the assets need no token."""
+ASSETS, API = "/assets/", "/api/"
+"""The login page and the assets need no token; programs that use the API are refused, not sent to the login page."""
 TOKEN = "token"  # noqa: S105 because it is the name of a parameter
 """The token in an address becomes a cookie and is removed, so that no history, bookmark or referrer has it."""
 PAGES_WITH_EFFECTS = frozenset({"/label/cases"})
@@ -63,42 +62,35 @@ _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d
 
 
 class Guard:
-    """ASGI middleware that checks each request; `refused` renders the page of a refused one."""
+    """ASGI middleware that checks each request; `refused` renders the page of a refused one.
+
+    Starlette's TrustedHostMiddleware knows no addresses of networks, so hosts are checked here.
+    """
 
     def __init__(
         self,
         app: ASGIApp,
         settings: WebSettings,
-        seal: Seal,
         tokens: TokenCheck,
         refusal_page: Callable[[Request, HTTPException], Response],
     ) -> None:
-        self.app = app
-        self.tokens = tokens
-        self.settings = settings
-        self.seal = seal
-        self.refusal_page = refusal_page
+        self.app, self.settings, self.tokens, self.refusal_page = app, settings, tokens, refusal_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        session = session_of(headers, scope["scheme"], self.seal, self.settings.token)
-        scope.setdefault("state", {})["session"] = session
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                sent = with_headers(list(message.get("headers", ())))
-                if session.is_new and b"set-cookie" not in dict(sent):
-                    sent.append((b"set-cookie", session.set_cookie().encode()))
-                message["headers"] = sent
+                message["headers"] = with_headers(list(message.get("headers", ())))
             await send(message)
 
         app: ASGIApp = self.app
         try:
             self._check(scope, headers)
-            app = self._login(scope, headers, session) or self.app
+            app = self._login(scope, headers) or self.app
         except HTTPException as refusal:
             app = self.refusal_page(Request(scope), refusal)
         if scope["method"] == "HEAD":  # pages handle it as GET; the server drops the body
@@ -127,27 +119,26 @@ class Guard:
         if is_foreign:
             raise HTTPException(403, "This request comes from a page of somebody else.")
 
-    def _login(self, scope: Scope, headers: Headers, session: BrowserSession) -> Response | None:
+    def _login(self, scope: Scope, headers: Headers) -> Response | None:
         """Return a redirect to the login, or away from a token's address; None to pass; HTTPException for programs."""
         request, address = Request(scope), scope["client"][0] if scope.get("client") else ""
-        is_safe = scope["method"] in SAFE_METHODS
+        is_safe, has_given_token = scope["method"] in SAFE_METHODS, self.tokens.is_given(scope["session"])
         if is_safe and TOKEN in request.query_params:
             to = str(request.url.remove_query_params(TOKEN))
             if not self.tokens.accepts(request.query_params[TOKEN], address):
                 return RedirectResponse(to, 303)
+            if not has_given_token:
+                self.tokens.log_in(scope["session"])
             # A redirect would still count as cross-site navigation; a refresh is our own navigation.
-            opened = HTMLResponse(headers={"Refresh": f"0; url={to}", "Referrer-Policy": "no-referrer"})
-            if not session.has_given_token:
-                opened.headers["Set-Cookie"] = session.renewed().set_cookie(token=self.tokens.token)
-            return opened
+            return HTMLResponse(headers={"Refresh": f"0; url={to}", "Referrer-Policy": "no-referrer"})
         is_open = scope["path"] == LOGIN or scope["path"].startswith(ASSETS)
-        if self.tokens.token is None or session.has_given_token or is_open:
-            return None
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and self.tokens.accepts(given.strip(), address):
-            scope["state"]["session"] = replace(session, has_given_token=True, is_program=True)
+            request.state.is_program = True
             return None
-        if is_safe and not kind and headers.get("hx-request") is None:
+        if self.tokens.token is None or has_given_token or is_open:
+            return None
+        if is_safe and not kind and headers.get("hx-request") is None and not scope["path"].startswith(API):
             return RedirectResponse(LOGIN, 303)
         raise HTTPException(401, "Log in first: this app asks for its token.", {"WWW-Authenticate": "Bearer"})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +28,7 @@ from pytest_rageval.web.uploads.column_mapping import (
     mapped_record,
     pseudo_name,
 )
-from pytest_rageval.web.uploads.upload_folder import Upload
+from pytest_rageval.web.uploads.upload import Upload
 
 CASES, REFERENCES = "cases", "references"
 """The parts of an upload: a file of cases or questions, and an optional one of references."""
@@ -90,7 +89,7 @@ def preview(upload: Upload, part: str = CASES) -> Preview:
     """Return the first rows, with any problems."""
     path, report = upload.path(part), Report(upload.names[part])
     if path.suffix == ".csv":
-        return _csv_preview(path, report)
+        return _csv_preview(path, report, upload.separator(part))
     if part == CASES and is_document(upload):
         return Preview([], [])
     records = [row.record for row in islice(_json_rows(path, report), LOOKED_AT)]
@@ -116,42 +115,28 @@ Columns = Mapping[str, Sequence[MappedColumn]]
 def read_dataset(upload: Upload, columns: Columns, limits: WebLimits) -> DatasetReading:
     """Read the whole upload with the fields chosen for the columns of each part. Store nothing.
 
-    The last readings are cached, so that another look or the saving does not read them again.
+    The last reading is kept, so that another look or the saving does not read the files again.
     """
     # The key has the files' times and sizes: another chosen encoding rewrites the files.
     files = [upload.path(part).stat() for part in upload.names]
-    reading: DatasetReading = _cached_reading(
-        _ReadingKey(
-            upload.id,
-            upload.folder,
-            tuple(upload.names.items()),
-            tuple((part, tuple(chosen)) for part, chosen in columns.items()),
-            limits,
-            tuple((file.st_mtime_ns, file.st_size) for file in files),
-        )
+    key = (
+        str(upload.folder),
+        tuple((part, tuple(chosen)) for part, chosen in columns.items()),
+        tuple((file.st_mtime_ns, file.st_size) for file in files),
     )
-    return reading
+    if key not in _READINGS:
+        _READINGS.clear()
+        _READINGS[key] = _read(upload, columns, limits)
+    return _READINGS[key]
+
+
+_READINGS: dict[object, DatasetReading] = {}
+"""The last reading by its upload, columns and files."""
 
 
 def forget_readings() -> None:
-    """Clear the cached readings after an upload is confirmed or discarded."""
-    _cached_reading.cache_clear()
-
-
-class _ReadingKey(NamedTuple):
-    """The cache key of a reading."""
-
-    upload_id: str
-    folder: Path
-    names: tuple[tuple[str, str], ...]
-    columns: tuple[tuple[str, tuple[MappedColumn, ...]], ...]
-    limits: WebLimits
-    files: tuple[tuple[int, int], ...]
-
-
-@lru_cache(maxsize=2)
-def _cached_reading(read: _ReadingKey) -> DatasetReading:
-    return _read(Upload(read.upload_id, read.folder, dict(read.names), {}), dict(read.columns), read.limits)
+    """Forget the last reading after an upload is confirmed or discarded."""
+    _READINGS.clear()
 
 
 def _read(upload: Upload, columns: Columns, limits: WebLimits) -> DatasetReading:
@@ -162,9 +147,9 @@ def _read(upload: Upload, columns: Columns, limits: WebLimits) -> DatasetReading
     partner = None
     if REFERENCES in upload.names:
         references = Report(upload.names[REFERENCES])
-        rows = _mapped_rows(upload.path(REFERENCES), references, columns[REFERENCES], _REFERENCE_COLUMNS)
+        rows = _mapped_rows(upload, REFERENCES, references, columns[REFERENCES], _REFERENCE_COLUMNS)
         partner = Partner(_fitting_rows(rows, references, limits), references, report)
-    rows = _fitting_rows(_mapped_rows(path, report, columns[CASES], _QUESTION_COLUMNS), report, limits)
+    rows = _fitting_rows(_mapped_rows(upload, CASES, report, columns[CASES], _QUESTION_COLUMNS), report, limits)
     return _reading(cases_of_rows(path, rows, report, partner))
 
 
@@ -176,14 +161,14 @@ _QUESTION_COLUMNS, _REFERENCE_COLUMNS = (("question", "query"),), (("id",), ("re
 
 
 def _mapped_rows(
-    path: Path, report: Report, columns: Sequence[MappedColumn], needed: Sequence[Sequence[str]]
+    upload: Upload, part: str, report: Report, columns: Sequence[MappedColumn], needed: Sequence[Sequence[str]]
 ) -> Iterator[Row]:
     """Yield the rows with fields as keys in place of columns."""
-    names = column_names(columns)
+    path, names, separator = upload.path(part), column_names(columns), upload.separator(part)
     if path.suffix == ".csv":
         cells: dict[str, Cell] = {**CELLS, **{pseudo_name(position): "text" for position in range(len(columns))}}
         lines = _readable_lines(read_lines(path, report, MAX_LINE_BYTES), report)
-        for row in csv_rows(lines, report, cells, needed, MAX_LINE_BYTES, lambda _: names):
+        for row in csv_rows(lines, report, cells, needed, MAX_LINE_BYTES, lambda _: names, separator=separator):
             yield row._replace(record=mapped_record(row.record, columns))
         return
     fields = {column.name: name for column, name in zip(columns, names, strict=True)}
@@ -305,7 +290,7 @@ def _reading(loaded: CaseFile) -> DatasetReading:
     return DatasetReading(loaded.cases, loaded.problems, loaded.spellings)
 
 
-def _csv_preview(path: Path, report: Report) -> Preview:
+def _csv_preview(path: Path, report: Report, separator: str) -> Preview:
     names: list[str] = []
 
     def naming(header: Sequence[str]) -> list[str]:
@@ -313,9 +298,9 @@ def _csv_preview(path: Path, report: Report) -> Preview:
         return [pseudo_name(position) for position in range(len(header))]
 
     cells: dict[str, Cell] = {pseudo_name(position): "text" for position in range(1000)}
-    rows = list(
-        islice(csv_rows(read_lines(path, report, MAX_LINE_BYTES), report, cells, [], MAX_LINE_BYTES, naming), PREVIEWED)
-    )
+    lines = read_lines(path, report, MAX_LINE_BYTES)
+    read = csv_rows(lines, report, cells, [], MAX_LINE_BYTES, naming, separator=separator)
+    rows = list(islice(read, PREVIEWED))
     return Preview(names, [[_cell_text(row.record.get(name)) for name in row.columns] for row in rows], report.problems)
 
 

@@ -1,4 +1,7 @@
-"""Datasets on disk: `data/datasets/NAME/v2.jsonl`, an ordinary case file, with a sealed `v2.json`."""
+"""Datasets on disk: `data/datasets/NAME/v2.jsonl`, an ordinary case file, with a sealed `v2.json`.
+
+A version that is made by labelling stays open: labels go into its file until a run uses it or another is saved.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_rageval.cases.canonical import case_to_mapping
+from pytest_rageval.cases.case_text import CaseText, edited_json
 from pytest_rageval.cases.loading import CaseFile, load_file
 from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.io.atomic import write_bytes
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import EvalCase
+from pytest_rageval.web.versions.value_changes import dataset_changes
 from pytest_rageval.web.versions.version_folder import (
     ABOUT,
     CHANGED,
@@ -25,6 +31,10 @@ from pytest_rageval.web.versions.version_folder import (
     saved_now,
     text_hash,
 )
+
+OPEN = ".open"
+"""Suffix of the mark of a version that takes labels."""
+LABELS = "labels"
 
 
 class DatasetStore:
@@ -49,7 +59,7 @@ class DatasetStore:
         """Return the description of a version, with its `problem` if a file was changed."""
         place = self.files.checked_path(slug, number)
         bare = DatasetVersion(slug=slug, number=number, about=DatasetAbout(name=slug))
-        about = self.files.companion(slug, number, ABOUT)
+        about, is_open = self.files.companion(slug, number, ABOUT), self.is_open(slug, number)
         try:
             written = b"" if about.is_symlink() else about.read_bytes()
         except OSError:
@@ -57,11 +67,11 @@ class DatasetStore:
         try:
             record = parse(written)
             seal = record.pop("sha256")
-            version = DatasetVersion.model_validate({**record, "slug": slug, "number": number})
+            version = DatasetVersion.model_validate({**record, "slug": slug, "number": number, "is_open": is_open})
         except (StrictJsonError, ValidationError, KeyError, AttributeError, TypeError):
             return bare.model_copy(update={"problem": f"{self.files.companion(slug, number, ABOUT)} {CHANGED}"})
         status = place.stat()
-        if seal != _seal(record, _content_hash(place, status.st_mtime_ns, status.st_size)):
+        if not is_open and seal != _seal(record, _content_hash(place, status.st_mtime_ns, status.st_size)):
             return version.model_copy(update={"problem": f"{place} {CHANGED}"})
         return version
 
@@ -83,29 +93,71 @@ class DatasetStore:
         content = "".join(f"{case_line(case)}\n" for case in cases).encode()
         return self._save(slug, about, content, len(cases), note, based_on)
 
-    def save_file(self, slug: str, about: DatasetAbout, path: Path, note: str, based_on: int) -> DatasetVersion:
-        """Write a JSONL case file as the next version, byte for byte; CaseError if it is not fully readable."""
-        content = path.read_bytes()
-        loaded = load_file(path, path.parent)
-        if loaded.problems:
-            raise CaseError(*loaded.problems)
-        return self._save(slug, about, content, len(loaded.cases), note, based_on)
-
     def _save(
-        self, slug: str, about: DatasetAbout, content: bytes, cases: int, note: str, based_on: int
+        self,
+        slug: str,
+        about: DatasetAbout,
+        content: bytes,
+        cases: int,
+        note: str,
+        based_on: int,
+        *,
+        is_open: bool = False,
     ) -> DatasetVersion:
+        if self.is_open(slug, based_on):
+            self.close(slug)
         record: dict[str, Any] = {
             "about": about.model_dump(mode="json"),
             "note": note,
             "created": saved_now(),
             "cases": cases,
         }
-        sealed = json_text({**record, "sha256": _seal(record, text_hash(content))}, 1) + "\n"
-        number = self.files.save(slug, based_on, lambda _: {".jsonl": content, ABOUT: sealed.encode()})
+        sealed = _sealed(record, content)
+        mark = {OPEN: b""} if is_open else {}
+        number = self.files.save(slug, based_on, lambda _: {".jsonl": content, ABOUT: sealed, **mark})
         return DatasetVersion(slug=slug, number=number, **record)
 
+    # ── open for labels ───────────────────────────────────────────────────────────────────────────────────────
+
+    def is_open(self, slug: str, number: int) -> bool:
+        """Return True if labels go into this version: it is the newest, and marked as open."""
+        return self.files.companion(slug, number, OPEN).is_file() and self.files.numbers(slug)[-1:] == [number]
+
+    def open_next(self, slug: str, number: int) -> DatasetVersion:
+        """Return the open version, made from the newest one if there is none; NewerVersion if `number` is not that.
+
+        Cases without an id get their derived one: without it, a label would turn them into other cases.
+        """
+        newest = self.newest(slug)
+        if newest.is_open:
+            return newest
+        content = _with_ids(self.files.content(slug, number), cases := self.cases(slug, number))
+        opened = self._save(slug, newest.about, content, len(cases), LABELS, number, is_open=True)
+        return opened.model_copy(update={"is_open": True})
+
+    def close(self, slug: str) -> None:
+        """Seal the open version with a note of what was labelled, if there is one."""
+        newest = max(self.files.numbers(slug), default=0)
+        if not newest or not self.is_open(slug, newest):
+            return
+        version, content = self.version(slug, newest), self.files.content(slug, newest)
+        changes = dataset_changes(self.cases(slug, newest - 1), self.cases(slug, newest))
+        record = version.model_dump(mode="json", include={"about", "created", "cases"})
+        sealed = _sealed({**record, "note": f"labelled: {changes}"}, content)
+        write_bytes(self.files.companion(slug, newest, ABOUT), sealed, 0o444)
+        self.files.companion(slug, newest, OPEN).unlink(missing_ok=True)
+
+    def discard_open(self, slug: str) -> None:
+        """Remove the open version with all its labels, if there is one."""
+        newest = self.files.newest(slug)
+        if self.is_open(slug, newest):
+            for suffix in (".jsonl", ".jsonl.bak", ABOUT, OPEN):
+                self.files.companion(slug, newest, suffix).unlink(missing_ok=True)
+
     def checked_path(self, slug: str, number: int) -> Path:
-        """Return the case file of a version for a run, or raise SettingsError if it was changed."""
+        """Return the case file of a version for a run, closed for labels; SettingsError if it was changed."""
+        if self.is_open(slug, number):
+            self.close(slug)
         _content_hash.cache_clear()
         version = self.version(slug, number)
         if version.problem is not None and version.problem.endswith(CHANGED):
@@ -118,6 +170,19 @@ def case_line(case: EvalCase) -> str:
     mapping = case_to_mapping(case)
     del mapping["source"]
     return json.dumps(mapping, ensure_ascii=False)
+
+
+def _with_ids(content: bytes, cases: Sequence[EvalCase]) -> bytes:
+    """Add the id of its case to each line of a case file."""
+    text = CaseText(content)
+    lines = {case.source.line: text.text_of(case.source.line) for case in cases}
+    nameless = {case.source.line: case.id for case in cases if parse(lines[case.source.line]).get("id") is None}
+    return text.composed({line: edited_json(lines[line], {("id",): name}) for line, name in nameless.items()})
+
+
+def _sealed(record: dict[str, Any], content: bytes) -> bytes:
+    """Return the description of a version with its seal."""
+    return f"{json_text({**record, 'sha256': _seal(record, text_hash(content))}, 1)}\n".encode()
 
 
 def _seal(record: dict[str, Any], content_hash: str) -> str:
@@ -154,11 +219,13 @@ class DatasetAbout(BaseModel):
 class DatasetVersion(StoredVersion):
     """A stored version of a dataset, without the cases of its file.
 
-    cases  number of cases; None if unknown
+    cases    number of cases; None if unknown
+    is_open  labels still go into it
     """
 
     about: DatasetAbout
     cases: int | None = None
+    is_open: bool = False
 
     @property
     def name(self) -> str:

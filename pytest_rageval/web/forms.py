@@ -1,4 +1,4 @@
-"""The state of a form: the typed values, and the errors by field."""
+"""Forms: what was submitted, as a pydantic model, with the typed values and the errors by field."""
 
 from __future__ import annotations
 
@@ -11,21 +11,18 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
-from pytest_rageval.io.expected import Expects
-from pytest_rageval.io.records import flaws_of
 from pytest_rageval.text import names_of
-from pytest_rageval.web.rendering import FORM_TOKEN
-from pytest_rageval.web.security.session import BrowserSession
+from pytest_rageval.web.security.sessions import is_form_token
 from pytest_rageval.web.site import site_of
 from pytest_rageval.web.versions.agent import LONGEST_NOTE, LONGEST_PROMPT
 
+FORM_TOKEN = "form_token"  # noqa: S105 because it is the name of a field
 KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
-Title = Annotated[str, Field(max_length=80), Expects("at most 80 characters")]
-OneLine = Annotated[str, Field(max_length=500), Expects("at most 500 characters")]
-Note = Annotated[str, Field(max_length=LONGEST_NOTE), Expects(f"at most {LONGEST_NOTE:,} characters")]
-Address = Annotated[str, Field(max_length=2_000), Expects("at most 2,000 characters")]
-Paragraphs = Annotated[str, Field(max_length=2_000), Expects("at most 2,000 characters")]
-Prose = Annotated[str, Field(max_length=LONGEST_PROMPT), Expects(f"at most {LONGEST_PROMPT:,} characters")]
+Title = Annotated[str, Field(max_length=80)]
+OneLine = Annotated[str, Field(max_length=500)]
+Note = Annotated[str, Field(max_length=LONGEST_NOTE)]
+Paragraphs = Annotated[str, Field(max_length=2_000)]
+Prose = Annotated[str, Field(max_length=LONGEST_PROMPT)]
 
 
 async def submitted(request: Request) -> AsyncIterator[FormData]:
@@ -44,9 +41,8 @@ async def submitted(request: Request) -> AsyncIterator[FormData]:
     limits = site_of(request).settings.limits
     form = await request.form(max_files=limits.files, max_fields=limits.fields, max_part_size=limits.field_bytes)
     try:
-        session: BrowserSession = request.state.session
         given = form.get(FORM_TOKEN)
-        if not session.is_form_token(given if isinstance(given, str) else ""):
+        if not is_form_token(request, given if isinstance(given, str) else ""):
             raise HTTPException(
                 403, "This form is of another session: go back, load its page again, and send it once more."
             )
@@ -66,6 +62,8 @@ Submitted = Annotated[FormData, Depends(submitted)]
 """A route parameter: the submitted form."""
 
 
+MOST_PROBLEMS = 100
+"""Maximum number of problems at a field."""
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -82,10 +80,12 @@ class FormState(Generic[M]):
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     model: M | None = None
 
-    def with_problem(self, name: str, problem: str) -> FormState[M]:
-        """Return the form with one more problem: of a field, or of the whole form if `name` is `""`."""
-        errors = {**self.errors, name: [*self.errors.get(name, ()), problem]}
-        return FormState(self.values, errors, None)
+    def with_problem(self, name: str, *problems: str) -> FormState[M]:
+        """Return the form with more problems: of a field, or of the whole form if `name` is `""`."""
+        shown = [*problems[:MOST_PROBLEMS]]
+        if more := len(problems) - len(shown):
+            shown.append(f"… and {more:,} more")
+        return FormState(self.values, {**self.errors, name: [*self.errors.get(name, ()), *shown]}, None)
 
 
 def read_form(model: type[M], form: FormData) -> FormState[M]:
@@ -104,9 +104,10 @@ def read_form(model: type[M], form: FormData) -> FormState[M]:
         return FormState(values, {}, model.model_validate(values, strict=False))
     except ValidationError as invalid:
         errors: dict[str, list[str]] = {}
-        for flaw in flaws_of(invalid, values, model):
-            name = str(flaw.path[0]) if flaw.path else ""
-            errors.setdefault(name, []).append("is missing" if flaw.is_missing else flaw.message)
+        for flaw in invalid.errors():
+            name = str(flaw["loc"][0]) if flaw["loc"] else ""
+            message = "is missing" if flaw["type"] == "missing" else flaw["msg"].removeprefix("Value error, ")
+            errors.setdefault(name, []).append(message)
         return FormState(values, errors)
 
 

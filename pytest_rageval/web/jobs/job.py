@@ -70,9 +70,7 @@ def _started(pid: int) -> str | None:
     return None if len(listed) < 2 or listed[0].startswith("Z") else listed[1].strip()
 
 
-JOB, SUPERVISOR, RUN_PROCESS, ENDED, CANCELLED = (
-    "job.json", "supervisor.json", "run_process.json", "ended.json", "cancelled",
-)  # fmt: skip
+JOB, PROCESS, ENDED, CANCELLED, LOG = "job.json", "process.json", "ended.json", "cancelled", "log.txt"
 CONFIGURATION = "rageval.toml"
 Source = Literal["connector", "uploaded answers"]
 
@@ -88,10 +86,10 @@ def _time_with_zone(written: str) -> str:
 
 
 class Job(_Stored):
-    """An ordered run. Its id is also the run's id.
+    """A run started here. Its id is also the run's id.
 
     cases      number of cases to ask
-    arguments  of `rageval run`, besides the configuration in the folder
+    arguments  of `rageval run`, besides its folders and the configuration in the job's folder
     """
 
     id: str
@@ -104,13 +102,13 @@ class Job(_Stored):
     created: Annotated[str, AfterValidator(_time_with_zone)]
     cases: int
     warnings: tuple[str, ...] = ()
-    arguments: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
 
 
 class JobEnd(_Stored):
-    """The end of a run: the exit code of its process, negative for a signal, None if it never started."""
+    """The end of a run: the exit code of its command, and whether it was cancelled."""
 
-    exit_code: int | None
+    exit_code: int
     ended: str
     is_cancelled: bool
 
@@ -133,15 +131,14 @@ def read_end(folder: Path) -> JobEnd | None:
         return None
 
 
-def read_process(file: Path) -> ProcessIdentity | None:
-    """Return a recorded process, or None if there is none."""
+def read_process(folder: Path) -> ProcessIdentity | None:
+    """Return the recorded process of a job, or None if there is none."""
     try:
-        return ProcessIdentity.model_validate(read_json(file, "job"))
+        return ProcessIdentity.model_validate(read_json(folder / PROCESS, "job"))
     except (SettingsError, ValidationError):
         return None
 
 
-LOG = "log.txt"
 MOST_BYTES = 2**20
 """Maximum size of the log: once it is larger, its older half is dropped."""
 LONGEST_LINE = 2000

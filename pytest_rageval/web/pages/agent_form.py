@@ -15,8 +15,7 @@ from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.providers import PROVIDERS
 from pytest_rageval.text import excerpt, names_of
-from pytest_rageval.web.forms.form_state import (
-    Address,
+from pytest_rageval.web.forms import (
     FormState,
     Note,
     OneLine,
@@ -56,11 +55,11 @@ class AgentForm(BaseModel):
     description: Paragraphs = ""
     tags: OneLine = ""
     target_kind: Literal["demo", "http", "chat", "python", "answers"] = "demo"
-    url: Address = ""
+    url: Paragraphs = ""
     mapping: Prose = ""
     chat_api: Literal["openai", "ollama"] = "openai"
     chat_model: OneLine = ""
-    chat_url: Address = ""
+    chat_url: Paragraphs = ""
     python: OneLine = ""
     llm: OneLine = ""
     params: Prose = ""
@@ -70,7 +69,7 @@ class AgentForm(BaseModel):
     other_metrics: Paragraphs = ""
     gates: Prose = ""
     judge: OneLine = "lexical"
-    judge_base_url: Address = ""
+    judge_base_url: Paragraphs = ""
     judge_temperature: float = Field(0.0, ge=0, le=2)
     note: Note = ""
     based_on: int = Field(0, ge=0)

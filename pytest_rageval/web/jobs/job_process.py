@@ -1,0 +1,92 @@
+"""The process of one job: `rageval run`, with its output masked in a log and its end written down.
+
+It has its own session, so that the run outlives the server and the next server knows its end:
+`python -m pytest_rageval.web.jobs.job_process FOLDER ARGUMENT…`.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from pytest_rageval.config.settings_sources import load_settings
+from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.masking import Mask
+from pytest_rageval.web.jobs.job import CANCELLED, ENDED, LOG, JobLog
+
+LONGEST_PIECE = 2**20
+"""Maximum bytes of a printed line; longer lines are dropped, because a cut could split a credential."""
+END_S = 5.0
+"""Seconds that the rest of the output may take after the run: a grandchild may hold the pipe open."""
+CRASHED = 3
+
+
+def run_job(folder: Path, arguments: list[str]) -> None:
+    """Run the command, and write down how it ended."""
+    with masked_output(folder / LOG, Mask(load_settings(folder).secrets())):
+        code = _run(arguments)
+    ended = datetime.now(UTC).isoformat(timespec="seconds")
+    is_cancelled = (folder / CANCELLED).exists()
+    write_json(folder / ENDED, {"exit_code": code, "ended": ended, "is_cancelled": is_cancelled})
+
+
+def _run(arguments: list[str]) -> int:
+    sys.argv = ["rageval", *arguments]
+    try:
+        runpy.run_module("pytest_rageval", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001 because its trace belongs in the log
+        traceback.print_exc()
+        return CRASHED
+    return 0
+
+
+@contextmanager
+def masked_output(path: Path, mask: Mask) -> Iterator[None]:
+    """Write to a log, line by line and masked, what this process and its children print meanwhile."""
+    source, sink = os.pipe()
+    before = [os.dup(1), os.dup(2)]
+    for number in (1, 2):
+        os.dup2(sink, number)
+    os.close(sink)
+    reader = threading.Thread(target=_write_lines, args=(os.fdopen(source, "rb"), path, mask), daemon=True)
+    reader.start()
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        for number, kept in zip((1, 2), before, strict=True):
+            os.dup2(kept, number)
+        reader.join(END_S)
+
+
+def _write_lines(stream: IO[bytes], path: Path, mask: Mask) -> None:
+    with JobLog(path, mask) as log:
+        for line in _lines(stream):
+            with suppress(OSError):  # on a full disk the run goes on without its log
+                log.add(line)
+
+
+def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    while line := stream.readline(LONGEST_PIECE):
+        is_whole = line.endswith(b"\n") or len(line) < LONGEST_PIECE
+        while not is_whole:
+            rest = stream.readline(LONGEST_PIECE)
+            is_whole = rest.endswith(b"\n") or len(rest) < LONGEST_PIECE
+            line = f"(a line of more than {LONGEST_PIECE:,} bytes was left out)".encode()
+        yield line
+
+
+if __name__ == "__main__":
+    run_job(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,105 @@
+"""The keys of runs: the variables of `.env` and of the environment, and which of them are set."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_rageval.config.settings import ENVIRONMENT
+from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
+
+LARGEST = 64 * 1024
+"""Bytes."""
+_LINE = re.compile(r"(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(?P<value>.*)")
+_QUOTED = re.compile(r"""(?P<mark>['"])(?P<value>[^'"\\$]*)(?P=mark)(?:[ \t]+#.*)?""")
+_PLAIN = re.compile(r"""[^\s'"\\$#`]*""")
+NOT_INHERITED = (*ENVIRONMENT, WEB_TOKEN)
+"""Variables that would query another system than the agent's, write elsewhere, or give the run the server's token."""
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """Read the variables of the file, none if it is missing; raise SettingsError with every invalid line.
+
+    A problem names the line and the variable, never a value.
+    """
+    try:
+        if path.stat().st_size > LARGEST:
+            raise SettingsError(f"{path.name}: larger than {LARGEST:,} bytes; it should hold keys alone")
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path.name}: not UTF-8; save it so") from None
+    except OSError as error:
+        raise SettingsError(f"{path.name}: cannot be read: {error.strerror}") from None
+    variables: dict[str, str] = {}
+    problems: list[str] = []
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+        written = line.strip()
+        if not written or written.startswith("#"):
+            continue
+        if (match := _LINE.fullmatch(written)) is None:
+            problems.append(f"{path.name}:{number}: not NAME=value")
+            continue
+        name, value = match["name"], _value(match["value"])
+        if value is None:
+            problems.append(
+                f"{path.name}:{number}: the value of {name} has spaces, quotation marks, $, \\ or # in it; write it "
+                "between quotation marks, without such marks inside"
+            )
+        elif name in variables:
+            problems.append(f"{path.name}:{number}: {name} stands there twice; keep one")
+        else:
+            variables[name] = value
+    if problems:
+        raise SettingsError(*problems)
+    return variables
+
+
+def _value(written: str) -> str | None:
+    if (quoted := _QUOTED.fullmatch(written)) is not None:
+        return quoted["value"]
+    return written if _PLAIN.fullmatch(written) else None
+
+
+def run_environment(root: Path, env_file: Path | None, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables for a run of this project's code; the environment overrides the file.
+
+    Raise SettingsError if the file is unreadable.
+    """
+    own = os.environ if environment is None else environment
+    variables = {**({} if env_file is None else read_env_file(env_file)), **own}
+    for name in NOT_INHERITED:
+        variables.pop(name, None)
+    paths = [str(root), *filter(None, [variables.get("PYTHONPATH")])]
+    return variables | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+
+
+class KeyState(NamedTuple):
+    """The name of a variable that holds a key, and where it is set; never its value."""
+
+    name: str
+    where: str
+
+
+def key_states(env_file: Path | None) -> tuple[list[KeyState], Sequence[str]]:
+    """Return which keys are set, and the problems of the `.env`."""
+    problems: Sequence[str] = ()
+    from_file: dict[str, str] = {}
+    if env_file is not None:
+        try:
+            from_file = read_env_file(env_file)
+        except RagevalError as error:
+            problems = error.problems
+    names = [*SENT_FROM_ENVIRONMENT, *sorted(set(from_file) - {*SENT_FROM_ENVIRONMENT})]
+    return [KeyState(name, _where(name, from_file)) for name in names], problems
+
+
+def _where(name: str, from_file: Mapping[str, str]) -> str:
+    if os.environ.get(name):
+        return "set in the environment"
+    return "set in .env" if from_file.get(name) else "not set"

@@ -1,0 +1,128 @@
+"""Tables as spreadsheets save them: their encoding and separator, and workbooks, read as plain CSV."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import zipfile
+from collections.abc import Iterable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+from charset_normalizer import from_bytes
+
+from pytest_rageval.errors import CaseError
+
+ENCODINGS = (
+    ("utf-8", "UTF-8"), ("cp1252", "Western European (Windows-1252)"), ("cp1250", "Central European (Windows-1250)"),
+    ("cp932", "Japanese (Shift-JIS)"), ("cp949", "Korean (CP949)"), ("gb18030", "Chinese (GB 18030)"),
+    ("utf-16", "UTF-16, “Unicode text”"),
+)  # fmt: skip
+SEPARATORS = ((",", "commas"), (";", "semicolons"), ("\t", "tabs"))
+SAMPLE = 1 << 18
+"""Bytes from which an encoding is guessed."""
+
+
+class TableFormat(NamedTuple):
+    """How a CSV file is written: `encoding` is one of ENCODINGS, `separator` one of SEPARATORS."""
+
+    encoding: str = "utf-8"
+    separator: str = ","
+
+    @property
+    def is_usual(self) -> bool:
+        """Return True for UTF-8 with commas, which every program reads."""
+        return self == TableFormat()
+
+    @property
+    def words(self) -> str:
+        return f"{dict(ENCODINGS)[self.encoding]}, cells separated by {dict(SEPARATORS)[self.separator]}"
+
+
+def chosen_table(encoding: str, separator: str) -> TableFormat | None:
+    """Return what a form names, or None if it names no known format."""
+    return TableFormat(encoding, separator) if encoding in dict(ENCODINGS) and separator in dict(SEPARATORS) else None
+
+
+def guess_table(content: bytes) -> TableFormat:
+    """Return the most likely format: UTF-16 by its mark, else UTF-8 if it is valid, else by charset-normalizer."""
+    encoding = _encoding(content)
+    beginning = content[:SAMPLE].decode(encoding, "replace").removeprefix("\ufeff")
+    header = next((line for line in beginning.splitlines() if line.strip()), "")
+    bare = "".join(header.split('"')[::2])
+    return TableFormat(encoding, max((mark for mark, _ in SEPARATORS), key=bare.count))
+
+
+def _encoding(content: bytes) -> str:
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        start = max(0, error.start - SAMPLE // 2)
+        names = [name for name, _ in ENCODINGS[1:-1]]
+        best = from_bytes(content[start : start + SAMPLE], cp_isolation=names).best()
+        return best.encoding if best is not None and best.encoding in names else "cp1252"
+    return "utf-8"
+
+
+def decoded(content: bytes, table: TableFormat, name: str) -> str:
+    """Return the text of a table, or raise CaseError if its encoding is another."""
+    try:
+        return content.decode(table.encoding)
+    except UnicodeError:
+        words = f"is not {dict(ENCODINGS)[table.encoding]}, at least not all of it"
+        raise CaseError(f"{name}: {words}; choose another encoding, or save it as UTF-8") from None
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    written = io.StringIO(newline="")
+    csv.writer(written, lineterminator="\n").writerows(rows)
+    return written.getvalue()
+
+
+# ── workbooks ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+LARGEST_RATIO = 20
+"""How much larger than its upload limit the content of a workbook may be: it is compressed."""
+
+
+def workbook_as_csv(path: Path, name: str, most_bytes: int, most_rows: int) -> str:
+    """Return the first sheet of a workbook as CSV, or raise CaseError if it cannot be read."""
+    try:
+        from openpyxl import load_workbook  # here, because the extra may be missing
+    except ImportError:
+        raise CaseError(f"{name}: openpyxl is not installed; save the sheet as CSV") from None
+    try:
+        with zipfile.ZipFile(path) as file:
+            size = sum(member.file_size for member in file.infolist())
+        if size > LARGEST_RATIO * most_bytes:
+            raise CaseError(f"{name}: holds {size:,} bytes, more than is taken; save the sheet as CSV")
+        book = load_workbook(path, read_only=True, data_only=True)
+        sheet = book.worksheets[0]
+        return csv_text(_cells(sheet.iter_rows(values_only=True), name, most_rows))
+    except CaseError:
+        raise
+    except Exception as error:  # noqa: BLE001 because openpyxl raises whatever a torn file makes it stumble over
+        raise CaseError(f"{name}: no workbook that can be read ({type(error).__name__}); save it as CSV") from None
+
+
+def _cells(rows: Iterable[tuple[object, ...]], name: str, most_rows: int) -> Iterator[list[object]]:
+    for number, row in enumerate(rows):
+        if number > most_rows:
+            raise CaseError(f"{name}: more than {most_rows:,} rows; split it")
+        cells = [_cell(value) for value in row]
+        if any(cell != "" for cell in cells):
+            yield cells
+
+
+def _cell(value: object) -> object:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value.isoformat() if isinstance(value, date) else value

@@ -1,0 +1,198 @@
+"""The uploaded file of a browser's session: `data/uploads/ID/`, replaced by its next one, removed when confirmed."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, NamedTuple
+
+from starlette.datastructures import FormData, UploadFile
+
+from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.io.atomic import read_json, write_json, write_text
+from pytest_rageval.text import cut, printable
+from pytest_rageval.web.security.sessions import Session
+from pytest_rageval.web.site import UnknownPageError, WebLimits
+from pytest_rageval.web.uploads.tables import TableFormat, decoded, guess_table, workbook_as_csv
+
+KEPT_S = 24 * 3600
+"""Seconds that an upload waits to be confirmed."""
+MOST_KEPT = 20
+"""Maximum number of waiting uploads; the oldest goes for a new one."""
+UPLOAD = "upload"
+"""The key of the session for the id of its upload."""
+SUFFIXES = (".csv", ".jsonl", ".json", ".xlsx")
+_ID = re.compile(r"[0-9a-f]{32}")
+_ABOUT = "upload.json"
+_ORIGINAL = ".original"
+_PIECE = 1 << 16
+
+
+class UnknownUpload(UnknownPageError):
+    """An upload does not exist, or not any more."""
+
+
+class UploadedFile(NamedTuple):
+    """A file of a form: its name and content."""
+
+    name: str
+    content: BinaryIO
+
+
+def file_of(submitted: FormData, part: str) -> UploadedFile | None:
+    """Return the file of a field, or None if none was chosen."""
+    file = submitted.get(part)
+    return UploadedFile(file.filename, file.file) if isinstance(file, UploadFile) and file.filename else None
+
+
+class Upload(NamedTuple):
+    """Files that wait for a decision, with their original `names` and the format of their `tables` by part."""
+
+    id: str
+    folder: Path
+    names: Mapping[str, str]
+    about: Mapping[str, Any]
+    tables: Mapping[str, TableFormat] = {}
+
+    def path(self, part: str) -> Path:
+        """Return the file of a part; a table is rewritten as UTF-8, a workbook as CSV."""
+        if part not in self.names:
+            raise UnknownUpload(f"this upload holds no {part}")
+        suffix = _suffix(self.names[part])
+        return self.folder / f"{part}{'.csv' if suffix == '.xlsx' else suffix}"
+
+    def separator(self, part: str) -> str:
+        """Return what separates the cells of a part."""
+        return self.tables[part].separator if part in self.tables else ","
+
+    def original(self, part: str) -> Path:
+        """Return the file of a part as it was uploaded."""
+        path = self.path(part)
+        return path.with_suffix(_ORIGINAL) if path.suffix == ".csv" else path
+
+
+class Uploads:
+    """The uploads of a data folder."""
+
+    def __init__(self, data: Path, limits: WebLimits) -> None:
+        self.folder = data / "uploads"
+        self.limits = limits
+
+    def begin(self, session: Session, files: Mapping[str, UploadedFile], about: Mapping[str, Any]) -> Upload:
+        """Keep files in place of the session's earlier ones, or raise CaseError for a wrong size or type.
+
+        files  by part, a plain word of ours
+        about  the other fields of the form
+        """
+        self._make_room(session)
+        names = {part: _shown_name(file.name) for part, file in files.items()}
+        for name in names.values():
+            if _suffix(name) is None:
+                raise CaseError(f"{name}: is none of {', '.join(SUFFIXES)}; save it as CSV, XLSX or JSONL")
+        upload_id = secrets.token_hex(16)
+        upload = Upload(upload_id, self.folder / upload_id, names, about)
+        with ExitStack() as undone:
+            undone.callback(shutil.rmtree, upload.folder, ignore_errors=True)
+            try:
+                upload.folder.mkdir(parents=True)
+                for part, file in files.items():
+                    self._keep(file.content, upload.original(part), names[part])
+                    upload = self._rewrite_as_guessed(upload, part)
+                _write_about(upload)
+            except OSError as error:
+                raise SettingsError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
+            undone.pop_all()
+        session[UPLOAD] = upload_id
+        return upload
+
+    def _make_room(self, session: Session) -> None:
+        """Remove the session's earlier upload, those older than a day, and the oldest of too many."""
+        earlier = session.pop(UPLOAD, None)
+        folders = self.folder.iterdir() if self.folder.is_dir() else ()
+        waiting = sorted((each for each in folders if _ID.fullmatch(each.name) and not each.is_symlink()), key=_age)
+        for number, folder in enumerate(waiting, start=1):
+            if folder.name == earlier or number >= MOST_KEPT or _age(folder) > KEPT_S:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _keep(self, content: BinaryIO, path: Path, name: str) -> None:
+        size = 0
+        with path.open("xb") as file:
+            while piece := content.read(_PIECE):
+                size += len(piece)
+                if size > self.limits.upload_bytes:
+                    raise CaseError(f"{name}: is larger than {self.limits.upload_bytes:,} bytes; split it")
+                file.write(piece)
+        if not size:
+            raise CaseError(f"{name}: is empty")
+
+    def _rewrite_as_guessed(self, upload: Upload, part: str) -> Upload:
+        """Rewrite a table of the upload from its most likely format, or unchanged if that does not fit."""
+        if upload.path(part).suffix != ".csv":
+            return upload
+        if _suffix(upload.names[part]) == ".xlsx":
+            limits = self.limits
+            text = workbook_as_csv(upload.original(part), upload.names[part], limits.upload_bytes, limits.upload_rows)
+            write_text(upload.path(part), text)
+            return upload
+        content = upload.original(part).read_bytes()
+        try:
+            return _rewrite_table(upload, part, guess_table(content))
+        except CaseError:  # the preview then reports bad bytes by line, and another encoding can be chosen
+            shutil.copyfile(upload.original(part), upload.path(part))
+            return upload._replace(tables={**upload.tables, part: TableFormat()})
+
+    def get(self, upload_id: str) -> Upload:
+        """Return a waiting upload, or raise UnknownUpload if there is none."""
+        folder = self.folder / upload_id
+        is_one = _ID.fullmatch(upload_id) is not None and not folder.is_symlink() and (folder / _ABOUT).is_file()
+        if not is_one or _age(folder) > KEPT_S or any(file.is_symlink() for file in folder.iterdir()):
+            raise UnknownUpload("this upload is gone: it was confirmed, replaced, or is older than a day; begin again")
+        record = read_json(folder / _ABOUT, "upload")
+        tables = {part: TableFormat(*written) for part, written in record["tables"].items()}
+        return Upload(upload_id, folder, record["names"], record["about"], tables)
+
+    def change_tables(self, upload: Upload, tables: Mapping[str, TableFormat]) -> Upload:
+        """Read the same files in the chosen formats, or raise CaseError if one does not fit."""
+        for part, table in tables.items():
+            if part in upload.tables and table != upload.tables[part]:
+                upload = _rewrite_table(upload, part, table)
+        _write_about(upload)
+        return upload
+
+    def remove(self, upload: Upload) -> None:
+        """Remove an upload that was confirmed or discarded."""
+        shutil.rmtree(upload.folder, ignore_errors=True)
+
+
+def _rewrite_table(upload: Upload, part: str, table: TableFormat) -> Upload:
+    """Rewrite a table of the upload from this format, or raise CaseError if it does not fit."""
+    write_text(upload.path(part), decoded(upload.original(part).read_bytes(), table, upload.names[part]))
+    return upload._replace(tables={**upload.tables, part: table})
+
+
+def _write_about(upload: Upload) -> None:
+    record = {"names": dict(upload.names), "about": dict(upload.about), "tables": dict(upload.tables)}
+    write_json(upload.folder / _ABOUT, record)
+
+
+def _age(folder: Path) -> float:
+    try:
+        return time.time() - folder.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _suffix(name: str) -> str | None:
+    """Return the file type by suffix, also for a name that is only a suffix, or None if it is unknown."""
+    return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
+
+
+def _shown_name(name: str) -> str:
+    """Return the last part of an uploaded file's name, only for display."""
+    last = re.split(r"[/\\]", name)[-1].strip()
+    return printable(last if len(last) <= 100 else f"{cut(last, 80)}{PurePosixPath(last).suffix[:10]}") or "upload"
