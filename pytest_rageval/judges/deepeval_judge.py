@@ -13,10 +13,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.judge import JudgeSpec, sum_costs
+from pytest_rageval.judges.judge import JudgeSpec, Share, ShareJudge, sum_costs
 from pytest_rageval.judges.model_judge import AsksModel, ask_twice
 from pytest_rageval.judges.requests import reference_texts
-from pytest_rageval.judges.share_judge import Share, ShareJudge
 from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions

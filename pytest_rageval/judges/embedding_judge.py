@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
-from pytest_rageval.judges.judge import JudgeSpec, sum_costs
+from pytest_rageval.judges.judge import UNSUPPORTED, JudgeSpec, Share, ShareJudge, sum_costs
 from pytest_rageval.judges.requests import reference_texts
-from pytest_rageval.judges.share_judge import UNSUPPORTED, Share, ShareJudge
 from pytest_rageval.llm.chat_protocol import below, read_by, token_count
 from pytest_rageval.llm.credentials import judge_key, key_header
 from pytest_rageval.llm.endpoint import Provider

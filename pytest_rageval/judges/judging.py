@@ -11,10 +11,17 @@ from typing import Any, Literal, TypeVar
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.joint_request import can_join
-from pytest_rageval.judges.judge import Judge, can_judge, is_local, judges_at_once, requests_for_judgement, sum_costs
+from pytest_rageval.judges.judge import (
+    Judge,
+    asked_of,
+    can_judge,
+    is_local,
+    judges_at_once,
+    phrasing_judgement,
+    sum_costs,
+)
 from pytest_rageval.judges.requests import requests_for
 from pytest_rageval.judges.rubrics import rubric_of
-from pytest_rageval.judges.share_judge import phrasing_judgement
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Problem, Rubric
 from pytest_rageval.text import counted
 
@@ -186,7 +193,7 @@ def _median(parts: Sequence[Judgement]) -> Judgement:
 
     nearest = min(parts, key=distance)
     spread = {name: max(trials) - min(trials) for name, trials in values.items()}
-    extra = {**nearest.extra, "repeats": values, "spread": spread, **_sums(parts)}
+    extra = {**nearest.extra, "repeats": values, "spread": spread, **asked_of(_paid(parts))}
     return replace(nearest, scores=medians, extra=extra, **merged_fields(parts))
 
 
@@ -223,7 +230,7 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
         for batch, judgement in zip(batches, judgements, strict=True)
         for verdict in _verdicts(judgement, len(batch), judge.model)
     ]
-    parts = merged_fields([reply, *judgements])
+    parts, asked = merged_fields([reply, *judgements]), asked_of(_paid([reply, *judgements]))
     if len(claims) > MOST_CLAIMS:
         parts["flags"] += (f"of {len(claims)} claims the first {MOST_CLAIMS} were judged",)
     return Judgement(
@@ -234,7 +241,7 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
         unsupported_claims=tuple(claim for claim, verdict in zip(judged, supported, strict=True) if not verdict),
         model=reply.model,
         prompt_version=f"{split.prompt_version},{support.prompt_version}",
-        extra={name: value for name, value in reply.extra.items() if name != "claims"} | _sums([reply, *judgements]),
+        extra={name: value for name, value in {**reply.extra, **asked}.items() if name != "claims"},
         **parts,
     )
 
@@ -303,19 +310,15 @@ async def _outcome(call: Awaitable[T]) -> tuple[list[T], BaseException | None]:
         return [], error
 
 
-def _sums(parts: Sequence[Judgement]) -> dict[str, float]:
-    """Return requests and cached tokens of a judgement made of others, as `extra` has them."""
-    paid = [part for part in parts if not part.cached] or parts
-    cached = sum(part.extra.get("tokens_cached", 0) for part in paid)
-    requests = sum(map(requests_for_judgement, paid))
-    return {name: count for name, count in (("requests", requests), ("tokens_cached", cached)) if count}
-
-
 def merged_fields(parts: Sequence[Judgement]) -> dict[str, Any]:
     """Return the fields of a judgement made of others; cached parts add no cost, unless all are cached."""
     return {
-        **sum_costs([part for part in parts if not part.cached] or parts),
+        **sum_costs(_paid(parts)),
         "cached": all(part.cached for part in parts),
         "heuristic": any(part.heuristic for part in parts),
         "flags": tuple(dict.fromkeys(flag for part in parts for flag in part.flags)),
     }
+
+
+def _paid(parts: Sequence[Judgement]) -> Sequence[Judgement]:
+    return [part for part in parts if not part.cached] or parts

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.judges.judge import JudgeSpec
+from pytest_rageval.judges.judge import UNSUPPORTED, JudgeSpec, Share, ShareJudge
 from pytest_rageval.judges.lexical_terms import (
     LONGEST_TEXT,
     NEGATION,
@@ -26,7 +26,6 @@ from pytest_rageval.judges.lexical_terms import (
     terms_in,
 )
 from pytest_rageval.judges.requests import judged_text, reference_texts
-from pytest_rageval.judges.share_judge import UNSUPPORTED, Share, ShareJudge
 from pytest_rageval.model import JudgeRequest
 from pytest_rageval.text import counted
 

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError, ends_the_run
-from pytest_rageval.judges.judge import JudgeSpec
+from pytest_rageval.judges.judge import FREE, JudgeSpec, check_rubric
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
-from pytest_rageval.judges.share_judge import FREE, check_rubric
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt, printable
 

@@ -11,7 +11,7 @@ from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.judges.judge_spec import KINDS
 from pytest_rageval.providers import KEYS, PROVIDERS
-from pytest_rageval.web.forms.agent_form import JUDGES
+from pytest_rageval.web.pages.agent_form import JUDGES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "model-judges.md").read_text(encoding="utf-8")
 
