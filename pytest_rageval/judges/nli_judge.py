@@ -17,7 +17,7 @@ from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.cross_encoder import CrossEncoder, model_files
 from pytest_rageval.judges.judge import FREE, UNSUPPORTED, JudgeSpec, Share, ShareJudge
 from pytest_rageval.judges.judging import share_of_claims
-from pytest_rageval.judges.lexical_terms import LONGEST_TEXT, claims_in
+from pytest_rageval.judges.lexical_judge import LONGEST_TEXT, claims_in
 from pytest_rageval.judges.requests import judged_text
 from pytest_rageval.model import JudgeRequest
 
