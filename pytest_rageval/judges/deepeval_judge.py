@@ -120,7 +120,7 @@ class DeepEvalJudge(AsksModel, ShareJudge):
 
     def _metric_for(self, rubric: str, test_case: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
         # A metric stores its last measurement, so each judgement needs its own.
-        model = model_for(self._chat, exchanges, trial)
+        model = _model_class()(self._chat, exchanges, trial)
         if self._metric == "faithfulness":
             return self._deepeval.FaithfulnessMetric(model=model, async_mode=True)
         looks_at, steps = STEPS[rubric]
@@ -167,13 +167,9 @@ def _claims(metric: Any) -> list[tuple[str, float]] | None:
     return [(str(claim), float(word != "no")) for claim, word in zip(claims, words, strict=False)]
 
 
-def model_for(chat: ChatModel, exchanges: list[Exchange], trial: int = 0) -> Any:
-    """Return a `DeepEvalBaseLLM` that sends its prompts to `chat` and records each exchange."""
-    return _model_class()(chat, exchanges, trial)
-
-
 @functools.cache
 def _model_class() -> Any:
+    """Return a `DeepEvalBaseLLM` that sends its prompts to a chat model and records each exchange."""
     base: Any = import_module("deepeval.models").DeepEvalBaseLLM
 
     class AskingModel(base):  # type: ignore[misc]  # DeepEval is no dependency: its classes are Any

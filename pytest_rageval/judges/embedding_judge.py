@@ -34,6 +34,27 @@ MOST_PASSAGES = 240
 LONGEST_TEXT = 20_000
 """Characters compared of one text."""
 
+BATCH = 64
+"""Texts in one request."""
+LONGEST_INPUT = 2_000
+"""Characters sent of a text: many embedding models read no more than 512 tokens."""
+MOST_VECTORS = 2_048
+"""Texts whose vectors are cached: many questions retrieve the same passages."""
+MOST_DIMENSIONS = 16_384
+
+Vector: TypeAlias = "array[float]"
+"""A unit vector, so that the cosine of two is the sum of their products."""
+
+
+class RequestCost(NamedTuple):
+    """The cost and time of one request; None: unknown."""
+
+    tokens_in: int | None = 0
+    tokens_out: int = 0
+    cost_usd: float | None = 0.0
+    latency_ms: float = 0.0
+
+
 UNRELATED = (
     "The bakery opens at six in the morning.",
     "Granite is an igneous rock with large crystals.",
@@ -73,7 +94,83 @@ def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
     return EmbeddingJudge(model, url, options)
 
 
-class EmbeddingJudge(ShareJudge):
+class Embedder:
+    """An embedding model at a server, for one event loop."""
+
+    def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
+        self._name = model
+        address = below(url, "/embeddings")
+        headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI_URL))
+        self._models_url = below(url, "/models")
+        self._provider = Provider(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
+        self._known: OrderedDict[str, Vector] = OrderedDict()
+        self._dimensions: int | None = None
+
+    async def vectors(self, texts: Iterable[str], bill: list[RequestCost]) -> dict[str, Vector]:
+        """Return the vector of each text that is not blank, by text; raise JudgeError for an unusable reply."""
+        distinct = dict.fromkeys(text for text in texts if text.strip())
+        vectors = {text: self._known[text] for text in distinct if text in self._known}
+        missing = [text for text in distinct if text not in vectors]
+        for start in range(0, len(missing), BATCH):
+            batch = missing[start : start + BATCH]
+            vectors.update(zip(batch, await self._fetch(batch, bill), strict=True))
+        for text, vector in vectors.items():
+            self._known[text] = vector
+            self._known.move_to_end(text)
+        while len(self._known) > MOST_VECTORS:
+            self._known.popitem(last=False)
+        return vectors
+
+    async def check(self) -> str | None:
+        """Return why the server is unusable, in one line, or None; costs nothing."""
+        return await self._provider.problem(self._models_url)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._provider.aclose()
+
+    async def _fetch(self, batch: Sequence[str], bill: list[RequestCost]) -> list[Vector]:
+        # Servers cannot read a lone surrogate in JSON.
+        shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
+        try:
+            async with self._provider.turn(estimated_tokens("".join(shown), 0)) as turn:
+                data, latency_ms = await self._provider.ask({"model": self._name, "input": shown}, turn.renew)
+                tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
+                bill.append(RequestCost(tokens, 0, self._provider.pay(turn, tokens, 0), round(latency_ms, 3)))
+            return read_by(lambda data: self._read(data, len(batch)), data, self._provider.where)
+        except ModelFailure as failure:
+            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
+
+    def _read(self, data: Json, expected: int) -> list[Vector]:
+        """Return one vector per text, in the order of their `index`; raise ValueError with what is wrong."""
+        entries = data.get("data") if isinstance(data, Mapping) else None
+        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+            raise ValueError("the response has no list of embeddings")
+        if len(entries) != expected:
+            raise ValueError(f"{len(entries)} embeddings came for {expected} texts")
+        indices = [entry.get("index", position) for position, entry in enumerate(entries)]
+        if not all(type(index) is int for index in indices) or sorted(indices) != list(range(expected)):
+            raise ValueError(f"the indices of the embeddings are not 0 to {expected - 1}")
+        in_order = sorted(zip(indices, entries, strict=True), key=lambda item: item[0])
+        return [self._unit(entry.get("embedding")) for _, entry in in_order]
+
+    def _unit(self, written: Json) -> Vector:
+        numbers = written if isinstance(written, list) else []
+        if not 0 < len(numbers) <= MOST_DIMENSIONS or not all(type(x) in (int, float) for x in numbers):
+            raise ValueError(f"an embedding is not a list of 1 to {MOST_DIMENSIONS:,} numbers")
+        if len(numbers) != (self._dimensions or len(numbers)):
+            raise ValueError(f"an embedding has {len(numbers)} dimensions, others have {self._dimensions}")
+        try:
+            length = math.hypot(*numbers)
+        except OverflowError:
+            length = math.inf
+        if not 0 < length < math.inf:
+            raise ValueError("an embedding has no length, or holds a number that is not finite")
+        self._dimensions = len(numbers)
+        return array("d", [x / length for x in numbers])
+
+
+class EmbeddingJudge(Embedder, ShareJudge):
     """A judge by cosines between sentences; it detects abstentions from the wording, as the lexical judge does.
 
     A share is (cosine - floor) / (1 - floor), at least 0, and is mapped to the rubric's scale. The floor is the mean
@@ -93,9 +190,9 @@ class EmbeddingJudge(ShareJudge):
     rubrics = frozenset({"groundedness", "correctness", "relevance", "abstention"})
 
     def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
+        super().__init__(model, url, options, backoff=backoff)
         self.model = f"embedding/1:{model}"
         self.identity = model_identity("embedding/1", model, below(url, "/embeddings"), options.server_name)
-        self._embedder = Embedder(model, url, options, backoff=backoff)
         self._floor: float | None = None
         self._measuring = asyncio.Lock()
 
@@ -105,21 +202,13 @@ class EmbeddingJudge(ShareJudge):
         share = await _SHARES[request.rubric](self, request.variables, bill)
         return share._replace(reasoning=f"heuristic: {share.reasoning}", fields=sum_costs(bill))
 
-    async def check(self) -> str | None:
-        """Return why the server is unusable, in one line, or None; costs nothing."""
-        return await self._embedder.check()
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._embedder.aclose()
-
     async def _near(self, texts: Iterable[str], bill: list[RequestCost]) -> _Nearness:
-        return _Nearness(await self._embedder.vectors(texts, bill), await self._measured_floor(bill))
+        return _Nearness(await self.vectors(texts, bill), await self._measured_floor(bill))
 
     async def _measured_floor(self, bill: list[RequestCost]) -> float:
         async with self._measuring:
             if self._floor is None:
-                unrelated = await self._embedder.vectors(UNRELATED, bill)
+                unrelated = await self.vectors(UNRELATED, bill)
                 cosines = [cosine(one, other) for one, other in combinations(unrelated.values(), 2)]
                 floor = math.fsum(cosines) / len(cosines)
                 if floor > HIGHEST_FLOOR:
@@ -200,103 +289,6 @@ def _account(rated: Sequence[tuple[str, float]], where: str) -> str:
     near = sum(value >= SUPPORTED for _, value in rated)
     text, value = min(rated, key=lambda item: item[1])
     return f"{near} of {len(rated)} sentences have one like them in {where}; farthest, at {value:.2f}: {text[:120]}"
-
-
-BATCH = 64
-"""Texts in one request."""
-LONGEST_INPUT = 2_000
-"""Characters sent of a text: many embedding models read no more than 512 tokens."""
-MOST_VECTORS = 2_048
-"""Texts whose vectors are cached: many questions retrieve the same passages."""
-MOST_DIMENSIONS = 16_384
-
-Vector: TypeAlias = "array[float]"
-"""A unit vector, so that the cosine of two is the sum of their products."""
-
-
-class RequestCost(NamedTuple):
-    """The cost and time of one request; None: unknown."""
-
-    tokens_in: int | None = 0
-    tokens_out: int = 0
-    cost_usd: float | None = 0.0
-    latency_ms: float = 0.0
-
-
-class Embedder:
-    """An embedding model at a server, for one event loop."""
-
-    def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
-        self.model = model
-        address = below(url, "/embeddings")
-        headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI_URL))
-        self._models_url = below(url, "/models")
-        self._provider = Provider(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
-        self._known: OrderedDict[str, Vector] = OrderedDict()
-        self._dimensions: int | None = None
-
-    async def vectors(self, texts: Iterable[str], bill: list[RequestCost]) -> dict[str, Vector]:
-        """Return the vector of each text that is not blank, by text; raise JudgeError for an unusable reply."""
-        distinct = dict.fromkeys(text for text in texts if text.strip())
-        vectors = {text: self._known[text] for text in distinct if text in self._known}
-        missing = [text for text in distinct if text not in vectors]
-        for start in range(0, len(missing), BATCH):
-            batch = missing[start : start + BATCH]
-            vectors.update(zip(batch, await self._fetch(batch, bill), strict=True))
-        for text, vector in vectors.items():
-            self._known[text] = vector
-            self._known.move_to_end(text)
-        while len(self._known) > MOST_VECTORS:
-            self._known.popitem(last=False)
-        return vectors
-
-    async def check(self) -> str | None:
-        """Return why the server is unusable, in one line, or None; costs nothing."""
-        return await self._provider.problem(self._models_url)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._provider.aclose()
-
-    async def _fetch(self, batch: Sequence[str], bill: list[RequestCost]) -> list[Vector]:
-        # Servers cannot read a lone surrogate in JSON.
-        shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
-        try:
-            async with self._provider.turn(estimated_tokens("".join(shown), 0)) as turn:
-                data, latency_ms = await self._provider.ask({"model": self.model, "input": shown}, turn.renew)
-                tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
-                bill.append(RequestCost(tokens, 0, self._provider.pay(turn, tokens, 0), round(latency_ms, 3)))
-            return read_by(lambda data: self._read(data, len(batch)), data, self._provider.where)
-        except ModelFailure as failure:
-            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
-
-    def _read(self, data: Json, expected: int) -> list[Vector]:
-        """Return one vector per text, in the order of their `index`; raise ValueError with what is wrong."""
-        entries = data.get("data") if isinstance(data, Mapping) else None
-        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-            raise ValueError("the response has no list of embeddings")
-        if len(entries) != expected:
-            raise ValueError(f"{len(entries)} embeddings came for {expected} texts")
-        indices = [entry.get("index", position) for position, entry in enumerate(entries)]
-        if not all(type(index) is int for index in indices) or sorted(indices) != list(range(expected)):
-            raise ValueError(f"the indices of the embeddings are not 0 to {expected - 1}")
-        in_order = sorted(zip(indices, entries, strict=True), key=lambda item: item[0])
-        return [self._unit(entry.get("embedding")) for _, entry in in_order]
-
-    def _unit(self, written: Json) -> Vector:
-        numbers = written if isinstance(written, list) else []
-        if not 0 < len(numbers) <= MOST_DIMENSIONS or not all(type(x) in (int, float) for x in numbers):
-            raise ValueError(f"an embedding is not a list of 1 to {MOST_DIMENSIONS:,} numbers")
-        if len(numbers) != (self._dimensions or len(numbers)):
-            raise ValueError(f"an embedding has {len(numbers)} dimensions, others have {self._dimensions}")
-        try:
-            length = math.hypot(*numbers)
-        except OverflowError:
-            length = math.inf
-        if not 0 < length < math.inf:
-            raise ValueError("an embedding has no length, or holds a number that is not finite")
-        self._dimensions = len(numbers)
-        return array("d", [x / length for x in numbers])
 
 
 def cosine(first: Vector, second: Vector) -> float:

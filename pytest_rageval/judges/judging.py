@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import statistics
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -186,7 +187,7 @@ def _median(parts: Sequence[Judgement]) -> Judgement:
     for part in parts:
         for name, value in part.scores.items():
             values.setdefault(name, []).append(value)
-    medians = {name: _middle(trials) for name, trials in values.items()}
+    medians = {name: float(statistics.median(trials)) for name, trials in values.items()}
 
     def distance(part: Judgement) -> float:
         return math.fsum(abs(part.scores.get(name, math.inf) - middle) for name, middle in medians.items())
@@ -195,11 +196,6 @@ def _median(parts: Sequence[Judgement]) -> Judgement:
     spread = {name: max(trials) - min(trials) for name, trials in values.items()}
     extra = {**nearest.extra, "repeats": values, "spread": spread, **asked_of(_paid(parts))}
     return replace(nearest, scores=medians, extra=extra, **merged_fields(parts))
-
-
-def _middle(values: Sequence[float]) -> float:
-    ranked, half = sorted(values), len(values) // 2
-    return float(ranked[half] if len(values) % 2 else (ranked[half - 1] + ranked[half]) / 2)
 
 
 MOST_CLAIMS = 50
