@@ -218,6 +218,7 @@ async def judgements_of(
         settings.k,
         wordings=plan.wordings,
         repeats=settings.judge_repeats,
+        is_near=plan.is_near_gate,
         phrases=settings.abstention.phrases,
         trial=trial,
         on_error=on_error,

@@ -16,13 +16,14 @@ from pytest_rageval.gates.gate import Gate, default_gates, effective_gates, pars
 from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, RegressionGate, parse_regression, regression_of
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER
-from pytest_rageval.judges.rubrics import Rubric, load_rubric
+from pytest_rageval.judges.joint_request import can_join
+from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER, NEAR_GATE_TRIALS
+from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, option_types
-from pytest_rageval.model import EvalCase, GoldKind
+from pytest_rageval.model import EvalCase, GoldKind, Judgement
 
 RETRIEVAL_ONLY_LAYERS = (LAYERS.keys() - GENERATED) | {"abstention"}
 
@@ -57,6 +58,28 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "gates_in_effect", GatesInEffect(self.case_gates, self.settings.k))
         object.__setattr__(self, "ask_params", self.settings.ask_params)
+
+    @property
+    def judge_requests(self) -> tuple[int, int]:
+        """Return how many requests judge one answer once, and how often each is sent at most."""
+        joined = 0
+        if self.settings.judge_requests == "together":
+            joined = sum(can_join(rubric) for name, rubric in self.wordings.items() if name != CLASSIFIER)
+        repeats = self.settings.judge_repeats
+        return len(self.wordings) - max(0, joined - 1), repeats if isinstance(repeats, int) else NEAR_GATE_TRIALS
+
+    def is_near_gate(self, judgement: Judgement) -> bool:
+        """Return True if a score lies within one step of a gate's limit; a fifth of the scale is a step by default."""
+        rubric, (low, high) = self.wordings.get(judgement.rubric), judgement.scale
+        step = (rubric and rubric.step) or (high - low) / 5
+        for gate in (*self.case_gates, *self.run_gates):
+            score = judgement.scores.get(gate.metric)
+            if score is not None and gate.measure is not None:
+                from_low, from_high = gate.measure.metric.scale
+                limit = low + (gate.threshold - from_low) * (high - low) / (from_high - from_low)
+                if abs(score - limit) <= step + 1e-9:
+                    return True
+        return False
 
     def gates_reading(self, case: EvalCase, kind: GoldKind) -> Iterator[Gate | RegressionGate]:
         """Yield the gates that read scores of this case: its own, those of the run, written ones of regression."""
@@ -250,8 +273,6 @@ def own_rubrics(settings: Settings, root: Path) -> dict[str, Rubric]:
     """Read the rubrics of the project's folder by name; raise all problems of its files as one SettingsError."""
     if settings.rubrics is None:
         return {}
-    from pytest_rageval.judges.rubrics.own_rubrics import check_rubrics  # here, because few projects have any
-
     return check_rubrics(root / settings.rubrics, settings.rubrics)
 
 

@@ -128,6 +128,8 @@ class RunSession:
         self._owns_loop = loop is None
         self.prefetcher = Prefetcher(prepared.plan, self.journal, self.loop)
         self.interrupts = interrupts or Interrupts(_leave_at_once)
+        if folder is not None:
+            folder.give_secret(prepared.judge)
         self._first_calls: list[Call] = []
         self.broken_off: str | None = None
         self.notes: list[str] = []

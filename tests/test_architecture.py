@@ -13,7 +13,7 @@ from typing import NamedTuple
 PACKAGE = Path(__file__).parent.parent / "pytest_rageval"
 FLOORS = (
     ("quantities",),
-    ("errors", "text", "words", "model", "case_output"),
+    ("errors", "text", "words", "model", "case_output", "providers"),
     ("io",),
     ("config",),
     ("http",),
@@ -46,6 +46,7 @@ LIGHT = (
     "__init__",
     "errors",
     "text",
+    "providers",
     "config/__init__",
     "config/files",
     "config/options",

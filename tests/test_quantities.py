@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_rageval.judges.lexical_terms import SMALL_WORDS, terms_in
+from pytest_rageval.judges.lexical_judge import SMALL_WORDS, terms_in
 from pytest_rageval.metrics.answer import best_f1, equals_any, stated_facts
 from pytest_rageval.words import normalise
 

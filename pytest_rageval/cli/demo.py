@@ -17,6 +17,7 @@ from pytest_rageval.demo.app import create_app
 from pytest_rageval.demo.llm import Llm
 from pytest_rageval.demo.server import serve as serve_app
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.providers import FORMS
 from pytest_rageval.tools.scaffold import demo_project
 
 A_CASE = "imaging-drift-size"
@@ -56,7 +57,7 @@ def run_demo(folder: Path) -> None:
 @click.option(
     "--llm",
     metavar="SPEC",
-    help="A language model that writes the answers and reranks: openai:MODEL[@URL], anthropic:MODEL, http://HOST. "
+    help=f"A language model that writes the answers and reranks: {', '.join(FORMS)}. "
     "Its key is taken from the environment.",
 )
 def serve(host: str, port: int, llm: str | None) -> None:

@@ -21,6 +21,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.llm.chat_model import ChatModel, chat_model
 from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
+from pytest_rageval.providers import FORMS
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.generate import Draft, ModelDrafts, NotePassage, SiftedDrafts, questions_in, sift
 
@@ -31,7 +32,7 @@ REPLIES = ".drafts.replies"
 @click.command()
 @click.argument("docs", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @output_option("The file of drafts to add to (default: evalcases/DOCS.drafts.jsonl).")
-@click.option("--llm", metavar="SPEC", help="Ask a model, too: openai:MODEL, openai:MODEL@URL, anthropic:MODEL …")
+@click.option("--llm", metavar="SPEC", help=f"Ask a model, too: {', '.join(FORMS)}.")
 @click.option(
     "--questions",
     "most",

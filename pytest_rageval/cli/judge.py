@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from functools import partial
 from typing import Any, NoReturn
 
 import click
 
-from pytest_rageval.cli.options import STOPPED, CommandOnRun, exit_codes
+from pytest_rageval.cli.options import NOT_READY, STOPPED, CommandOnRun, exit_codes
 from pytest_rageval.cli.output import Progress
 from pytest_rageval.cli.score import RescoreOptions, rescore_options, take_rescore_options
 from pytest_rageval.cli.stored_run import OpenedRun, open_run, run_argument
@@ -17,6 +18,7 @@ from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import is_last_run
 from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge, described_judge
 from pytest_rageval.plan import Plan
 from pytest_rageval.prepare import run_check
@@ -29,7 +31,14 @@ from pytest_rageval.runs.folder import RunFolder, write_metrics
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.text import counted, names_of, printable
-from pytest_rageval.tools.judge_check import TOO_OFTEN, SpotCheck, check_by_second_judge, judge_at_hand
+from pytest_rageval.tools.judge_batch import BatchedRun, Submission, check_submission, submission_of
+from pytest_rageval.tools.judge_check import (
+    TOO_OFTEN,
+    SpotCheck,
+    check_by_second_judge,
+    configured_judge,
+    judge_at_hand,
+)
 
 CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
 OF_JUDGES = ("judge", "judge_base_url", "rubrics")
@@ -45,11 +54,19 @@ OF_JUDGES = ("judge", "judge_base_url", "rubrics")
 @click.option("--metrics", metavar="NAMES", help="Metrics to judge and score beside those of the run, comma-separated.")
 @click.option("--claim-level", is_flag=True, help="Judge each claim of an answer too: the metric claim_support.")
 @click.option("--max-cost", metavar="USD", help="US dollars after which no new judgement is asked for.")
+@click.option("--batch", "is_batch", is_flag=True, help="Submit what is to be judged as a batch, at half price.")
+@click.option("--collect", "is_collecting", is_flag=True, help="Fetch the replies of the batch, and score the run.")
 @click.option("--spot-check", "is_spot_check", is_flag=True, help="Put some answers to a second judge.")
 @click.option("--spot-check-n", type=click.IntRange(1), metavar="N", help="How many (default: 20, or 5 % of the run).")
 @click.option("--second-judge", metavar="SPEC", help="The second judge of a spot check.")
 @rescore_options
-@exit_codes({1: "a case or a gate of the run fails", STOPPED: "interrupted; the run is whole, and a line says as what"})
+@exit_codes(
+    {
+        1: "a case or a gate of the run fails",
+        NOT_READY: "the batch has not ended",
+        STOPPED: "interrupted; the run is whole, and a line says as what",
+    }
+)
 def judge(
     run: str,
     reports: str | None,
@@ -58,6 +75,8 @@ def judge(
     max_cost: str | None,
     metrics: str | None,
     claim_level: bool,
+    is_batch: bool,
+    is_collecting: bool,
     is_spot_check: bool,
     spot_check_n: int | None,
     second_judge: str | None,
@@ -65,6 +84,9 @@ def judge(
 ) -> None:
     """Judge the stored answers of RUN (an id, `latest`, `latest~1` or a folder) again, also those whose judging had
     failed, and score the run with the new judgements.
+
+    With --batch, the requests are submitted to the batch interface of OpenAI or Anthropic; --collect fetches the
+    replies, within a day or so, and scores the run. Both may be repeated: nothing is asked or scored twice.
 
     With --spot-check, some answers are put before a second judge (--second-judge), or the same one with other rubrics
     (--rubrics); no score changes. The exit code is 0, however often they disagree.
@@ -78,17 +100,30 @@ def judge(
     shared = take_rescore_options(options, changes_scores=[flag for flag, value in flags.items() if value])
     if is_spot_check and (shared.paths or shared.output_metrics):
         raise click.UsageError("--spot-check changes no score; leave --cases and --output-metrics out")
-    settings = {"judge_cache": cache_mode, "max_cost": max_cost} | {name: overrides.get(name) for name in OF_JUDGES[:2]}
-    at = open_run(run, reports=reports, baseline=baseline, **settings)
+    if is_batch + is_collecting + is_spot_check > 1:
+        raise click.UsageError("--batch, --collect and --spot-check are three things; take one of them")
+    if (is_batch or is_collecting) and (shared.paths or shared.aggregate_only):
+        raise click.UsageError("a batch judges by the labels of the run; leave --cases and --aggregate-only out")
+    if is_collecting and (overrides or metrics or claim_level):
+        raise click.UsageError("--collect judges as was submitted; name judge, rubrics and metrics with --batch")
+    spending = {"judge_cache": cache_mode, "max_cost": max_cost}
+    at = open_run(
+        run, reports=reports, baseline=baseline, **spending, **{name: overrides.get(name) for name in OF_JUDGES[:2]}
+    )
     if shared.aggregate_only:
         shared.decide(at)
     check_observed(at.run)
     if is_spot_check:
         _spot_check(at, overrides, second_judge, spot_check_n)
+    elif is_collecting:
+        _collect(at, shared)
     else:
         names = (*names_of(metrics), *(["claim_support"] if claim_level else []))
         judging = _judging(at, overrides, overrides.get("judge"))
-        _judge_again(at, judging, names, shared, is_named="judge" in overrides)
+        if is_batch:
+            submit_batch(at, judging, names)
+        else:
+            _judge_again(at, judging, names, shared, is_named="judge" in overrides)
 
 
 def _judging(at: OpenedRun, overrides: dict[str, str], spec: str | None) -> dict[str, Any]:
@@ -97,9 +132,7 @@ def _judging(at: OpenedRun, overrides: dict[str, str], spec: str | None) -> dict
     return {"retrieval_only": False, **overrides, **server}
 
 
-def _judge_again(
-    at: OpenedRun, judging: dict[str, Any], metrics: tuple[str, ...], shared: RescoreOptions, *, is_named: bool
-) -> None:
+def _planned(at: OpenedRun, judging: Mapping[str, Any], metrics: tuple[str, ...]) -> Plan:
     plan = plan_again(at.run, at.settings, at.root, metrics=metrics, judging=judging)
     was_retrieval_only = at.run.config["settings"]["retrieval_only"]
     if (was_retrieval_only and not metrics) or (not plan.rubrics and plan.settings.judge != "none"):
@@ -107,10 +140,25 @@ def _judge_again(
             f"run {at.run.run_id} measures nothing that is judged; name what to judge, as in "
             "--metrics groundedness,correctness"
         )
+    return plan
+
+
+def _judge_again(
+    at: OpenedRun,
+    judging: Mapping[str, Any],
+    metrics: tuple[str, ...],
+    shared: RescoreOptions,
+    *,
+    is_named: bool,
+    batched: BatchedRun | None = None,
+) -> None:
+    """Judge the answers and score the run; from the replies of `batched` if they were collected."""
+    plan = _planned(at, judging, metrics)
     labels = shared.labels(at)
     with interruptible(at.run.run_id) as begin_writing:
-        with _judge_at_hand(plan, at) as judge:
-            if (cost := estimate(judge, plan, at.run.finished_metrics["total_tests"])) is not None:
+        with _judge_at_hand(plan, at, batched) as judge:
+            cost = estimate(judge, plan, at.run.finished_metrics["total_tests"]) if batched is None else None
+            if cost is not None:
                 click.echo(printable(cost), err=True)
             if not is_named:
                 check_judge_of(at.run, judge)
@@ -125,11 +173,80 @@ def _judge_again(
                     begin_writing()
 
                 finished = rescoring.score(judged)
-        if again.problem is not None:
-            what = printable(f"{again.problem.kind}: {again.problem.message}")
-            answers = counted(again.judged, "answer")
-            click.secho(f"{again.failed} of {answers} could not be judged; the first: {what}", fg="yellow")
+        _say_failures(again)
+        if batched is not None:
+            batched.end()
         shared.end(finished, plan, at)
+
+
+# ── batches ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def submit_batch(
+    at: OpenedRun, judging: Mapping[str, Any], metrics: tuple[str, ...] = (), tell: Callable[[str], None] = click.echo
+) -> None:
+    """Submit what is to be judged of a run, as a batch; RagevalError if that fails."""
+    check_submission(at.run)
+    with _batched(at, Submission(judging, metrics)) as batched:
+        with Progress("gathered") as watch:
+            waiting = len(batched.gather(watch))
+        if not waiting:
+            tell(f"nothing is left to ask: `rageval judge {at.run.run_id}` scores it from the judge cache")
+            return
+        batched.check_price(batched.plan.settings.max_cost)
+        batched.submit()
+    _say_submitted(batched, waiting, tell)
+
+
+def _say_submitted(batched: BatchedRun, requests: int, tell: Callable[[str], None] = click.echo) -> None:
+    ids = printable(", ".join(batched.submission.batches))
+    tell(f"submitted {counted(requests, 'request')} as batch {ids}, at half price")
+    tell(f"within a day: rageval judge {batched.run.run_id} --collect")
+
+
+def _collect(at: OpenedRun, shared: RescoreOptions) -> None:
+    submission = submission_of(at.run)
+    if submission is None:
+        raise SettingsError(f"run {at.run.run_id} has no batch; `rageval judge {at.run.run_id} --batch` submits one")
+    if submission.collected is not None:
+        click.echo(f"run {at.run.run_id} was scored with its batch at {submission.collected}; nothing is left to do")
+        return
+    with _batched(at, submission) as batched:
+        states = batched.fetch()
+        if not all(state.is_ended for state in states):
+            for state in states:
+                click.echo(f"batch {printable(state.id)}: {state.words}")
+            sys.exit(NOT_READY)
+        with Progress("read") as watch:
+            batched.gather(watch)
+        batched.give_up(states)
+        if further := len(batched.client.waiting):
+            batched.submit()
+            click.echo(f"{counted(further, 'request')} could be asked only with these replies")
+            _say_submitted(batched, further)
+            sys.exit(NOT_READY)
+    if not any(reply.status == 200 for reply in batched.client.replies.values()):
+        batched.end()  # nothing came: it may be submitted again
+    judging = submission.judging
+    _judge_again(at, judging, submission.metrics, shared, is_named="judge" in judging, batched=batched)
+
+
+@contextmanager
+def _batched(at: OpenedRun, submission: Submission) -> Iterator[BatchedRun]:
+    plan = _planned(at, submission.judging, submission.metrics)
+    if plan.settings.judge_cache == "replay":
+        raise SettingsError("judge_cache: in replay nothing is asked, and so nothing is submitted")
+    made = partial(configured_judge, plan.settings, at.root, "nobody judges; name a judge with --judge")
+    cache = project_cache(at.project.settings, at.project.judge_cache_file)
+    with closing(cache) if cache is not None else nullcontext():
+        yield BatchedRun(at.run, plan, submission, made, cache)
+
+
+def _say_failures(again: Rejudge) -> None:
+    if again.problem is not None:
+        what = printable(f"{again.problem.kind}: {again.problem.message}")
+        answers = counted(again.judged, "answer")
+        click.secho(f"{again.failed} of {answers} could not be judged; the first: {what}", fg="yellow")
 
 
 def _spot_check(at: OpenedRun, overrides: dict[str, str], second_judge: str | None, n: int | None) -> None:
@@ -154,9 +271,11 @@ def _spot_check(at: OpenedRun, overrides: dict[str, str], second_judge: str | No
             _say(check)
 
 
-def _judge_at_hand(plan: Plan, at: OpenedRun) -> AbstractContextManager[Judge]:
+def _judge_at_hand(plan: Plan, at: OpenedRun, batched: BatchedRun | None = None) -> AbstractContextManager[Judge]:
     problem = "nobody judges; name a judge with --judge"
-    return judge_at_hand(at.project, plan.settings, plan.mask, problem, _tell)
+    judge = None if batched is None else batched.deferring_judge()
+    give_secret = RunFolder(at.run.path).give_secret
+    return judge_at_hand(at.project, plan.settings, plan.mask, problem, _tell, judge, give_secret)
 
 
 def _tell(note: str) -> None:

@@ -113,6 +113,8 @@ class CommandOnRun(click.Command):
 USUAL: Mapping[int, str] = {0: "done", 2: "wrong usage, wrong settings, or a file that cannot be read or written"}
 INTERRUPTED = BROKEN_CASES = 2
 INTERNAL, USAGE, NO_CASES = 3, 4, 5
+NOT_READY = 3
+"""A batch at a provider has not ended."""
 STOPPED = 130
 """The exit code after Ctrl-C, as in shells; verbs that act like pytest have pytest's."""
 CODES_OF_PYTEST: Mapping[int, str] = {

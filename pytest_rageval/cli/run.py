@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ from pytest_rageval.cli.screen import Screen
 from pytest_rageval.cli.stored_run import show
 from pytest_rageval.config.options import kind_of
 from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import JudgeUnavailable, RagevalError, SettingsError
 from pytest_rageval.finish import Finished
@@ -84,6 +86,11 @@ class WithCodesOfPytest(click.Command):
     is_flag=True,
     help="Judge nothing, whatever --judge says; `rageval judge RUN --judge SPEC` does it later.",
 )
+@click.option(
+    "--judge-batch",
+    is_flag=True,
+    help="Submit the judging as a batch, at half price; `rageval judge RUN --collect` finishes the run.",
+)
 @click.option("--skip-retrieval-metrics", is_flag=True, help="Leave the metrics of retrieval out.")
 @click.option("--skip-abstention-metrics", is_flag=True, help="Leave the metrics of abstention out.")
 @click.option("--skip-description-prompt", is_flag=True, help="Ask for no description (asked on a terminal only).")
@@ -116,9 +123,11 @@ def run(paths: tuple[Path, ...], **parameters: Any) -> None:
     of a conftest.py are for pytest alone. A step that fails is reported, and the others go on.
     """
     is_prompted, as_json = not parameters.pop("skip_description_prompt"), bool(parameters.pop("as_json"))
+    is_batched = bool(parameters.pop("judge_batch"))
     wanted, engine = _wanted(paths, parameters), _engine(parameters)
     given = _settings_of(parameters)
-    sys.exit(_run(lambda: _project(given, is_prompted=is_prompted), wanted, as_json=as_json, engine=engine))
+    made = partial(_project, given, is_prompted=is_prompted)
+    sys.exit(_run(made, wanted, as_json=as_json, engine=engine, is_batched=is_batched))
 
 
 def run_in(root: Path, wanted: CaseChoice) -> int:
@@ -126,11 +135,18 @@ def run_in(root: Path, wanted: CaseChoice) -> int:
     return _run(lambda: Project(root, load_settings(root)), wanted, as_json=False)
 
 
-def _run(project: Callable[[], Project], wanted: CaseChoice, *, as_json: bool, engine: Engine | None = None) -> int:
+def _run(
+    project: Callable[[], Project],
+    wanted: CaseChoice,
+    *,
+    as_json: bool,
+    engine: Engine | None = None,
+    is_batched: bool = False,
+) -> int:
     screen = Screen(Mask(secrets_of_environment(os.environ)))
     content: dict[str, Any]
     try:
-        code, content = run_project(project(), wanted, screen, engine)
+        code, content = run_project(project(), wanted, screen, engine, is_batched=is_batched)
     except RagevalError as error:
         code, content = _code_of(error), {"problems": screen.problems(*error.problems), "next": [_mending(error)]}
     except (KeyboardInterrupt, click.Abort):
@@ -153,9 +169,11 @@ def _code_of(error: RagevalError) -> int:
 
 
 def run_project(
-    project: Project, wanted: CaseChoice, screen: Screen, engine: Engine | None = None
+    project: Project, wanted: CaseChoice, screen: Screen, engine: Engine | None = None, *, is_batched: bool = False
 ) -> tuple[int, dict[str, Any]]:
     """Run the cases of a project, here or by that engine; return the exit code and the other content of `--json`.
+
+    `is_batched`: its judging is submitted as a batch once the cases have ended.
 
     RagevalError for what is wrong before the first question.
     """
@@ -164,6 +182,10 @@ def run_project(
     left_out_judge = None
     try:
         prepared = prepare(project)
+        if is_batched:
+            if getattr(prepared.judge, "batch_wire", None) is None:
+                raise SettingsError("--judge-batch: batches are for a judge openai:MODEL or anthropic:MODEL")
+            prepared = prepare_unjudged(project)
     except JudgeUnavailable as error:
         screen.step_failed("judging", "; ".join(error.problems))
         prepared, left_out_judge = prepare_unjudged(project), project.settings.judge
@@ -181,7 +203,19 @@ def run_project(
     with _workers(engine) as workers:
         ended = CommandRun(prepared, cases, target, screen, workers, left_out_judge)
         ended.take_all_steps()
-        return exit_code(ended, screen), outcome(ended, screen)
+        code, content = exit_code(ended, screen), outcome(ended, screen)
+        if is_batched and ended.finished is not None and not ended.is_interrupted:
+            _submit_judging(ended, project.settings, screen)
+        return code, content
+
+
+def _submit_judging(ended: CommandRun, settings: Settings, screen: Screen) -> None:
+    from pytest_rageval.cli.judge import submit_batch  # here, because few runs are judged so
+    from pytest_rageval.cli.stored_run import open_run
+
+    judging = {"judge": settings.judge, "judge_base_url": settings.judge_base_url, "retrieval_only": False}
+    at = open_run(ended.run_id, reports=str(ended.prepared.project.reports), judge=settings.judge)
+    submit_batch(at, judging, tell=screen.line)
 
 
 @contextmanager

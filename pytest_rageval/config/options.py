@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from pytest_rageval.providers import FORMS
+
 Kind = Literal["text", "number", "whole", "flag", "many"]
 
 
@@ -120,8 +122,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("timeout", "Seconds that one attempt at a question may take in all (default: 120).", "number", "SECONDS"),
     Option(
         "judge",
-        "Judge of answers: lexical (default), none, stub:SCORE, openai:MODEL, anthropic:MODEL, embedding:MODEL@URL, "
-        "http://HOST, deepeval:METRIC, module:object; or a bare MODEL, with a base URL.",
+        f"Judge of answers: lexical (default), none, stub:SCORE, {', '.join(FORMS)}, embedding:MODEL@URL, nli:FOLDER, "
+        "deepeval:METRIC, module:object; or a bare MODEL, with a base URL.",
         metavar="SPEC",
     ),
     Option("judge-base-url", "Server of the judge, of OpenAI's kind.", metavar="URL"),

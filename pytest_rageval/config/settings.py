@@ -49,8 +49,12 @@ class Settings(Frozen):
     judge: str = "lexical"
     judge_base_url: str | None = None
     judge_temperature: float = Field(0.0, ge=0, le=2, allow_inf_nan=False)
-    judge_repeats: int = Field(1, ge=1, le=99)
-    """How often each rubric is put to the judge; the median counts."""
+    judge_repeats: Annotated[
+        Annotated[int, Field(ge=1, le=99)] | Literal["near-gate"], Expects('1 to 99, or "near-gate"')
+    ] = 1
+    """How often each rubric is put to the judge; the median counts. near-gate: thrice near the limit of a gate."""
+    judge_requests: Literal["separate", "together"] = "separate"
+    """together: one request for all rubrics of an answer."""
     judge_concurrency: Operational[int] = Field(8, ge=1, le=1000)
     judge_requests_per_minute: Operational[Positive | None] = None
     judge_tokens_per_minute: Operational[Positive | None] = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import zlib
-from collections.abc import AsyncIterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,20 +13,13 @@ import httpcore
 import httpx
 
 from pytest_rageval.http.address import tls_context
-from pytest_rageval.http.failures import os_words_in
+from pytest_rageval.http.failures import HttpFailure, os_words_in
 from pytest_rageval.http.reply_stream import ReplyStreams
 from pytest_rageval.text import excerpt
 
-HEADERS = {
-    "accept": "application/json",
-    "accept-encoding": "gzip",
-    "connection": "keep-alive",
-    "user-agent": "pytest-rageval",
-}
-"""Sent with every request."""
 KEPT_IDLE = 4.0
 """Seconds for which an idle connection is kept for the next request; many servers close after 5."""
-# The sender limits the time of an attempt as a whole.
+# The client limits the time of an attempt as a whole.
 CONNECT_TIMEOUT = 10.0
 """Seconds for opening a connection."""
 _TIMEOUT = {"connect": CONNECT_TIMEOUT}
@@ -37,59 +30,84 @@ _ERRORS = (
     httpcore.ProxyError,
     httpcore.UnsupportedProtocol,
 )
+MOST_HEADER_FIELDS = 200
+MOST_HEADER_BYTES = 64 * 1024
+MANY_HEADERS = f"the reply has more than {MOST_HEADER_FIELDS} header fields, or {MOST_HEADER_BYTES:,} bytes of them"
 
 
-class CarrierFailure(Exception):
-    """A missing or partial reply. The message gives the reason, in the operating system's words if it has any.
+class StaleConnection(HttpFailure):
+    """An idle connection was closed: nothing was wrong with the request."""
 
-    kind       connect, reset, too_large or invalid_response
-    was_stale  an idle connection was closed: nothing was wrong with the request
+
+class HttpConnection:
+    """One connection, reopened when needed; it returns to the list of idle connections when it is free.
+
+    Each request in flight has its own pool: a shared one scans all of its connections at each request (9,600 µs of
+    CPU a request at 64 in flight, 700 µs this way).
     """
 
-    def __init__(self, kind: str, reason: str, *, was_stale: bool = False) -> None:
-        super().__init__(reason)
-        self.kind = kind
-        self.was_stale = was_stale
+    def __init__(self, proxy: str | None, idle: list[HttpConnection]) -> None:
+        self._idle = idle
+        self._streams = ReplyStreams()
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=tls_context(),
+            proxy=None if proxy is None else _proxy(proxy),
+            max_connections=1,
+            keepalive_expiry=KEPT_IDLE,
+            network_backend=self._streams,
+        )
 
+    async def send(self, request: httpx.Request) -> Reply:
+        """Send a request and wait for the head of its reply; raise HttpFailure with the reason alone."""
+        reused = self._streams.newest
+        try:
+            response = await self._pool.handle_async_request(
+                httpcore.Request(
+                    request.method,
+                    _core_url(request.url, request.url.raw_path),
+                    headers=request.headers.raw,
+                    content=request.content,
+                    extensions={"timeout": _TIMEOUT},
+                )
+            )
+        except BaseException as error:
+            # A cancelled request leaves its connection to the next one, too.
+            self._idle.append(self)
+            if not isinstance(error, _ERRORS):
+                raise
+            stream = self._streams.newest
+            is_stale = stream is not None and stream is reused and stream.is_untouched
+            raise _failure(error, is_stale=is_stale) from None
+        reply = Reply(response.status, response.headers, response.stream, self)
+        assert self._streams.newest is not None, "a reply comes over a connection"
+        self._streams.newest.expect(response.status, request.method, reply.headers)
+        return reply
 
-class Carrier:
-    """A sender of requests for one event loop, without a limit; idle connections are reused."""
-
-    def __init__(self, *, app: Any = None, proxy: str | None = None) -> None:
-        """Create a carrier; `app` is an ASGI application in this process to call in place of the network."""
-        self._app = None if app is None else httpx.ASGITransport(app=app)
-        self._proxy = None if proxy is None else _proxy(proxy)
-        # Last in, first out: few connections stay open when few requests are in flight.
-        self._idle: list[_Line] = []
-
-    async def send(
-        self, method: str, url: httpx.URL, headers: Mapping[str, str], body: bytes | None, *, is_again: bool = False
-    ) -> Reply:
-        """Send one request and wait for the head of its reply; raise CarrierFailure.
-
-        Header names are in lower case. `is_again` forces a new connection, because an idle one was closed.
-        """
-        request = httpx.Request(method, url, headers={**HEADERS, **headers}, content=body)
-        if self._app is not None:
-            response = await self._app.handle_async_request(request)
-            assert isinstance(response.stream, AsyncIterable)
-            return Reply(response.status_code, response.headers.raw, response.stream)
-        line = self._idle.pop() if self._idle and not is_again else _Line(self._proxy, self._idle)
-        return await line.send(request, body)
+    async def end_reply(self, headers: Mapping[str, str]) -> None:
+        """Become free for another request; on a new connection if the headers make the reply's end ambiguous."""
+        if "transfer-encoding" in headers and "content-length" in headers:
+            await self.aclose()
+        else:
+            self._idle.append(self)
 
     async def aclose(self) -> None:
-        """Close the idle connections."""
-        while self._idle:
-            await self._idle.pop().aclose()
+        """Close the connection."""
+        await self._pool.aclose()
+
+
+async def send_to_app(app: Any, request: httpx.Request) -> Reply:
+    """Send a request to an ASGI application in this process."""
+    response = await httpx.ASGITransport(app=app).handle_async_request(request)
+    return Reply(response.status_code, response.headers.raw, response.stream)
 
 
 class Reply:
     """The head of a reply; `fields` are its raw headers."""
 
     def __init__(
-        self, status: int, fields: Sequence[tuple[bytes, bytes]], stream: Any, line: _Line | None = None
+        self, status: int, fields: Sequence[tuple[bytes, bytes]], stream: Any, connection: HttpConnection | None = None
     ) -> None:
-        self.status, self.fields, self._stream, self._line = status, fields, stream, line
+        self.status, self.fields, self._stream, self._connection = status, fields, stream, connection
 
     @property
     def excess(self) -> str | None:
@@ -100,16 +118,16 @@ class Reply:
     @cached_property
     def headers(self) -> dict[str, str]:
         """Return the headers by lower-case name; repeated headers are joined by commas."""
-        return headers_of(self.fields)
-
-    def values(self, name: bytes) -> list[str]:
-        """Return the value of each header of one name, given in lower case."""
-        return [_text(value) for field, value in self.fields if field.lower() == name]
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in self.fields:
+            name, value = raw_name.decode("latin-1").lower(), raw_value.decode("utf-8", "replace")
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        return headers
 
     async def body(self, limit: int) -> tuple[bytes, bool]:
         """Return the body up to the limit, and whether that is all of it.
 
-        Raise CarrierFailure if the connection breaks off, ValueError for a bad encoding. Pieces are inflated
+        Raise HttpFailure if the connection breaks off, ValueError for a bad encoding. Pieces are inflated
         within the limit: at once, each could grow a thousandfold.
         """
         encoding = self.headers.get("content-encoding", "").strip().lower()
@@ -133,92 +151,38 @@ class Reply:
         try:
             await self._stream.aclose()
         finally:
-            if self._line is not None:
-                await self._line.end_reply(self.headers)
+            if self._connection is not None:
+                await self._connection.end_reply(self.headers)
 
 
-class _Line:
-    """One connection, reopened when needed.
-
-    Each request in flight has its own pool: a shared one scans all of its connections at each request (9,600 µs of
-    CPU a request at 64 in flight, 700 µs this way).
-    """
-
-    def __init__(self, proxy: httpcore.Proxy | None, idle: list[_Line]) -> None:
-        """Create a line; `idle` is the list that it returns to when it is free."""
-        self._idle = idle
-        self._streams = ReplyStreams()
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=tls_context(),
-            proxy=proxy,
-            max_connections=1,
-            keepalive_expiry=KEPT_IDLE,
-            network_backend=self._streams,
-        )
-
-    async def send(self, request: httpx.Request, body: bytes | None) -> Reply:
-        reused = self._streams.newest
-        try:
-            response = await self._pool.handle_async_request(_on_the_wire(request, body))
-        except BaseException as error:
-            # A cancelled request leaves its line to the next one, too.
-            self._idle.append(self)
-            if not isinstance(error, _ERRORS):
-                raise
-            stream = self._streams.newest
-            raise _failure(error, was_stale=stream is not None and stream is reused and stream.is_untouched) from None
-        stream = self._streams.newest
-        assert stream is not None, "a reply comes over a connection"
-        stream.expect(response.status, request.method, headers_of(response.headers))
-        return Reply(response.status, response.headers, response.stream, self)
-
-    async def end_reply(self, headers: Mapping[str, str]) -> None:
-        """Become free for another request; on a new connection if the headers make the reply's end ambiguous."""
-        if {"transfer-encoding", "content-length"} <= headers.keys():
-            await self._pool.aclose()
-        else:
-            self._idle.append(self)
-
-    async def aclose(self) -> None:
-        await self._pool.aclose()
-
-
-def _on_the_wire(request: httpx.Request, body: bytes | None) -> httpcore.Request:
-    url = request.url
-    return httpcore.Request(
-        request.method,
-        httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-        headers=request.headers.raw,
-        content=body,
-        extensions={"timeout": _TIMEOUT},
-    )
+def _core_url(url: httpx.URL, target: bytes) -> httpcore.URL:
+    return httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=target)
 
 
 def _proxy(url: str) -> httpcore.Proxy:
     proxy = httpx.Proxy(url)
-    return httpcore.Proxy(
-        httpcore.URL(scheme=proxy.url.raw_scheme, host=proxy.url.raw_host, port=proxy.url.port, target=b"/"),
-        auth=proxy.raw_auth,
-        ssl_context=tls_context() if proxy.url.scheme == "https" else None,
-    )
+    context = tls_context() if proxy.url.scheme == "https" else None
+    return httpcore.Proxy(_core_url(proxy.url, b"/"), auth=proxy.raw_auth, ssl_context=context)
 
 
-def _failure(error: Exception, *, was_stale: bool = False) -> CarrierFailure:
+def _failure(error: Exception, *, is_stale: bool = False) -> HttpFailure:
+    """Return the reason, in the operating system's words if it has any."""
     text = str(error)
+    broken = StaleConnection if is_stale else HttpFailure
     if isinstance(error, httpcore.ConnectTimeout):
-        return CarrierFailure("connect", f"no connection within {CONNECT_TIMEOUT:g} s")
-    if isinstance(error, httpcore.ConnectError | httpcore.ProxyError | httpcore.UnsupportedProtocol):
-        return CarrierFailure("connect", _reason(error))
+        return HttpFailure("connect", f"no connection within {CONNECT_TIMEOUT:g} s")
     if not isinstance(error, httpcore.ProtocolError):
-        return CarrierFailure("reset", _reason(error), was_stale=was_stale)
+        reason = os_words_in(error) or excerpt(text) or type(error).__name__
+        is_connecting = isinstance(error, httpcore.ConnectError | httpcore.ProxyError | httpcore.UnsupportedProtocol)
+        return HttpFailure("connect", reason) if is_connecting else broken("reset", reason)
     if "Receive buffer too long" in text:  # the parser keeps 100 kB
-        return CarrierFailure("too_large", MANY_HEADERS)
+        return HttpFailure("too_large", MANY_HEADERS)
     if "status line" in text:
-        return CarrierFailure("invalid_response", _not_http(text))
+        return HttpFailure("invalid_response", _not_http(text))
     if not re.search("disconnected|closed", text):
-        return CarrierFailure("invalid_response", "the reply is no valid HTTP after its first line")
+        return HttpFailure("invalid_response", "the reply is no valid HTTP after its first line")
     end = "without a reply" if "without sending a response" in text else "before the reply was complete"
-    return CarrierFailure("reset", f"the server closed the connection {end}", was_stale=was_stale)
+    return broken("reset", f"the server closed the connection {end}")
 
 
 def _not_http(problem: str) -> str:
@@ -226,31 +190,6 @@ def _not_http(problem: str) -> str:
     quoted = re.search(r"""b('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", problem)
     line = ast.literal_eval(quoted[0]).decode("latin-1") if quoted else ""
     return f"the reply is not HTTP: {excerpt(line)}" if line.strip() else "the reply is not HTTP"
-
-
-def _reason(error: Exception) -> str:
-    return os_words_in(error) or excerpt(str(error)) or type(error).__name__
-
-
-MOST_HEADER_FIELDS = 200
-MOST_HEADER_BYTES = 64 * 1024
-MANY_HEADERS = f"the reply has more than {MOST_HEADER_FIELDS} header fields, or {MOST_HEADER_BYTES:,} bytes of them"
-
-
-def headers_of(fields: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by lower-case name; repeated headers are joined by commas."""
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in fields:
-        name, value = raw_name.decode("latin-1").lower(), _text(raw_value)
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
 
 
 class _Gunzip:

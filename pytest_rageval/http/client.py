@@ -17,7 +17,7 @@ import httpx
 
 from pytest_rageval.http.address import checked_headers, proxy_of, without_user
 from pytest_rageval.http.call_limit import add_to_tally, current_permit
-from pytest_rageval.http.carrier import Carrier, CarrierFailure, Reply
+from pytest_rageval.http.carrier import HttpConnection, Reply, StaleConnection, send_to_app
 from pytest_rageval.http.failures import (
     OVERLOADED_STATUS,
     REPEATABLE_STATUS,
@@ -29,9 +29,16 @@ from pytest_rageval.http.failures import (
 from pytest_rageval.io.masking import Mask, public_url, secrets_of_headers, secrets_of_url
 from pytest_rageval.text import excerpt
 
+HEADERS = {
+    "accept": "application/json",
+    "accept-encoding": "gzip",
+    "connection": "keep-alive",
+    "user-agent": "pytest-rageval",
+}
+"""Sent with every request."""
 EXCERPT_BYTES = 16 * 1024
 """Bytes read of a refusal's body."""
-MOST_KINDS = 64
+MOST_ADDRESSES = 64
 """Addresses whose headers and masks are cached."""
 _JSON = json_.JSONEncoder(allow_nan=False)
 
@@ -77,8 +84,7 @@ class SlottedClient:
         status_in: Callable[[int, bytes], int] | None = None,
         limit: str = "timeout",
     ) -> None:
-        self.timeout = timeout
-        self._limit = limit
+        self.timeout, self._limit = timeout, limit
         self.retries = retries
         self.max_bytes = max_bytes
         self.backoff = backoff
@@ -88,10 +94,10 @@ class SlottedClient:
         self._headers = checked_headers(headers or {})
         self._app = app
         self._free = asyncio.Semaphore(slots)
-        self._carriers: dict[str | None, Carrier] = {}
-        """Carriers by their proxy."""
-        self._kind = lru_cache(MOST_KINDS)(self._prepare)
-        self._proxy_of = lru_cache(MOST_KINDS)(proxy_of)
+        # By proxy; last in, first out: few connections stay open when few requests are in flight.
+        self._idle: dict[str | None, list[HttpConnection]] = {}
+        self._template = lru_cache(MOST_ADDRESSES)(self._prepare)
+        self._proxy_of = lru_cache(MOST_ADDRESSES)(proxy_of)
 
     async def request(
         self,
@@ -99,14 +105,14 @@ class SlottedClient:
         url: str,
         *,
         json: Any = None,
+        files: Mapping[str, tuple[str | None, bytes]] | None = None,
         before_retry: Callable[[], Awaitable[None]] | None = None,
     ) -> HttpReply:
-        """Send one request, with `json` as its body if given; raise HttpFailure unless the status is 2xx."""
-        prepared = self._kind(method, url)
+        """Send one request, with `json` or a form with `files` as its body; raise HttpFailure for a status but 2xx."""
+        template = self._template(method, url)
         body = None if json is None else _JSON.encode(json).encode()
         async with self._free:
-            deadline = asyncio.get_running_loop().time() + self.timeout * (self.retries + 1)
-            call = _Call(self._carrier(prepared.proxy), body, prepared, deadline)
+            call = _Call(template, body, files, asyncio.get_running_loop().time() + self.timeout * (self.retries + 1))
             try:
                 return await with_retries(
                     lambda: self._attempt(call),
@@ -120,8 +126,9 @@ class SlottedClient:
 
     async def aclose(self) -> None:
         """Close the idle connections; call it when no request is under way."""
-        for carrier in self._carriers.values():
-            await carrier.aclose()
+        for idle in self._idle.values():
+            while idle:
+                await idle.pop().aclose()
 
     def _prepare(self, method: str, url: str) -> _RequestTemplate:
         """Build the parts that all requests to this URL share."""
@@ -131,52 +138,67 @@ class SlottedClient:
         proxy = None if self._app is not None else self._proxy_of(origin)
         mask = Mask([*secrets_of_headers(headers), *secrets_of_url(url), *secrets_of_url(proxy or "")])
         name = f"{method} {public_url(url)}" + (f" through the proxy {public_url(proxy)}" if proxy else "")
-        return _RequestTemplate(method, address, headers, proxy, mask, name)
-
-    def _carrier(self, proxy: str | None) -> Carrier:
-        if proxy not in self._carriers:
-            self._carriers[proxy] = Carrier(app=self._app, proxy=proxy)
-        return self._carriers[proxy]
+        return _RequestTemplate(method, address, {**HEADERS, **headers}, proxy, mask, name)
 
     async def _attempt(self, call: _Call) -> HttpReply:
-        permit = current_permit()
-        if permit is not None:
+        if (permit := current_permit()) is not None:
             call.deadline += await permit.renew()
         call.begin_attempt()
-        seconds = min(self.timeout, call.seconds_left())
+        seconds, name = min(self.timeout, call.seconds_left()), call.of.name
         try:
             # For the attempt as a whole: with a limit for each read, a trickling body would never end.
             async with asyncio.timeout(seconds):
-                incoming = await _send(call)
+                incoming = await self._send(call)
                 try:
                     return await self._reply(call, incoming)
                 finally:
                     await incoming.aclose()
         except TimeoutError:
-            total = f"timeout × (retries + 1) = {self.timeout * (self.retries + 1):.6g} s"
+            limit = f"{self.timeout:.6g} s ({self._limit})"
             # Preparing the request takes a moment of the first attempt, which still counts as whole.
-            is_whole = seconds > 0.99 * self.timeout
-            limit = (
-                f"{self.timeout:.6g} s ({self._limit})"
-                if is_whole
-                else f"{max(seconds, 0):.3g} s (what was left of {total})"
-            )
-            message = f"{call.name}: no complete reply within {limit}"
-            raise HttpFailure("timeout", message, is_retryable="timeout" in self._retried_kinds) from None
-        except CarrierFailure as failure:
-            message = call.mask.text(f"{call.name}: {failure}")
-            raise HttpFailure(failure.kind, message, is_retryable=failure.kind in self._retried_kinds) from None
+            if seconds <= 0.99 * self.timeout:
+                total = f"timeout × (retries + 1) = {self.timeout * (self.retries + 1):.6g} s"
+                limit = f"{max(seconds, 0):.3g} s (what was left of {total})"
+            is_retryable = "timeout" in self._retried_kinds
+            raise HttpFailure(
+                "timeout", f"{name}: no complete reply within {limit}", is_retryable=is_retryable
+            ) from None
+        except HttpFailure as failure:
+            failure.args = (call.of.mask.text(f"{name}: {failure}"),)
+            failure.is_retryable |= failure.status is None and failure.kind in self._retried_kinds
+            raise
+
+    async def _send(self, call: _Call) -> Reply:
+        """Send the call and return the head of the reply; if an idle connection was closed, retry once on a new one.
+
+        A server may close an idle connection while the request is on its way: that is not the request's fault.
+        """
+        headers, content = dict(call.of.headers), call.body
+        if call.files is not None:
+            form = httpx.Request(call.of.method, call.of.address, files=call.files)
+            headers["content-type"], content = form.headers["content-type"], form.read()
+        elif content is not None:
+            headers["content-type"] = "application/json"
+        request = httpx.Request(call.of.method, call.of.address, headers=headers, content=content)
+        if self._app is not None:
+            return await send_to_app(self._app, request)
+        idle = self._idle.setdefault(call.of.proxy, [])
+        if idle:
+            try:
+                return await idle.pop().send(request)
+            except StaleConnection:
+                call.attempts += 1
+        return await HttpConnection(call.of.proxy, idle).send(request)
 
     async def _reply(self, call: _Call, incoming: Reply) -> HttpReply:
+        """Read a reply; raise HttpFailure, whose message lacks the request's name and is not masked."""
         status = incoming.status
         if (excess := incoming.excess) is not None:
-            raise HttpFailure("too_large", f"{call.name}: {excess}")
+            raise HttpFailure("too_large", excess, status=status)
         headers = incoming.headers
         if 300 <= status < 400:
-            to = excerpt(call.mask.text(public_url(headers.get("location", ""))))
-            message = (
-                f"{call.name}: status {status}, redirect to {to or 'nowhere'}; not followed, give that URL instead"
-            )
+            to = excerpt(call.of.mask.text(public_url(headers.get("location", ""))))
+            message = f"status {status}, redirect to {to or 'nowhere'}; not followed, give that URL instead"
             raise HttpFailure("invalid_response", message, status=status)
         if not 200 <= status < 300:
             beginning = await _read_beginning(incoming)
@@ -184,54 +206,39 @@ class SlottedClient:
         try:
             body, is_whole = await incoming.body(self.max_bytes)
         except ValueError as error:
-            raise HttpFailure("invalid_response", f"{call.name}: {error}", status=status) from None
+            raise HttpFailure("invalid_response", str(error), status=status) from None
         if not is_whole:
-            message = f"{call.name}: the reply is larger than {self.max_bytes:,} bytes"
-            raise HttpFailure("too_large", message, status=status)
+            raise HttpFailure("too_large", f"the reply is larger than {self.max_bytes:,} bytes", status=status)
         meant = self._status_in(status, body)
         if meant != status:
             raise self._refusal(call, incoming, body, meant)
-        return HttpReply(status, headers, call.mask.bytes(body), call.attempts)
+        return HttpReply(status, headers, call.of.mask.bytes(body), call.attempts)
 
     def _refusal(self, call: _Call, incoming: Reply, beginning: bytes, status: int) -> HttpFailure:
         """Build the failure for a reply that means status 400 or above, with when to retry."""
         if status in OVERLOADED_STATUS and (permit := current_permit()) is not None:
             permit.note_refusal()
-        body = call.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
-        message = f"{call.name}: status {incoming.status}"
+        body = call.of.mask.text(beginning[:EXCERPT_BYTES].decode("utf-8", "replace"))
+        message = f"status {incoming.status}"
         if incoming.status < 300:
             message += f" with an error of status {status}"
         if shown := excerpt(body):
             message += f": {shown}"
+        kind = "rate_limited" if status == 429 else "http_4xx" if status < 500 else "http_5xx"
         is_retryable = status in self._retried_status
-        retry_after = longest_wait(incoming.values(b"retry-after")) if is_retryable else None
+        retry_after = longest_wait(incoming.headers.get("retry-after", "")) if is_retryable else None
         left = max(0.0, call.seconds_left())
         if retry_after is not None and retry_after > left:
             message += f"; asks to wait {retry_after:.6g} s, more than the {left:.3g} s left for this request"
-            return HttpFailure("rate_limited", message, status=status, retry_after=retry_after, body=body)
-        kind = "rate_limited" if status == 429 else "http_4xx" if status < 500 else "http_5xx"
+            kind, is_retryable = "rate_limited", False
         return HttpFailure(kind, message, status=status, is_retryable=is_retryable, retry_after=retry_after, body=body)
-
-
-async def _send(call: _Call) -> Reply:
-    """Send the call and return the head of the reply; if an idle connection was closed, retry once on a new one.
-
-    A server may close an idle connection while the request is on its way: that is not the request's fault.
-    """
-    try:
-        return await call.send()
-    except CarrierFailure as failure:
-        if not failure.was_stale:
-            raise
-    call.attempts += 1
-    return await call.send(is_again=True)
 
 
 async def _read_beginning(incoming: Reply) -> bytes:
     """Read as much of a refusal's body as a message may quote; empty if it is unreadable."""
     try:
         return (await incoming.body(EXCERPT_BYTES))[0]
-    except (ValueError, CarrierFailure):
+    except (ValueError, HttpFailure):
         return b""
 
 
@@ -251,9 +258,9 @@ class _RequestTemplate:
 class _Call:
     """One request in flight, with its deadline and the start of its first and latest attempt."""
 
-    carrier: Carrier
+    of: _RequestTemplate
     body: bytes | None
-    prepared: _RequestTemplate
+    files: Mapping[str, tuple[str | None, bytes]] | None
     deadline: float
     attempts: int = 0
     first: float = 0.0
@@ -263,19 +270,6 @@ class _Call:
         self.latest = asyncio.get_running_loop().time()
         self.first = self.first if self.attempts else self.latest
         self.attempts += 1
-
-    @property
-    def name(self) -> str:
-        return self.prepared.name
-
-    @property
-    def mask(self) -> Mask:
-        return self.prepared.mask
-
-    async def send(self, *, is_again: bool = False) -> Reply:
-        of = self.prepared
-        headers = of.headers if self.body is None else {**of.headers, "content-type": "application/json"}
-        return await self.carrier.send(of.method, of.address, headers, self.body, is_again=is_again)
 
     def seconds_left(self) -> float:
         return self.deadline - asyncio.get_running_loop().time()

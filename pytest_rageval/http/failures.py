@@ -7,7 +7,7 @@ import os
 import random
 import re
 import ssl
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import count
@@ -106,13 +106,13 @@ async def with_retries(
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-def longest_wait(headers: Iterable[str]) -> float | None:
-    """Return the longest of several Retry-After headers in seconds from now, or None if none is valid."""
-    waits = [seconds_of(value) for header in headers for value in _ALTERNATIVES.split(header)]
+def longest_wait(retry_after: str) -> float | None:
+    """Return the longest wait of a Retry-After header in seconds from now, or None if none is valid."""
+    waits = map(seconds_of, _ALTERNATIVES.split(retry_after))
     return max((wait for wait in waits if wait is not None), default=None)
 
 
-# A proxy may join several headers into one; the comma inside a date follows letters.
+# Several headers are joined into one; the comma inside a date follows letters.
 _ALTERNATIVES = re.compile(r"(?<=[0-9T]),\s*")
 
 

@@ -43,7 +43,6 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._is_ended = self._is_lost = False
         self._error: Exception | None = None
         self._change: asyncio.Future[None] | None = None
-        self._is_writable = True
 
     def expect(self, status: int, method: str, headers: Mapping[str, str]) -> None:
         """Determine how the body ends from the reply's status and headers (RFC 9112, 6.3)."""
@@ -90,8 +89,6 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         if self._is_soiled or self._is_ended:
             raise httpcore.WriteError(str(self._error or "the connection is over")) from self._error
         self._transport.write(buffer)
-        while not (self._is_writable or self._is_ended):
-            await self._next_change()
 
     async def aclose(self) -> None:
         """End the connection at once."""
@@ -149,15 +146,6 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         """Mark the connection as lost, with its reason."""
         self._is_ended = self._is_lost = True
         self._error = self._error or exc
-        self._changed()
-
-    def pause_writing(self) -> None:
-        """Make `write` wait."""
-        self._is_writable = False
-
-    def resume_writing(self) -> None:
-        """Let `write` continue."""
-        self._is_writable = True
         self._changed()
 
     # ── within ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,14 +8,9 @@ from typing import Any
 
 from pytest_rageval.io.masking import SHORTEST_SECRET, is_secret_name, secrets_of_params, secrets_of_url
 from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.providers import KEYS
 
-SENT_FROM_ENVIRONMENT = (
-    "RAGEVAL_TARGET_TOKEN",
-    "RAGEVAL_JUDGE_TOKEN",
-    "OPENAI_API_KEY",
-    "ANTHROPIC_API_KEY",
-    "AZURE_OPENAI_API_KEY",
-)
+SENT_FROM_ENVIRONMENT = ("RAGEVAL_TARGET_TOKEN", "RAGEVAL_JUDGE_TOKEN", *KEYS)
 WEB_TOKEN = "RAGEVAL_WEB_TOKEN"  # noqa: S105 because it is the name of a variable
 """The variable with the token that a browser sends to `rageval web`; it is sent nowhere else."""
 SHORTEST_UNSENT = 16

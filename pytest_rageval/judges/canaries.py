@@ -110,18 +110,13 @@ def shipped_canaries() -> Mapping[str, tuple[Canary, ...]]:
     }
 
 
-def _of_own_rubric() -> tuple[Canary, ...]:
-    """Return one good answer; only the project knows its right score, so any score passes."""
-    return (replace(shipped_canaries()["correctness"][0], name="any answer", is_good=None),)
-
-
 def canaries_for(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING) -> list[tuple[Rubric, Canary]]:
     """Return all canaries of the rubrics that the judge can answer, including the project's own."""
     names = [name for name in dict.fromkeys((*shipped_canaries(), *wordings)) if can_judge(judge, name)]
     rubrics = [wordings.get(name) or load_rubric(name) for name in names]
-    return [
-        (rubric, canary) for rubric in rubrics for canary in shipped_canaries().get(rubric.name) or _of_own_rubric()
-    ]
+    # For a rubric of the project's own, only the project knows the right score, so any score passes.
+    any_answer = (replace(shipped_canaries()["correctness"][0], name="any answer", is_good=None),)
+    return [(rubric, canary) for rubric in rubrics for canary in shipped_canaries().get(rubric.name) or any_answer]
 
 
 async def try_canaries(judge: Judge, wordings: Mapping[str, Rubric] = NOTHING, repeats: int = 1) -> list[Verdict]:

@@ -6,21 +6,21 @@ import asyncio
 import copy
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, sum_costs
+from pytest_rageval.judges.judge import JudgeSpec, Share, ShareJudge, sum_costs
 from pytest_rageval.judges.model_judge import AsksModel, ask_twice
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
 from pytest_rageval.llm.chat_protocol import Message
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.json_exchange import UnreadableReply, stated_object
-from pytest_rageval.model import Json, Judgement, JudgeRequest
+from pytest_rageval.model import Json, JudgeRequest
 from pytest_rageval.text import cut, excerpt, printable
 
 QUIET = {
@@ -80,7 +80,7 @@ def deepeval_judge(spec: JudgeSpec) -> DeepEvalJudge:
     return DeepEvalJudge(metric, chat_model(model, spec.options or EndpointOptions()))
 
 
-class DeepEvalJudge(AsksModel):
+class DeepEvalJudge(AsksModel, ShareJudge):
     """One metric of DeepEval on one of our models, with its limits, retries and budget; belongs to one event loop.
 
     DeepEval's score from 0 to 1 is mapped to the rubric's scale. DeepEval does not fence its material, so text in it
@@ -97,29 +97,30 @@ class DeepEvalJudge(AsksModel):
         self.rubrics = METRICS[metric]
         self.sampling = {**self.sampling, "steps": 1}
 
-    async def judge(self, request: JudgeRequest) -> Judgement:
-        """Judge with several requests to the model; convert any exception of DeepEval to JudgeError."""
-        check_rubric(self, request)
+    async def share(self, request: JudgeRequest) -> Share:
+        """Measure with several requests to the model; convert any exception of DeepEval to JudgeError."""
         exchanges: list[Exchange] = []
         test_case = _test_case(request.variables)
         if request.rubric in ("faithfulness", "groundedness") and not test_case.get("retrieval_context"):
-            return self._judgement(request, None, "there is no context to compare with", exchanges)
+            return Share(None, "there is no context to compare with")
         try:
             metric = self._metric_for(request.rubric, test_case, exchanges, request.trial)
-            score = await metric.a_measure(self._deepeval.LLMTestCase(**test_case), _show_indicator=False)
+            score = float(await metric.a_measure(self._deepeval.LLMTestCase(**test_case), _show_indicator=False))
         except JudgeError:
             raise
         except Exception as error:  # another package's code may raise anything; the error belongs to this case
             raised = excerpt(f"{type(error).__name__}: {error}")
             raise JudgeError("exception", printable(f"judge {self.model!r} raised {raised}")) from error
-        claims = _claims(metric)
+        claims, cost = _claims(metric), sum_costs(exchanges)
         if claims == []:
-            return self._judgement(request, None, "the answer makes no claim", exchanges)
-        return self._judgement(request, float(score), str(metric.reason or ""), exchanges, claims or ())
+            return Share(None, "the answer makes no claim", (), cost)
+        if not 0 <= score <= 1:
+            raise JudgeError("invalid_reply", f"judge {self.model!r}: the score is {score:g}, expected one from 0 to 1")
+        return Share(score, cut(printable(str(metric.reason or "")), 4_000), claims or (), cost)
 
     def _metric_for(self, rubric: str, test_case: Mapping[str, Any], exchanges: list[Exchange], trial: int) -> Any:
         # A metric stores its last measurement, so each judgement needs its own.
-        model = model_for(self._chat, exchanges, trial)
+        model = _model_class()(self._chat, exchanges, trial)
         if self._metric == "faithfulness":
             return self._deepeval.FaithfulnessMetric(model=model, async_mode=True)
         looks_at, steps = STEPS[rubric]
@@ -127,19 +128,6 @@ class DeepEvalJudge(AsksModel):
         return self._deepeval.GEval(
             name=rubric, evaluation_params=parameters, evaluation_steps=list(steps), model=model, async_mode=True
         )
-
-    def _judgement(
-        self,
-        request: JudgeRequest,
-        share: float | None,
-        reasoning: str,
-        exchanges: Sequence[Exchange],
-        claims: Sequence[tuple[str, bool]] = (),
-    ) -> Judgement:
-        if share is not None and not 0 <= share <= 1:
-            raise JudgeError("invalid_reply", f"judge {self.model!r}: the score is {share:g}, expected one from 0 to 1")
-        rated = [(claim, float(holds)) for claim, holds in claims]
-        return share_judgement(self, request, share, cut(printable(reasoning), 4_000), rated, **sum_costs(exchanges))
 
 
 def load_deepeval() -> Any:
@@ -170,25 +158,18 @@ def _test_case(variables: Mapping[str, Json]) -> dict[str, Any]:
     }
 
 
-def _claims(metric: Any) -> list[tuple[str, bool]] | None:
-    """Return Faithfulness's claims and whether each is supported; None for a metric without claims."""
+def _claims(metric: Any) -> list[tuple[str, float]] | None:
+    """Return Faithfulness's claims, each with 1 if it is supported, else 0; None for a metric without claims."""
     claims, verdicts = getattr(metric, "claims", None), getattr(metric, "verdicts", None)
     if claims is None or verdicts is None:
         return None
-    return [(str(claim), _holds(verdict)) for claim, verdict in zip(claims, verdicts, strict=False)]
-
-
-def _holds(verdict: Any) -> bool:
-    return str(getattr(verdict.verdict, "value", verdict.verdict)).lower() != "no"
-
-
-def model_for(chat: ChatModel, exchanges: list[Exchange], trial: int = 0) -> Any:
-    """Return a `DeepEvalBaseLLM` that sends its prompts to `chat` and records each exchange."""
-    return _model_class()(chat, exchanges, trial)
+    words = (str(getattr(verdict.verdict, "value", verdict.verdict)).lower() for verdict in verdicts)
+    return [(str(claim), float(word != "no")) for claim, word in zip(claims, words, strict=False)]
 
 
 @functools.cache
 def _model_class() -> Any:
+    """Return a `DeepEvalBaseLLM` that sends its prompts to a chat model and records each exchange."""
     base: Any = import_module("deepeval.models").DeepEvalBaseLLM
 
     class AskingModel(base):  # type: ignore[misc]  # DeepEval is no dependency: its classes are Any

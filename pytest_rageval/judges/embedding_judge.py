@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
-from pytest_rageval.judges.judge import JudgeSpec, check_rubric, share_judgement, sum_costs
-from pytest_rageval.judges.judging import phrasing_judgement
+from pytest_rageval.judges.judge import UNSUPPORTED, JudgeSpec, Share, ShareJudge, sum_costs
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.llm.chat_protocol import below, read_by, token_count
 from pytest_rageval.llm.credentials import judge_key, key_header
@@ -23,7 +22,7 @@ from pytest_rageval.llm.endpoint import Provider
 from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff, estimated_tokens
 from pytest_rageval.llm.model_spec import model_and_url, model_identity
 from pytest_rageval.llm.openai import OPENAI_KEY, OPENAI_URL
-from pytest_rageval.model import Json, Judgement, JudgeRequest
+from pytest_rageval.model import Json, JudgeRequest
 from pytest_rageval.words import sentences
 
 SUPPORTED = 0.6
@@ -34,6 +33,27 @@ MOST_PASSAGES = 240
 """Sentences compared of the contexts, or of the references."""
 LONGEST_TEXT = 20_000
 """Characters compared of one text."""
+
+BATCH = 64
+"""Texts in one request."""
+LONGEST_INPUT = 2_000
+"""Characters sent of a text: many embedding models read no more than 512 tokens."""
+MOST_VECTORS = 2_048
+"""Texts whose vectors are cached: many questions retrieve the same passages."""
+MOST_DIMENSIONS = 16_384
+
+Vector: TypeAlias = "array[float]"
+"""A unit vector, so that the cosine of two is the sum of their products."""
+
+
+class RequestCost(NamedTuple):
+    """The cost and time of one request; None: unknown."""
+
+    tokens_in: int | None = 0
+    tokens_out: int = 0
+    cost_usd: float | None = 0.0
+    latency_ms: float = 0.0
+
 
 UNRELATED = (
     "The bakery opens at six in the morning.",
@@ -49,14 +69,6 @@ UNRELATED = (
 
 HIGHEST_FLOOR = 0.98
 """Above this floor, a model gives nearly the same vector to every text."""
-
-
-class Share(NamedTuple):
-    """A share in [0, 1], or None if it does not apply; the reason; and each compared sentence with its share."""
-
-    value: float | None
-    reasoning: str
-    rated: Sequence[tuple[str, float]] = ()
 
 
 @dataclass(slots=True)
@@ -82,7 +94,83 @@ def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
     return EmbeddingJudge(model, url, options)
 
 
-class EmbeddingJudge:
+class Embedder:
+    """An embedding model at a server, for one event loop."""
+
+    def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
+        self._name = model
+        address = below(url, "/embeddings")
+        headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI_URL))
+        self._models_url = below(url, "/models")
+        self._provider = Provider(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
+        self._known: OrderedDict[str, Vector] = OrderedDict()
+        self._dimensions: int | None = None
+
+    async def vectors(self, texts: Iterable[str], bill: list[RequestCost]) -> dict[str, Vector]:
+        """Return the vector of each text that is not blank, by text; raise JudgeError for an unusable reply."""
+        distinct = dict.fromkeys(text for text in texts if text.strip())
+        vectors = {text: self._known[text] for text in distinct if text in self._known}
+        missing = [text for text in distinct if text not in vectors]
+        for start in range(0, len(missing), BATCH):
+            batch = missing[start : start + BATCH]
+            vectors.update(zip(batch, await self._fetch(batch, bill), strict=True))
+        for text, vector in vectors.items():
+            self._known[text] = vector
+            self._known.move_to_end(text)
+        while len(self._known) > MOST_VECTORS:
+            self._known.popitem(last=False)
+        return vectors
+
+    async def check(self) -> str | None:
+        """Return why the server is unusable, in one line, or None; costs nothing."""
+        return await self._provider.problem(self._models_url)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._provider.aclose()
+
+    async def _fetch(self, batch: Sequence[str], bill: list[RequestCost]) -> list[Vector]:
+        # Servers cannot read a lone surrogate in JSON.
+        shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
+        try:
+            async with self._provider.turn(estimated_tokens("".join(shown), 0)) as turn:
+                data, latency_ms = await self._provider.ask({"model": self._name, "input": shown}, turn.renew)
+                tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
+                bill.append(RequestCost(tokens, 0, self._provider.pay(turn, tokens, 0), round(latency_ms, 3)))
+            return read_by(lambda data: self._read(data, len(batch)), data, self._provider.where)
+        except ModelFailure as failure:
+            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
+
+    def _read(self, data: Json, expected: int) -> list[Vector]:
+        """Return one vector per text, in the order of their `index`; raise ValueError with what is wrong."""
+        entries = data.get("data") if isinstance(data, Mapping) else None
+        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+            raise ValueError("the response has no list of embeddings")
+        if len(entries) != expected:
+            raise ValueError(f"{len(entries)} embeddings came for {expected} texts")
+        indices = [entry.get("index", position) for position, entry in enumerate(entries)]
+        if not all(type(index) is int for index in indices) or sorted(indices) != list(range(expected)):
+            raise ValueError(f"the indices of the embeddings are not 0 to {expected - 1}")
+        in_order = sorted(zip(indices, entries, strict=True), key=lambda item: item[0])
+        return [self._unit(entry.get("embedding")) for _, entry in in_order]
+
+    def _unit(self, written: Json) -> Vector:
+        numbers = written if isinstance(written, list) else []
+        if not 0 < len(numbers) <= MOST_DIMENSIONS or not all(type(x) in (int, float) for x in numbers):
+            raise ValueError(f"an embedding is not a list of 1 to {MOST_DIMENSIONS:,} numbers")
+        if len(numbers) != (self._dimensions or len(numbers)):
+            raise ValueError(f"an embedding has {len(numbers)} dimensions, others have {self._dimensions}")
+        try:
+            length = math.hypot(*numbers)
+        except OverflowError:
+            length = math.inf
+        if not 0 < length < math.inf:
+            raise ValueError("an embedding has no length, or holds a number that is not finite")
+        self._dimensions = len(numbers)
+        return array("d", [x / length for x in numbers])
+
+
+class EmbeddingJudge(Embedder, ShareJudge):
     """A judge by cosines between sentences; it detects abstentions from the wording, as the lexical judge does.
 
     A share is (cosine - floor) / (1 - floor), at least 0, and is mapped to the rubric's scale. The floor is the mean
@@ -96,44 +184,31 @@ class EmbeddingJudge:
     It is a heuristic, but unlike the lexical judge not free: `is_local` is False, so its judgements are cached.
     """
 
-    heuristic = True
+    supported = SUPPORTED
     is_local = False
     abstention_by_phrasing = True
     rubrics = frozenset({"groundedness", "correctness", "relevance", "abstention"})
 
     def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
+        super().__init__(model, url, options, backoff=backoff)
         self.model = f"embedding/1:{model}"
         self.identity = model_identity("embedding/1", model, below(url, "/embeddings"), options.server_name)
-        self._embedder = Embedder(model, url, options, backoff=backoff)
         self._floor: float | None = None
         self._measuring = asyncio.Lock()
 
-    async def judge(self, request: JudgeRequest) -> Judgement:
-        """Judge one request; raise JudgeError if the server returns no usable vectors."""
-        if request.rubric == "abstention":
-            return phrasing_judgement(request, model=self.model, heuristic=True)
-        check_rubric(self, request)
+    async def share(self, request: JudgeRequest) -> Share:
+        """Compare sentences; raise JudgeError if the server returns no usable vectors."""
         bill = [RequestCost()]
         share = await _SHARES[request.rubric](self, request.variables, bill)
-        return share_judgement(
-            self, request, share.value, f"heuristic: {share.reasoning}", share.rated, SUPPORTED, **sum_costs(bill)
-        )
-
-    async def check(self) -> str | None:
-        """Return why the server is unusable, in one line, or None; costs nothing."""
-        return await self._embedder.check()
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._embedder.aclose()
+        return share._replace(reasoning=f"heuristic: {share.reasoning}", fields=sum_costs(bill))
 
     async def _near(self, texts: Iterable[str], bill: list[RequestCost]) -> _Nearness:
-        return _Nearness(await self._embedder.vectors(texts, bill), await self._measured_floor(bill))
+        return _Nearness(await self.vectors(texts, bill), await self._measured_floor(bill))
 
     async def _measured_floor(self, bill: list[RequestCost]) -> float:
         async with self._measuring:
             if self._floor is None:
-                unrelated = await self._embedder.vectors(UNRELATED, bill)
+                unrelated = await self.vectors(UNRELATED, bill)
                 cosines = [cosine(one, other) for one, other in combinations(unrelated.values(), 2)]
                 floor = math.fsum(cosines) / len(cosines)
                 if floor > HIGHEST_FLOOR:
@@ -148,8 +223,7 @@ class EmbeddingJudge:
         contexts = variables.get("contexts") or ()
         answer_sentences = [sentence for sentence in _sentences(variables["answer"]) if not only_declines(sentence)]
         if not contexts:
-            nothing = "the system reported no passage that the answer could rest on"
-            return Share(0.0, nothing, [(sentence, 0.0) for sentence in answer_sentences])
+            return Share(0.0, UNSUPPORTED, [(sentence, 0.0) for sentence in answer_sentences])
         passages = _passages(context["text"] for context in contexts)
         if not passages:
             return Share(None, "there is no context to compare with")
@@ -215,103 +289,6 @@ def _account(rated: Sequence[tuple[str, float]], where: str) -> str:
     near = sum(value >= SUPPORTED for _, value in rated)
     text, value = min(rated, key=lambda item: item[1])
     return f"{near} of {len(rated)} sentences have one like them in {where}; farthest, at {value:.2f}: {text[:120]}"
-
-
-BATCH = 64
-"""Texts in one request."""
-LONGEST_INPUT = 2_000
-"""Characters sent of a text: many embedding models read no more than 512 tokens."""
-MOST_VECTORS = 2_048
-"""Texts whose vectors are cached: many questions retrieve the same passages."""
-MOST_DIMENSIONS = 16_384
-
-Vector: TypeAlias = "array[float]"
-"""A unit vector, so that the cosine of two is the sum of their products."""
-
-
-class RequestCost(NamedTuple):
-    """The cost and time of one request; None: unknown."""
-
-    tokens_in: int | None = 0
-    tokens_out: int = 0
-    cost_usd: float | None = 0.0
-    latency_ms: float = 0.0
-
-
-class Embedder:
-    """An embedding model at a server, for one event loop."""
-
-    def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
-        self.model = model
-        address = below(url, "/embeddings")
-        headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI_URL))
-        self._models_url = below(url, "/models")
-        self._provider = Provider(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
-        self._known: OrderedDict[str, Vector] = OrderedDict()
-        self._dimensions: int | None = None
-
-    async def vectors(self, texts: Iterable[str], bill: list[RequestCost]) -> dict[str, Vector]:
-        """Return the vector of each text that is not blank, by text; raise JudgeError for an unusable reply."""
-        distinct = dict.fromkeys(text for text in texts if text.strip())
-        vectors = {text: self._known[text] for text in distinct if text in self._known}
-        missing = [text for text in distinct if text not in vectors]
-        for start in range(0, len(missing), BATCH):
-            batch = missing[start : start + BATCH]
-            vectors.update(zip(batch, await self._fetch(batch, bill), strict=True))
-        for text, vector in vectors.items():
-            self._known[text] = vector
-            self._known.move_to_end(text)
-        while len(self._known) > MOST_VECTORS:
-            self._known.popitem(last=False)
-        return vectors
-
-    async def check(self) -> str | None:
-        """Return why the server is unusable, in one line, or None; costs nothing."""
-        return await self._provider.problem(self._models_url)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._provider.aclose()
-
-    async def _fetch(self, batch: Sequence[str], bill: list[RequestCost]) -> list[Vector]:
-        # Servers cannot read a lone surrogate in JSON.
-        shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
-        try:
-            async with self._provider.turn(estimated_tokens("".join(shown), 0)) as turn:
-                data, latency_ms = await self._provider.ask({"model": self.model, "input": shown}, turn.renew)
-                tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
-                bill.append(RequestCost(tokens, 0, self._provider.pay(turn, tokens, 0), round(latency_ms, 3)))
-            return read_by(lambda data: self._read(data, len(batch)), data, self._provider.where)
-        except ModelFailure as failure:
-            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
-
-    def _read(self, data: Json, expected: int) -> list[Vector]:
-        """Return one vector per text, in the order of their `index`; raise ValueError with what is wrong."""
-        entries = data.get("data") if isinstance(data, Mapping) else None
-        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-            raise ValueError("the response has no list of embeddings")
-        if len(entries) != expected:
-            raise ValueError(f"{len(entries)} embeddings came for {expected} texts")
-        indices = [entry.get("index", position) for position, entry in enumerate(entries)]
-        if not all(type(index) is int for index in indices) or sorted(indices) != list(range(expected)):
-            raise ValueError(f"the indices of the embeddings are not 0 to {expected - 1}")
-        in_order = sorted(zip(indices, entries, strict=True), key=lambda item: item[0])
-        return [self._unit(entry.get("embedding")) for _, entry in in_order]
-
-    def _unit(self, written: Json) -> Vector:
-        numbers = written if isinstance(written, list) else []
-        if not 0 < len(numbers) <= MOST_DIMENSIONS or not all(type(x) in (int, float) for x in numbers):
-            raise ValueError(f"an embedding is not a list of 1 to {MOST_DIMENSIONS:,} numbers")
-        if len(numbers) != (self._dimensions or len(numbers)):
-            raise ValueError(f"an embedding has {len(numbers)} dimensions, others have {self._dimensions}")
-        try:
-            length = math.hypot(*numbers)
-        except OverflowError:
-            length = math.inf
-        if not 0 < length < math.inf:
-            raise ValueError("an embedding has no length, or holds a number that is not finite")
-        self._dimensions = len(numbers)
-        return array("d", [x / length for x in numbers])
 
 
 def cosine(first: Vector, second: Vector) -> float:

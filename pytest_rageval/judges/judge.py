@@ -1,4 +1,4 @@
-"""The protocol of judges, and of the cache in front of them."""
+"""The protocol of judges and of the cache in front of them, and the base of judges that score by a share in [0, 1]."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from pytest_rageval.abstention.detector import declines
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
@@ -30,6 +31,8 @@ class Judge(Protocol):
     answers_at_once         it never waits, not even for a running event loop
     abstention_by_phrasing  it detects abstentions from the wording; the project's own phrases count as well
     takes_own_rubrics       it uses the prompt of a rubric, so it can answer those that a project adds
+    judge_together          a coroutine that judges one answer by several rubrics at once: requests to a list with the
+                            judgement or the JudgeError of each
     """
 
     model: str
@@ -69,75 +72,37 @@ def judges_at_once(judge: Judge) -> bool:
     return getattr(judge, "answers_at_once", False)
 
 
-def uses_phrasing(judge: Judge) -> bool:
-    """Return True if the judge detects abstentions from the wording."""
-    return getattr(judge, "abstention_by_phrasing", False)
-
-
-def takes_own_rubrics(judge: Judge) -> bool:
-    """Return True if the judge uses the prompt of a project's rubric."""
-    return getattr(judge, "takes_own_rubrics", False)
-
-
 def can_judge(judge: Judge, rubric: str) -> bool:
     """Return True if the judge can answer a rubric, shipped or added by the project."""
-    return rubric in judge.rubrics or (takes_own_rubrics(judge) and rubric not in rubric_names())
-
-
-def check_rubric(judge: Judge, request: JudgeRequest) -> None:
-    """Raise JudgeError if the judge lacks the rubric of a request."""
-    if request.rubric not in judge.rubrics:
-        message = f"judge {judge.model!r} has no rubric {request.rubric!r}; it has {', '.join(sorted(judge.rubrics))}"
-        raise JudgeError("invalid_request", message)
-
-
-FREE: Mapping[str, Any] = {"tokens_in": 0, "tokens_out": 0, "cost_usd": 0.0}
-"""The cost of a judgement without a server."""
-
-
-def share_judgement(
-    judge: Judge,
-    request: JudgeRequest,
-    share: float | None,
-    reasoning: str,
-    rated: Sequence[tuple[str, float]] = (),
-    supported: float = 1.0,
-    **fields: Any,
-) -> Judgement:
-    """Build the judgement whose score is at `share` of the rubric's scale; None gives no score.
-
-    `rated` lists claims with their support; from `supported` on, a claim counts as supported.
-    """
-    rubric = rubric_of(request)
-    low, high = rubric.scale
-    return Judgement(
-        rubric=rubric.name,
-        scores={} if share is None else {rubric.name: round(low + share * (high - low), 4)},
-        scale=rubric.scale,
-        reasoning=reasoning,
-        supported_claims=tuple(claim for claim, value in rated if value >= supported),
-        unsupported_claims=tuple(claim for claim, value in rated if value < supported),
-        model=judge.model,
-        prompt_version=request.prompt_version,
-        heuristic=judge.heuristic,
-        **fields,
-    )
+    takes_own = getattr(judge, "takes_own_rubrics", False)
+    return rubric in judge.rubrics or (takes_own and rubric not in rubric_names())
 
 
 def sum_costs(parts: Iterable[Any]) -> dict[str, Any]:
     """Add up tokens, cost and time of judgements or exchanges; a sum with an unknown part is None."""
     parts = list(parts)
     names = ("tokens_in", "tokens_out", "cost_usd", "latency_ms")
-    return {name: total([getattr(part, name) for part in parts]) for name in names}
+    return {name: _sum([getattr(part, name) for part in parts]) for name in names}
 
 
-def total(summands: Sequence[float | None]) -> float | None:
-    """Return the sum, the same on every Python version, or None if a part is unknown."""
+def asked_of(judgements: Iterable[Judgement]) -> dict[str, float]:
+    """Return the `requests` that a model was sent for judgements, and the `tokens_cached` of them, without zeros."""
+    counts = {"requests": 0.0, "tokens_cached": 0}
+    for judgement in judgements:
+        is_free = judgement.tokens_in == 0 == judgement.tokens_out or judgement.error is not None
+        counts["requests"] += judgement.extra.get("requests") or (
+            0 if is_free else 1 + bool(judgement.extra.get("repaired"))
+        )
+        counts["tokens_cached"] += judgement.extra.get("tokens_cached") or 0
+    return {name: round(count, 3) for name, count in counts.items() if count}
+
+
+def _sum(summands: Sequence[float | None]) -> float | None:
     known = [summand for summand in summands if summand is not None]
     if len(known) < len(summands):
         return None
-    is_whole = all(type(summand) is int for summand in known)
-    return sum(known) if is_whole else math.fsum(known)
+    # fsum is the same on every Python version
+    return sum(known) if all(type(summand) is int for summand in known) else math.fsum(known)
 
 
 def identity_of(judge: Judge) -> str:
@@ -179,3 +144,87 @@ def described_judge(judge: Judge, temperature: float) -> dict[str, Any]:
         if options := getattr(judge, "options", None):
             description["options"] = public_params(options)
     return description
+
+
+# ── judges that score by a share ────────────────────────────────────────────────────────────────────────────────
+
+FREE: Mapping[str, Any] = {"tokens_in": 0, "tokens_out": 0, "cost_usd": 0.0}
+"""The cost of a judgement without a server."""
+PHRASING = "phrasing"
+"""The value of `extra["decided_by"]` for a judgement from the wording."""
+UNSUPPORTED = "the system reported no passage that the answer could rest on"
+
+
+class Share(NamedTuple):
+    """A share of a rubric's scale, or None if it does not apply.
+
+    rated   compared claims, each with its support
+    fields  further fields of the judgement, such as its cost
+    """
+
+    value: float | None
+    reasoning: str
+    rated: Sequence[tuple[str, float]] = ()
+    fields: Mapping[str, Any] = FREE
+
+
+class ShareJudge:
+    """A judge whose `share` is mapped to the rubric's scale; from `supported` on, a claim counts as supported."""
+
+    model: str
+    heuristic = True
+    rubrics: frozenset[str]
+    supported = 1.0
+
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        """Judge one request; raise JudgeError for a rubric not in `rubrics`, or if judging fails."""
+        check_rubric(self, request)
+        if request.rubric == "abstention":
+            return phrasing_judgement(request, model=self.model, heuristic=True)
+        rubric, share = rubric_of(request), await self.share(request)
+        low, high = rubric.scale
+        return Judgement(
+            rubric=rubric.name,
+            scores={} if share.value is None else {rubric.name: round(low + share.value * (high - low), 4)},
+            scale=rubric.scale,
+            reasoning=share.reasoning,
+            supported_claims=tuple(claim for claim, value in share.rated if value >= self.supported),
+            unsupported_claims=tuple(claim for claim, value in share.rated if value < self.supported),
+            model=self.model,
+            prompt_version=request.prompt_version,
+            heuristic=self.heuristic,
+            **share.fields,
+        )
+
+    async def share(self, request: JudgeRequest) -> Share:
+        """Return the share for a rubric other than abstention."""
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        """Release what the judge holds; most hold nothing."""
+
+
+def check_rubric(judge: Judge, request: JudgeRequest) -> None:
+    """Raise JudgeError if the judge lacks the rubric of a request."""
+    if request.rubric not in judge.rubrics:
+        message = f"judge {judge.model!r} has no rubric {request.rubric!r}; it has {', '.join(sorted(judge.rubrics))}"
+        raise JudgeError("invalid_request", message)
+
+
+def phrasing_judgement(request: JudgeRequest, *, model: str, heuristic: bool, phrases: Sequence[str] = ()) -> Judgement:
+    """Answer a request for the rubric `abstention` from the wording: 1 if the answer declines, else 0.
+
+    `model` and `heuristic` are those of the judge on whose behalf it is made; `phrases` are the project's own refusals.
+    """
+    declined = declines(request.variables["answer"], request.variables.get("question") or "", phrases)
+    where = f"declines, most of all in {declined.phrase!r}" if declined.phrase else "does not decline"
+    return Judgement(
+        rubric=request.rubric,
+        scores={"abstained": float(declined.abstained)},
+        reasoning=f"heuristic: the answer {where}",
+        model=model,
+        prompt_version=request.prompt_version,
+        heuristic=heuristic,
+        extra={"confidence": declined.confidence, "decided_by": PHRASING},
+        **FREE,
+    )

@@ -16,7 +16,7 @@ from pytest_rageval.io.importing import import_object, plugged_in
 from pytest_rageval.io.masking import Mask, public_target, public_unknown
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.judge import Judge, JudgementCache, JudgeSpec
-from pytest_rageval.llm.model_spec import PROVIDERS
+from pytest_rageval.providers import PROVIDERS
 from pytest_rageval.text import excerpt, printable
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def judge_endpoint(settings: Settings, *, workers: int | None = None, budget: Bu
         server_name=settings.judge_name,
         api=options.api,
         api_version=options.api_version,
+        is_joint=settings.judge_requests == "together",
     )
 
 

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import statistics
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeVar
 
-from pytest_rageval.abstention.detector import declines
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.judge import FREE, Judge, can_judge, is_local, judges_at_once, sum_costs, uses_phrasing
+from pytest_rageval.judges.joint_request import can_join
+from pytest_rageval.judges.judge import (
+    Judge,
+    asked_of,
+    can_judge,
+    is_local,
+    judges_at_once,
+    phrasing_judgement,
+    sum_costs,
+)
 from pytest_rageval.judges.requests import requests_for
+from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Problem, Rubric
 from pytest_rageval.text import counted
 
@@ -23,6 +33,13 @@ ASKED_WITH: Mapping[str, tuple[str, ...]] = {SUPPORT: (SPLIT,)}
 """Rubrics that another one needs; the classifier may be needed with any."""
 
 
+T = TypeVar("T")
+Result = Judgement | JudgeError
+IsNear = Callable[[Judgement], bool]
+"""Returns True if a score of the judgement lies within one step of a gate's limit, on either side."""
+NEAR_GATE_TRIALS = 3
+
+
 async def judge_answer(
     judge: Judge,
     case: EvalCase,
@@ -31,7 +48,8 @@ async def judge_answer(
     k: int,
     *,
     wordings: Mapping[str, Rubric] = NOTHING,
-    repeats: int = 1,
+    repeats: int | Literal["near-gate"] = 1,
+    is_near: IsNear = lambda _: False,
     trial: int = 0,
     phrases: Sequence[str] = (),
     on_error: Callable[[JudgeError], Problem] | None = None,
@@ -40,7 +58,8 @@ async def judge_answer(
 
     Abstention comes first if the response leaves it open, since an abstention needs few other judgements. It is
     detected from the wording, including the project's `phrases`, if the judge has no such rubric or does so itself. The
-    other requests run together, each `repeats` times, once for a heuristic. After all calls have ended, the first
+    other requests run together, as one if the judge joins rubrics. Each is put `repeats` times, once to a heuristic;
+    with `near-gate`, three times if its first judgement `is_near`. After all calls have ended, the first
     JudgeError in order is raised, or with `on_error` a failed judgement takes its place. If the classifier fails,
     nothing else is judged: it is unknown what applies.
     """
@@ -50,17 +69,20 @@ async def judge_answer(
     rest = requests(known)
     results: dict[str, Judgement] = {}
 
-    async def attempt(call: Awaitable[Judgement], request: JudgeRequest) -> Judgement:
-        try:
-            return await call
-        except JudgeError as error:
-            if on_error is None:
-                raise
-            return _failed(judge, request, on_error(error))
+    def settled(request: JudgeRequest, result: Result) -> Judgement:
+        if isinstance(result, Judgement):
+            return result
+        if on_error is None:
+            raise result
+        return _failed(judge, request, on_error(result))
 
     if answer.abstained is None and (rest or CLASSIFIER in rubrics):
         for request in requests([CLASSIFIER]):
-            classified = results[CLASSIFIER] = await attempt(_classified(judge, request, times, phrases), request)
+            if CLASSIFIER in judge.rubrics and not getattr(judge, "abstention_by_phrasing", False):
+                (result,) = await _judged(judge, [request], times, is_near)
+            else:
+                result = phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
+            classified = results[CLASSIFIER] = settled(request, result)
             if classified.error is not None:
                 results |= {other.rubric: _failed(judge, other, classified.error) for other in rest}
                 rest = []
@@ -68,17 +90,9 @@ async def judge_answer(
                 rest = requests(known, abstained=True)
     splits = SPLIT in judge.rubrics and any(request.rubric == SUPPORT for request in rest)
     split = next(iter(requests([SPLIT])), None) if splits else None
-    in_turn = is_local(judge) or judges_at_once(judge)
-    calls = (attempt(_repeated(judge, request, times, split), request) for request in rest)
-    judgements = await ask_together(calls, in_turn=in_turn)
-    results |= {request.rubric: judgement for request, judgement in zip(rest, judgements, strict=True)}
+    judged = await _judged(judge, rest, times, is_near, split)
+    results |= {request.rubric: settled(request, result) for request, result in zip(rest, judged, strict=True)}
     return {name: results[name] for name in dict.fromkeys((*rubrics, CLASSIFIER)) if name in results}
-
-
-async def _classified(judge: Judge, request: JudgeRequest, times: int, phrases: Sequence[str]) -> Judgement:
-    if CLASSIFIER in judge.rubrics and not uses_phrasing(judge):
-        return await _repeated(judge, request, times)
-    return phrasing_judgement(request, model=judge.model, heuristic=judge.heuristic, phrases=phrases)
 
 
 def _failed(judge: Judge, request: JudgeRequest, problem: Problem) -> Judgement:
@@ -100,19 +114,71 @@ def _abstained(classified: Judgement) -> bool:
     return classified.scores.get("abstained", 0.0) >= 0.5
 
 
-async def _repeated(judge: Judge, request: JudgeRequest, times: int, split: JudgeRequest | None = None) -> Judgement:
-    """Judge one request as `times` trials and return the median of each score."""
-    if times == 1:
-        return await _once(judge, request, split, request.trial)
-    trials = range(request.trial * times, (request.trial + 1) * times)
-    calls = (_once(judge, request, split, trial) for trial in trials)
-    return _median(await ask_together(calls, in_turn=judges_at_once(judge)))
+async def _judged(
+    judge: Judge,
+    requests: Sequence[JudgeRequest],
+    repeats: int | Literal["near-gate"],
+    is_near: IsNear,
+    split: JudgeRequest | None = None,
+) -> list[Result]:
+    """Judge requests in one or more trials, and return the median or the first error of each."""
+    most = repeats if isinstance(repeats, int) else NEAR_GATE_TRIALS
+
+    async def trials(numbers: Iterable[int], again: Sequence[JudgeRequest]) -> list[list[Result]]:
+        calls = [
+            call
+            for number in numbers
+            for call in _calls(judge, [replace(each, trial=each.trial * most + number) for each in again], split)
+        ]
+        in_turn = judges_at_once(judge) or (is_local(judge) and most == 1)
+        by_rubric: dict[str, list[Result]] = {request.rubric: [] for request in again}
+        for results in await ask_together(calls, in_turn=in_turn):
+            for rubric, result in results:
+                by_rubric[rubric].append(result)
+        return list(by_rubric.values())
+
+    if isinstance(repeats, int):
+        return [_together(parts) for parts in await trials(range(most), requests)]
+    firsts = [first for (first,) in await trials([0], requests)]
+    near = [number for number, first in enumerate(firsts) if isinstance(first, Judgement) and is_near(first)]
+    others = await trials(range(1, most), [requests[number] for number in near])
+    return [_together([first, *dict(zip(near, others, strict=True)).get(n, [])]) for n, first in enumerate(firsts)]
 
 
-async def _once(judge: Judge, request: JudgeRequest, split: JudgeRequest | None, trial: int) -> Judgement:
-    if request.rubric == SUPPORT and split is not None:
-        return await judge_claims(judge, replace(split, trial=trial), replace(request, trial=trial))
-    return await judge.judge(replace(request, trial=trial) if trial != request.trial else request)
+_Call = Awaitable[list[tuple[str, Result]]]
+"""Returns results with the names of their rubrics."""
+
+
+def _calls(judge: Judge, requests: Sequence[JudgeRequest], split: JudgeRequest | None) -> Iterator[_Call]:
+    """Yield a call for all rubrics that the judge joins, and one for each other."""
+    together = getattr(judge, "judge_together", None)
+    joined = [request for request in requests if together is not None and can_join(rubric_of(request))]
+
+    async def single(request: JudgeRequest) -> list[tuple[str, Result]]:
+        try:
+            if request.rubric == SUPPORT and split is not None:
+                part = replace(split, trial=request.trial)
+                return [(request.rubric, await judge_claims(judge, part, request))]
+            return [(request.rubric, await judge.judge(request))]
+        except JudgeError as error:
+            return [(request.rubric, error)]
+
+    async def joint() -> list[tuple[str, Result]]:
+        assert together is not None
+        results = await together(joined)
+        return [(request.rubric, result) for request, result in zip(joined, results, strict=True)]
+
+    if joined:
+        yield joint()
+    yield from (single(request) for request in requests if request not in joined)
+
+
+def _together(parts: Sequence[Result]) -> Result:
+    """Return the first error of several trials, or the median of their judgements."""
+    judgements = [part for part in parts if isinstance(part, Judgement)]
+    if len(judgements) < len(parts):
+        return next(part for part in parts if isinstance(part, JudgeError))
+    return judgements[0] if len(parts) == 1 else _median(judgements)
 
 
 def _median(parts: Sequence[Judgement]) -> Judgement:
@@ -121,20 +187,15 @@ def _median(parts: Sequence[Judgement]) -> Judgement:
     for part in parts:
         for name, value in part.scores.items():
             values.setdefault(name, []).append(value)
-    medians = {name: _middle(trials) for name, trials in values.items()}
+    medians = {name: float(statistics.median(trials)) for name, trials in values.items()}
 
     def distance(part: Judgement) -> float:
         return math.fsum(abs(part.scores.get(name, math.inf) - middle) for name, middle in medians.items())
 
     nearest = min(parts, key=distance)
     spread = {name: max(trials) - min(trials) for name, trials in values.items()}
-    extra = {**nearest.extra, "repeats": values, "spread": spread}
+    extra = {**nearest.extra, "repeats": values, "spread": spread, **asked_of(_paid(parts))}
     return replace(nearest, scores=medians, extra=extra, **merged_fields(parts))
-
-
-def _middle(values: Sequence[float]) -> float:
-    ranked, half = sorted(values), len(values) // 2
-    return float(ranked[half] if len(values) % 2 else (ranked[half - 1] + ranked[half]) / 2)
 
 
 MOST_CLAIMS = 50
@@ -165,7 +226,7 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
         for batch, judgement in zip(batches, judgements, strict=True)
         for verdict in _verdicts(judgement, len(batch), judge.model)
     ]
-    parts = merged_fields([reply, *judgements])
+    parts, asked = merged_fields([reply, *judgements]), asked_of(_paid([reply, *judgements]))
     if len(claims) > MOST_CLAIMS:
         parts["flags"] += (f"of {len(claims)} claims the first {MOST_CLAIMS} were judged",)
     return Judgement(
@@ -176,7 +237,7 @@ async def judge_claims(judge: Judge, split: JudgeRequest, support: JudgeRequest)
         unsupported_claims=tuple(claim for claim, verdict in zip(judged, supported, strict=True) if not verdict),
         model=reply.model,
         prompt_version=f"{split.prompt_version},{support.prompt_version}",
-        extra={name: value for name, value in reply.extra.items() if name != "claims"},
+        extra={name: value for name, value in {**reply.extra, **asked}.items() if name != "claims"},
         **parts,
     )
 
@@ -220,69 +281,40 @@ def _verdicts(judgement: Judgement, claims: int, model: str) -> list[bool]:
     return [judgement.scores[SUPPORT] >= sum(judgement.scale) / 2]
 
 
-PHRASING = "phrasing"
-"""The value of `extra["decided_by"]` for a judgement from the wording."""
-
-
-def phrasing_judgement(request: JudgeRequest, *, model: str, heuristic: bool, phrases: Sequence[str] = ()) -> Judgement:
-    """Answer a request for the rubric `abstention` from the wording: 1 if the answer declines, else 0.
-
-    `model` and `heuristic` are those of the judge on whose behalf it is made; `phrases` are the project's own refusals.
-    """
-    declined = declines(request.variables["answer"], request.variables.get("question") or "", phrases)
-    where = f"declines, most of all in {declined.phrase!r}" if declined.phrase else "does not decline"
-    return Judgement(
-        rubric=request.rubric,
-        scores={"abstained": float(declined.abstained)},
-        reasoning=f"heuristic: the answer {where}",
-        model=model,
-        prompt_version=request.prompt_version,
-        heuristic=heuristic,
-        extra={"confidence": declined.confidence, "decided_by": PHRASING},
-        **FREE,
-    )
-
-
-async def ask_together(calls: Iterable[Awaitable[Judgement]], *, in_turn: bool = False) -> list[Judgement]:
-    """Await all judgements and return them in order; if any fails, await the rest (which keeps them), then raise it.
+async def ask_together(calls: Iterable[Awaitable[T]], *, in_turn: bool = False) -> list[T]:
+    """Await all calls and return their results in order; raise the first failure once all others have ended.
 
     `in_turn` awaits them one by one, which is as quick and cheaper for judges that never wait.
     """
-    results: list[Judgement | BaseException]
-    if in_turn:
-        results = [await _result_or_error(call) for call in calls]
-    else:
-        waiting = list(calls)
-        if len(waiting) == 1:
-            return [await waiting[0]]
-        results = [*await asyncio.gather(*map(_result_or_exit, waiting), return_exceptions=True)]
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if isinstance(result, Judgement)]
+    waiting = list(calls)
+    if len(waiting) == 1:
+        return [await waiting[0]]
+    outcomes = [await _outcome(call) for call in waiting] if in_turn else await asyncio.gather(*map(_outcome, waiting))
+    for _, error in outcomes:
+        if error is not None:
+            raise error
+    return [result for results, _ in outcomes for result in results]
 
 
-async def _result_or_error(call: Awaitable[Judgement]) -> Judgement | Exception:
-    """Return the judgement or the exception."""
+async def _outcome(call: Awaitable[T]) -> tuple[list[T], BaseException | None]:
+    """Return the result or the exception, also one that would end the event loop if a task raised it."""
     try:
-        return await call
-    except Exception as error:  # noqa: BLE001  raised by the caller once the others have ended
-        return error
-
-
-async def _result_or_exit(call: Awaitable[Judgement]) -> Judgement | BaseException:
-    """Return the judgement, or an exception that would end the event loop if a task raised it."""
-    try:
-        return await call
-    except (SystemExit, KeyboardInterrupt) as error:
-        return error
+        return [await call], None
+    except (asyncio.CancelledError, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001  raised by the caller once the others have ended
+        return [], error
 
 
 def merged_fields(parts: Sequence[Judgement]) -> dict[str, Any]:
     """Return the fields of a judgement made of others; cached parts add no cost, unless all are cached."""
     return {
-        **sum_costs([part for part in parts if not part.cached] or parts),
+        **sum_costs(_paid(parts)),
         "cached": all(part.cached for part in parts),
         "heuristic": any(part.heuristic for part in parts),
         "flags": tuple(dict.fromkeys(flag for part in parts for flag in part.flags)),
     }
+
+
+def _paid(parts: Sequence[Judgement]) -> Sequence[Judgement]:
+    return [part for part in parts if not part.cached] or parts

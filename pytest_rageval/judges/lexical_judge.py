@@ -7,31 +7,26 @@ wrong statement in the same words.
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 
 from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.judges.judge import FREE, JudgeSpec, check_rubric, share_judgement
-from pytest_rageval.judges.judging import phrasing_judgement
-from pytest_rageval.judges.lexical_terms import (
-    LONGEST_TEXT,
-    NEGATION,
-    SMALL_WORDS,
-    Claim,
-    claims_in,
-    terms_by_sentence,
-    terms_in,
-)
+from pytest_rageval.judges.judge import UNSUPPORTED, JudgeSpec, Share, ShareJudge
 from pytest_rageval.judges.requests import judged_text, reference_texts
-from pytest_rageval.model import Judgement, JudgeRequest
+from pytest_rageval.model import JudgeRequest
+from pytest_rageval.quantities import QUANTITY
 from pytest_rageval.text import counted
+from pytest_rageval.words import STOP_WORDS, content_tokens, sentences
 
-Scored: TypeAlias = "tuple[float | None, str, Sequence[Coverage]]"
-"""Share in [0, 1] or None if it does not apply, the reason, and the compared claims."""
+SUPPORTED = 0.75
+"""A claim counts as supported from this value on."""
 
 
 def lexical_judge(_: JudgeSpec) -> LexicalJudge:
@@ -39,7 +34,7 @@ def lexical_judge(_: JudgeSpec) -> LexicalJudge:
     return LexicalJudge()
 
 
-class LexicalJudge:
+class LexicalJudge(ShareJudge):
     """A judge by words: answers against contexts and references, relevance by question words, abstention by wording.
 
     If there is nothing to compare (correctness without reference or key facts), the judgement has no score: its metric
@@ -47,9 +42,9 @@ class LexicalJudge:
     """
 
     model = "lexical/4"
-    heuristic = True
     answers_at_once = True
     abstention_by_phrasing = True
+    supported = SUPPORTED
     rubrics = frozenset(
         {
             *("groundedness", "faithfulness", "claim_support"),
@@ -57,20 +52,12 @@ class LexicalJudge:
         }
     )
 
-    async def judge(self, request: JudgeRequest) -> Judgement:
-        """Judge at once, without waiting; raise JudgeError for a rubric not in `rubrics`."""
-        if request.rubric == "abstention":
-            return phrasing_judgement(request, model=self.model, heuristic=True)
-        check_rubric(self, request)
-        share, reasoning, coverages = _SCORED[request.rubric](request.variables)
-        rated = [(coverage.claim.text, coverage.value) for coverage in coverages]
-        return share_judgement(self, request, share, reasoning, rated, SUPPORTED, **FREE)
-
-    async def aclose(self) -> None:
-        """Do nothing: the judge holds no resources."""
+    async def share(self, request: JudgeRequest) -> Share:
+        """Score at once, without waiting."""
+        return _SCORED[request.rubric](request.variables)
 
 
-def _groundedness(variables: Mapping[str, Any]) -> Scored:
+def _groundedness(variables: Mapping[str, Any]) -> Share:
     """Return how far the contexts together cover the answer's claims, weighted by their information."""
     coverages, declining = _against_contexts(variables.get("answer"), variables)
     if not coverages:
@@ -79,16 +66,16 @@ def _groundedness(variables: Mapping[str, Any]) -> Scored:
         # "It is not known" is no claim, but "It is known" is one: that must not score higher.
         if coverage.value > weighted(coverages):
             coverages.append(coverage)
-    return weighted(coverages), account(coverages, _where(variables)), coverages
+    return _share(weighted(coverages), coverages, _where(variables))
 
 
-def _claim_support(variables: Mapping[str, Any]) -> Scored:
+def _claim_support(variables: Mapping[str, Any]) -> Share:
     """Return the share of the claim's sentences that are supported: 1 or 0 for a single sentence."""
     coverages, _ = _against_contexts(judged_text(variables), variables)
     if not coverages:
         return _without_claim(variables)
     supported = sum(coverage.value >= SUPPORTED for coverage in coverages)
-    return supported / len(coverages), account(coverages, _where(variables)), coverages
+    return _share(supported / len(coverages), coverages, _where(variables))
 
 
 def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> tuple[list[Coverage], list[Coverage]]:
@@ -105,17 +92,17 @@ def _against_contexts(text: str | None, variables: Mapping[str, Any]) -> tuple[l
     return claims, declining
 
 
-def _without_claim(variables: Mapping[str, Any]) -> Scored:
+def _without_claim(variables: Mapping[str, Any]) -> Share:
     if variables.get("contexts"):
-        return None, "the answer makes no claim that words could be compared of", ()
-    return 0.0, "the system reported no passage that the answer could rest on", ()
+        return Share(None, "the answer makes no claim that words could be compared of")
+    return Share(0.0, UNSUPPORTED)
 
 
 def _where(variables: Mapping[str, Any]) -> str:
     return "the context" if variables.get("contexts") else "the context, which is empty"
 
 
-def _correctness(variables: Mapping[str, Any]) -> Scored:
+def _correctness(variables: Mapping[str, Any]) -> Share:
     """Return the mean of two shares, where they exist: key facts in the answer, and coverage of the best reference.
 
     An answer that declines scores 0. Statements beyond facts and reference cost nothing.
@@ -124,14 +111,14 @@ def _correctness(variables: Mapping[str, Any]) -> Scored:
     facts = [coverages for text in variables.get("key_facts") or () if (coverages := _coverages(text, answer))]
     references = [coverages for text in reference_texts(variables) if (coverages := _coverages(text, answer))]
     if not facts and not references:
-        return None, "the lexical judge has no reference to compare with", ()
+        return Share(None, "the lexical judge has no reference to compare with")
     if declines(variables["answer"], variables.get("question") or "").abstained:
-        return 0.0, "the answer declines", ()
+        return Share(0.0, "the answer declines")
     best = max(references, key=weighted, default=[])
     shares = [math.fsum(map(weighted, facts)) / len(facts)] if facts else []
     shares += [weighted(best)] if best else []
     coverages = [coverage for fact in facts for coverage in fact] + best
-    return math.fsum(shares) / len(shares), account(coverages, "the answer"), coverages
+    return _share(math.fsum(shares) / len(shares), coverages, "the answer")
 
 
 def _coverages(text: str, by: Evidence) -> list[Coverage]:
@@ -139,17 +126,21 @@ def _coverages(text: str, by: Evidence) -> list[Coverage]:
     return [by.coverage(claim, small_share=0.0) for claim in claims_in(text[:LONGEST_TEXT])]
 
 
-def _relevance(variables: Mapping[str, Any]) -> Scored:
+def _relevance(variables: Mapping[str, Any]) -> Share:
     """Return the share of the question's content terms that the answer takes up."""
     question_terms = terms_in(variables["question"][:LONGEST_TEXT]) - SMALL_WORDS
     if not question_terms:
-        return None, "the question has no word to look for", ()
+        return Share(None, "the question has no word to look for")
     missing = sorted(question_terms - terms_in(variables["answer"][:LONGEST_TEXT]))
     reasoning = f"heuristic: {len(question_terms) - len(missing)} of {len(question_terms)} question words are taken up"
-    return 1 - len(missing) / len(question_terms), reasoning + first_items("; missing", missing), ()
+    return Share(1 - len(missing) / len(question_terms), reasoning + first_items("; missing", missing))
 
 
-_SCORED: Mapping[str, Callable[[Mapping[str, Any]], Scored]] = {
+def _share(value: float, coverages: Sequence[Coverage], where: str) -> Share:
+    return Share(value, account(coverages, where), [(coverage.claim.text, coverage.value) for coverage in coverages])
+
+
+_SCORED: Mapping[str, Callable[[Mapping[str, Any]], Share]] = {
     "groundedness": _groundedness,
     "faithfulness": _groundedness,
     "claim_support": _claim_support,
@@ -158,9 +149,6 @@ _SCORED: Mapping[str, Callable[[Mapping[str, Any]], Scored]] = {
     "relevance": _relevance,
 }
 
-
-SUPPORTED = 0.75
-"""A claim counts as supported from this value on."""
 
 SMALL_SHARE = 0.5
 """Weight of a small word's information."""
@@ -248,3 +236,105 @@ def first_items(label: str, items: Sequence[str]) -> str:
 def _quoted(text: str) -> str:
     shown = " ".join(text[: 4 * LONGEST_QUOTATION].split())
     return repr(shown if len(shown) <= LONGEST_QUOTATION else f"{shown[: LONGEST_QUOTATION - 1]}…")
+
+
+# ── terms of a text, normalized so that two texts can be compared ───────────────────────────────────────────────
+
+LONGEST_TEXT = 20_000
+"""Characters compared of an answer or a reference, about 3,000 words."""
+
+LONGEST_PASSAGE = 200_000
+"""Characters compared of one passage: input from outside is bounded."""
+
+_BESIDE_STOP_WORDS = """
+    please tell mine myself yes yeah yep nope sure okay ok right correct true false
+    네 예 아니요 아니오 무엇 무엇인가요 뭐 뭐야 어떤 어떻게 언제 어디 누구 누가 왜 몇 얼마 얼마나
+    ja doch oui sí はい wer wie wo wann warum welche welcher welches qui que quoi où quand comment pourquoi
+    quel quelle qué quién cuándo dónde cómo cuál 什么 什麼 何時
+"""
+SMALL_WORDS = STOP_WORDS | frozenset(_BESIDE_STOP_WORDS.split())
+"""Function words, question words and words of assent, which weigh less."""
+
+NEGATION = "not"
+"""The term of every negation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of a text and its terms.
+
+    content  the terms that carry meaning: all but small words, or all if there are only small words
+    figures  the terms that are numbers
+    """
+
+    text: str
+    terms: frozenset[str]
+    content: frozenset[str] = field(init=False, repr=False, compare=False)
+    figures: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "content", self.terms - SMALL_WORDS or self.terms)
+        object.__setattr__(self, "figures", frozenset(filter(_FIGURE.match, self.terms)))
+
+    @property
+    def is_small(self) -> bool:
+        """Return True if the claim has only small words: Yes. It is not."""
+        return self.terms - {NEGATION} <= SMALL_WORDS
+
+
+@lru_cache(maxsize=4096)
+def terms_in(text: str) -> frozenset[str]:
+    """Return the distinct terms of a text; the last 4,096 texts are cached."""
+    if not any(map(str.isalnum, text)):
+        return frozenset()
+    text = _CONTRACTED.sub(lambda match: f"{match[1] or ''} {NEGATION} ", text)
+    # Removed, not replaced: the characters around it form the same pairs as without the negation.
+    text, negations = _CHINESE_NEGATION.subn("", text)
+    folded = text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    small = SMALL_WORDS.intersection(_LETTERS.findall(folded))
+    return small.union(map(_plain, content_tokens(text)), (NEGATION,) * bool(negations))
+
+
+# Many questions retrieve the same chunks, and several rubrics read them.
+@lru_cache(maxsize=256)
+def terms_by_sentence(passage: str) -> tuple[frozenset[str], ...]:
+    """Return the terms of each sentence of a passage; the last 256 passages are cached."""
+    return tuple(map(terms_in, sentences(passage[:LONGEST_PASSAGE])))
+
+
+def claims_in(text: str, *, without: frozenset[str] = frozenset()) -> list[Claim]:
+    """Return the sentences of a text as claims, without citation marks; sentences without terms are dropped.
+
+    Sentences of figures only, such as list numbers, are dropped unless there is nothing else. `without`: terms to omit.
+    """
+    cut = (Claim(sentence, terms_in(sentence) - without) for sentence in sentences(_CITATION.sub(" ", text)))
+    claims = [claim for claim in cut if claim.terms]
+    return [claim for claim in claims if claim.figures != claim.content] or claims
+
+
+def _plain(token: str) -> str:
+    """Normalize a token: three becomes 3, 동작합니다 becomes 동작, nicht becomes not."""
+    if token in _NEGATIONS or _KOREAN_NEGATION.match(token):
+        return NEGATION
+    verb = _KOREAN_VERB.fullmatch(token)
+    return verb["noun"] if verb else _NUMBER_WORDS.get(token, token)
+
+
+_FIGURE = re.compile(QUANTITY)
+_LETTERS = re.compile(r"[^\W\d_]+")
+_CITATION = re.compile(r"\[\^?\d{1,3}(?:[,;\s–-]+\d{1,3})*\]|【[^】\n]{1,80}】")
+_CONTRACTED = re.compile(r"\b(can)(?:not|['’]t)\b|n['’]t\b", re.IGNORECASE)
+_CHINESE_NEGATION = re.compile("[不没沒]")
+_NEGATION_WORDS = """
+    not no never none nor neither nothing nobody nowhere without nicht kein keine keinen keinem keiner keines nie
+    niemals nichts nein ohne ne pas jamais aucun aucune non nunca ningún ninguna não 안
+"""
+_NEGATIONS = frozenset(_NEGATION_WORDS.split())
+_KOREAN_NEGATION = re.compile("[않없못]|아니[다라고며었한에요]|아닙|아닌")
+_UP_TO_TWELVE = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBER_WORDS = {word: str(value) for value, word in enumerate(_UP_TO_TWELVE.split())}
+_KOREAN_VERB = re.compile(
+    "(?P<noun>[가-힣]{2,8}?)(?:[하한할함합해했]|하였|[되된될됨됩돼됐])"
+    "(?:습니다|니다|는다|다|였다|였습니다|었다|었습니다|지|며|고|여|여서|서|는|던|면|게|기|기로|도록|어|야|요)?"
+)
+"""A verb made from a noun, such as 동작합니다 or 증가했다, which counts as the noun."""

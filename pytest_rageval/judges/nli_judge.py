@@ -6,19 +6,20 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from pytest_rageval.abstention.detector import only_declines
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges.cross_encoder import CrossEncoder, model_files
-from pytest_rageval.judges.judge import FREE, JudgeSpec, check_rubric, share_judgement
+from pytest_rageval.judges.judge import FREE, UNSUPPORTED, JudgeSpec, Share, ShareJudge
 from pytest_rageval.judges.judging import share_of_claims
-from pytest_rageval.judges.lexical_terms import LONGEST_TEXT, claims_in
+from pytest_rageval.judges.lexical_judge import LONGEST_TEXT, claims_in
 from pytest_rageval.judges.requests import judged_text
-from pytest_rageval.model import Judgement, JudgeRequest
+from pytest_rageval.model import JudgeRequest
 
 SUPPORTED = 0.5
 """A claim counts as supported from this chance on."""
@@ -34,7 +35,7 @@ def nli_judge(spec: JudgeSpec) -> NliJudge:
     return NliJudge(spec.rest, spec.root)
 
 
-class NliJudge:
+class NliJudge(ShareJudge):
     """A judge that scores each claim of an answer against each passage; the best passage counts.
 
     groundedness, faithfulness   mean over the claims of the chance that a passage supports them
@@ -48,6 +49,7 @@ class NliJudge:
     is_local = False
     is_pinned = True
     rubrics = frozenset({"groundedness", "faithfulness", "claim_support"})
+    supported = SUPPORTED
 
     def __init__(self, written: str, root: Path | None) -> None:
         files = model_files(written, root)
@@ -55,31 +57,28 @@ class NliJudge:
         self.identity = f"nli/2:{files.digest}"
         self._encoder = CrossEncoder(files)
 
-    async def judge(self, request: JudgeRequest) -> Judgement:
-        """Judge one request; raise JudgeError if the model fails."""
-        check_rubric(self, request)
+    async def share(self, request: JudgeRequest) -> Share:
+        """Score the claims; raise JudgeError if the model fails."""
         started = time.perf_counter()
-        variables = request.variables
-        claims = _claims(judged_text(variables))
-        passages = [context["text"][:LONGEST_TEXT] for context in variables.get("contexts") or ()]
-        best = await self._best(claims, passages)
-        chances = [chance for chance, _ in best]
-        share = _share(request.rubric, chances, has_passages=bool(passages))
-        return share_judgement(
-            self,
-            request,
-            share,
-            _account(claims, chances, has_passages=bool(passages)),
-            [*zip(claims, chances, strict=True)],
-            SUPPORTED,
-            latency_ms=round((time.perf_counter() - started) * 1000, 3),
-            flags=tuple(_flags(variables)),
-            extra={"evidence": evidence} if (evidence := _evidence(claims, best)) else {},
-            **FREE,
-        )
-
-    async def aclose(self) -> None:
-        """Do nothing: the judge holds no resources."""
+        contexts = request.variables.get("contexts") or ()
+        claims, passages = _claims(judged_text(request.variables)), [context["text"] for context in contexts]
+        best = await self._best(claims, [text[:LONGEST_TEXT] for text in passages])
+        fields: dict[str, Any] = {**FREE, "latency_ms": round((time.perf_counter() - started) * 1000, 3)}
+        if any(len(text) > LONGEST_TEXT for text in passages):
+            fields["flags"] = (f"of a passage the first {LONGEST_TEXT:,} characters were looked at",)
+        if evidence := _evidence(claims, best):
+            fields["extra"] = {"evidence": evidence}
+        rated = [(claim, chance) for claim, (chance, _) in zip(claims, best, strict=True)]
+        if not passages:
+            return Share(0.0, UNSUPPORTED, rated, fields)
+        if not rated:
+            return Share(None, "the answer makes no claim", rated, fields)
+        supported = sum(chance >= SUPPORTED for _, chance in rated)
+        is_share = request.rubric == "claim_support"
+        value = supported if is_share else math.fsum(chance for _, chance in rated)
+        claim, weakest = min(rated, key=itemgetter(1, 0))
+        account = f"{share_of_claims(supported, len(rated))}; weakest, at {weakest:.2f}: {claim[:120]}"
+        return Share(value / len(rated), account, rated, fields)
 
     async def _best(self, claims: Sequence[str], passages: Sequence[str]) -> list[tuple[float, int]]:
         """Return for each claim the chance and number of the passage that supports it best; zeros without passages."""
@@ -110,28 +109,3 @@ def _evidence(claims: Sequence[str], best: Sequence[tuple[float, int]]) -> list[
         for claim, (chance, number) in zip(claims, best, strict=True)
         if chance >= SUPPORTED
     ]
-
-
-def _share(rubric: str, chances: Sequence[float], *, has_passages: bool) -> float | None:
-    """Return the share of the rubric's scale: 0 without passages, None if the answer claims nothing."""
-    if not has_passages:
-        return 0.0
-    if not chances:
-        return None
-    values = [float(chance >= SUPPORTED) for chance in chances] if rubric == "claim_support" else chances
-    return math.fsum(values) / len(values)
-
-
-def _account(claims: Sequence[str], chances: Sequence[float], *, has_passages: bool) -> str:
-    if not has_passages:
-        return "the system reported no passage that the answer could rest on"
-    if not claims:
-        return "the answer makes no claim"
-    supported = sum(chance >= SUPPORTED for chance in chances)
-    weakest = min(zip(chances, claims, strict=True))
-    return f"{share_of_claims(supported, len(claims))}; weakest, at {weakest[0]:.2f}: {weakest[1][:120]}"
-
-
-def _flags(variables: Any) -> Iterator[str]:
-    if any(len(context["text"]) > LONGEST_TEXT for context in variables.get("contexts") or ()):
-        yield f"of a passage the first {LONGEST_TEXT:,} characters were looked at"

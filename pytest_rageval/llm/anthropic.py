@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from urllib.parse import quote
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.llm import chat_protocol as chat
+from pytest_rageval.llm.batch import BatchExchange, BatchReply, BatchState, batch_id
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_spec import model_and_url
+from pytest_rageval.llm.server_error import refusal_in
 from pytest_rageval.model import Json
+from pytest_rageval.providers import PROVIDERS
+from pytest_rageval.text import printable
 
-ANTHROPIC_KEY = "ANTHROPIC_API_KEY"
+(ANTHROPIC_KEY,) = PROVIDERS["anthropic"].keys
 ANTHROPIC_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
 _ENDINGS: Mapping[str | None, chat.Ending] = {
@@ -50,13 +55,40 @@ class AnthropicWire:
         if "temperature" in sent:
             sent["temperature"] = min(sent["temperature"], 1.0)  # its scale ends there
         fixed = {"model": question.model, "messages": [each for each in messages if each["role"] != "system"]}
-        if instructions := "\n".join(message["content"] for message in messages if message["role"] == "system"):
-            sent["system"] = instructions
+        if instructions := chat.instructions(messages):
+            block = {"type": "text", "text": instructions, "cache_control": {"type": "ephemeral"}}
+            sent["system"] = instructions if "cache" in manner.refused else [block]
         if question.schema is not None and manner.form == "schema":
             tool = {"name": question.schema_name, "description": "Hand in the reply that was asked for."}
             sent["tools"] = [{**tool, "input_schema": dict(question.schema)}]
             sent["tool_choice"] = {"type": "tool", "name": question.schema_name}
         return {**sent, **question.parameters, **fixed}
+
+    async def submit_batch(self, exchange: BatchExchange, requests: Mapping[str, Json]) -> str:
+        """Begin a batch of requests, and return its id."""
+        listed = [{"custom_id": key, "params": body} for key, body in requests.items()]
+        return batch_id(await exchange.post(f"{self.chat_url}/batches", json={"requests": listed}))
+
+    async def batch_state(self, exchange: BatchExchange, batch: str) -> BatchState:
+        """Ask for a batch."""
+        url = f"{self.chat_url}/batches/{quote(batch, safe='')}"
+        reply = await exchange.get(url)
+        status, counts = str(reply.get("processing_status")), dict(reply.get("request_counts") or {})
+        total, waiting = sum(counts.values()), counts.get("processing", 0)
+        words = printable(f"{status}, {total - waiting} of {total} requests done")
+        # At the address that the key belongs to, not at the one that the reply names.
+        return BatchState(batch, status == "ended", words, (f"{url}/results",) if reply.get("results_url") else ())
+
+    def batch_reply(self, line: Mapping[str, Json]) -> tuple[str, BatchReply]:
+        """Read a line of the results of a batch."""
+        result = chat.object_at(line.get("result") or {}, "result")
+        key, kind = str(line.get("custom_id")), str(result.get("type"))
+        if kind == "succeeded":
+            return key, BatchReply(200, json.dumps(result.get("message")).encode())
+        if kind == "errored":
+            body = json.dumps(result.get("error")).encode()
+            return key, BatchReply(refusal_in(body.decode()).status or 400, body)
+        return key, BatchReply(0, problem=printable(f"the request is {kind}"))
 
     def read(self, data: Json) -> chat.ChatReply:
         """Read the input of the tool if it was called, else the text."""
@@ -75,6 +107,7 @@ class AnthropicWire:
             finish_reason=reason,
             tokens_in=chat.token_count(usage, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
             tokens_out=chat.token_count(usage, "output_tokens"),
+            tokens_cached=chat.token_count(usage, "cache_read_input_tokens"),
             model=chat.server_name(reply.get("model")),
             usage=usage,
             unread={

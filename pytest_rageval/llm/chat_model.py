@@ -9,11 +9,13 @@ from importlib import import_module
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import SlottedClient
+from pytest_rageval.llm.batch import BatchWire
 from pytest_rageval.llm.chat_protocol import ChatReply, Manner, Message, Question, Wire, after_refusal, read_by
 from pytest_rageval.llm.endpoint import Connect, Provider, RequestRefused
 from pytest_rageval.llm.endpoint_options import EndpointOptions, RequestSlot, Tariff, estimated_tokens
-from pytest_rageval.llm.model_spec import PROVIDERS, model_identity
+from pytest_rageval.llm.model_spec import model_identity
 from pytest_rageval.model import Json
+from pytest_rageval.providers import PROVIDERS
 from pytest_rageval.text import printable
 
 SEED = 1
@@ -54,7 +56,7 @@ def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
     return model
 
 
-class ChatModel:
+class ChatModel(Provider):
     """One model at one server.
 
     `identity` names both; `notes` lists the parameters that the server refused, one line each.
@@ -82,9 +84,7 @@ class ChatModel:
         self._manner = Manner(frozenset(self._omit) | ({"object"} if "schema" in self._omit else set()))
         self.tariff = tariff or Tariff(model, wire.chat_url)
         headers = {**wire.headers, **{name.lower(): value for name, value in options.headers.items()}}
-        self._provider = Provider(
-            wire.chat_url, headers, wire.key_name, self.tariff, options, backoff=backoff, connect=connect
-        )
+        super().__init__(wire.chat_url, headers, wire.key_name, self.tariff, options, backoff=backoff, connect=connect)
 
     @property
     def options(self) -> dict[str, Json]:
@@ -118,26 +118,27 @@ class ChatModel:
             self.model, messages, name, schema, self.temperature, SEED + trial, max_tokens, self._parameters
         )
         estimate = estimated_tokens("".join(message.text for message in messages), max_tokens)
-        async with self._provider.turn(estimate) as turn:
+        async with self.turn(estimate) as turn:
             data, latency_ms, manner = await self._ask(question, turn)
-            reply = read_by(self._wire.read, data, self._provider.where)
-            cost = self._provider.pay(turn, reply.tokens_in, reply.tokens_out)
+            reply = read_by(self._wire.read, data, self.where)
+            cost = self.pay(turn, reply.tokens_in, reply.tokens_out, reply.tokens_cached)
         return Exchange(reply, cost, round(latency_ms, 3), manner.left_out)
+
+    @property
+    def batch_wire(self) -> BatchWire | None:
+        """Return the endpoint's interface for batches; None if it has none."""
+        return self._wire if isinstance(self._wire, BatchWire) else None
 
     async def check(self) -> str | None:
         """Return why the server is unusable, in one line, or None; costs nothing."""
-        return await self._provider.problem(self._wire.models_url)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._provider.aclose()
+        return await self.problem(self._wire.models_url)
 
     async def _ask(self, question: Question, turn: RequestSlot) -> tuple[Json, float, Manner]:
         """Return the reply's JSON; drop the parameters that the server refuses, now and in later requests."""
         manner = self._manner
         while True:
             try:
-                data, latency_ms = await self._provider.ask(self._wire.body(question, manner), turn.renew)
+                data, latency_ms = await self.ask(self._wire.body(question, manner), turn.renew)
                 break
             except RequestRefused as refusal:
                 if (without := after_refusal(manner, refusal.error)) is None:
@@ -149,10 +150,10 @@ class ChatModel:
 
     def _adopt(self, manner: Manner) -> None:
         """Use this manner from now on, merged with what concurrent requests have learned."""
-        noted = self._manner.left_out
+        noted = self._manner.notes
         self._manner = Manner(manner.refused | self._manner.refused)
         self.notes += [
             f"model {printable(self.model)}: the server does not take a {name}; asked without"
-            for name in self._manner.left_out
+            for name in self._manner.notes
             if name not in noted
         ]

@@ -47,6 +47,7 @@ class Question:
 
 _FORMS = "response_format|json_schema|json_object|(?:json )?schema|grammar|tools?|tool_choice|structured outputs?"
 _PARAMETERS = {
+    "cache": "cache_control|prompt_cache_key",
     "max_tokens": "max_tokens",
     "temperature": "temperature",
     "seed": "seed",
@@ -77,6 +78,11 @@ class Manner:
         """Return the names of the parameters that matter to replies but cannot be sent, as records name them."""
         return tuple(name for name in ("temperature", "seed", "schema") if name in self.refused)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return the names of the refused parameters that a person should know about."""
+        return (*self.left_out, *(("prompt cache",) if "cache" in self.refused else ()))
+
 
 EVERYTHING = Manner()
 
@@ -104,6 +110,11 @@ def sent_messages(question: Question, manner: Manner) -> list[dict[str, str]]:
             messages.append({"role": role, "content": instructions + text})
             instructions = ""
     return messages
+
+
+def instructions(messages: Sequence[Mapping[str, str]]) -> str:
+    """Return the text of a conversation's system messages, which all requests of one kind share."""
+    return "\n".join(message["content"] for message in messages if message["role"] == "system")
 
 
 def sampling(question: Question, manner: Manner, limit_name: str) -> dict[str, Json]:
@@ -177,6 +188,7 @@ class ChatReply:
     ending         why the reply is incomplete; None if the model finished
     finish_reason  the same in the server's own word
     tokens_in, tokens_out   None: not reported
+    tokens_cached  of `tokens_in`, those that the provider took from its cache
     model, build   model and build as the server names them
     usage          all counts that the server reports
     latency        milliseconds by phase, if the server reports them
@@ -188,6 +200,7 @@ class ChatReply:
     finish_reason: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
+    tokens_cached: int | None = None
     model: str | None = None
     build: str | None = None
     usage: Json = None

@@ -13,8 +13,9 @@ from pytest_rageval.http.call_limit import tallied
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
+from pytest_rageval.llm.batch import PRICE, BatchClient, BatchExchange
 from pytest_rageval.llm.chat_protocol import json_from_body
-from pytest_rageval.llm.endpoint_options import EndpointOptions, RequestSlot, Tariff, pace_of
+from pytest_rageval.llm.endpoint_options import EndpointOptions, Limits, RequestSlot, Tariff, pace_of
 from pytest_rageval.llm.server_error import refusal_in, status_in
 from pytest_rageval.model import Json
 
@@ -136,6 +137,7 @@ class Provider(Endpoint):
             self._budget.check_price(tariff)
         self._host = urlsplit(url).netloc.rpartition("@")[2].lower()
         self._limits = options.limits
+        self._price, self._timeout = 1.0, options.timeout
         super().__init__(
             url,
             headers,
@@ -149,6 +151,12 @@ class Provider(Endpoint):
             connect=connect,
         )
 
+    def defer_to(self, client: BatchClient) -> BatchExchange:
+        """Send requests to this client, without limits: their pace and price are those of batches."""
+        self._client, self._price = client, PRICE
+        self._budget, self._limits = None, Limits(concurrency=64)
+        return BatchExchange(self._headers, self._timeout)
+
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[RequestSlot]:
         """Wait for permission to send a request of about `tokens` tokens; raise ModelFailure if the budget is spent."""
@@ -157,14 +165,17 @@ class Provider(Endpoint):
             self._check_budget()  # others may have spent the rest while this one waited
             yield turn
 
-    def pay(self, turn: RequestSlot, tokens_in: int | None, tokens_out: int | None) -> float | None:
+    def pay(
+        self, turn: RequestSlot, tokens_in: int | None, tokens_out: int | None, tokens_cached: int | None = None
+    ) -> float | None:
         """Charge a reply's tokens to the pace and its price to the budget; return the price if it is known.
 
         If the server reports no tokens, the estimate counts.
         """
         if tokens_in is not None and tokens_out is not None:
             turn.correct(tokens_in + tokens_out)
-        cost = self._tariff.cost(tokens_in, tokens_out)
+        cost = self._tariff.cost(tokens_in, tokens_out, tokens_cached)
+        cost = None if cost is None else cost * self._price
         if self._budget is not None:
             self._budget.spend(cost if cost is not None else self._tariff.cost(turn.tokens, 0) or 0.0)
         return cost

@@ -34,6 +34,7 @@ class EndpointOptions:
     omit        parameters not to send, out of `temperature`, `seed`, `schema`
     headers     sent with each request; an `authorization`, `api-key` or `x-api-key` among them replaces the key
     server_name the server's name in identities, in place of host and path
+    is_joint    rubrics of one answer are judged with one request
     api         kind of an OpenAI-compatible server: `openai`, or `azure` with its `api_version`
     """
 
@@ -56,6 +57,7 @@ class EndpointOptions:
     server_name: str | None = None
     api: Literal["openai", "azure"] = "openai"
     api_version: str | None = None
+    is_joint: bool = False
 
     @property
     def limits(self) -> Limits:
@@ -140,8 +142,10 @@ class Tariff(NamedTuple):
         """Return True if the model has a known price at this provider."""
         return self.cost(1, 1) is not None
 
-    def cost(self, tokens_in: int | None, tokens_out: int | None) -> float | None:
+    def cost(self, tokens_in: int | None, tokens_out: int | None, tokens_cached: int | None = None) -> float | None:
         """Return the price of one request in US dollars, or None (never 0) if it is unknown.
+
+        Of `tokens_in`, `tokens_cached` came from the provider's cache, at a lower price.
 
         It is unknown without token counts, without genai-prices (the extra `prices`), for models that genai-prices does
         not list, and for servers on this machine or a private network.
@@ -157,7 +161,7 @@ class Tariff(NamedTuple):
         provider = _PROVIDERS.get(parts.netloc, parts.netloc)
         where: dict[str, Any] = {"provider_id": provider} if is_named else {"provider_api_url": self.url}
         try:
-            usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out)
+            usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out, cache_read_tokens=tokens_cached)
             return float(calc_price(usage, self.model, **where).total_price)
         except (LookupError, ValueError):  # unknown provider or model, or contradictory figures
             return None

@@ -1,23 +1,25 @@
-"""Prompts with untrusted material, fenced by random markers, and the JSON objects in the replies.
+"""Prompts with untrusted material, fenced by markers that nobody can predict, and the JSON objects in the replies.
 
 Replies are read strictly, without guessing.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
 import math
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import NoReturn
 
 from pytest_rageval.model import PLACEHOLDER, Json
 from pytest_rageval.text import cut, excerpt
 
 MARKER = "marker"
-"""The placeholder for the random fence of a request; not a variable."""
+"""The placeholder for the fence of a request; not a variable."""
 
 LONGEST_VARIABLE = 100_000
 """Characters shown of one variable, all its texts together; the rest is cut, with a note."""
@@ -34,12 +36,19 @@ class Prompt:
     flags: tuple[str, ...] = ()
 
 
-def new_marker(variables: Mapping[str, Json]) -> str:
-    """Return a random fence for one request: 64 random bits in hexadecimal that occur in none of the variables."""
+def new_marker(variables: Mapping[str, Json], secret: str | None = None) -> str:
+    """Return the fence of one request: 64 bits in hexadecimal that occur in none of the variables.
+
+    They are derived from the material and a secret, random by default: with the same secret, a request has the same
+    fence again, which no text can predict.
+    """
     shown = json.dumps(dict(variables), ensure_ascii=False, default=str)
-    while (marker := f"fence-{secrets.token_hex(8)}") in shown:
-        pass
-    return marker
+    key = (secret or secrets.token_hex(16)).encode()
+    for attempt in count():
+        derived = hmac.new(key, f"{attempt} {shown}".encode("utf-8", "surrogatepass"), "sha256")
+        if (marker := f"fence-{derived.hexdigest()[:16]}") not in shown:
+            return marker
+    raise AssertionError("unreachable: no text holds all fences")
 
 
 def fenced_prompt(template: str, variables: Mapping[str, Json], marker: str) -> Prompt:

@@ -3,38 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_rageval.errors import SettingsError
-
-
-class ProviderRow(NamedTuple):
-    """The description of a provider, available before its module is loaded.
-
-    factory  `module:function` in this folder; function(KIND, REST, options) returns the ChatModel of a spec
-    forms    formats of a judge's spec of this kind
-    hosts    hosts that keep their dated or numbered models unchanged
-    """
-
-    factory: str
-    forms: tuple[str, ...]
-    hosts: tuple[str, ...] = ()
-
-
-PROVIDERS: Mapping[str, ProviderRow] = {
-    "openai": ProviderRow(
-        "openai:openai_model",
-        ("openai:MODEL", "openai:MODEL@URL"),
-        ("api.openai.com", "api.mistral.ai", "generativelanguage.googleapis.com", "api.x.ai"),
-    ),
-    "http": ProviderRow("openai:openai_model", ("http://HOST",)),
-    "https": ProviderRow("openai:openai_model", ()),
-    "anthropic": ProviderRow("anthropic:anthropic_model", ("anthropic:MODEL",), ("api.anthropic.com",)),
-    "any-llm": ProviderRow("any_llm:any_llm_model", ("any-llm:PROVIDER/MODEL",)),
-}
-"""Providers by the kind at the beginning of a spec."""
+from pytest_rageval.providers import PROVIDERS
 
 _MODEL_AT_URL = re.compile(r"(?P<model>\S+?)(?:@(?P<url>https?:\S*))?")
 
@@ -78,7 +50,7 @@ def same_model(one: str, other: str) -> bool:
 
 
 _ADDRESS = re.compile(r"@https?://.*$")
-_PROVIDER = re.compile(r"^(?:openai|anthropic|ollama|deepeval|azure|bedrock|google|vertex_ai|mistral|local):")
+_PROVIDER = re.compile(rf"^(?:{'|'.join(PROVIDERS)}|ollama|deepeval|azure|bedrock|google|vertex_ai|mistral|local):")
 _ENDINGS = re.compile(r"[-_@:](?:latest|20\d\d-?\d\d-?\d\d|v\d+:\d+)$|\.gguf$")
 
 

@@ -6,6 +6,8 @@ Sources: OpenAI's API reference, *The chat completion object*; Azure OpenAI's RE
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,12 +18,14 @@ from pytest_rageval.http.address import endpoint
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm import chat_protocol as chat
+from pytest_rageval.llm.batch import BatchExchange, BatchReply, BatchState, batch_id
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Json
+from pytest_rageval.providers import PROVIDERS
 from pytest_rageval.text import printable
 
 OPENAI_URL = "https://api.openai.com"
@@ -35,8 +39,7 @@ _ENDINGS: Mapping[str, chat.Ending] = {
     "refusal": "refusal",
 }
 API_VERSION = "2024-10-21"
-OPENAI_KEY = "OPENAI_API_KEY"
-AZURE_KEY = "AZURE_OPENAI_API_KEY"
+OPENAI_KEY, AZURE_KEY = PROVIDERS["openai"].keys
 
 
 def openai_model(kind: str, rest: str, options: EndpointOptions) -> ChatModel:
@@ -106,7 +109,46 @@ class OpenAiWire:
         elif question.schema is not None and manner.form == "object":
             sent["response_format"] = {"type": "json_object"}
         messages = chat.sent_messages(question, manner)
+        # For OpenAI's own servers alone: others take no such field, and some refuse a request for it.
+        if self.chat_url.startswith(f"{OPENAI_URL}/") and "cache" not in manner.refused:
+            shared = chat.instructions(messages)
+            sent["prompt_cache_key"] = hashlib.sha256(shared.encode()).hexdigest()[:32]
         return {**sent, **question.parameters, "model": question.model, "messages": messages, "stream": False}
+
+    async def submit_batch(self, exchange: BatchExchange, requests: Mapping[str, Json]) -> str:
+        """Upload requests as a file, begin their batch, and return its id."""
+        lines = (
+            {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
+            for key, body in requests.items()
+        )
+        content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        base = self.chat_url.removesuffix("/chat/completions")
+        fields = {"purpose": (None, b"batch"), "file": ("requests.jsonl", content)}
+        uploaded = batch_id(await exchange.post(f"{base}/files", files=fields))
+        begun = {"input_file_id": uploaded, "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+        return batch_id(await exchange.post(f"{base}/batches", json=begun))
+
+    async def batch_state(self, exchange: BatchExchange, batch: str) -> BatchState:
+        """Ask for a batch; the results of an expired or cancelled one are those that were there."""
+        base = self.chat_url.removesuffix("/chat/completions")
+        reply = await exchange.get(f"{base}/batches/{quote(batch, safe='')}")
+        status, counts = str(reply.get("status")), reply.get("request_counts") or {}
+        is_ended = status in ("completed", "failed", "expired", "cancelled")
+        files = [reply[name] for name in ("output_file_id", "error_file_id") if reply.get(name)]
+        errors = (reply.get("errors") or {}).get("data") or [{}]
+        why = f": {errors[0].get('message')}" if status == "failed" and errors[0].get("message") else ""
+        done = f"{counts.get('completed', 0)} of {counts.get('total', 0)} requests done"
+        results = tuple(f"{base}/files/{quote(str(name), safe='')}/content" for name in files)
+        return BatchState(batch, is_ended, printable(f"{status}{why}, {done}"), results if is_ended else ())
+
+    def batch_reply(self, line: Mapping[str, Json]) -> tuple[str, BatchReply]:
+        """Read a line of the output or of the errors of a batch."""
+        response, error = line.get("response"), line.get("error")
+        if isinstance(response, Mapping):
+            body = json.dumps(response.get("body")).encode()
+            return str(line.get("custom_id")), BatchReply(int(response.get("status_code") or 0), body)
+        reason = error.get("message") or error.get("code") if isinstance(error, Mapping) else "no reply"
+        return str(line.get("custom_id")), BatchReply(0, problem=printable(str(reason)))
 
     def read(self, data: Json) -> chat.ChatReply:
         """Read the first choice, without the model's thoughts (`reasoning_content`, `<think>`)."""
@@ -128,6 +170,7 @@ class OpenAiWire:
             finish_reason=reason,
             tokens_in=chat.token_count(usage, "prompt_tokens"),
             tokens_out=chat.token_count(usage, "completion_tokens"),
+            tokens_cached=chat.token_count(_details(usage), "cached_tokens"),
             model=chat.server_name(reply.get("model")),
             build=chat.server_name(reply.get("system_fingerprint")),
             usage=usage,
@@ -137,6 +180,10 @@ class OpenAiWire:
                 "message": chat.unread_fields({**message, "thoughts": thoughts}, ("content", "refusal")),
             },
         )
+
+
+def _details(usage: Json) -> Json:
+    return usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
 
 
 def _ending(
@@ -158,6 +205,7 @@ class AzureWire(OpenAiWire):
     """
 
     api = "azure"
+    submit_batch = None  # type: ignore[assignment]  # its batches are deployments of their own
 
     def __init__(self, url: str, deployment: str, api_version: str | None, *, key_of: KeySource = judge_key) -> None:
         version = {"api-version": api_version or API_VERSION}

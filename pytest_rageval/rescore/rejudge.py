@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pytest_rageval.engine import Observed, Unobserved, judgements_of, problem_of
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.io.bounded_map import at_once
-from pytest_rageval.io.sealed_lines import unsealed
+from pytest_rageval.io.sealed_lines import record_at, unsealed
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import NOTHING, Answer, Observation, Problem, Timings, Trial
 from pytest_rageval.plan import Plan
@@ -45,6 +45,13 @@ class Rejudge:
         if self.problem is not None and self.failed == self.judged:
             what = printable(f"{self.problem.kind}: {self.problem.message}")
             raise SettingsError(f"none of {self.judged} answers could be judged, run {self.run.run_id} stays: {what}")
+
+    def ask_all(self) -> None:
+        """Put all answers to the judge and keep nothing, to learn what a batch takes."""
+        lines: Lines = map(record_at, self.run.observation_places().values())
+        limit = self.plan.settings.concurrency
+        for _ in at_once(self._line, lines, limit, close=self.judge.aclose, watch=self.watch):
+            pass
 
     async def _line(self, line: Line) -> Line:
         if line["answer"] is None:

@@ -30,7 +30,15 @@ from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
 from pytest_rageval.targets.native_contract import answer_from_response
 
-OF_JUDGING = ("judge", "judge_base_url", "judge_temperature", "judge_repeats", "rubrics", "retrieval_only")
+OF_JUDGING = (
+    "judge",
+    "judge_base_url",
+    "judge_temperature",
+    "judge_repeats",
+    "judge_requests",
+    "rubrics",
+    "retrieval_only",
+)
 """Settings that re-judging may change; all others stay as in the run."""
 NOT_OBSERVED = frozenset({"crash", "setup", "record"})
 """Kinds of error that an observation does not explain."""

@@ -359,7 +359,9 @@ def _cost(costs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     tokens = [value for cost in costs if (value := cost["judge_tokens"]) is not None]
     dollars = [value for cost in costs if (value := cost["judge_cost_usd"]) is not None]
     saved = [value for cost in costs if (value := cost.get("judge_saved_usd")) is not None]
+    asked = {name: math.fsum(cost.get(name, 0) for cost in costs) for name in ("judge_requests", "judge_tokens_cached")}
     return {
+        **{name: round(count) for name, count in asked.items() if count},
         "judge_saved_usd": math.fsum(saved) if saved else None,
         "judge_total_tokens": sum(tokens) if tokens else None,
         "judge_total_usd": math.fsum(dollars) if dollars else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ scores.jsonl
 report.*
 cache/
 """
+SECRET = "judge_secret"  # noqa: S105 - the name of the file
 FIRST = ("partial", "selection")
 
 
@@ -82,6 +84,17 @@ class RunFolder:
             self._lock = take_lock(self.path)
         except LockHeld:
             raise SettingsError(f"run {self.run_id} is being written by another process; wait for it to end") from None
+
+    def give_secret(self, judge: object) -> None:
+        """Let a judge that is a model derive its fences from this run's secret, so that the run can be asked again."""
+        if hasattr(judge, "secret"):
+            path = self.path / SECRET
+            try:
+                if not path.exists():
+                    write_text(path, secrets.token_hex(16))
+                judge.secret = path.read_text(encoding="ascii")
+            except (OSError, ValueError):
+                judge.secret = None  # random ones do as well
 
     @property
     def has_observations(self) -> bool:

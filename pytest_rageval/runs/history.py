@@ -41,6 +41,8 @@ class PastRun:
     description: str | None
     settings: Mapping[str, Json]
     changes: tuple[SettingChange, ...] = ()
+    judge_requests: int = 0
+    judge_usd: float | None = None
 
     def value(self, name: str) -> float | None:
         """Return a metric's mean by its name; `recall_any` and `recall_any@k` stand for the run's own k."""
@@ -110,6 +112,7 @@ def past_run(run: StoredRun) -> PastRun:
     if run.metrics is None:
         raise SettingsError(f"not finished: it has no {METRICS}")
     config, metrics = run.config, run.metrics
+    cost = metrics.get("volatile", {}).get("cost") or {}
     return PastRun(
         run_id=run.run_id,
         timestamp=run.timestamp.isoformat(timespec="seconds"),
@@ -123,6 +126,8 @@ def past_run(run: StoredRun) -> PastRun:
         metrics={name: metric["mean"] for name, metric in metrics["metrics"].items()},
         description=metrics.get("description"),
         settings=flat_settings(config),
+        judge_requests=cost.get("judge_requests", 0),
+        judge_usd=cost.get("judge_total_usd"),
     )
 
 

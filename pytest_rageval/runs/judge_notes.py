@@ -108,11 +108,17 @@ def estimate_at(tariff: Tariff | None, plan: Plan, cases: int) -> str | None:
     settings = plan.settings
     if tariff is None or settings.judge_cache == "replay" or settings.retrieval_only:
         return None
-    times = cases * settings.repeat * settings.judge_repeats
-    dollars = tariff.estimate([wording.prompt for wording in plan.wordings.values()], settings.k, times)
+    requests, repeats = plan.judge_requests
+    times = cases * settings.repeat * repeats
+    prompts = [wording.prompt for wording in plan.wordings.values()]
+    # Of joined rubrics, the prompts go out together, and the passages once.
+    joined = len(prompts) - requests + 1
+    dollars = tariff.estimate(["".join(prompts[:joined]), *prompts[joined:]], settings.k, times)
     if dollars is None:
         return None
     most = counted(times * len(plan.wordings), "judgement")
+    if joined > 1:
+        most += f" in {counted(times * requests, 'request')}"
     return (
         f"judge {tariff.model}: up to {most}, about ${dollars:.2f} by list prices "
         f"({counted(settings.k, 'passage')} of usual length each); what the judge cache holds costs nothing"

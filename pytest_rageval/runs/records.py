@@ -15,7 +15,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Evaluation, Observed
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
-from pytest_rageval.judges.judge import served_model
+from pytest_rageval.judges.judge import asked_of, served_model
 from pytest_rageval.matching.misses import matching_fields
 from pytest_rageval.matching.places import gold_kind
 from pytest_rageval.metrics.abstention import abstention
@@ -354,10 +354,10 @@ def _cost(obs: Observation | None) -> dict[str, Any]:
     judgements = list(obs.judgements.values()) if obs else []
     if not judgements:
         return {**_NO_COST, "target_usage": usage}
-    paid = [judgement for judgement in judgements if not judgement.cached]
-    kept = [judgement for judgement in judgements if judgement.cached]
+    paid, kept = ([each for each in judgements if each.cached == cached] for cached in (False, True))
     is_free = bool(kept) and not paid
     return {
+        **{f"judge_{name}": count for name, count in asked_of(paid).items()},
         "judge_tokens": 0 if is_free else _tokens(paid),
         "judge_cost_usd": 0.0 if is_free else _sum(judgement.cost_usd for judgement in paid),
         "judge_saved_usd": _sum(judgement.cost_usd for judgement in kept),
@@ -367,8 +367,8 @@ def _cost(obs: Observation | None) -> dict[str, Any]:
     }
 
 
-_UNKNOWN_COST = dict.fromkeys(("judge_tokens", "judge_cost_usd", "judge_saved_usd"))
-_NO_COST = {**_UNKNOWN_COST, "judgements": 0, "judgements_cached": 0}
+_UNKNOWN_COST = ("judge_tokens", "judge_cost_usd", "judge_saved_usd")
+_NO_COST = {**dict.fromkeys(_UNKNOWN_COST), "judgements": 0, "judgements_cached": 0}
 
 
 def _tokens(judgements: Iterable[Judgement]) -> int | None:

@@ -25,7 +25,7 @@ from pytest_rageval.gates.gate import doubtful_limits, unknown_values
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.cache.cache_file import connect, open_exclusively
+from pytest_rageval.judges.cache.sqlite_cache import connect, open_exclusively
 from pytest_rageval.judges.canaries import check_of_run, stored_check
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_endpoint

@@ -60,15 +60,23 @@ async def _check_server(judge: Judge) -> None:
 
 @contextmanager
 def judge_at_hand(
-    project: Project, settings: Settings, mask: Mask, problem: str, tell: Callable[[str], object]
+    project: Project,
+    settings: Settings,
+    mask: Mask,
+    problem: str,
+    tell: Callable[[str], object],
+    judge: Judge | None = None,
+    prepare: Callable[[Judge], object] = lambda _: None,
 ) -> Iterator[CachedJudge]:
     """Yield the judge of these settings behind the project's cache, once its server has answered.
 
-    The caller closes the judge. `tell` gets the notes of judge and cache at the end.
+    The caller closes the judge. `tell` gets the notes of judge and cache at the end. A given `judge` takes the place
+    of the configured one, and is not checked; `prepare` is called with either.
     """
-    if settings.judge_cache != "replay":
+    if settings.judge_cache != "replay" and judge is None:
         asyncio.run(_closing(_check_server, configured_judge(settings, project.root, problem)))
-    judge = configured_judge(settings, project.root, problem)
+    judge = judge or configured_judge(settings, project.root, problem)
+    prepare(judge)
     cache = project_cache(project.settings, project.judge_cache_file)
     with closing(cache) if cache is not None else nullcontext():
         yield CachedJudge(judge, cache, "off" if cache is None else settings.judge_cache, mask)

@@ -178,7 +178,7 @@ def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
     if judge := metrics.get("judge"):
         kind = ", a heuristic without a model; its scores gate only where you wrote the gate" * judge["heuristic"]
         yield Line(f"judge: {judge['model']}{kind}")
-    yield from map(Line, _judging(metrics["volatile"]["cost"]))
+    yield from map(Line, _judging(metrics["volatile"]["cost"], metrics["total_tests"]))
     errors = equal_errors(rows)
     for text, number in errors[:SHOWN_ERRORS]:
         if number > 1:
@@ -193,14 +193,20 @@ def equal_errors(rows: Iterable[Row | ListedCase]) -> list[tuple[str, int]]:
     return Counter(excerpt(row.message or row.error_kind or "error", LONGEST_ERROR) for row in broken).most_common()
 
 
-def _judging(cost: Content) -> Iterator[str]:
+def _judging(cost: Content, cases: int) -> Iterator[str]:
     """Yield the cost of judging over all trials and the savings of the cache; nothing if no model was asked."""
     cached, tokens = cost["judgements_cached"], cost["judge_total_tokens"]
     if not (cached or tokens):
         return
     dollars, saved = cost["judge_total_usd"], cost["judge_saved_usd"]
     parts = [f"{cached} of {counted(cost['judgements'], 'judgement')} from the cache"]
+    if requests := cost.get("judge_requests"):
+        parts.append(f"{counted(requests, 'request')} ({requests / cases:.2g} a case)")
     parts += [counted(tokens, "token") if tokens is not None else "tokens unknown"]
+    if there := cost.get("judge_tokens_cached"):
+        parts[-1] += f" ({there:,} from the provider's cache)"
     parts += [f"${dollars:.4f} spent" if dollars is not None else "cost unknown"]
+    if dollars:
+        parts[-1] += f" (${dollars / cases:.4f} a case)"
     parts += [f"${saved:.4f} saved"] if saved else []
     yield "judging: " + ", ".join(parts)

@@ -10,7 +10,7 @@ import pytest
 from judge_server import JudgeServer
 from model_judges import a_judge, judged
 
-from pytest_rageval.judges.model_judge import read_reply
+from pytest_rageval.judges.judge_reply import read_reply
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.anthropic import AnthropicWire
 from pytest_rageval.llm.json_exchange import UnreadableReply

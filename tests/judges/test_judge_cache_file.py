@@ -131,7 +131,7 @@ def test_parts_that_cannot_be_read_are_not_the_nearest(path, written):
 FILL = """
 import sys
 from pathlib import Path
-from pytest_rageval.judges.cache import cache_file
+from pytest_rageval.judges.cache import sqlite_cache
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.cache.cache_key import key_parts
 from pytest_rageval.model import Judgement, JudgeRequest
@@ -140,7 +140,7 @@ def entry(at):
     parts = key_parts(JudgeRequest("groundedness", "1+abc", {"question": f"question {at}"}), "m/1")
     return parts, Judgement("groundedness", {"groundedness": at / 20}, (0.0, 5.0), reasoning=f"because {at}")
 
-cache_file.OPENING_S = cache_file.BUSY_S = 60  # nobody gives up on a slow machine
+sqlite_cache.OPENING_S = sqlite_cache.BUSY_S = 60  # nobody gives up on a slow machine
 print("ready", flush=True)
 for line in sys.stdin:
     cache = SqliteCache(Path(line.rstrip()))

@@ -155,7 +155,7 @@ def test_of_repeated_judgements_the_median_counts_and_the_spread_is_told():
     found = of_an_answer(Telling(groundedness=by_trial(5, 1, 4)), ["groundedness"], repeats=3)["groundedness"]
     assert found.scores == {"groundedness": 4.0}
     assert found.reasoning == "trial 2"
-    assert found.extra == {"repeats": {"groundedness": [5, 1, 4]}, "spread": {"groundedness": 4}}
+    assert found.extra == {"repeats": {"groundedness": [5, 1, 4]}, "spread": {"groundedness": 4}, "requests": 3}
 
 
 def test_every_repeat_is_a_trial_of_its_own_so_that_the_cache_keeps_each():

@@ -13,6 +13,9 @@ from judge_server import JudgeServer
 from model_judges import GOOD, KNOWN, a_judge, a_request, failure_of, judged
 
 from pytest_rageval.judges.rubrics import load_rubric
+from pytest_rageval.llm.chat_protocol import EVERYTHING, Message, Question, after_refusal
+from pytest_rageval.llm.openai import OpenAiWire
+from pytest_rageval.llm.server_error import ServerError
 
 
 @pytest.fixture(params=["openai", "anthropic"])
@@ -59,8 +62,56 @@ def test_anthropic_is_asked_for_the_schema_as_a_tool():
     assert sent.json["temperature"] == 0.3
     assert "seed" not in sent.json
     assert [message["role"] for message in sent.json["messages"]] == ["user"]
-    assert "rubric" not in sent.json["system"]
-    assert "# Scores" in sent.json["system"]
+    (system,) = sent.json["system"]
+    assert system["cache_control"] == {"type": "ephemeral"}
+    assert "rubric" not in system["text"]
+    assert "# Scores" in system["text"]
+
+
+def test_openai_itself_is_told_by_which_prefix_it_caches_and_other_servers_are_not(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
+    of_case = [[Message("system", "rules"), Message("user", text)] for text in ("one", "two")]
+    first, second = (OpenAiWire().body(Question("m", messages)) for messages in of_case)
+    other = OpenAiWire().body(Question("m", [Message("system", "others")]))
+    assert first["prompt_cache_key"] == second["prompt_cache_key"] != other["prompt_cache_key"]
+    assert "prompt_cache_key" not in OpenAiWire("http://localhost:1").body(Question("m", of_case[0]))
+    refused = ServerError("Unrecognized request argument supplied: prompt_cache_key")
+    manner = after_refusal(EVERYTHING, refused)
+    assert manner is not None
+    assert manner.left_out == ()
+    assert "prompt_cache_key" not in OpenAiWire().body(Question("m", of_case[0]), manner)
+
+
+def test_a_server_that_takes_no_cache_control_is_asked_without_and_it_is_noted():
+    refusal = "system.0.cache_control: Extra inputs are not permitted"
+
+    class Strict(JudgeServer):
+        async def _chat(self, connection: Any, shape: Any) -> None:
+            self.refuses = {"system": refusal} if isinstance(connection.request.json["system"], list) else {}
+            await super()._chat(connection, shape)
+
+    with Strict(GOOD) as server:
+        judge = a_judge(server, "anthropic")
+        said = judged(judge, a_request(), a_request("It boils."))
+    assert [each.scores for each in said] == [{"groundedness": 4.0}] * 2
+    assert all("left_out" not in each.extra for each in said), "it changes no reply"
+    assert judge.notes == ["model judge-1: the server does not take a prompt cache; asked without"]
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_tokens_from_the_providers_cache_are_counted(kind: str):
+    usage = {
+        "openai": {"prompt_tokens": 2000, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 1500}},
+        "anthropic": {"input_tokens": 400, "output_tokens": 9, "cache_creation_input_tokens": 100,
+                      "cache_read_input_tokens": 1500},
+    }[kind]  # fmt: skip
+    shapes: dict[str, dict[str, Any]] = {
+        "openai": {"choices": [{"message": {"content": json.dumps(GOOD)}}]},
+        "anthropic": {"content": [{"type": "text", "text": json.dumps(GOOD)}], "stop_reason": "end_turn"},
+    }
+    with JudgeServer(status(200, json.dumps(shapes[kind] | {"usage": usage}).encode())) as server:
+        (said,) = judged(a_judge(server, kind))
+    assert (said.tokens_in, said.extra["tokens_cached"]) == (2000, 1500)
 
 
 def test_each_request_is_fenced_anew_after_instructions_that_a_server_can_keep():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -164,8 +165,17 @@ def test_a_list_without_end_is_cut():
 
 def test_a_marker_occurs_in_no_variable(monkeypatch: pytest.MonkeyPatch):
     draws = iter(["0123456789abcdef", "0123456789abcdef", "fedcba9876543210"])
-    monkeypatch.setattr("secrets.token_hex", lambda size: next(draws))
-    assert new_marker({"contexts": [{"chunk_id": "c1", "text": f"so I guess {MARKER}"}]}) == "fence-fedcba9876543210"
+    hashes = iter([SimpleNamespace(hexdigest=lambda: next(draws))] * 3)
+    monkeypatch.setattr("hmac.new", lambda *_: next(hashes))
+    material = {"contexts": [{"chunk_id": "c1", "text": f"so I guess {MARKER}"}]}
+    assert new_marker(material) == "fence-fedcba9876543210"
+
+
+def test_a_secret_gives_the_same_material_the_same_marker_which_nobody_can_tell_without_it():
+    material = {"answer": "so \ud800"}
+    assert new_marker(material, "secret") == new_marker(material, "secret")
+    others = [new_marker(material, "another"), new_marker({"answer": "so."}, "secret"), new_marker(material)]
+    assert len({new_marker(material, "secret"), *others}) == 4
 
 
 # ── asking again ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.judges.model_judge import read_reply
+from pytest_rageval.judges.judge_reply import read_reply
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.llm.json_exchange import UnreadableReply
 from pytest_rageval.text import printable

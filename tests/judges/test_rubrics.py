@@ -10,10 +10,9 @@ import pytest
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.judges.rubrics import load_rubric, rubric_of
-from pytest_rageval.judges.rubrics.own_rubrics import check_rubrics
+from pytest_rageval.judges.rubrics import check_rubrics, load_rubric, rubric_of
 from pytest_rageval.judges.rubrics.rubric_file import read_rubric
-from pytest_rageval.judges.rubrics.rubric_lookup import _FOLDER
+from pytest_rageval.judges.rubrics.rubric_lookup import FOLDER
 from pytest_rageval.llm.json_exchange import MARKER
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import PLACEHOLDER, VARIABLES, JudgeRequest
@@ -29,7 +28,7 @@ SHIPPED = tuple(
 
 
 def shipped_text(name: str = "groundedness") -> str:
-    return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+    return (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def a_folder(path: Path, **files: str) -> Path:
@@ -60,7 +59,7 @@ def test_every_rubric_that_a_metric_reads_is_shipped():
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_prompt_version_changes_with_every_byte_of_the_file(name):
-    content = (_FOLDER / f"{name}.toml").read_bytes()
+    content = (FOLDER / f"{name}.toml").read_bytes()
     rubric = load_rubric(name)
     assert rubric.prompt_version == f"{rubric.version}+{hashlib.sha256(content).hexdigest()[:12]}"
 
@@ -177,7 +176,7 @@ NUMBER = 'type = "number"'
         ("[0, 5]", '[0, "5"]', "scale", "scale[1] is '5' (a string), expected a number"),
         ('", "score"]', '", "skore"]', "required", "schema.required names 'skore', no field of the reply"),
         ("maximum = 5", "enum = [1, 7]", "enum", f"{SCORE}.enum holds 7, beyond the scale [0, 5]; change one of them"),
-        ("[0, 5]", "[0, 5]\nstep = 0", "step", "step is 0, expected a number above 0, as in 1 for whole points"),
+        ("[0, 5]", "[0, 5]\nstep = 0", "step", "step is 0 (a number), expected a number above 0, as in 1 for"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_rubric_is_said_with_its_line(old, new, at, problem, tmp_path):

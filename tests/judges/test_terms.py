@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_rageval.judges.lexical_terms import claims_in, terms_in
+from pytest_rageval.judges.lexical_judge import claims_in, terms_in
 
 
 @pytest.mark.parametrize(

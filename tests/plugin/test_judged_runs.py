@@ -38,7 +38,7 @@ def test_default_gates_apply_to_a_models_scores(judged: Project):
     assert record["groundedness"]["heuristic"] is False
     assert record["cost"]["judge_tokens"] == 2 * 120
     assert record["cost"]["judge_cost_usd"] is None
-    result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 720 tokens, cost unknown"])
+    result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 6 requests (1.5 a case), 720 tokens, *"])
 
 
 @pytest.mark.parametrize("judge", ["lexical", "embedding:small@{url}"])
@@ -58,7 +58,7 @@ def test_figures_of_cost_are_those_of_all_trials(judged: Project):
         result = judged.run(*judge_at(server), "-k", "boil", "--rageval-repeat", "3")
         asked = len(server.chats)
     assert asked == 6
-    result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 720 tokens, cost unknown"])
+    result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 6 requests (6 a case), 720 tokens, *"])
     cost = judged.metrics()["volatile"]["cost"]
     assert (cost["judgements"], cost["judgements_cached"], cost["judge_total_tokens"]) == (6, 0, 720)
 
@@ -79,6 +79,34 @@ def test_where_phrasing_alone_decided_a_gate_the_case_says_so_and_the_project_ca
     project.run("--rageval-target", "talk:answer", "--rageval-judge", judge).assert_outcomes(passed=1)
     record = project.records()["gym"]
     assert (record["abstention"]["abstained"], record["abstention"]["decided_by"]) == (True, "phrasing")
+
+
+def test_together_one_request_judges_an_answer_and_the_run_says_how_many(judged: Project):
+    judged.configure('target = "bot:answer"\njudge_requests = "together"')
+    with JudgeServer() as server:
+        result = judged.run(*judge_at(server))
+        assert len(server.chats) == 3  # of the fourth the system says that it abstained
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["judging: 0 of 6 judgements from the cache, 3 requests (0.75 a case), 3?? tokens, *"])
+    assert judged.records()["boil"]["cost"]["judge_requests"] == 1
+
+
+@pytest.mark.parametrize(("score", "asked"), [(4, 3), (2, 1)])
+def test_a_score_near_to_its_gate_is_judged_thrice(judged: Project, score: float, asked: int):
+    judged.configure('target = "bot:answer"\njudge_repeats = "near-gate"')  # the gates are at 3.5, a step is 1
+    with JudgeServer(score=score) as server:
+        judged.run(*judge_at(server), "-k", "boil")
+        assert len(server.chats) == 2 * asked
+
+
+def test_the_fences_of_a_run_are_made_with_its_own_secret(judged: Project):
+    with JudgeServer() as server:
+        for _ in range(2):
+            judged.run(*judge_at(server), "-k", "boil", "--rageval-judge-cache", "refresh")
+        of_one, of_another = server.chats[:2], server.chats[2:]
+    secrets = {path.read_text() for path in judged.path.glob("reports/runs/*/judge_secret")}
+    assert len(secrets) == 2
+    assert {chat.body for chat in of_one}.isdisjoint(chat.body for chat in of_another)
 
 
 @pytest.mark.parametrize("how", [[], ["-n", "2"]])

@@ -59,7 +59,7 @@ def test_another_judge_gives_other_scores_and_judges_once(project: StoredProject
 def test_figures_of_cost_count_what_this_judging_asked(project: StoredProject):
     with JudgeServer() as server:
         first = command("judge", RUN, *by(server))
-        assert "judging: 2 of 8 judgements from the cache, 720 tokens" in first.output
+        assert "judging: 2 of 8 judgements from the cache, 6 requests (1.5 a case), 720 tokens" in first.output
         second = command("judge", RUN)
     assert "judging: 8 of 8 judgements from the cache, 0 tokens" in second.output
     volatile = project.json("metrics.json")["volatile"]

@@ -205,7 +205,7 @@ def test_bad_input_gets_one_line(noted: Project, arguments: tuple[str, ...], lin
 
 def test_a_budget_ends_it_and_the_same_command_goes_on(project: Project, monkeypatch: pytest.MonkeyPatch):
     # A server of one's own has no price, and no other one can be asked here.
-    monkeypatch.setattr("pytest_rageval.llm.endpoint_options.Tariff.cost", lambda _, tokens, __: 0.4e-6 * tokens)
+    monkeypatch.setattr("pytest_rageval.llm.endpoint_options.Tariff.cost", lambda _, tokens, *__: 0.4e-6 * tokens)
     sections(project, 4)
     project.configure('target = "bot:answer"\njudge_concurrency = 1')
     one = reply(("How often is machine 0 serviced?", "Machine 0 is serviced every 2 weeks"))

@@ -23,10 +23,18 @@ from pytest_rageval.io.messages import Unsound, describe
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse
 from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.judges.cache.cache_file import connect, open_exclusively, transaction
 from pytest_rageval.judges.cache.cache_key import PARTS, KeyParts
 from pytest_rageval.judges.cache.cached_judge import judgement_problem
-from pytest_rageval.judges.cache.sqlite_cache import LARGEST, PUT, judgement_from_json, judgement_to_json, row_of
+from pytest_rageval.judges.cache.sqlite_cache import (
+    LARGEST,
+    PUT,
+    connect,
+    judgement_from_json,
+    judgement_to_json,
+    open_exclusively,
+    row_of,
+    transaction,
+)
 from pytest_rageval.model import Json, Judgement
 from pytest_rageval.text import excerpt, printable
 

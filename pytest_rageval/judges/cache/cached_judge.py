@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from weakref import WeakValueDictionary
@@ -21,8 +22,6 @@ from pytest_rageval.judges.judge import (
     is_local,
     judges_at_once,
     served_model,
-    takes_own_rubrics,
-    uses_phrasing,
 )
 from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt
@@ -73,13 +72,14 @@ class CachedJudge:
         self.is_local = is_local(judge)
         is_replay = mode == "replay" and cache is not None and not self.is_local
         self.answers_at_once = is_replay or (limit is None and judges_at_once(judge))
-        self.takes_own_rubrics = takes_own_rubrics(judge)
-        self.abstention_by_phrasing = uses_phrasing(judge)
+        self.takes_own_rubrics = getattr(judge, "takes_own_rubrics", False)
+        self.abstention_by_phrasing = getattr(judge, "abstention_by_phrasing", False)
+        self.judge_together = self._judgements if getattr(judge, "judge_together", None) else None
         self.hits = self.misses = 0
         self.saved_usd: float | None = None
         self.saved_ms: float | None = None
         self._judge, self._cache, self._mode = judge, cache, mode
-        self._unwritten: list[tuple[str, Judgement, KeyParts | None]] = []
+        self._unwritten: list[tuple[str, Judgement, KeyParts]] = []
         self._mask, self._limit = mask, limit
         self._sampling = _checked_sampling(judge)
         self.served: set[str] = set()
@@ -87,35 +87,85 @@ class CachedJudge:
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Return the judgement; in `replay`, raise JudgeError of kind cache_miss if it is not stored."""
-        if self.is_local or self._mode == "off" or self._cache is None:
-            return await self._ask(request)
-        parts = key_parts(request, self.identity, self._sampling)
-        key = parts.key
-        if self._mode != "refresh":
-            if (stored := self._look_up(self._cache, key)) is not None:
-                return self._hit(stored)
-            self.misses += 1
-        if self._mode == "replay":
-            raise JudgeError("cache_miss", self._missing(parts, key))
-        pending = self._pending.setdefault(key, _PendingRequest())
-        async with pending.lock:
-            if pending.judgement is not None:
-                return self._hit(pending.judgement)
-            # Reached by the first request, or the next one after a failure or cancellation.
-            pending.judgement = await self._ask(request)
-            await self._store(self._cache, key, pending.judgement, parts)
-            return pending.judgement
+        (result,) = await self._judgements([request])
+        if isinstance(result, JudgeError):
+            raise result
+        return result
+
+    async def _judgements(self, requests: Sequence[JudgeRequest]) -> list[Judgement | JudgeError]:
+        """Return the judgement or the error of each request; together, ask for those that are not stored."""
+        cache = self._cache
+        if self.is_local or self._mode == "off" or cache is None:
+            return await self._ask(requests)
+        results: dict[str, Judgement | JudgeError] = {}
+        missing: dict[str, tuple[JudgeRequest, KeyParts]] = {}
+        keys = []
+        for request in requests:
+            parts = key_parts(request, self.identity, self._sampling)
+            key = parts.key
+            keys.append(key)
+            stored = None if self._mode == "refresh" else self._look_up(cache, key)
+            if stored is not None:
+                results[key] = self._hit(stored)
+                continue
+            self.misses += self._mode != "refresh"
+            if self._mode == "replay":
+                results[key] = JudgeError("cache_miss", self._missing(parts, key))
+            else:
+                missing[key] = request, parts
+        if missing:
+            results |= await self._asked_once(cache, missing)
+        return [results[key] for key in keys]
+
+    async def _asked_once(
+        self, cache: JudgementCache, missing: Mapping[str, tuple[JudgeRequest, KeyParts]]
+    ) -> dict[str, Judgement | JudgeError]:
+        """Ask for judgements and store them; of equal requests at the same time, the others wait for the first."""
+        pending = {key: self._pending.setdefault(key, _PendingRequest()) for key in sorted(missing)}
+        async with AsyncExitStack() as locks:
+            for each in pending.values():
+                await locks.enter_async_context(each.lock)
+            results: dict[str, Judgement | JudgeError] = {
+                key: self._hit(each.judgement) for key, each in pending.items() if each.judgement is not None
+            }
+            # Not empty for the first request, or the next one after a failure or cancellation.
+            asked = {key: of for key, of in missing.items() if key not in results}
+            answers = await self._ask([request for request, _ in asked.values()])
+            judged = []
+            for (key, (_, parts)), answer in zip(asked.items(), answers, strict=True):
+                results[key] = answer
+                if isinstance(answer, Judgement):
+                    pending[key].judgement = answer
+                    judged.append((key, answer, parts))
+            await self._store(cache, judged)
+        return results
 
     async def aclose(self) -> None:
         """Close the judge. The cache stays open: it belongs to its creator."""
         await self._judge.aclose()
 
-    async def _ask(self, request: JudgeRequest) -> Judgement:
-        judgement = await self._in_time(request)
-        if (problem := judgement_problem(judgement)) is not None:
-            raise JudgeError("invalid_reply", f"judge {self.model!r}, rubric {request.rubric!r}: {problem}")
-        self._note_served(judgement)
-        return self._mask.value(judgement)
+    async def _ask(self, requests: Sequence[JudgeRequest]) -> list[Judgement | JudgeError]:
+        """Ask the judge, together if there are several; check and mask what it returns."""
+        together = getattr(self._judge, "judge_together", None)
+        results: list[Judgement | JudgeError] = []
+        if together is not None and len(requests) > 1:
+            results = await together(requests)
+        else:
+            for request in requests:
+                try:
+                    results.append(await self._in_time(request))
+                except JudgeError as error:
+                    results.append(error)
+        return [self._checked(*pair) for pair in zip(requests, results, strict=True)]
+
+    def _checked(self, request: JudgeRequest, result: Judgement | JudgeError) -> Judgement | JudgeError:
+        if isinstance(result, JudgeError):
+            return result
+        if (problem := judgement_problem(result)) is not None:
+            return JudgeError("invalid_reply", f"judge {self.model!r}, rubric {request.rubric!r}: {problem}")
+        self._note_served(result)
+        masked: Judgement = self._mask.value(result)
+        return masked
 
     async def _in_time(self, request: JudgeRequest) -> Judgement:
         if self._limit is None:
@@ -139,20 +189,21 @@ class CachedJudge:
         # The cache or its file may be from elsewhere: an invalid judgement is judged again.
         return None if stored is None or judgement_problem(stored) is not None else self._mask.value(stored)
 
-    async def _store(self, cache: JudgementCache, key: str, judgement: Judgement, parts: KeyParts) -> None:
-        """Store a judgement in one write with those of the same moment; it is stored when this returns."""
+    async def _store(self, cache: JudgementCache, new: Sequence[tuple[str, Judgement, KeyParts]]) -> None:
+        """Store judgements in one write with those of the same moment; they are stored when this returns."""
         if not isinstance(cache, SqliteCache):  # a user's own
-            cache.put(key, judgement)
+            for key, judgement, _ in new:
+                cache.put(key, judgement)
         elif self.answers_at_once:
-            cache.put(key, judgement, parts)
+            cache.put_all(new)
         else:
-            self._unwritten.append((key, judgement, parts))
+            self._unwritten += new
             try:
                 await asyncio.sleep(0)
             finally:  # the first to resume writes for all, even if it is cancelled
                 if self._unwritten:
-                    new, self._unwritten = self._unwritten, []
-                    cache.put_all(new)
+                    together, self._unwritten = self._unwritten, []
+                    cache.put_all(together)
 
     def _hit(self, stored: Judgement) -> Judgement:
         self.hits += 1

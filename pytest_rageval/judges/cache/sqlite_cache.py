@@ -1,4 +1,4 @@
-"""The judge cache: one SQLite file with a row per judgement, shared by processes and threads.
+"""The judge cache: one SQLite file in WAL mode with a row per judgement, shared by processes and threads.
 
 The cache never fails a run: problems with its file go into `notes`, one line each, and judging continues without it.
 """
@@ -6,34 +6,37 @@ The cache never fails a run: problems with its file go into `notes`, one line ea
 from __future__ import annotations
 
 import json
+import os
+import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pydantic_core import to_json
 
 from pytest_rageval.config.settings import Settings
+from pytest_rageval.io.atomic import take_lock
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import parse
-from pytest_rageval.judges.cache.cache_file import (
-    BUSY_S,
-    COLUMNS,
-    connect,
-    is_broken,
-    is_busy,
-    open_exclusively,
-    transaction,
-)
 from pytest_rageval.judges.cache.cache_key import PARTS, KeyParts, distance
 from pytest_rageval.model import Judgement
 from pytest_rageval.text import excerpt
 
+APPLICATION_ID = 0x52414745
+"""Marks a file as ours in its header ("RAGE")."""
+
+LAYOUT = 4
+"""Increased when a row's meaning changes; other layouts are not used."""
+
+OPENING_S = 10.0
+BUSY_S = 5.0
 LARGEST = 1 << 20
 """Characters of a judgement and its parts as JSON; larger ones are not stored."""
 
@@ -41,14 +44,12 @@ MOST_NOTES = 20
 LOOKED_AT = 50
 """Entries compared at most to find the nearest."""
 
+COLUMNS = "key, created, rubric, model, question, answer, contexts, parts, judgement"
 _GET = "SELECT CAST(judgement AS BLOB) FROM judgements WHERE key = ?"
 PUT = f"INSERT OR REPLACE INTO judgements ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  our own words
-_KEPT = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND "
-_EQUAL = {
-    part: f"{_KEPT}{part} = ? ORDER BY contexts IS ? DESC, question IS ? DESC, key LIMIT ?"
-    for part in ("answer", "contexts", "question")
-}
-_SAME_RUBRIC = f"{_KEPT}parts IS NOT NULL LIMIT ?"
+_KEPT = "SELECT key, CAST(parts AS BLOB) FROM judgements WHERE rubric = ? AND parts IS NOT NULL"
+_ALIKE = ("answer contexts", "answer", "contexts question", "contexts", "question", "")
+"""Parts that the nearest entry has in common, the most telling first; each look-up has an index."""
 _Row = tuple[Any, ...]
 
 
@@ -85,7 +86,7 @@ class SqliteCache:
         """Store a judgement in place of any under this key; skip one that is not valid text."""
         self.put_all([(key, judgement, parts)])
 
-    def put_all(self, new: Iterable[tuple[str, Judgement, KeyParts | None]]) -> None:
+    def put_all(self, new: Sequence[tuple[str, Judgement, KeyParts | None]]) -> None:
         """Store judgements by key in one write: one by one, each costs twice the CPU and waits for the file."""
         created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         rows = []
@@ -103,12 +104,13 @@ class SqliteCache:
 
         Of several, return those with the fewest differences; if nothing is equal, any of the rubric.
         """
-        for part, statement in _EQUAL.items():
-            if (value := getattr(parts, part)) is not None:
-                rows = self._read(statement, parts.rubric, value, parts.contexts, parts.question, LOOKED_AT)
-                if (nearest := _nearest_of(rows, parts)) is not None:
-                    return nearest
-        return _nearest_of(self._read(_SAME_RUBRIC, parts.rubric, LOOKED_AT), parts)
+        for alike in map(str.split, _ALIKE):
+            values = [getattr(parts, name) for name in alike]
+            statement = "".join([_KEPT, *(f" AND {name} = ?" for name in alike), " LIMIT ?"])
+            rows = [] if None in values else self._read(statement, parts.rubric, *values, LOOKED_AT)
+            if (nearest := _nearest_of(rows, parts)) is not None:
+                return nearest
+        return None
 
     def close(self) -> None:
         """Close the file; the next `get` or `put` opens it again."""
@@ -249,3 +251,130 @@ def project_cache(settings: Settings, file: Path) -> SqliteCache | None:
     if settings.judge_cache == "off" or settings.redact:
         return None
     return SqliteCache(file)
+
+
+# ── the file ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ForeignDatabase(sqlite3.DatabaseError):
+    """A database that is not a judge cache."""
+
+
+def open_exclusively(open_: Callable[[], sqlite3.Connection], folder: Path) -> sqlite3.Connection:
+    """Call `open_` while no other process opens a cache in this folder; retry for a while if it is busy.
+
+    SQLite's own waiting does not cover the first opening of a file by many processes at once.
+    """
+    deadline = time.monotonic() + OPENING_S
+    while True:
+        try:
+            with _locked(folder):
+                return open_()
+        except (OSError, sqlite3.Error) as error:
+            if not is_busy(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(random.uniform(0.005, 0.05))  # noqa: S311  no secret, only spread
+
+
+def connect(path: Path, *, create: bool) -> sqlite3.Connection:
+    """Open a judge cache; `create` starts one in a missing or empty file. Raise ForeignDatabase for others."""
+    address = f"file:{quote(str(path.absolute()))}"
+    # On read-only media, a file in WAL mode opens only as immutable.
+    for how in ("?mode=rwc" if create else "?mode=rw", "?mode=ro", "?mode=ro&immutable=1"):
+        connection = sqlite3.connect(
+            address + how, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _prepare(connection)
+            return connection
+        except sqlite3.Error as error:
+            connection.close()
+            is_read_only = name_of(error).startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
+            if not is_read_only or how.endswith("immutable=1"):
+                raise
+    raise AssertionError("the loop returns or raises")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Run the block as one transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:  # also on Ctrl-C: no transaction stays open
+        # When the disk is full, SQLite has already rolled back.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def is_broken(error: sqlite3.Error) -> bool:
+    """Return True if the error means that the file is not, or no longer, a judge cache."""
+    return isinstance(error, ForeignDatabase) or name_of(error).startswith(
+        ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT")
+    )
+
+
+def is_busy(error: Exception) -> bool:
+    """Return True if the error means that another process is using the file now."""
+    return isinstance(error, BlockingIOError) or name_of(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def name_of(error: Exception) -> str:
+    """Return SQLite's name of an error, such as SQLITE_BUSY, or an empty string for other errors."""
+    return str(getattr(error, "sqlite_errorname", ""))
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (layout,) = connection.execute("PRAGMA user_version").fetchone()
+    (things,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not (application or layout or things):
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.executescript(_SCHEMA)
+    elif application != APPLICATION_ID:
+        raise ForeignDatabase("a database of something else")
+    elif layout != LAYOUT:
+        raise ForeignDatabase(f"its layout is {layout}, not {LAYOUT}")
+    try:
+        connection.execute(f"SELECT {COLUMNS} FROM judgements LIMIT 0")  # noqa: S608  our own names
+    except sqlite3.OperationalError as error:
+        if name_of(error) != "SQLITE_ERROR":
+            raise
+        raise ForeignDatabase(str(error)) from error
+    # A power cut may lose the last judgements, a crash loses none.
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock the folder against others that open a cache in it; raise BlockingIOError if it is locked."""
+    descriptor = take_lock(folder)  # on a file system without locks, SQLite's own must suffice
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+# If the parts are unknown (entries from code outside this package), they and their hashes are NULL.
+_SCHEMA = f"""
+    BEGIN IMMEDIATE;
+    CREATE TABLE IF NOT EXISTS judgements (
+        key TEXT PRIMARY KEY NOT NULL,
+        created TEXT NOT NULL,
+        rubric TEXT NOT NULL,
+        model TEXT NOT NULL,
+        question TEXT,
+        answer TEXT,
+        contexts TEXT,
+        parts TEXT,
+        judgement TEXT NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS by_question ON judgements (rubric, question);
+    CREATE INDEX IF NOT EXISTS by_answer ON judgements (rubric, answer, contexts);
+    CREATE INDEX IF NOT EXISTS by_contexts ON judgements (rubric, contexts, question);
+    PRAGMA application_id = {APPLICATION_ID};
+    PRAGMA user_version = {LAYOUT};
+    COMMIT;
+"""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Annotated, Any, Literal
@@ -18,9 +18,44 @@ from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.judges.rubrics.rubric_lookup import reply_fields, rubric_of_table
 from pytest_rageval.llm.json_exchange import MARKER
 from pytest_rageval.model import PLACEHOLDER, VARIABLES, Json, Rubric
+
+
+def rubric_of_table(name: str, content: bytes, table: Mapping[str, Any]) -> Rubric:
+    """Build the rubric from a file's content and its valid table."""
+    low, high = table["scale"]
+    return Rubric(
+        name=name,
+        version=table["version"],
+        prompt_version=f"{table['version']}+{hashlib.sha256(content).hexdigest()[:12]}",
+        scale=(float(low), float(high)),
+        scores=table["scores"],
+        prompt=table["prompt"].strip() + "\n",
+        schema=table["schema"],
+        step=None if table.get("step") is None else float(table["step"]),
+    )
+
+
+def reply_fields(schema: Mapping[str, Json]) -> Iterator[str]:
+    """Yield each field of the reply with type and range, in the schema's order: `"score" (a number from 0 to 5)`."""
+    for name, field in schema["properties"].items():
+        expected = _KINDS.get(str(field.get("type")), "a value")
+        if "enum" in field:
+            expected = "one of " + ", ".join(json.dumps(choice) for choice in field["enum"])
+        elif "minimum" in field and "maximum" in field:
+            expected += f" from {field['minimum']:g} to {field['maximum']:g}"
+        yield f'"{name}" ({expected})'
+
+
+_KINDS = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
 
 
 def read_rubric(name: str, content: bytes, shown: str) -> Rubric:
@@ -45,19 +80,10 @@ def _decoded(content: bytes, shown: str, encoding: str = "utf-8") -> str:
         raise SettingsError(f"{shown}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
 
 
-# ── what a file may hold ──────────────────────────────────────────────────────────────────────────────────────
-
-
 def _rising(scale: tuple[float, ...]) -> tuple[float, ...]:
     if len(scale) != 2 or scale[0] >= scale[1]:
         raise ValueError(f"is [{', '.join(f'{end:g}' for end in scale)}], expected {_SCALE}")
     return scale
-
-
-def _positive(step: float) -> float:
-    if step <= 0:
-        raise ValueError(f"is {step:g}, expected {_STEP}")
-    return step
 
 
 _SCALE = "lowest and highest score, as in [0, 5]"
@@ -100,7 +126,7 @@ class _RubricTable:
     prompt: Annotated[str, Expects("text")]
     scores: Annotated[Mapping[str, str], Expects("a table of metric = field of the reply")]
     schema: Annotated[_Schema, _AN_OBJECT]
-    step: Annotated[float, AfterValidator(_positive), Expects(_STEP)] | None = None
+    step: Annotated[float, Field(gt=0), Expects(_STEP)] | None = None
 
 
 _RUBRICS: RecordReader[_RubricTable] = RecordReader(_RubricTable)
@@ -109,8 +135,6 @@ SCORED = ("boolean", "integer", "number")
 LISTED = "claim_support"
 """The one score that may be a list, of verdicts on claims: it is the share with `supported` true."""
 
-
-# ── what is wrong with one ────────────────────────────────────────────────────────────────────────────────────
 
 Problem = tuple[str, str]
 """Dotted key, or text to search for, and the problem there."""
@@ -132,7 +156,11 @@ def _problems(table: Mapping[str, Any]) -> Iterator[Problem]:
         except (TypeError, ValueError) as error:
             yield "schema", f"schema cannot be written as JSON: {error}"
     if rubric is not None:
-        yield from _required_problems(rubric.schema)
+        fields = list(rubric.schema.properties)
+        for name in rubric.schema.required:
+            if name not in fields:
+                near = nearest_of(name, fields)
+                yield "schema.required", f"schema.required names {name!r}, no field of the reply{near}"
         for score, name in rubric.scores.items():
             yield from _score_problems(score, name, rubric)
 
@@ -142,23 +170,16 @@ def _prompt_problems(prompt: str) -> Iterator[Problem]:
     placeholders = dict.fromkeys(PLACEHOLDER.findall(prompt))
     for name in placeholders:
         if name not in names:
-            yield f"{{{name}}}", f"prompt has an unknown placeholder {{{name}}}{_nearest(name, names)}"
+            yield f"{{{name}}}", f"prompt has an unknown placeholder {{{name}}}{nearest_of(name, names)}"
     if MARKER not in placeholders:
         yield "prompt", f"prompt has no {{{MARKER}}}: without it, what is judged cannot be told from instructions"
-
-
-def _required_problems(schema: _Schema) -> Iterator[Problem]:
-    for name in schema.required:
-        if name not in schema.properties:
-            near = _nearest(name, list(schema.properties))
-            yield "schema.required", f"schema.required names {name!r}, no field of the reply{near}"
 
 
 def _score_problems(score: str, name: str, rubric: _RubricTable) -> Iterator[Problem]:
     """Yield what is wrong with the field of the reply that holds a score."""
     described, place = rubric.schema.properties.get(name), f"schema.properties.{name}"
     if described is None:
-        near = _nearest(name, list(rubric.schema.properties))
+        near = nearest_of(name, list(rubric.schema.properties))
         yield f"scores.{score}", f"scores.{score} is {name!r}, no field of the schema{near}"
         return
     if name not in rubric.schema.required:
@@ -205,13 +226,12 @@ def _not_toml(message: str) -> str:
     return f"{match[2]}:{match[3]}: not TOML: {match[1]}" if match[2] else f" not TOML at its end: {match[1]}"
 
 
-def _nearest(name: str, names: Collection[str]) -> str:
+def nearest_of(name: str, names: Sequence[str]) -> str:
+    """Return a suggestion of a similar name, or all of the names."""
     return did_you_mean(name, names, f"; known: {', '.join(names)}")
 
 
 # ── a prompt in plain text ──────────────────────────────────────────────────────────────────────────────────────
-
-SUFFIXES = (".txt", ".md")
 
 
 def read_text_rubric(name: str, content: bytes, shown: str, shipped: Rubric | None) -> Rubric:

@@ -1,34 +1,40 @@
-"""Shipped rubrics by name: the TOML files in this folder, which need no validation."""
+"""Rubrics by name: those shipped in this folder, and a project's own, which replace them or add metrics."""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.model import Json, JudgeRequest, Rubric
+from pytest_rageval.io.suggestions import suggestion
+from pytest_rageval.judges.rubrics.rubric_file import nearest_of, read_rubric, read_text_rubric, rubric_of_table
+from pytest_rageval.model import JudgeRequest, Rubric
 
-_FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent
+SUFFIXES = (".toml", ".txt", ".md")
+_LARGEST_FILE = 256 * 1024
+"""Bytes of a rubric file, since every request includes it."""
 
 
 @cache
 def rubric_names() -> tuple[str, ...]:
     """Return the names of all shipped rubrics, sorted."""
-    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 
 
+@cache
 def load_rubric(name: str) -> Rubric:
-    """Return the shipped rubric of that name; raise SettingsError with the nearest name for an unknown one."""
+    """Return the shipped rubric of that name; raise SettingsError with the nearest name for an unknown one.
+
+    It is read unchecked: the tests check its table, which would cost 15 ms at each start.
+    """
     if name not in rubric_names():
-        known = ", ".join(rubric_names())
-        raise SettingsError(f"unknown rubric {name!r}{did_you_mean(name, rubric_names(), f'; known: {known}')}")
-    return shipped_rubric(name)
+        raise SettingsError(f"unknown rubric {name!r}{nearest_of(name, rubric_names())}")
+    content = (FOLDER / f"{name}.toml").read_bytes()
+    return rubric_of_table(name, content, tomllib.loads(content.decode()))
 
 
 def rubric_of(request: JudgeRequest) -> Rubric:
@@ -36,44 +42,97 @@ def rubric_of(request: JudgeRequest) -> Rubric:
     return request.wording or load_rubric(request.rubric)
 
 
-@cache
-def shipped_rubric(name: str) -> Rubric:
-    """Read a shipped rubric unchecked: the tests check its table, which would cost 15 ms at each start."""
-    content = (_FOLDER / f"{name}.toml").read_bytes()
-    return rubric_of_table(name, content, tomllib.loads(content.decode()))
+# ── a project's own ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def rubric_of_table(name: str, content: bytes, table: Mapping[str, Any]) -> Rubric:
-    """Build the rubric from a file's content and its valid table."""
-    low, high = table["scale"]
-    return Rubric(
-        name=name,
-        version=table["version"],
-        prompt_version=f"{table['version']}+{hashlib.sha256(content).hexdigest()[:12]}",
-        scale=(float(low), float(high)),
-        scores=table["scores"],
-        prompt=table["prompt"].strip() + "\n",
-        schema=table["schema"],
-        step=None if table.get("step") is None else float(table["step"]),
-    )
+def check_rubrics(folder: Path, shown: str | None = None) -> dict[str, Rubric]:
+    """Read the rubrics in a project's folder, by name; raise one SettingsError with all problems of all files.
+
+    `shown` is the folder as messages name it. Each file replaces the shipped rubric of its name, or is a new one.
+    """
+    place = shown or str(folder)
+    paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    paths = [path for path in paths if path.suffix in SUFFIXES and path.stem.casefold() != "readme"]
+    if not paths:
+        expected = f"rubric files, as in {rubric_names()[0]}.toml" if folder.is_dir() else "a folder"
+        raise SettingsError(f"rubrics: {place} is not there or empty; expected {expected}")
+    rubrics: dict[str, Rubric] = {}
+    problems: list[str] = []
+    stems: dict[str, Path] = {}
+    for path in paths:
+        if path.stem in stems:
+            problems.append(f"{place}/{path.name}: {stems[path.stem].name} is the same rubric; keep one of the two")
+        stems[path.stem] = path
+        try:
+            rubrics[path.stem] = _own(path, f"{place}/{path.name}")
+        except SettingsError as error:
+            problems += error.problems
+    if problems:
+        raise SettingsError(*problems)
+    return rubrics
 
 
-def reply_fields(schema: Mapping[str, Json]) -> Iterator[str]:
-    """Yield each field of the reply with type and range, in the schema's order: `"score" (a number from 0 to 5)`."""
-    for name, field in schema["properties"].items():
-        expected = _KINDS.get(str(field.get("type")), "a value")
-        if "enum" in field:
-            expected = "one of " + ", ".join(json.dumps(choice) for choice in field["enum"])
-        elif "minimum" in field and "maximum" in field:
-            expected += f" from {field['minimum']:g} to {field['maximum']:g}"
-        yield f'"{name}" ({expected})'
+def _own(path: Path, shown: str) -> Rubric:
+    name = path.stem
+    shipped = load_rubric(name) if name in rubric_names() else None
+    if shipped is None and (problem := _unfit_name(name)) is not None:
+        raise SettingsError(f"{shown}: {problem}")
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise SettingsError(f"{shown}: cannot be read: {error.strerror or error}") from None
+    if len(content) > _LARGEST_FILE:
+        raise SettingsError(f"{shown}: larger than {_LARGEST_FILE // 1024} KiB; a rubric goes out with every request")
+    if path.suffix == ".toml":
+        rubric = read_rubric(name, content, shown)
+    else:
+        rubric = read_text_rubric(name, content, shown, shipped)
+    if problems := list(_mismatches(rubric, shipped) if shipped else _missing_parts(rubric)):
+        raise SettingsError(*(f"{shown}: {problem}" for problem in problems))
+    return rubric
 
 
-_KINDS = {
-    "string": "text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "an object",
-}
+def _unfit_name(name: str) -> str | None:
+    """Return why a new rubric cannot have this name, or None: it is no metric name, or like a shipped one mistyped."""
+    # Stricter than usual: completeness and conciseness are valid names, though similar to correctness.
+    if (meant := suggestion(name, rubric_names(), cutoff=0.85)) is not None:
+        return f"unknown rubric {name!r}; did you mean {meant!r}? A new one needs a name less like it"
+    if re.fullmatch(r"[a-z][a-z0-9_]*", name) is None:
+        return f"{name!r} cannot be a metric's name; use lower-case letters, digits and underscores, as in politeness"
+    return None
+
+
+def _missing_parts(rubric: Rubric) -> Iterator[str]:
+    """Yield what a rubric lacks to be a metric of its own."""
+    if rubric.scores.keys() != {rubric.name}:
+        written = ", ".join(rubric.scores) or "nothing"
+        yield f'scores holds {written}, expected {rubric.name} = "FIELD": a new file is one metric of its name'
+    if "answer" not in rubric.variables:
+        yield "prompt has no {answer}, without which there is nothing to judge"
+    yield from _claim_problems(rubric)
+
+
+def _claim_problems(rubric: Rubric) -> Iterator[str]:
+    for name in sorted(rubric.variables & {"claim", "claims"}):
+        yield f"prompt has {{{name}}}, which only claim_support is given; write {{answer}}"
+
+
+def _mismatches(own: Rubric, shipped: Rubric) -> Iterator[str]:
+    """Yield what a project's rubric lacks of the shipped one it replaces: scores, required fields, placeholders."""
+    if own.scores.keys() != shipped.scores.keys():
+        expected = ", ".join(f'{score} = "FIELD"' for score in shipped.scores) or "no score"
+        yield f"scores holds {', '.join(own.scores) or 'nothing'}, expected {expected}"
+    for field in () if shipped.scores else shipped.schema["required"]:
+        if field not in own.schema["required"]:
+            yield f"schema.required lacks {field!r}, which is what this rubric is asked for"
+    needed = shipped.variables & {"question", "answer", "contexts"}
+    if "references" in shipped.variables:
+        needed -= {"contexts"}  # optional, since the answer is judged by the references
+    reads_claims = "claims" in shipped.variables
+    if reads_claims and "claim" not in own.variables:
+        needed |= {"claims"}
+    for name in sorted(needed - own.variables):
+        yield f"prompt has no {{{name}}}, without which {shipped.name} cannot be judged"
+    if not reads_claims:
+        yield from _claim_problems(own)

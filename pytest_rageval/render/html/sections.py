@@ -267,6 +267,9 @@ def cost_rows(page: PageRun) -> list[tuple[str, str]]:
         ("judge", unknown if dollars is None else f"${dollars:.4f}"),
         ("tokens of the judge", unknown if tokens is None else f"{tokens:,}"),
     ]
+    for name, shown in (("judge_requests", "requests to the judge"), ("judge_tokens_cached", "of these cached there")):
+        if name in cost:
+            rows.append((shown, f"{cost[name]:,}"))
     if saved:
         rows.append(("saved by the cache", f"${saved:.4f}"))
     usage = cost.get("target_usage") or {}

@@ -165,8 +165,11 @@ def run_outlook(agents: AgentStore, slug: str, number: int, cases: int, source: 
     if not asks_server(settings.judge) or settings.retrieval_only or not plan.wordings:
         words = " compares words, a heuristic" if settings.judge == "lexical" else ""
         return RunOutlook(asked, f"judge {settings.judge}{words}: nobody is asked, nothing is paid", None)
-    judgements = times * settings.judge_repeats * len(plan.wordings)
+    requests, repeats = plan.judge_requests
+    judgements = times * repeats * len(plan.wordings)
     judged = f"judge {settings.judge}: up to {counted(judgements, 'judgement')} ({', '.join(plan.wordings)})"
+    if requests < len(plan.wordings):
+        judged += f" in {counted(times * repeats * requests, 'request')}"
     price = estimate_at(_tariff(settings), plan, cases)
     return RunOutlook(asked, judged, price or "what a judgement costs there is not known")
 

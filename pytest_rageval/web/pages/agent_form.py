@@ -13,6 +13,7 @@ from starlette.datastructures import FormData
 
 from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.providers import PROVIDERS
 from pytest_rageval.text import excerpt, names_of
 from pytest_rageval.web.forms import (
     FormState,
@@ -43,7 +44,7 @@ TARGET_KINDS = (
 _TARGET_FIELDS = {"http": "url", "chat": "chat_model", "python": "python"}
 """The form field of each kind of target."""
 CHAT_APIS = (("openai", "OpenAI's kind"), ("ollama", "Ollama"))
-JUDGES = ("lexical", "openai:gpt-4o-2024-08-06", "anthropic:claude-sonnet-4-5", "nli:FOLDER", "none")
+JUDGES = ("lexical", *(row.example for row in PROVIDERS.values() if row.example), "nli:FOLDER", "none")
 """Suggestions for the judge field."""
 
 

@@ -15,10 +15,11 @@ from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.judges.lexical_judge import LexicalJudge
-from pytest_rageval.judges.rubrics.own_rubrics import check_rubrics
+from pytest_rageval.judges.rubrics import check_rubrics
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.plan import make_plan
+from pytest_rageval.providers import BY_NAME, FORMS
 from pytest_rageval.runs.judge_notes import kinship_notes
 from pytest_rageval.web.security.code_border import check_listed
 from pytest_rageval.web.versions.agent import RUBRICS, Agent, agent_table, write_prompts
@@ -104,7 +105,7 @@ _JUDGES = ("lexical", "none")
 
 def _judge_problems(agent: Agent) -> Iterator[FieldProblem]:
     kind, colon, rest = agent.judge.partition(":")
-    if kind in ("openai", "anthropic") and colon:
+    if kind in BY_NAME and colon:
         try:
             model_and_url(kind, rest)
         except SettingsError as error:
@@ -112,7 +113,7 @@ def _judge_problems(agent: Agent) -> Iterator[FieldProblem]:
     elif agent.judge not in _JUDGES and not (colon and rest.strip()) and agent.judge_base_url is None:
         yield FieldProblem(
             "judge",
-            f"is {shown_value(agent.judge)}; write lexical, openai:MODEL, anthropic:MODEL, nli:FOLDER or "
+            f"is {shown_value(agent.judge)}; write lexical, {', '.join(FORMS)}, nli:FOLDER or "
             "package.module:object, or give the base URL of the server that serves this model",
         )
 

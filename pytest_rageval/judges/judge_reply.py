@@ -1,0 +1,212 @@
+"""Replies of a model to a rubric: the one JSON object, its scores and its other fields, read without guessing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_rageval.llm.json_exchange import (
+    QUOTES_THE_MARKER,
+    SURROGATE,
+    UnreadableReply,
+    number_of,
+    quoted_json,
+    quotes_marker,
+    stated_object,
+    value_in_words,
+    value_of,
+)
+from pytest_rageval.model import NOTHING, Json, Judgement, Rubric
+from pytest_rageval.text import counted, cut
+
+LONGEST_TEXT = 4_000
+"""Characters of the reasoning, of a claim and of any other text."""
+
+MOST_ENTRIES = 200
+"""Entries of a list."""
+
+
+def read_reply(text: str, rubric: Rubric, marker: str, claims: int | None = None) -> Judgement:
+    """Read the one JSON object of a reply, alone or in a code fence; raise UnreadableReply if there is none."""
+    stated = stated_object(text)
+    return read_stated(stated, rubric, claims, has_marker=quotes_marker(text, stated, marker))
+
+
+def read_part(stated: Mapping[str, Json], rubric: Rubric, *, has_marker: bool) -> Judgement:
+    """Read the part of a joint reply that is the rubric's; raise UnreadableReply if it is missing or damaged."""
+    part = value_of(stated, rubric.name)
+    if not isinstance(part, dict):
+        raise UnreadableReply(f'"{rubric.name}" is {value_in_words(part)}, expected an object')
+    return read_stated(part, rubric, has_marker=has_marker)
+
+
+def read_stated(
+    stated: Mapping[str, Json], rubric: Rubric, claims: int | None = None, *, has_marker: bool = False
+) -> Judgement:
+    """Read the object that a model stated by one rubric; raise UnreadableReply for what is no score.
+
+    Texts are cut and can be encoded; `flags` name doubts about the reply, `extra` holds the other fields.
+
+    A score is a number on the rubric's schema and scale: 4, 4.5, "4" or "4/5", where the denominator is the top of the
+    scale. For a boolean schema it is true or false; for an array, the share of true verdicts out of `claims`, which
+    `extra` keeps in order as `verdicts`. Other fields of the schema may be missing or malformed, which is flagged,
+    unless the rubric has no scores: then they are the judgement, and required ones must be there.
+    Reasoning may be called an explanation. Fields outside the schema are dropped.
+    """
+    if "reasoning" in rubric.schema["properties"] and "reasoning" not in stated and "explanation" in stated:
+        stated = {**stated, "reasoning": stated["explanation"]}
+    verdicts = {
+        name: _verdicts(name, value_of(stated, name), claims)
+        for name in rubric.scores.values()
+        if rubric.schema["properties"][name]["type"] == "array"
+    }
+    scores = {
+        metric: sum(verdicts[name]) / len(verdicts[name]) if name in verdicts else _score(stated, name, rubric)
+        for metric, name in rubric.scores.items()
+    }
+    fields, misfits = _other_fields(stated, rubric)
+    fields |= verdicts
+    if misfits and not rubric.scores:
+        raise UnreadableReply(cut("; ".join(misfits), 300))
+    if has_marker:
+        misfits.append(QUOTES_THE_MARKER)
+    reasoning = str(fields.pop("reasoning", ""))
+    has_lists = "supported_claims" in fields and "unsupported_claims" in fields
+    supported, unsupported = (_claims(fields, name) for name in ("supported_claims", "unsupported_claims"))
+    if has_lists and (contradiction := _contradiction(scores, rubric.scale, supported, unsupported)) is not None:
+        misfits.append(contradiction)
+    return Judgement(
+        rubric.name, scores, rubric.scale, reasoning, supported, unsupported, extra=fields, flags=tuple(misfits)
+    )
+
+
+FULL, HIGH, LOW = 1.0, 0.8, 0.4
+"""Shares of a scale: full marks allow no unsupported claim, high marks no majority, low marks require one."""
+
+
+def _contradiction(
+    scores: Mapping[str, float], scale: tuple[float, float], supported: tuple[str, ...], unsupported: tuple[str, ...]
+) -> str | None:
+    """Return in a line how the lists of claims contradict the reply's one score, or None."""
+    if len(scores) != 1 or not (supported or unsupported):
+        return None
+    (score,) = scores.values()
+    share = (score - scale[0]) / (scale[1] - scale[0])
+    is_too_high = (share >= FULL and unsupported) or (share >= HIGH and len(unsupported) > len(supported))
+    is_too_low = share <= LOW and not unsupported
+    if not (is_too_high or is_too_low):
+        return None
+    return (
+        f"its lists contradict its score: {score:g} of {scale[1]:g}, with {counted(len(supported), 'claim')} supported "
+        f"and {len(unsupported)} unsupported"
+    )
+
+
+# ── its scores ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _score(stated: Mapping[str, Json], name: str, rubric: Rubric) -> float:
+    """Return the score in a field as a number on the rubric's scale."""
+    value = value_of(stated, name)
+    schema = rubric.schema["properties"][name]
+    if schema["type"] == "boolean":
+        return float(_boolean(name, value))
+    low, high = schema.get("minimum", rubric.scale[0]), schema.get("maximum", rubric.scale[1])
+    number = number_of(name, value, low, high)
+    if not rubric.scale[0] <= number <= rubric.scale[1]:
+        raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected {low:g} to {high:g}')
+    steps = (number - rubric.scale[0]) / (rubric.step or 1.0)
+    if rubric.step is not None and abs(steps - round(steps)) >= 1e-9:
+        expected = "a whole number" if rubric.step == 1 else f"a multiple of {rubric.step:g}"
+        raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected {expected}')
+    if schema["type"] == "integer" and number != int(number):
+        raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected a whole number')
+    if "enum" in schema and number not in schema["enum"]:
+        allowed = ", ".join(f"{choice:g}" for choice in schema["enum"])
+        raise UnreadableReply(f'"{name}" is {quoted_json(value)}, expected one of {allowed}')
+    return float(number) or 0.0  # never -0.0
+
+
+def _verdicts(name: str, value: Json, claims: int | None) -> list[bool]:
+    """Return whether each claim is supported, in the order of their numbers, which must run from 1 to `claims`."""
+    if not isinstance(value, list) or not value:
+        raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected a list with a verdict on each claim')
+    verdicts: dict[Json, bool] = {}
+    for entry in value:
+        if not isinstance(entry, Mapping):
+            raise UnreadableReply(f'"{name}" holds {value_in_words(entry)}, expected an object for each claim')
+        number = int(number_of("number", value_of(entry, "number"), 1, claims or len(value)))
+        if number in verdicts:
+            raise UnreadableReply(f'"{name}" has two verdicts on claim {number}')
+        verdicts[number] = _boolean("supported", value_of(entry, "supported"))
+    if len(verdicts) != (claims or len(value)):
+        raise UnreadableReply(f'"{name}" holds {len(verdicts)} verdicts, expected {claims}, one on each claim')
+    return [verdicts[number] for number in sorted(verdicts)]
+
+
+def _boolean(name: str, value: Json) -> bool:
+    if value is True or value == "true":
+        return True
+    if value is False or value == "false":
+        return False
+    raise UnreadableReply(f'"{name}" is {value_in_words(value)}, expected true or false')
+
+
+# ── its other fields ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _other_fields(stated: Mapping[str, Json], rubric: Rubric) -> tuple[dict[str, Json], list[str]]:
+    """Return the schema's fields other than scores, cut to size, and notes on missing or malformed ones."""
+    fields: dict[str, Json] = {}
+    misfits = []
+    required = rubric.schema.get("required", ())
+    for name, schema in rubric.schema["properties"].items():
+        if name in rubric.scores.values():
+            continue
+        if name not in stated:
+            if name in required:
+                misfits.append(f'"{name}" is missing')
+        elif _fits(stated[name], schema):
+            fields[name] = _bounded(stated[name])
+        else:
+            misfits.append(f'"{name}" is {value_in_words(stated[name])}, expected {schema.get("type")}')
+    return fields, misfits
+
+
+def _claims(fields: dict[str, Json], name: str) -> tuple[str, ...]:
+    claims = fields.pop(name, ())
+    return tuple(claim for claim in claims if isinstance(claim, str) and claim.strip())
+
+
+def _fits(value: Json, schema: Mapping[str, Json]) -> bool:
+    """Return True if a value has the schema's type, range and choice; lists are checked entry by entry."""
+    if "enum" in schema and value not in schema["enum"]:
+        return False
+    match schema.get("type"):
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer" | "number" as kind:
+            is_number = isinstance(value, int if kind == "integer" else int | float) and not isinstance(value, bool)
+            return is_number and schema.get("minimum", value) <= value <= schema.get("maximum", value)
+        case "array":
+            return isinstance(value, list) and all(_fits(entry, schema.get("items", NOTHING)) for entry in value)
+        case "object":
+            properties = schema.get("properties", NOTHING)
+            return isinstance(value, dict) and all(
+                _fits(value[name], properties[name]) if name in value else name not in schema.get("required", ())
+                for name in properties
+            )
+        case _:
+            return True
+
+
+def _bounded(value: Json) -> Json:
+    """Return the value with its texts cut and encodable, and its lists and objects cut."""
+    if isinstance(value, str):
+        return SURROGATE.sub("\ufffd", cut(value, LONGEST_TEXT))
+    if isinstance(value, list):
+        return [_bounded(entry) for entry in value[:MOST_ENTRIES]]
+    if isinstance(value, dict):
+        return {_bounded(name): _bounded(entry) for name, entry in list(value.items())[:MOST_ENTRIES]}
+    return value

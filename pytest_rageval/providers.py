@@ -1,0 +1,54 @@
+"""Providers of language models, as far as they are known before their modules are loaded.
+
+Judges, help texts, masking of keys and the browser's form read this table: a new provider is a row here, and a module
+in `pytest_rageval/llm/` that holds everything else about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class ProviderRow(NamedTuple):
+    """One provider.
+
+    factory  `module:function` in `pytest_rageval.llm`; function(KIND, REST, options) returns the ChatModel of a spec
+    forms    formats of a judge's spec of this kind
+    keys     environment variables with its keys, masked wherever they appear
+    hosts    hosts that keep their dated or numbered models unchanged
+    example  a spec that the browser's form suggests
+    """
+
+    factory: str
+    forms: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    example: str = ""
+
+
+PROVIDERS: Mapping[str, ProviderRow] = {
+    "openai": ProviderRow(
+        "openai:openai_model",
+        ("openai:MODEL", "openai:MODEL@URL"),
+        ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"),
+        ("api.openai.com", "api.mistral.ai", "generativelanguage.googleapis.com", "api.x.ai"),
+        "openai:gpt-4o-2024-08-06",
+    ),
+    "http": ProviderRow("openai:openai_model", ("http://HOST",)),
+    "https": ProviderRow("openai:openai_model"),
+    "anthropic": ProviderRow(
+        "anthropic:anthropic_model",
+        ("anthropic:MODEL",),
+        ("ANTHROPIC_API_KEY",),
+        ("api.anthropic.com",),
+        "anthropic:claude-sonnet-4-5",
+    ),
+    "any-llm": ProviderRow("any_llm:any_llm_model", ("any-llm:PROVIDER/MODEL",)),
+}
+"""Providers by the kind at the beginning of a spec."""
+KEYS = tuple(key for provider in PROVIDERS.values() for key in provider.keys)
+FORMS = tuple(provider.forms[0] for provider in PROVIDERS.values() if provider.forms)
+"""The shortest format of each kind."""
+BY_NAME = frozenset(kind for kind, provider in PROVIDERS.items() if f"{kind}:MODEL" in provider.forms)
+"""Kinds whose specs are KIND:MODEL or KIND:MODEL@URL."""
