@@ -181,6 +181,7 @@ def agent_text(version: AgentVersion, registry: Registry) -> str:
         "version": version.number,
         "created": version.created,
         "note": version.note,
+        "author": version.author,
         "description": agent.description,
         "tags": list(agent.tags),
         "thresholds": dict(agent.thresholds),
@@ -201,9 +202,8 @@ def read_agent(content: bytes, slug: str, number: int, place: str, registry: Reg
     _check_prompts(about.get("prompts", {}), place)
     try:
         agent = Agent.model_validate(_fields(table, about, registry) | {"name": about.get("name") or slug})
-        return AgentVersion(
-            slug=slug, number=number, agent=agent, note=about.get("note", ""), created=about.get("created", "")
-        )
+        said = {name: about.get(name, "") for name in ("note", "created", "author")}
+        return AgentVersion(slug=slug, number=number, agent=agent, **said)
     except ValidationError as error:
         flaws = (f"{'.'.join(map(str, flaw['loc']))}: {flaw['msg']}" for flaw in error.errors())
         raise SettingsError(*(f"{place}: {flaw}" for flaw in flaws)) from None

@@ -64,6 +64,7 @@ class StoredVersion(BaseModel):
     slug     the name in addresses and on disk
     note     what changed, in the author's words
     created  UTC, ISO 8601; empty if unknown
+    author   who saved it, as typed
     problem  why the file is doubtful; None if it is unchanged
     """
 
@@ -73,6 +74,7 @@ class StoredVersion(BaseModel):
     number: int
     note: str = ""
     created: str = ""
+    author: str = ""
     problem: str | None = None
 
     @property
