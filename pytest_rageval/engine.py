@@ -127,6 +127,7 @@ def _observation(case: EvalCase, target: Target, question: AskRequest, asked: _A
         gold_by=plan.settings.gold_by,
         params=question.params if is_called(target) else NOTHING,
         refusals=plan.settings.abstention.phrases,
+        rules=plan.place_rules,
     )
 
 

@@ -17,6 +17,7 @@ from pytest_rageval.comparison.verdict_sentence import (
     NOT_COMPARABLE,
     VerdictFacts,
     comparison_notes,
+    doubt_notes,
     not_comparable,
     run_verdict,
 )
@@ -153,6 +154,7 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
         *([problems["verdicts"]] if "verdicts" in problems else ()),  # hooks may change the report that says it, too
         *stated_otherwise(stated, reported(writer.versions, writer.coverage)),
         *_notes(writer, trials, config, plan, comparison),
+        *doubt_notes(metrics, writer.ambiguous),
         *(() if info.is_partial else _unscored(plan, metrics)),
     )
     is_unfinished = bool(lost or extent.unreached)

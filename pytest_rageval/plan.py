@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from pytest_rageval.cases.canonical import CaseHashes, case_hashes
+from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression
 from pytest_rageval.errors import Problems, SettingsError
@@ -18,6 +19,7 @@ from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER
 from pytest_rageval.judges.rubrics import Rubric, load_rubric
+from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
 from pytest_rageval.metrics.registry import GENERATED, LAYERS, Measure, Metric, Registry, option_types
@@ -48,6 +50,7 @@ class Plan:
     asked_k: int
     ontology: str | None = None
     wordings: Mapping[str, Rubric] = field(default_factory=dict)
+    place_rules: PlaceRules = field(default=ANY_PLACES, repr=False, compare=False)
     mask: Mask = field(default=Mask(()), repr=False, compare=False)
     """Masks the credentials of this run in texts of systems, judges and exceptions."""
     gates_in_effect: GatesInEffect = field(init=False, repr=False, compare=False)
@@ -105,8 +108,18 @@ def make_plan(settings: Settings, registry: Registry, root: Path = Path()) -> Pl
         asked_k=max([settings.k, *(measure.k for measure in measures if measure.k)]),
         ontology=ontology,
         wordings=wordings,
+        place_rules=place_rules(settings.model_dump(include=PLACE_SETTINGS), root),
         mask=Mask(settings.secrets()),
     )
+
+
+PLACE_SETTINGS = {"strict_places", "path_prefix", "notes"}
+
+
+def place_rules(settings: Mapping[str, Any], root: Path) -> PlaceRules:
+    """Return how places are compared, with the notes where they are known and there."""
+    folder = root / settings["notes"] if settings.get("notes") else None
+    return PlaceRules.of(settings, NoteFolder(folder) if folder is not None and folder.is_dir() else None)
 
 
 def _with_options(settings: Settings, registry: Registry, problems: Problems) -> Registry:

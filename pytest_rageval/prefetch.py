@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 MOST_OF_A_BLOCK, MOMENT_S = 256, 0.2
 """Size of a block of cases that never wait: at most this many cases, or those read in this many seconds."""
+CURRENT_TEST, MOST_TRIES = "PYTEST_CURRENT_TEST", 5
+"""The variable that pytest removes after each test, and how often a case is asked that missed it."""
 SWITCH_S = 0.0005
 """Seconds for which a thread that computes may keep the interpreter from another. Ten times as long, as is usual, each
 reply waits for the thread that scores, and so does each request, since sending lets go of the interpreter."""
@@ -194,12 +196,14 @@ class Prefetcher:
         # A quarter more cases than calls, so that calls are in flight while some cases compute.
         self._cases = asyncio.Semaphore(plan.settings.concurrency + plan.settings.concurrency // 4)
 
-    def printed(self, trials: Iterable[Trial]) -> Output:
+    def printed(self, trials: Sequence[Trial]) -> Output:
         """Return what user code printed for these trials, and forget it."""
+        outputs = [self._printed.pop((trial.case.key, trial.number), None) for trial in trials]
+        if len(outputs) == 1 and outputs[0] is not None:
+            return outputs[0]
         together = self.new_output()
-        for trial in trials:
-            if printed := self._printed.pop((trial.case.key, trial.number), None):
-                together.extend(printed)
+        for output in filter(None, outputs):
+            together.extend(output)
         return together
 
     def _output(self, trial: Trial) -> Output:
@@ -278,15 +282,12 @@ class Prefetcher:
         async with self._cases:
             try:
                 OUTPUT.set(self._output(trial))  # this task belongs to one trial
-                observed = await observe_case(
-                    trial.case,
-                    target,
-                    judge,
-                    self.plan,
-                    submitted=submitted,
-                    trial=trial.number,
-                    slots=self.slots,
-                )
+                for _ in range(MOST_TRIES):
+                    observed = await observe_case(
+                        trial.case, target, judge, self.plan, submitted=submitted, trial=trial.number, slots=self.slots
+                    )
+                    if not _has_missed_variable(observed):
+                        break
             # A user's target or judge may raise anything; it is an error of this case alone.
             except BaseException as error:
                 if _is_cancelled():
@@ -306,6 +307,15 @@ class Prefetcher:
         future.set_result(observed)
 
 
+def _has_missed_variable(observed: Observed) -> bool:
+    """Return True if pytest took its variable away while code looked through the environment.
+
+    That code lists the variable and does not find it, as a new client of httpx does, which looks for proxies.
+    """
+    problems = observed.judge_problems if isinstance(observed, Observation) else (observed.problem,)
+    return any(CURRENT_TEST in problem.message for problem in problems)
+
+
 class Batch:
     """Consecutive cases for one target and one judge, prefetched beyond the one requested last."""
 
@@ -314,28 +324,26 @@ class Batch:
     ) -> None:
         """`cases`: the trials of each."""
         self._is_at_once = are_at_once(target, judge)
-        self._read: dict[int, list[Observed]] = {}
         self._prefetcher, self._cases, self._target, self._judge = prefetcher, cases, target, judge
         trials = len(cases[0]) if cases else 1
         self._window = max(1, prefetcher.plan.settings.window // trials)
         self._started = 0
         self._futures: dict[int, list[Future[Observed]]] = {}
 
-    def observed(self, position: int) -> list[Observed]:
-        """Return the observations of the case at this position, by trial; ask again on a rerun."""
+    def block(self, position: int) -> list[list[Observed]]:
+        """Return the observations of the case at this position, by trial, and those of cases that never wait after it.
+
+        A case is asked again on a rerun.
+        """
         prefetcher = self._prefetcher
         prefetcher.is_reading = self._is_at_once
         if self._is_at_once:
-            if position not in self._read:
-                cases = self._cases[position : position + MOST_OF_A_BLOCK]
-                block = prefetcher.read(cases, self._target, self._judge)
-                self._read = dict(enumerate(block, position))
-            return self._read.pop(position)
+            return prefetcher.read(self._cases[position : position + MOST_OF_A_BLOCK], self._target, self._judge)
         self._top_up(position)
         futures = self._futures.pop(position, None)
         if futures is None:
-            return self._prefetcher.now(self._cases[position], self._target, self._judge)
-        return [self._prefetcher.observed(future) for future in futures]
+            return [prefetcher.now(self._cases[position], self._target, self._judge)]
+        return [[prefetcher.observed(future) for future in futures]]
 
     def _top_up(self, position: int) -> None:
         """Keep `window` cases started beyond this position, in batches of an eighth of it."""
@@ -358,6 +366,7 @@ class Batch:
 # ── the circuit breaker ───────────────────────────────────────────────────────────────────────────────────────
 
 FIRST_CALLS = 16
+"""Calls of a run that end it if all fail alike."""
 
 Call = tuple[str, str]
 """A call's failure as kind and message; both empty if it succeeded, or may succeed next time."""
@@ -372,27 +381,3 @@ def calls_of(evaluations: Sequence[Evaluation]) -> list[Call]:
         (f"{error.kind} {error.status or ''}", error.message) if error and error.is_lasting else ("", "")
         for error in errors
     ]
-
-
-class CircuitBreaker:
-    """A counter of a run's first calls: it ends the run if all fail alike in a way that cannot heal."""
-
-    def __init__(self) -> None:
-        self._failures = 0
-        self._kind: str | None = None
-        self.is_over = False
-        """True once a call succeeded, or failed differently: no later one ends the run."""
-
-    def add(self, calls: Iterable[Call]) -> str | None:
-        """Return in a line why the run must end with these calls; None if it goes on."""
-        for kind, message in calls:
-            self._kind = self._kind or kind
-            self.is_over = self.is_over or kind != self._kind or not kind
-            self._failures += 1
-            if not self.is_over and self._failures == FIRST_CALLS:
-                self.is_over = True
-                return (
-                    f"rageval: the first {FIRST_CALLS} calls all failed alike, so the others were not made: {message}; "
-                    "mend that and run again"
-                )
-        return None

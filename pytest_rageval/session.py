@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from pytest_rageval.case_output import Output
-from pytest_rageval.comparison.outcomes import ending
+from pytest_rageval.case_output import Output, Routing, routed_streams
+from pytest_rageval.comparison.outcomes import Ending, ending
 from pytest_rageval.engine import Evaluation, Observed, evaluation
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
@@ -17,7 +16,7 @@ from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.model import CaseResult, EvalCase, Outcome, Problem, Trial
-from pytest_rageval.prefetch import BackgroundLoop, Batch, CircuitBreaker, Prefetcher, calls_of
+from pytest_rageval.prefetch import FIRST_CALLS, BackgroundLoop, Batch, Call, Prefetcher, calls_of
 from pytest_rageval.prepare import Prepared, check_judge
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.interrupts import Interrupts
@@ -31,8 +30,45 @@ UNWRITABLE = (ValueError, TypeError, RecursionError)
 """Exceptions of `record_lines` for a result that JSON cannot hold."""
 
 
+INTERRUPTED = 2
+"""The exit status of a run that a signal ended."""
+
+
 def _leave_at_once() -> NoReturn:
     raise KeyboardInterrupt
+
+
+class EvaluatedCase(NamedTuple):
+    """A case with its outcome, its records, and what user code printed for it."""
+
+    evaluation: Evaluation
+    lines: Sequence[RecordLine]
+    printed: Output
+
+    @property
+    def result(self) -> CaseResult:
+        """Return the result over all trials."""
+        return self.evaluation.overall
+
+
+class CaseBlocks:
+    """Consecutive cases for one target and one judge: evaluated in blocks if nothing waits, else asked ahead."""
+
+    def __init__(self, run: RunSession, cases: Sequence[Sequence[Trial]], target: Target, judge: Judge | None) -> None:
+        """`cases`: the trials of each."""
+        self._run, self._cases = run, cases
+        self._batch = Batch(run.prefetcher, cases, target, judge)
+        self._evaluated: dict[int, EvaluatedCase] = {}
+
+    def case(self, position: int) -> EvaluatedCase:
+        """Return the case at this position; its block is evaluated with it."""
+        if position not in self._evaluated:
+            block = self._batch.block(position)
+            self._evaluated = {
+                position + number: self._run.evaluated(self._cases[position + number], observed)
+                for number, observed in enumerate(block)
+            }
+        return self._evaluated.pop(position)
 
 
 class RunSession:
@@ -40,7 +76,6 @@ class RunSession:
 
     own_writer    writes the run; None on a worker, whose journal holds its results
     unfinished    what an interrupted run has, where this one finishes it
-    printed       what code of the user's printed for the case that was evaluated last
     broken_off    why the run ended before its last case, where its first calls all failed alike
     notes         what a person should know at the end
     is_broken     True if its files could not be written
@@ -65,8 +100,7 @@ class RunSession:
         self._owns_loop = loop is None
         self.prefetcher = Prefetcher(prepared.plan, self.journal, self.loop)
         self.interrupts = interrupts or Interrupts(_leave_at_once)
-        self.breaker = CircuitBreaker()
-        self.printed = Output()
+        self._first_calls: list[Call] = []
         self.broken_off: str | None = None
         self.notes: list[str] = []
         self.is_broken = False
@@ -113,10 +147,15 @@ class RunSession:
 
     @classmethod
     def join(
-        cls, prepared: Prepared, folder: Path | None, worker: str, config_hash: str, loop: BackgroundLoop | None = None
+        cls,
+        prepared: Prepared,
+        folder: RunFolder | None,
+        worker: str,
+        config_hash: str,
+        loop: BackgroundLoop | None = None,
     ) -> RunSession:
         """Join a run, as a worker, that another process has opened; without a folder nothing is written."""
-        return cls(prepared, config_hash, RunFolder(folder) if folder else None, worker=worker, loop=loop)
+        return cls(prepared, config_hash, folder, worker=worker, loop=loop)
 
     @property
     def writer(self) -> RunWriter:
@@ -140,33 +179,75 @@ class RunSession:
 
     def evaluations(
         self, cases: Sequence[EvalCase], target: Target, judge: Judge | None, *, breaks_off: bool = True
-    ) -> Iterator[Evaluation]:
-        """Ask, judge, score and gate cases in their order; each result is in the run's files before it is yielded.
+    ) -> Iterator[EvaluatedCase]:
+        """Evaluate cases in their order; each result is in the run's files before it is yielded.
 
         Ends where the first calls all fail alike, unless another process decides about that.
         """
-        plan, baseline = self.prepared.plan, self.prepared.baseline
-        trials = [self.trials(case) for case in cases]
-        batch = Batch(self.prefetcher, trials, target, judge)
-        for position, of_case in enumerate(trials):
-            evaluated = self.evaluated(of_case, batch.observed(position))
-            asked = plan.hashes_of(evaluated.overall.case).asked if baseline is not None else None
-            end = ending(evaluated.overall, plan, baseline, asked)
-            evaluated, lines = self.lines(with_outcome(evaluated, end.outcome, end.reason))
-            self.keep(lines)
+        blocks = CaseBlocks(self, [self.trials(case) for case in cases], target, judge)
+        for position in range(len(cases)):
+            evaluated = blocks.case(position)
+            self.keep(evaluated.lines)
             yield evaluated
-            if breaks_off and not self.breaker.is_over:
-                self.broken_off = self.breaker.add(calls_of([evaluated]))
+            if breaks_off:
+                self.count(calls_of([evaluated.evaluation]))
                 if self.broken_off is not None:
                     return
 
-    def evaluated(self, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1) -> Evaluation:
-        """Score and gate the trials of one case."""
-        self.printed = self.prefetcher.printed(trials)
-        with self.printed:
-            return evaluation(trials, observed, self.prepared.plan, attempts)
+    def evaluate_here(
+        self,
+        cases: Sequence[EvalCase],
+        target: Target,
+        clean: Callable[[str], str],
+        show: Callable[[EvaluatedCase], object],
+        judge: Judge | None = None,
+    ) -> None:
+        """Evaluate cases outside pytest, and show each.
 
-    def lines(self, evaluated: Evaluation) -> tuple[Evaluation, list[RecordLine]]:
+        clean  makes lines fit to be shown that are printed for no case
+        judge  instead of the configured one
+        """
+        with (
+            routed_streams(Routing(Output(clean))),
+            self.asking(target, judge or self.prepared.judge) as cached_judge,
+        ):
+            for evaluated in self.evaluations(cases, target, cached_judge):
+                show(evaluated)
+        self.notes += filter(None, [self.prefetcher.slots.back_off.note])
+
+    def evaluated(self, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1) -> EvaluatedCase:
+        """Score and gate the trials of one case, decide its outcome, and make its records."""
+        scored, printed = self.scored(trials, observed, attempts)
+        end = self.ending(scored.overall)
+        return EvaluatedCase(*self.recorded(with_outcome(scored, end.outcome, end.reason)), printed)
+
+    def scored(
+        self, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1
+    ) -> tuple[Evaluation, Output]:
+        """Score and gate the trials of one case; return also what user code printed for it."""
+        printed = self.prefetcher.printed(trials)
+        with printed:
+            return evaluation(trials, observed, self.prepared.plan, attempts), printed
+
+    def ending(self, result: CaseResult) -> Ending:
+        """Return how a case of this result ends, known failures included."""
+        plan, baseline = self.prepared.plan, self.prepared.baseline
+        asked = plan.hashes_of(result.case).asked if baseline is not None else None
+        return ending(result, plan, baseline, asked)
+
+    def count(self, calls: Iterable[Call]) -> None:
+        """Count calls of cases that ended: the run breaks off if the first ones all failed alike, and cannot heal."""
+        if len(self._first_calls) == FIRST_CALLS:
+            return
+        self._first_calls = [*self._first_calls, *calls][:FIRST_CALLS]
+        kinds = {kind for kind, _ in self._first_calls}
+        if len(self._first_calls) == FIRST_CALLS and len(kinds) == 1 and all(kinds):
+            self.broken_off = (
+                f"rageval: the first {FIRST_CALLS} calls all failed alike, so the others were not made: "
+                f"{self._first_calls[-1][1]}; mend that and run again"
+            )
+
+    def recorded(self, evaluated: Evaluation) -> tuple[Evaluation, list[RecordLine]]:
         """Return the evaluation with its records; one that JSON cannot hold becomes an error."""
         try:
             return evaluated, record_lines(evaluated, self.prepared.plan, self.config_hash)
@@ -193,10 +274,14 @@ class RunSession:
                 yield None if judge is None else judge_with_cache(judge, cache, prepared.settings, prepared.mask)
             finally:
                 self.loop.cancel()
-                for part in (target, prepared.judge):
-                    if part is not None and not self.loop.is_blocked:
-                        self.loop.run(part.aclose())
+                self.release(target, prepared.judge)
         self.notes += [note for part in (target, judge, cache) for note in getattr(part, "notes", ())]
+
+    def release(self, *parts: Target | Judge | None) -> None:
+        """Close targets and judges on the loop on which they were used; a blocked one is abandoned with its thread."""
+        for part in parts:
+            if part is not None and not self.loop.is_blocked:
+                self.loop.run(part.aclose())
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -221,17 +306,26 @@ class RunSession:
         self._finished_rows = len(self.writer.rows)
         return finished
 
+    def exit_status(self, *, is_interrupted: bool) -> int:
+        """Return the exit status of a run outside pytest, before its gates."""
+        is_failing = any(row.outcome in ("failed", "error") for row in self.writer.rows.values())
+        return INTERRUPTED if is_interrupted else int(is_failing or self.broken_off is not None)
+
     @property
     def has_late_results(self) -> bool:
         """Return True if records arrived since the run was finished."""
         return len(self.writer.rows) > self._finished_rows
 
-    def cannot_write(self, error: OSError | RagevalError) -> str:
-        """Return the message for the end of the run on what could not be written; files on disk stay."""
+    def cannot_write(self, error: OSError | RagevalError, resume: str) -> str:
+        """Return what could not be written, and the remedy: to go on with `resume`. Files on disk stay."""
         self.is_broken = True
-        if isinstance(error, RagevalError):
-            return "; ".join(error.problems)
-        return f"{error.filename or self.writer.folder.path} cannot be written: {error.strerror}"
+        folder = self.writer.folder
+        what = (
+            "; ".join(error.problems)
+            if isinstance(error, RagevalError)
+            else f"{error.filename or folder.path} cannot be written: {error.strerror}"
+        )
+        return f"{what}; mend that, and finish the run with {resume} {folder.run_id}"
 
     def close(self) -> None:
         """Release files, lock and signals; safe to call twice."""
@@ -261,15 +355,11 @@ def _writer_of(prepared: Prepared, config: Mapping[str, Any]) -> RunWriter:
 
 def with_outcome(evaluation: Evaluation, outcome: Outcome, reason: str | None) -> Evaluation:
     """Set the outcome of the case; the outcome of all trials together is that of each."""
-    trials = tuple(_result_with_outcome(result, outcome, reason) for result in evaluation.trials)
-    is_single = len(trials) == 1 and evaluation.trials[0] is evaluation.overall
-    return Evaluation(trials[0] if is_single else _result_with_outcome(evaluation.overall, outcome, reason), trials)
-
-
-def _result_with_outcome(result: CaseResult, outcome: Outcome, reason: str | None) -> CaseResult:
-    if (result.outcome, result.reason) == (outcome, reason):
-        return result
-    return replace(result, outcome=outcome, reason=reason)
+    results = (evaluation.overall, *evaluation.trials)
+    if all((result.outcome, result.reason) == (outcome, reason) for result in results):
+        return evaluation
+    overall, *trials = (replace(result, outcome=outcome, reason=reason) for result in results)
+    return Evaluation(overall, tuple(trials))
 
 
 def _unwritable(evaluation: Evaluation, error: Exception) -> Evaluation:

@@ -55,6 +55,7 @@ POWER = "test_power.py"
 FILTER = "test_case_filter.py"
 REPLY = "test_reply.py"
 END = "test_end_checks.py"
+HIDDEN = "test_hidden_verdicts.py"
 THRESHOLDS = "test_thresholds.py"
 CACHED = "test_cached_judge.py"
 MUTANTS = {
@@ -143,10 +144,25 @@ MUTANTS = {
     "no case of either change is added": Mutant("paired_difference", "(more + 1) / (n + 2)", "more / n", PASS_RATE),
     "words are looked for as they are spelt": Mutant("_condition", "term.value.lower()", "term.value", FILTER),
     "a term with a minus asks for what it leaves out": Mutant(
-        "meets", "_holds(case, asked.condition) != asked.is_negated", "_holds(case, asked.condition)", FILTER
+        "CaseFilter.numbers", "holds(number) != asked.is_negated", "holds(number)", FILTER
     ),
     "a score beyond the scale is one": Mutant("_score", "rubric.scale[0] <= number <= rubric.scale[1]", "True", REPLY),
     "a run without all results is complete": Mutant("_problems", "lost and not extent.is_ended_early", "False", END),
+    "a run of which no case was examined is fine": Mutant(
+        "_problems", "rows and not _is_any_examined(rows)", "False", END
+    ),
+    "a written gate that measured nothing passes": Mutant(
+        "_unmeasured", "any(_meets(gate, each) for each in groups.values())", "True", END
+    ),
+    "what pytest did not count is counted": Mutant(
+        "_uncounted", "names & counted or is_of_before or (is_stopped and not names & ended)", "True", HIDDEN
+    ),
+    "a report that a hook made harmless decides": Mutant(
+        "_records_of_item", "outcome in HARMLESS and case.result.outcome not in HARMLESS", "False", HIDDEN
+    ),
+    "calls that failed in different ways end the run": Mutant(
+        "RunSession.count", "len(kinds) == 1", "True", "test_calls_in_flight.py"
+    ),
     "a part of the cases becomes the baseline": Mutant("_refusal", "metrics['partial']", "False", "test_baseline.py"),
     "the shortest secret is shown": Mutant(
         "Mask.__init__", "len(secret) >= SHORTEST_SECRET", "len(secret) > SHORTEST_SECRET", "test_masking.py"

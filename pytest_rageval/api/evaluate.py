@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_rageval.api.case_sources import Cases, check_given, given_cases
 from pytest_rageval.api.evaluated_run import EvaluatedRun
-from pytest_rageval.case_output import Output, Routing, routed_streams
+from pytest_rageval.case_output import Output
 from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import SettingsError
@@ -22,15 +22,13 @@ from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
 from pytest_rageval.render.run_reports import write_all_reports
-from pytest_rageval.session import RunSession
+from pytest_rageval.session import EvaluatedCase, RunSession
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import printable
 
 OWN_ARGUMENTS = frozenset({"target", "judge", "metrics", "resume", "shard", "dry_run"})
 """Options of pytest that are arguments here, or have no meaning for a call that returns a run."""
-INTERRUPTED = 2
-"""The exit status of pytest for a session that Ctrl-C ended."""
 
 
 def evaluate(
@@ -60,7 +58,6 @@ def evaluate(
     check_given(cases_to_ask)
     asked_target = _target(target, prepared, cases_to_ask)
     own_judge = None if judge is None or isinstance(judge, str) else judge_from_object(judge)
-    used_judge = own_judge or prepared.judge
     config = run_configuration(
         prepared,
         cases_to_ask,
@@ -70,7 +67,7 @@ def evaluate(
     )
     run = RunSession.open(prepared, config, is_judge_asked=own_judge is None)
     try:
-        is_interrupted = _ask(run, cases_to_ask, asked_target, used_judge)
+        is_interrupted = _ask(run, cases_to_ask, asked_target, own_judge)
         if not run.has_results() and is_interrupted:
             raise KeyboardInterrupt
         evaluated = _finished(run, cases_to_ask, is_interrupted=is_interrupted)
@@ -137,26 +134,23 @@ def _ask(run: RunSession, cases: Sequence[EvalCase], target: Target, judge: Judg
     def clean(text: str) -> str:
         return printable(run.prepared.mask.output(text))
 
+    def show(case: EvaluatedCase) -> None:
+        for name, rest in case.printed.texts():
+            print(clean(rest), file=getattr(sys, name))
+
     run.prefetcher.new_output = partial(Output, clean)
-    with routed_streams(Routing(Output(clean))), run.asking(target, judge) as asked_judge:
-        try:
-            for _ in run.evaluations(run.waiting(cases), target, asked_judge):
-                for name, rest in run.printed.texts():
-                    print(clean(rest), file=getattr(sys, name))
-        except KeyboardInterrupt:
-            return True
+    try:
+        run.evaluate_here(run.waiting(cases), target, clean, show, judge)
+    except KeyboardInterrupt:
+        return True
     return False
 
 
 def _finished(run: RunSession, cases: Sequence[EvalCase], *, is_interrupted: bool) -> EvaluatedRun:
     """Finish the run: decide its verdict and write its reports."""
     keys = {case.key for case in cases}
-    is_failing = any(row.outcome in ("failed", "error") for row in run.writer.rows.values())
-    exit_status = INTERRUPTED if is_interrupted else int(is_failing)
-    extent = Extent(every=keys, expected=keys, is_ended_early=is_interrupted, exit_status=exit_status)
-    project = run.prepared.project
-    finished = run.finish(extent)
-    reports = write_all_reports(
-        finished.folder, run.prepared.plan, finished.cases, project.baseline_file, exit_status=exit_status
-    )
+    status = run.exit_status(is_interrupted=is_interrupted)
+    finished = run.finish(Extent(every=keys, expected=keys, is_ended_early=is_interrupted, exit_status=status))
+    project, plan = run.prepared.project, run.prepared.plan
+    reports = write_all_reports(finished.folder, plan, finished.cases, project.baseline_file, exit_status=status)
     return EvaluatedRun(finished.folder, project, (*finished.notes, *reports.problems))

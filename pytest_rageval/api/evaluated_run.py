@@ -8,12 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.comparison.baseline import Side, open_side
+from pytest_rageval.comparison.baseline import Side, open_side, side_of_run
 from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.export.export_source import look_through
 from pytest_rageval.render.html.notebook import comparison_html, run_html
-from pytest_rageval.render.html.page_run import PageRun, compared_side, page_of, read_page, side_of
+from pytest_rageval.render.html.page_run import PageRun, compared_side, page_of, read_page
 from pytest_rageval.runs.reader import StoredRun
 
 
@@ -78,7 +78,7 @@ class EvaluatedRun:
     @cached_property
     def _page(self) -> PageRun:
         settings, baseline = self.project.settings, self.project.baseline_file
-        return read_page(side_of(self.stored), compared_side(self.stored, self.project.reports, baseline), settings)
+        return read_page(side_of_run(self.stored), compared_side(self.stored, self.project.reports, baseline), settings)
 
     def __str__(self) -> str:
         return f"run {self.run_id}: {self.verdict}"
@@ -153,5 +153,5 @@ def compare_runs(
 
 def _side(run: EvaluatedRun | str, project: Project) -> Side:
     if isinstance(run, EvaluatedRun):
-        return side_of(run.stored)
+        return side_of_run(run.stored)
     return open_side(project.reports, project.baseline_file, run)

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.suggestions import suggestion
-from pytest_rageval.matching.places import headings
+from pytest_rageval.matching.spellings import headings
 from pytest_rageval.model import Anchor, EvalCase
 from pytest_rageval.text import counted
 from pytest_rageval.words import fold

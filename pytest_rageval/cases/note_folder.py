@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_rageval.cases.discovery import PRUNED
 from pytest_rageval.io.suggestions import suggestion
-from pytest_rageval.matching.places import path_form
+from pytest_rageval.matching.spellings import path_form
 from pytest_rageval.model import EvalCase
 
 if TYPE_CHECKING:
@@ -42,10 +42,25 @@ class NoteFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._root = path_form(folder.resolve().as_posix())
-        self._by_name: dict[str, list[str]] = {}
-        for rel_path in _files(folder):
-            self._by_name.setdefault(path_form(rel_path).rpartition("/")[2], []).append(rel_path)
         self._sections: dict[str, tuple[NoteSection, ...] | None] = {}
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, list[str]]:
+        by_name: dict[str, list[str]] = {}
+        for rel_path in _files(self.folder):
+            by_name.setdefault(path_form(rel_path).rpartition("/")[2], []).append(rel_path)
+        return by_name
+
+    @cached_property
+    def _by_stem(self) -> Mapping[str, list[str]]:
+        by_stem: dict[str, list[str]] = {}
+        for name, listed in self._by_name.items():
+            by_stem.setdefault(name.rpartition(".")[0], []).extend(listed)
+        return by_stem
+
+    def called(self, name: str) -> list[str]:
+        """Return the notes with this file name, or with it before their extension."""
+        return self._by_name.get(name) or self._by_stem.get(name, [])
 
     @property
     def rel_paths(self) -> list[str]:

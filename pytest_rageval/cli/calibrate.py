@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,8 +16,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import Gate, parse_gate, resolve
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.judges.cache.cached_judge import CachedJudge
-from pytest_rageval.judges.judge import Judge, identity_of, several_served
+from pytest_rageval.judges.judge import several_served
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.judged import with_rubric_metrics
@@ -28,10 +25,9 @@ from pytest_rageval.plan import own_rubrics
 from pytest_rageval.render.html.calibration_page import calibration_page
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.text import printable
-from pytest_rageval.tools.calibrate import BETTER, Calibration, UnlabelledCases, unlabelled_of
-from pytest_rageval.tools.calibrate import calibrate as compare
-from pytest_rageval.tools.calibration_record import judge_identity, store_calibration
-from pytest_rageval.tools.judge_check import behind_cache, check_server, configured_judge
+from pytest_rageval.tools.calibrate import BETTER, Calibration, UnlabelledCases
+from pytest_rageval.tools.calibration_record import store_calibration
+from pytest_rageval.tools.judge_check import judge_at_hand
 from pytest_rageval.tools.judged_labels import (
     Examination,
     JudgedLabel,
@@ -80,17 +76,14 @@ def calibrate(
     """
     given = settings_given(options)
     project = find_project({**given, "judge_cache": judge_cache})
-    root, settings = project
-    how, gate = _examination(settings, root, rubric, written)
+    settings = project.settings
+    how = _examination(project, rubric, written)
     rows = read_labels(labels, how.rubric.scale, settings.max_line_bytes)
     open_run = partial(open_stored_run, project.reports, baseline=project.baseline_file)
-    observations = observations_of(rows, open_run, run)
-    more = _unlabelled(open_run, unlabelled, gate, rows, run) if unlabelled is not None else None
-    judged, asked = _judged(project, rows, observations, how, is_named="judge" in given)
-    identities = _identities(judged, asked, open_run, run)
-    result = compare(judged, gate, rubric, more)
-    if identities is not None and len(identities) == 1:
-        _keep(project.reports, min(identities), labels.name, result)
+    recorded = observations_of(rows, open_run, run)
+    more = _unlabelled(open_run, unlabelled, how.gate, rows, run) if unlabelled is not None else None
+    result = Calibration(_judged(project, rows, recorded, how, is_named="judge" in given), how.gate, rubric, more)
+    _keep(project.reports, labels.name, result)
     show_texts = not settings.redact
     if output is not None:
         write_output(output, calibration_page(result, labels.name, show_texts=show_texts))
@@ -101,20 +94,12 @@ def calibrate(
     raise SystemExit(1 if result.errors else 0)
 
 
-def _identities(
-    judged: Sequence[JudgedLabel], asked: Mapping[str, str], open_run: Callable[[str], StoredRun], run: str | None
-) -> set[str] | None:
-    """Return the judges of the scores, servers included; None for a score of unknown origin in a label."""
-    scored = [label for label in judged if label.score is not None]
-    if not all(label.model for label in scored):
-        return None
-    names = {label.label.run or run for label in scored if label.label.id not in asked}
-    recorded = {judge_identity(open_run(name).config.get("judge")) if name else None for name in names}
-    identities = recorded | {asked[label.label.id] for label in scored if label.label.id in asked}
-    return None if None in identities else {identity for identity in identities if identity is not None}
-
-
-def _keep(reports: Path, identity: str, labels: str, result: Calibration) -> None:
+def _keep(reports: Path, labels: str, result: Calibration) -> None:
+    """Store the calibration if one judge gave all scores."""
+    identities = {case.judge for case in result.cases}
+    identity = identities.pop() if len(identities) == 1 else None
+    if identity is None:
+        return
     try:
         store_calibration(reports, identity, labels, result)
     except OSError as error:
@@ -124,9 +109,10 @@ def _keep(reports: Path, identity: str, labels: str, result: Calibration) -> Non
 # ── what is compared ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _examination(settings: Settings, root: Path, rubric: str, written: str | None) -> tuple[Examination, Gate]:
+def _examination(project: Project, rubric: str, written: str | None) -> Examination:
     """Return the rubric to judge by, and the gate; raise SettingsError if labels cannot be compared by them."""
-    own = own_rubrics(settings, root)
+    settings = project.settings
+    own = own_rubrics(settings, project.root)
     registry = with_rubric_metrics(load_registry(), own.values(), settings.rubrics)
     names = [metric.name for metric in registry if metric.rubrics == (metric.name,) and metric.better == "higher"]
     if rubric not in names:
@@ -136,7 +122,7 @@ def _examination(settings: Settings, root: Path, rubric: str, written: str | Non
         raise SettingsError(f"--gate {str(gate)!r} is not on {rubric}, which the labels are of")
     if gate.op not in BETTER:
         raise SettingsError(f"gate {str(gate)!r}: passing begins at a lower limit; write {rubric} >= LIMIT")
-    return Examination(gate.measure, own.get(rubric) or load_rubric(rubric), settings), gate
+    return Examination(gate, own.get(rubric) or load_rubric(rubric), settings)
 
 
 def _gate(settings: Settings, registry: Registry, rubric: str, written: str | None) -> Gate:
@@ -163,51 +149,32 @@ def _unlabelled(
     of_run = [(label.run or run, label.case_key) for label in labels if label.case_key is not None]
     folders = {name: open_run(name).path.resolve() for name, _ in of_run if name is not None}
     here = stored.path.resolve()
-    return unlabelled_of(stored, gate, [key for name, key in of_run if name is not None and folders[name] == here])
+    return UnlabelledCases.of(stored, gate, [key for name, key in of_run if name is not None and folders[name] == here])
 
 
 # ── judging ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _judged(
-    project: Project, labels: Sequence[Label], observations: Mapping[str, Recorded], how: Examination, *, is_named: bool
-) -> tuple[list[JudgedLabel], Mapping[str, str]]:
-    """Return all labels with the judge's scores, in their order; by id of those judged now, the judge's identity.
+    project: Project, labels: Sequence[Label], recorded: Mapping[str, Recorded], how: Examination, *, is_named: bool
+) -> list[JudgedLabel]:
+    """Return all labels with the judge's scores, in their order.
 
     Judge only those whose score is not recorded, or all if the command line names the judge.
     """
-    judged = as_recorded(labels, observations, how, is_judged_again=is_named)
+    judged = as_recorded(labels, recorded, how, is_judged_again=is_named)
     rest = [label for label in labels if label.id not in judged]
-    identities: dict[str, str] = {}
     if rest:
-        settings = project.settings
-        judge = configured_judge(settings, project.root, "there is no judge to compare; name one with --judge")
-        if how.rubric.name not in judge.rubrics:
-            raise SettingsError(f"judge {printable(judge.model)!r} does not have the rubric {how.rubric.name}")
-        mask = Mask(settings.secrets())
-        with behind_cache(judge, project, settings.judge_cache, mask, _tell) as cached:
-            judged |= asyncio.run(_asking(judge, cached, rest, observations, how))
-        identities = {label.id: identity_of(judge) for label in rest}
-        if (note := several_served(cached.identity, cached.served)) is not None:
+        problem = "there is no judge to compare; name one with --judge"
+        mask = Mask(project.settings.secrets())
+        with judge_at_hand(project, project.settings, mask, problem, _tell) as judge:
+            if how.rubric.name not in judge.rubrics:
+                raise SettingsError(f"judge {printable(judge.model)!r} does not have the rubric {how.rubric.name}")
+            with Progress("judged", len(rest)) as watch:
+                judged |= judge_labels(rest, judge, recorded, how, watch)
+        if (note := several_served(judge.identity, judge.served)) is not None:
             click.echo(note, err=True)
-    return [judged[label.id] for label in labels], identities
-
-
-async def _asking(
-    judge: Judge,
-    cached: CachedJudge,
-    labels: Sequence[Label],
-    observations: Mapping[str, Recorded],
-    how: Examination,
-) -> dict[str, JudgedLabel]:
-    try:
-        if how.settings.judge_cache != "replay":
-            await check_server(judge)
-        with Progress("judged", len(labels)) as watch:
-            done = itertools.count(1)
-            return await judge_labels(labels, cached, observations, how, tell=lambda: watch(next(done)))
-    finally:
-        await judge.aclose()
+    return [judged[label.id] for label in labels]
 
 
 def _tell(note: str) -> None:

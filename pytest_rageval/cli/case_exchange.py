@@ -23,8 +23,8 @@ from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.model import Answer, EvalCase, Json
 from pytest_rageval.targets.answer_files import AnswersTarget, load_answers
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.trace_answers import MatchedTraces, TracedAnswer, drafts_of, match_traces, traced_answer
 from pytest_rageval.tools.trace_spans import FORMATS, read_traces
+from pytest_rageval.tools.traces import MatchedTraces, TracedAnswer, drafts_of, match_traces, traced_answer
 
 SHOWN = 20
 """Unmatched traces and cases to list at most."""
@@ -112,7 +112,7 @@ def _read_traced(file: Path, form: str) -> list[TracedAnswer]:
 
 def _list_rest(matched: MatchedTraces) -> None:
     """Write the unmatched traces and cases to standard error."""
-    lines = [f"trace {entry.trace_id}: no case asks {shown_value(entry.question)}" for entry in matched.unmatched]
+    lines = [f"trace {entry.trace_id}: no case asks {shown_value(entry.questions[0])}" for entry in matched.unmatched]
     lines += [f"trace {entry.trace_id}: holds no question, or neither answer nor documents" for entry in matched.silent]
     for listed in (lines, [f"case {case.key}: no trace" for case in matched.unanswered]):
         for line in listed[:SHOWN]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NoReturn
 
 import click
@@ -20,7 +18,6 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import is_last_run
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.judge import Judge, described_judge
-from pytest_rageval.llm.endpoint_options import Budget
 from pytest_rageval.plan import Plan
 from pytest_rageval.prepare import run_check
 from pytest_rageval.render.run_reports import write_reports
@@ -32,14 +29,7 @@ from pytest_rageval.runs.folder import RunFolder, write_metrics
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.text import counted, names_of, printable
-from pytest_rageval.tools.judge_check import (
-    TOO_OFTEN,
-    SpotCheck,
-    behind_cache,
-    check_by_second_judge,
-    check_server,
-    configured_judge,
-)
+from pytest_rageval.tools.judge_check import TOO_OFTEN, SpotCheck, check_by_second_judge, judge_at_hand
 
 CACHE_MODES = next(option.choices for option in OPTIONS if option.name == "judge-cache")
 NAMED = {"spec": "judge", "base_url": "judge_base_url", "rubrics": "rubrics"}
@@ -124,7 +114,9 @@ def _judge_again(
         )
     labels = shared.labels(at)
     with interruptible(at.run.run_id) as begin_writing:
-        with _judge_at_hand(plan, at, cases=at.run.finished_metrics["total_tests"]) as judge:
+        with _judge_at_hand(plan, at) as judge:
+            if (cost := estimate(judge, plan, at.run.finished_metrics["total_tests"])) is not None:
+                click.echo(printable(cost), err=True)
             if not is_named:
                 check_judge_of(at.run, judge)
             described = described_judge(judge, plan.settings.judge_temperature)
@@ -171,37 +163,13 @@ def _spot_check(at: OpenedRun, overrides: dict[str, str], second_judge: str | No
             _say(check)
 
 
-@contextmanager
-def _judge_at_hand(plan: Plan, at: OpenedRun, cases: int = 0) -> Iterator[Judge]:
-    """Yield the judge of the plan behind its cache, once its server has answered. The caller closes it.
-
-    `cases`: how many it is to judge, to estimate the cost; 0 for no estimate.
-    """
-    settings = plan.settings
-    budget = None if settings.max_cost is None else Budget(settings.max_cost)
-
-    made = partial(configured_judge, settings, at.root, "nobody judges; name a judge with --judge", budget)
-    if settings.judge_cache != "replay":
-        # A judge for this check alone: a judge belongs to one event loop.
-        asyncio.run(_check(made()))
-    judge = made()
-    if cases and (cost := estimate(judge, plan, cases)) is not None:
-        click.echo(printable(cost), err=True)
-    with behind_cache(judge, at.project, settings.judge_cache, plan.mask, _tell) as cached:
-        yield cached
-    for note in getattr(judge, "notes", ()):
-        _tell(note)
+def _judge_at_hand(plan: Plan, at: OpenedRun) -> AbstractContextManager[Judge]:
+    problem = "nobody judges; name a judge with --judge"
+    return judge_at_hand(at.project, plan.settings, plan.mask, problem, _tell)
 
 
 def _tell(note: str) -> None:
     click.secho(printable(note), fg="yellow")
-
-
-async def _check(judge: Judge) -> None:
-    try:
-        await check_server(judge)
-    finally:
-        await judge.aclose()
 
 
 @contextmanager

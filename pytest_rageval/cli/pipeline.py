@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, NoReturn
 
-from pytest_rageval.case_output import Output, Routing, routed_streams
 from pytest_rageval.cli.case_selection import CaseSelection
-from pytest_rageval.cli.options import INTERRUPTED
 from pytest_rageval.cli.screen import CaseProgress, Screen
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import JudgeUnavailable, SettingsError
@@ -20,34 +17,19 @@ from pytest_rageval.render.run_reports import write_all_reports
 from pytest_rageval.runs.interrupts import Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.results_file import put_in_order
-from pytest_rageval.scale.dispatch import ClusterRun, Machines, crew_size, waiting_cases
-from pytest_rageval.session import RunSession
+from pytest_rageval.scale.dispatch import ClusterRun, Crew, crew_size, waiting_cases
+from pytest_rageval.session import INTERRUPTED, RunSession
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
 
-
-@dataclass(frozen=True, slots=True)
-class CommandRun:
-    """A run of the command at its end, whole or cut short. `finished` is None if it has no results."""
-
-    prepared: Prepared
-    run_id: str
-    finished: Finished | None
-    notes: tuple[str, ...]
-    is_interrupted: bool = False
-    has_stopped: bool = False
-    """True if the circuit breaker ended the run: its first calls all failed alike."""
-    left_out_judge: str | None = None
-    """The specification of the judge that could not be asked."""
-    is_broken: bool = False
-    """True if its files could not be written."""
+RESUME = "rageval run --resume"
 
 
-class WorkerMachines(NamedTuple):
-    """The machines that ask, and the greatest number of processes there."""
+class Workers(NamedTuple):
+    """The workers that ask, made for one run, and the greatest number of them."""
 
-    machines: Machines
-    workers: int
+    crew: Callable[[Prepared, str], Crew]
+    most: int
 
 
 def prepare_unjudged(project: Project) -> Prepared:
@@ -56,8 +38,12 @@ def prepare_unjudged(project: Project) -> Prepared:
     return prepare(project._replace(settings=unjudged))
 
 
-class Pipeline:
-    """A run of the command: opened, its cases evaluated here or elsewhere, finished."""
+class CommandRun:
+    """A run of the command: opened, its cases evaluated here or by workers, finished; then its result.
+
+    finished         None if it has no results
+    left_out_judge   the specification of the judge that could not be asked
+    """
 
     def __init__(
         self,
@@ -65,119 +51,94 @@ class Pipeline:
         cases: CaseSelection,
         target: Target,
         screen: Screen,
-        elsewhere: WorkerMachines | None = None,
+        workers: Workers | None = None,
         left_out_judge: str | None = None,
     ) -> None:
-        """`elsewhere`: the machines that ask, if it is not this process; `left_out_judge` as in CommandRun."""
-        self._prepared, self._cases, self._target, self._screen = prepared, cases, target, screen
-        self._elsewhere = elsewhere
-        self._is_failing = self._is_interrupted = False
-        self._left_out_judge = left_out_judge
+        """Open the run, without its judge if that cannot be asked; raise SettingsError if that fails.
 
-    def run(self) -> CommandRun:
-        """Take all steps; raise SettingsError if the run cannot be opened."""
-        self._session = run = self._opened()
+        workers  those that ask, if it is not this process
+        """
+        self._cases, self._target, self._screen, self._workers = cases, target, screen, workers
+        self.prepared, self.left_out_judge = prepared, left_out_judge
+        self.is_interrupted = False
+        self.finished: Finished | None = None
         try:
-            return self._ended(self._evaluated_and_finished(run))
+            self.run = self._open()
+        except JudgeUnavailable as error:
+            screen.step_failed("judging", "; ".join(error.problems))
+            self.left_out_judge, self.prepared = prepared.settings.judge, prepare_unjudged(prepared.project)
+            self.run = self._open()
+        self.run_id = self.run.writer.folder.run_id
+
+    def _open(self) -> RunSession:
+        config = run_configuration(self.prepared, self._cases.cases, self._cases.paths)
+        is_program = partial(is_called_by_script, "pytest_rageval.cli.main", "main")
+        return RunSession.open(self.prepared, config, interrupts=Interrupts(self._leave, is_program=is_program))
+
+    def _leave(self) -> NoReturn:
+        """Leave at a second signal, once the run's files are written."""
+        self._screen.line(f"interrupted; {RESUME} {self.run_id} finishes the run", colour="yellow")
+        raise SystemExit(INTERRUPTED)
+
+    def take_all_steps(self) -> None:
+        """Evaluate the cases, decide the verdict and write the reports; raise SettingsError if nothing can be asked."""
+        run = self.run
+        try:
+            self._evaluate()
+            run.interrupts.begin_finishing()
+            try:
+                self._finish()
+            finally:
+                run.interrupts.end_finishing()
         except OSError as error:
-            what = run.cannot_write(error)
-            self._screen.problems(f"{what}; mend that, and finish the run with {resume_command(self._run_id)}")
-            return self._ended(None)
+            self._screen.problems(run.cannot_write(error, RESUME))
         finally:
             run.close()
 
-    def _evaluated_and_finished(self, run: RunSession) -> Finished | None:
+    # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _evaluate(self) -> None:
+        run, cases = self.run, self._cases.asked
+        here: Sequence[EvalCase] = run.waiting(cases)
+        elsewhere: Sequence[EvalCase] = ()
+        if self._workers is not None:
+            here, elsewhere = waiting_cases(run, cases, self.prepared.settings.repeat)
+        if cost := estimate(self.prepared.judge, self.prepared.plan, len(here) + len(elsewhere)):
+            self._screen.line(cost)
         try:
-            self._evaluate(run)
+            if here or self._workers is None:
+                self._evaluate_here(here)
+            if self._workers is not None and elsewhere and run.broken_off is None:
+                self._evaluate_elsewhere(elsewhere, self._workers)
         except KeyboardInterrupt:
-            self._is_interrupted = True
+            self.is_interrupted = True
         except SettingsError:
             run.has_results()  # nothing could be asked: a new run leaves no folder
             raise
-        run.interrupts.begin_finishing()
-        try:
-            return self._finished(run)
-        finally:
-            run.interrupts.end_finishing()
 
-    def _ended(self, finished: Finished | None) -> CommandRun:
-        run = self._session
-        return CommandRun(
-            self._prepared,
-            self._run_id,
-            finished,
-            tuple(run.notes),
-            is_interrupted=self._is_interrupted,
-            has_stopped=run.broken_off is not None,
-            left_out_judge=self._left_out_judge,
-            is_broken=run.is_broken,
-        )
-
-    @property
-    def _run_id(self) -> str:
-        return self._session.writer.folder.run_id
-
-    def _opened(self) -> RunSession:
-        """Open the run, without its judge if that cannot be asked."""
-        try:
-            return self._open()
-        except JudgeUnavailable as error:
-            self._screen.step_failed("judging", "; ".join(error.problems))
-        self._left_out_judge = self._prepared.settings.judge
-        self._prepared = prepare_unjudged(self._prepared.project)
-        return self._open()
-
-    def _open(self) -> RunSession:
-        config = run_configuration(self._prepared, self._cases.cases, self._cases.paths)
-        is_program = partial(is_called_by_script, "pytest_rageval.cli.main", "main")
-        return RunSession.open(self._prepared, config, interrupts=Interrupts(self._leave, is_program=is_program))
-
-    # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _evaluate(self, run: RunSession) -> None:
-        here: Sequence[EvalCase] = run.waiting(self._cases.asked)
-        elsewhere: Sequence[EvalCase] = ()
-        if self._elsewhere is not None:
-            here, elsewhere = waiting_cases(run, self._cases.asked, self._prepared.settings.repeat)
-        number = len(here) + len(elsewhere)
-        if (cost := estimate(self._prepared.judge, self._prepared.plan, number)) is not None:
-            self._screen.line(cost)
-        if here or self._elsewhere is None:
-            self._evaluate_here(run, here)
-        if self._elsewhere is not None and elsewhere and run.broken_off is None:
-            self._evaluate_elsewhere(run, elsewhere, self._elsewhere)
-
-    def _evaluate_here(self, run: RunSession, cases: Sequence[EvalCase]) -> None:
+    def _evaluate_here(self, cases: Sequence[EvalCase]) -> None:
+        run = self.run
         progress = CaseProgress(self._screen, run.prefetcher.tally, len(cases))
         run.loop.on_wait = progress.tick
         try:
-            with (
-                routed_streams(Routing(Output(self._screen.clean))),
-                run.asking(self._target, self._prepared.judge) as judge,
-            ):
-                for evaluated in run.evaluations(cases, self._target, judge):
-                    result = evaluated.overall
-                    self._is_failing |= result.outcome in ("failed", "error")
-                    progress.end_case(result, run.printed)
-            run.notes += filter(None, [run.prefetcher.slots.back_off.note])
+            run.evaluate_here(cases, self._target, self._screen.clean, progress.end_case)
         finally:
             run.loop.on_wait = None
             progress.wipe()
 
-    def _evaluate_elsewhere(self, run: RunSession, cases: Sequence[EvalCase], elsewhere: WorkerMachines) -> None:
-        """Let workers evaluate the cases, and sort their records at the end."""
-        workers = crew_size(self._prepared, len(cases), elsewhere.workers)
-        crew = elsewhere.machines.crew(self._prepared, run.config_hash)
-        cluster_run = ClusterRun(run, cases, crew, workers)
+    def _evaluate_elsewhere(self, cases: Sequence[EvalCase], workers: Workers) -> None:
+        """Let workers evaluate the cases."""
+        run, number = self.run, crew_size(self.prepared, len(cases), workers.most)
+        crew = workers.crew(self.prepared, run.config_hash)
+        cluster_run = ClusterRun(run, cases, crew, number)
         dispatch = cluster_run.dispatch
         progress = CaseProgress(
-            self._screen, cluster_run.tally, len(cases), lambda: f" · {dispatch.working} of {workers} workers"
+            self._screen, cluster_run.tally, len(cases), lambda: f" · {dispatch.working} of {number} workers"
         )
-        self._screen.line(f"{counted(len(cases), 'case')} on {counted(workers, 'worker')}")
+        self._screen.line(f"{counted(len(cases), 'case')} on {counted(number, 'worker')}")
         try:
             for block in cluster_run.blocks():
                 for failure in block.failures if block is not None else ():
-                    self._is_failing = True
                     progress.failed(*failure)
                 progress.advance(block.cases if block is not None else 0)
             run.notes += crew.notes()
@@ -188,49 +149,39 @@ class Pipeline:
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _finished(self, run: RunSession) -> Finished | None:
+    def _finish(self) -> None:
         """Decide the verdict and write the reports from the files on disk; an empty run leaves no folder."""
-        prepared = self._prepared
-        if self._elsewhere is not None:
+        run, plan = self.run, self.prepared.plan
+        if self._workers is not None:
             run.writer.reconcile()  # first: records of this process may wait to be written
             run.notes += put_in_order(run.writer.folder.path)
         if run.broken_off is not None:
             self._screen.problems(run.broken_off.removeprefix("rageval: "))
         if not run.has_results():
-            return None
+            return
         extent = self._extent()
-        finished = run.finish(extent)
+        self.finished = finished = run.finish(extent)
+        baseline = self.prepared.project.baseline_file
         try:
-            reports = write_all_reports(
-                finished.folder,
-                prepared.plan,
-                finished.cases,
-                prepared.project.baseline_file,
-                exit_status=extent.exit_status,
-            )
+            reports = write_all_reports(finished.folder, plan, finished.cases, baseline, exit_status=extent.exit_status)
         except OSError as error:
             self._screen.step_failed("report", f"{error.filename} cannot be written: {error.strerror}")
-            return finished
+            return
         run.notes += reports.notes
         if reports.page is not None and reports.page.problem is not None:
             self._screen.step_failed("report", reports.page.problem)
-        return finished
 
     def _extent(self) -> Extent:
-        has_stopped = self._session.broken_off is not None
         return Extent(
             every={case.key for case in self._cases.cases},
             expected={case.key for case in self._cases.asked},
-            selection={option: self._prepared.mask.text(text) for option, text in self._cases.selected_by.items()},
-            is_ended_early=self._is_interrupted or has_stopped,
-            exit_status=INTERRUPTED if self._is_interrupted else int(self._is_failing or has_stopped),
+            selection={option: self.prepared.mask.text(text) for option, text in self._cases.selected_by.items()},
+            is_ended_early=self.is_interrupted or self.run.broken_off is not None,
+            exit_status=self.run.exit_status(is_interrupted=self.is_interrupted),
         )
 
-    def _leave(self) -> NoReturn:
-        """Leave at a second signal, once the run's files are written."""
-        self._screen.line(f"interrupted; {resume_command(self._run_id)} finishes the run", colour="yellow")
-        raise SystemExit(INTERRUPTED)
-
-
-def resume_command(run_id: str) -> str:
-    return f"rageval run --resume {run_id}"
+    @property
+    def can_be_resumed(self) -> bool:
+        """Return True if cases are left to ask and the run has a folder: one without answers has none."""
+        is_unfinished = self.finished is not None and self.finished.is_unfinished
+        return self.run.is_broken or ((self.is_interrupted or is_unfinished) and self.run.writer.folder.path.is_dir())

@@ -27,7 +27,7 @@ from pytest_rageval.cli.options import (
     settings_given,
     with_present_names,
 )
-from pytest_rageval.cli.pipeline import CommandRun, Pipeline, WorkerMachines, prepare_unjudged, resume_command
+from pytest_rageval.cli.pipeline import RESUME, CommandRun, Workers, prepare_unjudged
 from pytest_rageval.cli.screen import Screen
 from pytest_rageval.cli.stored_run import show
 from pytest_rageval.config.options import kind_of
@@ -39,8 +39,7 @@ from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.prepare import NO_TARGET, Prepared, check_can_answer, check_gate_conditions, make_target, prepare
 from pytest_rageval.render.gate_tests import gate_tests
-from pytest_rageval.scale.dispatch import Machines
-from pytest_rageval.scale.local_crew import LocalMachine
+from pytest_rageval.scale.local_crew import LocalCrew
 from pytest_rageval.scale.ray_cluster import RayCluster
 from pytest_rageval.targets.target import Target
 from pytest_rageval.text import counted
@@ -179,29 +178,25 @@ def run_project(
         number = counted(len(cases.asked), "case")
         screen.line(f"dry run: {number}; settings, cases and gates are fine, nothing was asked")
         return 0, {"cases": len(cases.asked), "next": ["rageval run"]}
-    with _elsewhere(engine) as elsewhere:
-        ended = Pipeline(prepared, cases, target, screen, elsewhere, left_out_judge).run()
+    with _workers(engine) as workers:
+        ended = CommandRun(prepared, cases, target, screen, workers, left_out_judge)
+        ended.take_all_steps()
         return exit_code(ended, screen), outcome(ended, screen)
 
 
 @contextmanager
-def _elsewhere(engine: Engine | None) -> Iterator[WorkerMachines | None]:
-    """Yield the machines, as long as the run needs them; None if this process asks."""
-    if engine is None:
-        yield None
+def _workers(engine: Engine | None) -> Iterator[Workers | None]:
+    """Yield the workers, as long as the run needs their machines; None if this process asks."""
+    if engine is None or engine.kind != "ray":
+        yield engine and Workers(LocalCrew, engine.workers or 1)
         return
-    machines: Machines
-    if engine.kind == "ray":
-        machines = cluster = RayCluster(engine.address)
-        workers = engine.workers or cluster.cpus
-    else:
-        machines, workers = LocalMachine(), engine.workers or 1
+    cluster = RayCluster(engine.address)
     try:
-        yield WorkerMachines(machines, workers)
+        yield Workers(cluster.crew, engine.workers or cluster.cpus)
     finally:
         # That takes seconds. The run has ended and its verdict was shown: Ctrl-C only shortens the wait.
         with suppress(KeyboardInterrupt):
-            machines.close()
+            cluster.close()
 
 
 def _engine(parameters: dict[str, Any]) -> Engine | None:
@@ -265,30 +260,25 @@ def _target(prepared: Prepared, cases: CaseSelection) -> Target:
 
 def exit_code(ended: CommandRun, screen: Screen) -> int:
     """Show the result of the run; return its exit code."""
-    if ended.is_broken:
+    run, finished = ended.run, ended.finished
+    if run.is_broken:
         return INTERNAL
-    code = show(ended.finished, ended.prepared.plan, as_written_here) if ended.finished is not None else 0
-    for note in ended.notes:
+    code = 0
+    if finished is not None:
+        code = show(finished, ended.prepared.plan, as_written_here)
+    for note in run.notes:
         screen.line(note, colour="yellow")
-    if ended.finished is not None:
-        for path in _reports(ended.finished):
-            screen.line(f"{path.stem}: {_from_here(path)}")
+    for path in _reports(finished):
+        screen.line(f"{path.stem}: {_from_here(path)}")
     if ended.left_out_judge is not None:
         screen.line(f"judge its answers later: {judge_command(ended)}", colour="yellow")
-    if _can_be_resumed(ended):
-        screen.line(f"interrupted; {resume_command(ended.run_id)} finishes it", colour="yellow")
+    if ended.can_be_resumed:
+        screen.line(f"interrupted; {RESUME} {ended.run_id} finishes it", colour="yellow")
     elif ended.is_interrupted:
         screen.line("interrupted before anything was answered: nothing is kept", colour="yellow")
     if ended.is_interrupted:
         return INTERRUPTED
-    return max(code, int(bool(screen.failed_steps) or ended.has_stopped))
-
-
-def _can_be_resumed(ended: CommandRun) -> bool:
-    """Return True if cases are left to ask and the run has a folder: one without answers has none."""
-    is_unfinished = ended.finished is not None and ended.finished.is_unfinished
-    folder = ended.prepared.project.reports / "runs" / ended.run_id
-    return ended.is_broken or ((ended.is_interrupted or is_unfinished) and folder.is_dir())
+    return max(code, int(bool(screen.failed_steps) or run.broken_off is not None))
 
 
 def judge_command(ended: CommandRun) -> str:
@@ -316,8 +306,9 @@ def outcome(ended: CommandRun, screen: Screen) -> dict[str, Any]:
     return masked
 
 
-def _reports(finished: Finished) -> Iterator[Path]:
-    return (path for name in REPORTS if (path := finished.folder / name).is_file())
+def _reports(finished: Finished | None) -> list[Path]:
+    paths = [finished.folder / name for name in REPORTS] if finished is not None else []
+    return [path for path in paths if path.is_file()]
 
 
 def _from_here(path: Path) -> Path:
@@ -330,8 +321,8 @@ def _next(ended: CommandRun) -> Iterator[str]:
     finished = ended.finished
     if ended.left_out_judge is not None:
         yield judge_command(ended)
-    if _can_be_resumed(ended):
-        yield resume_command(ended.run_id)
+    if ended.can_be_resumed:
+        yield f"{RESUME} {ended.run_id}"
     if finished is None:
         return
     if failing := [row.key for row in finished.rows if row.outcome in ("failed", "error")]:

@@ -8,12 +8,11 @@ from textwrap import indent
 
 import click
 
-from pytest_rageval.case_output import Output
 from pytest_rageval.cli.options import as_written_here
 from pytest_rageval.cli.output import Progress
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.model import CaseResult
 from pytest_rageval.prefetch import Tally
+from pytest_rageval.session import EvaluatedCase
 from pytest_rageval.text import printable
 
 COLOURS = {"failed": "red", "error": "red", "xfailed": "yellow", "skipped": "yellow"}
@@ -58,11 +57,12 @@ class CaseProgress:
         """Show the progress; called now and then while nothing ends."""
         self._count(self._done)
 
-    def end_case(self, result: CaseResult, printed: Output) -> None:
+    def end_case(self, case: EvaluatedCase) -> None:
         """Show a case that has ended here, with the output of its code if it did not pass, as pytest does."""
+        result = case.result
         if result.outcome in ("failed", "error"):
             self.failed(result.key, result.outcome, (result.reason or "").partition("\n")[0])
-            for stream, text in printed.texts():
+            for stream, text in case.printed.texts():
                 self._screen.line(f"  captured {stream}:\n{indent(text.rstrip(), '    ')}")
         self.advance(1)
 

@@ -82,7 +82,7 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
         file.check_same(file.head(request, project, chosen))
     with (
         Progress("asked") as progress,
-        Bench(project, given, chosen, files, request.as_grid(), "", progress, _write_run_reports) as bench,
+        Bench(project, given, chosen, files, request.as_grid(), progress, _write_run_reports) as bench,
     ):
         _check_points(bench)
         if file is None:

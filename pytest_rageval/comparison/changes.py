@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import compress
+from functools import partial
+from itertools import compress, count
 from operator import ne, sub
 from typing import Any, NamedTuple, cast
 
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import LAYERS
-from pytest_rageval.runs.aggregate import mean
+from pytest_rageval.runs.aggregate import mean, normalised
 from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.stats.intervals import FEWEST, Interval, moments_of
 from pytest_rageval.stats.paired_test import LEVEL, PairedTest, Side, adjusted, level_among, paired_test
@@ -227,11 +228,8 @@ def fallen_together(
 ) -> list[dict[str, Any]]:
     """Return the groups of metrics that got worse in the same cases (two or more), largest groups first."""
     groups: dict[tuple[str, ...], list[str]] = {}
-    for name in sorted(before.scores.keys() & after.scores.keys() & described.keys()):
-        was, now = values_at(before.scores[name], shared.before), values_at(after.scores[name], shared.after)
-        moved = compress(zip(shared.keys, was, now, strict=True), map(ne, was, now))  # fast, as most cases are equal
-        scored = ((key, new - old) for key, old, new in moved if old is not None and new is not None)
-        fallen = tuple(key for key, delta in scored if (gain(delta, described[name]) or 0) < -ROUNDING)
+    for name, moved in moved_scores(before, after, shared, described):
+        fallen = tuple(shared.keys[at] for at, _, _, share in moved if share < -ROUNDING)
         groups.setdefault(fallen, []).append(name)
     found = [
         {"metrics": names, "cases": len(keys), "first": [*keys[:NAMED]]}
@@ -241,58 +239,47 @@ def fallen_together(
     return sorted(found, key=lambda group: (-group["cases"], group["metrics"]))
 
 
+Move = tuple[int, float, float, float]
+"""One case in one metric: its place among the shared cases, its score before and after, its gain."""
+
+
+def moved_scores(
+    before: CaseColumns, after: CaseColumns, shared: SharedCases, described: Mapping[str, Any]
+) -> Iterator[tuple[str, list[Move]]]:
+    """Yield each metric of both sides with the cases whose scores differ, if both sides have one."""
+    for name in sorted(before.scores.keys() & after.scores.keys() & described.keys()):
+        was, now = values_at(before.scores[name], shared.before), values_at(after.scores[name], shared.after)
+        width = signed_width(described[name])
+        moved = compress(zip(count(), was, now), map(ne, was, now))  # fast, as most cases are equal
+        both = ((at, old, new) for at, old, new in moved if old is not None and new is not None)
+        yield name, [(at, old, new, (new - old) / width) for at, old, new in both]
+
+
+def signed_width(metric: Mapping[str, Any]) -> float:
+    """Return the width of a metric's scale, negative if lower is better."""
+    low, high = metric["scale"]
+    return float(high - low) if metric["better"] == "higher" else float(low - high)
+
+
 def gain(delta: float | None, described: Mapping[str, Any]) -> float | None:
     """Return a metric's change as a share of its scale, positive if it got better."""
-    if delta is None:
-        return None
-    low, high = described["scale"]
-    share: float = delta / (high - low)
-    return share if described["better"] == "higher" else -share
+    return None if delta is None else delta / signed_width(described)
 
 
 # ── severity of cases ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Scale(NamedTuple):
-    """The scale of a metric: its low end, its width, and whether lower is better."""
-
-    low: float
-    width: float
-    is_lower_better: bool
-
-    def share(self, score: float) -> float:
-        """Return a score as 0 to 1 where higher is better; like `normalised`, but fast for every score of a run."""
-        share = (score - self.low) / self.width
-        return 1 - share if self.is_lower_better else share
-
-    @property
-    def to_share(self) -> Callable[[float], float]:
-        """Return a function that does the same; `float` if scores are such shares already, which takes a tenth."""
-        return float if self == (0, 1, False) else self.share
-
-
-def scales_of(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Scale]:
-    """Return the scales of the metrics in metrics.json."""
-    return {
-        name: Scale(metric["scale"][0], metric["scale"][1] - metric["scale"][0], metric["better"] != "higher")
-        for name, metric in metrics.items()
-    }
-
 
 Shares = Mapping[str, Callable[[float], float]]
 """By metric, a function that returns a score as 0 to 1 where higher is better."""
 
 
 def shares_of(metrics: Mapping[str, Mapping[str, Any]]) -> Shares:
-    """Return these functions for the metrics in metrics.json."""
-    return {name: scale.to_share for name, scale in scales_of(metrics).items()}
-
-
-def fall_of(moved: Iterable[tuple[str, float, float]], shares: Shares) -> tuple[float, str | None]:
-    """Return the largest fall among scores (metric, before, after) and its metric; 0 and None if none fell."""
-    falls = ((shares[name](now) - shares[name](was), name) for name, was, now in moved if name in shares)
-    fall, name = min(falls, default=(0.0, None))
-    return (fall, name) if fall < 0 else (0.0, None)
+    """Return these functions for the metrics in metrics.json; `float` for scores that are such shares already."""
+    return {
+        name: float
+        if (*metric["scale"], metric["better"]) == (0, 1, "higher")
+        else partial(normalised, scale=metric["scale"], better=metric["better"])
+        for name, metric in metrics.items()
+    }
 
 
 def mean_share(scores: Mapping[str, float], shares: Shares) -> float:
@@ -309,7 +296,8 @@ def worst_first(
 
     def severity(key: str) -> tuple[float, float, str]:
         was, now = before[key].scores, after[key].scores
-        moved = ((name, was[name], score) for name, score in now.items() if name in was)
-        return fall_of(moved, shares)[0], mean_share(now, shares), key
+        scored = now.keys() & was.keys() & metrics.keys()
+        gains = ((now[name] - was[name]) / signed_width(metrics[name]) for name in scored)
+        return min([0.0, *gains]), mean_share(now, shares), key
 
     return sorted(keys, key=severity)

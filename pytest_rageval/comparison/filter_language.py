@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.matching.dialects import DOUBTS, NO_DOUBT
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.runs.aggregate import OUTCOMES
 
@@ -24,7 +25,7 @@ CHANGES = {"worse": "flipped_to_fail", "fixed": "flipped_to_pass", "unmeasured":
 """The changes of a case since the baseline, with the lists of metrics.json that name such cases; else `same`."""
 UNCHANGED = "same"
 GROUPS = ("category", "difficulty", "domain", "tag")
-WORDS = ("outcome", "changed", *GROUPS, "file", "id", "layer")
+WORDS = ("outcome", "changed", *GROUPS, "file", "id", "layer", "doubt")
 SIGNS = ("<", ">", "<=", ">=", "=")
 LATENCY, DROP, LEVEL, FELL = "latency", "drop", "level", "fell"
 DECIMALS = 4
@@ -33,6 +34,7 @@ ALWAYS: Mapping[str, Collection[str]] = {
     "outcome": OUTCOMES,
     "changed": (*CHANGES, UNCHANGED),
     "layer": tuple(LAYERS),
+    "doubt": (*DOUBTS, NO_DOUBT),
 }
 """Values that are valid even if no case of the run has them."""
 # Python and JavaScript agree on the whitespace and letters in this expression.

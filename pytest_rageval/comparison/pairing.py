@@ -16,7 +16,7 @@ from pytest_rageval.comparison.verdicts import Comparison, compare_sides
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Gates
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.registry import Metric, Registry, without_code
+from pytest_rageval.metrics.registry import Metric, Registry
 from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.runs.columns import CaseColumns, SharedCases, values_at
 from pytest_rageval.runs.comparable import Mismatch
@@ -182,17 +182,8 @@ def plan_for(side: Side, current: Settings) -> Plan:
 
 def _add(registry: Registry, name: str, described: Mapping[str, Any]) -> None:
     if name not in registry:
-        low, high = described["scale"]
-        registry.add(
-            Metric(
-                name,
-                without_code,
-                described["layer"],
-                described["better"],
-                (low, high),
-                run_level=described["run_level"],
-            )
-        )
+        given = {part: described[part] for part in ("layer", "better", "run_level")}
+        registry.add(Metric(name=name, scale=tuple(described["scale"]), **given))
 
 
 def _cases(before: Side, after: Side, comparison: Comparison, *, is_detailed: bool) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -14,6 +14,7 @@ from pytest_rageval.comparison.outcomes import IS_KNOWN
 from pytest_rageval.comparison.verdicts import Comparison
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.matching.dialects import DOUBTS
 from pytest_rageval.runs.comparable import relabelled_note
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import counted
@@ -269,8 +270,26 @@ def _asides(facts: VerdictFacts) -> Iterator[str]:
         yield f"{skipped} skipped"
     if facts.is_partial:
         yield "only a part of the cases ran"
+    yield from doubt_counts(facts.metrics)
     if facts.comparison is not None and facts.changed:
         yield alike_line(facts.comparison, facts.cases)
+
+
+def doubt_counts(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how many golds are matched in doubt, by the kind of doubt."""
+    golds = (metrics.get("doubts") or {}).get("golds", {})
+    yield from (f"{counted(golds[doubt], 'gold')} {words}" for doubt, words in DOUBTS.items() if doubt in golds)
+
+
+def doubt_notes(metrics: Mapping[str, Any], ambiguous: Collection[str] = ()) -> Iterator[str]:
+    """Yield how many golds were matched in doubt, by the kind of doubt, and names that were not matched by guess."""
+    golds = (metrics.get("doubts") or {}).get("golds", {})
+    for doubt in filter(golds.get, DOUBTS):
+        why = "headings are not reported; " if doubt == "document" else ""
+        was = "was" if golds[doubt] == 1 else "were"
+        yield f"{why}{counted(golds[doubt], 'gold')} {was} {DOUBTS[doubt]}; doubt:{doubt} filters their cases"
+    if ambiguous:
+        yield f"{listed(sorted(ambiguous))}; path_prefix names the folders above the notes"
 
 
 def _gates(facts: VerdictFacts) -> str:

@@ -112,6 +112,10 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
     regressions = [at_shared_cut_off(gate, earlier.keys() & metrics.keys(), before.k) for gate in plan.regressions]
     earlier = {renamed.get(name, name): metric for name, metric in earlier.items()}
     was, now = before.cases.without(changed).renamed(renamed), after.cases.without(changed)
+    matched_otherwise = differing_doubts(before.metrics, after.metrics).keys() & was.keys() & now.keys()
+    if matched_otherwise and not plan.settings.ignore_invariants:
+        was = was.unscored(matched_otherwise, {name for name in earlier if earlier[name]["layer"] == "L2"})
+        differing.append(matched_otherwise_note(matched_otherwise, before.metrics, after.metrics))
     shared = shared_cases(was, now)
     gates = [gates_of(side.metrics, side.config, plan.settings.k) for side in (before, after)]
     both = Both(was, now, shared, gates[0], gates[1], unlike)
@@ -165,6 +169,23 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
         after=facts[1],
         problems=problems,
         both=both,
+    )
+
+
+def differing_doubts(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Return the doubts about the matches of both metrics.json, by case, where they differ."""
+    was, now = ((side.get("doubts") or {}).get("cases", {}) for side in (before, after))
+    doubts = {key: (was.get(key, "none"), now.get(key, "none")) for key in {*was, *now}}
+    return {key: pair for key, pair in doubts.items() if pair[0] != pair[1]}
+
+
+def matched_otherwise_note(keys: Collection[str], before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Return a line about cases whose golds are matched by other steps than before."""
+    doubts = differing_doubts(before, after)
+    kinds = sorted({f"doubt {was}, now {now}" for was, now in map(doubts.__getitem__, keys)})
+    cases = counted(len(keys), "case is", "cases are")
+    return (
+        f"{cases} matched otherwise ({'; '.join(kinds)}), and their retrieval is not compared: {listed(sorted(keys))}"
     )
 
 

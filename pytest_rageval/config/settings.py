@@ -87,6 +87,10 @@ class Settings(Frozen):
     max_response_bytes: Operational[int] = Field(16 * 2**20, ge=1024)
     known_failures: Operational[Literal["fail", "ratchet", "report"]] = "fail"
     gold_by: Literal["anchors", "ids"] = "anchors"
+    strict_places: bool = False
+    """Is a place matched by its last heading or its document alone no match?"""
+    path_prefix: str | None = Field(None, min_length=1)
+    """The folders above the notes in the paths of the system or of the cases, as in "kb/notes"."""
     save_traces: Operational[bool] = True
     report: Operational[bool] = True
     report_json: Operational[bool] = True
@@ -133,9 +137,9 @@ class Settings(Frozen):
     def deciding(self) -> dict[str, Any]:
         """Return the settings that can change results, as JSON."""
         fields = type(self).model_fields.items()
-        return self.model_dump(
-            mode="json", exclude={name for name, field in fields if _CANNOT_CHANGE_RESULTS in field.metadata}
-        )
+        left_out = {name for name, field in fields if _CANNOT_CHANGE_RESULTS in field.metadata}
+        left_out |= {name for name in ("strict_places", "path_prefix") if not getattr(self, name)}
+        return self.model_dump(mode="json", exclude=left_out)
 
     @property
     def ask_params(self) -> dict[str, Any]:

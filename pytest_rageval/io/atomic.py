@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -153,3 +154,12 @@ def _flock(descriptor: int, *, is_shared: bool) -> None:
         raise LockHeld(*error.args) from None
     except OSError:
         pass  # a file system without locks
+
+
+def readable_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file that is made anew where need be; return nothing if it is missing or no longer an object."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}

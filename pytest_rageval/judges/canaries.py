@@ -6,7 +6,6 @@ Results of judge checks are stored next to the judge cache, by the judge's ident
 from __future__ import annotations
 
 import asyncio
-import json
 import statistics
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.atomic import readable_json, write_json
 from pytest_rageval.judges.cache.cached_judge import judgement_problem
 from pytest_rageval.judges.judge import Judge, can_judge, identity_of
 from pytest_rageval.judges.rubrics import load_rubric
@@ -214,12 +213,12 @@ def store_check(
         for name, group in rubrics_of(verdicts).items()
     }
     record = {"checked": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "repeats": repeats, "rubrics": rubrics}
-    write_json(path, {**_read(path), identity_of(judge): record})
+    write_json(path, {**readable_json(path), identity_of(judge): record})
 
 
 def stored_check(path: Path, judge: Judge) -> CheckRecord | None:
     """Return the last result for this judge, or None if it was never checked here."""
-    record = _read(path).get(identity_of(judge))
+    record = readable_json(path).get(identity_of(judge))
     return record if isinstance(record, dict) and isinstance(record.get("rubrics"), dict) else None
 
 
@@ -237,12 +236,3 @@ def check_of_run(record: CheckRecord | None, judge: Judge, wordings: Mapping[str
         if isinstance(result, dict) and versions.get(name) == result.get("prompt_version")
     }
     return {**record, "rubrics": tried, "unchecked": [name for name in versions if name not in tried]}
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Return the file's content, or an empty dict if it is missing or not JSON: a new check rewrites it."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}

@@ -163,6 +163,12 @@ def several_served(judge: str, served: Collection[str]) -> str | None:
     )
 
 
+def recorded_identity(judge: Mapping[str, Any] | None) -> str | None:
+    """Return a judge's identity in config.json, its server included; None without a judge, or for a fixture's."""
+    identity = (judge or {}).get("identity") or (judge or {}).get("model")
+    return identity if isinstance(identity, str) else None
+
+
 def described_judge(judge: Judge, temperature: float) -> dict[str, Any]:
     """Describe the judge for config.json."""
     description: dict[str, Any] = {"model": judge.model, "heuristic": judge.heuristic}

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.cases.marks import Kind, Marks, Place, gold_of
-from pytest_rageval.matching.places import headings, in_rank_order, match, path_form
+from pytest_rageval.matching.dialects import PlaceRules
+from pytest_rageval.matching.places import in_rank_order, match
+from pytest_rageval.matching.spellings import headings, path_form
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase
 from pytest_rageval.words import fold
 
@@ -121,10 +123,13 @@ class PoolView:
         return cls(_hits(case, marks, unranked), _hits(case, others, unranked))
 
 
+_STRICT = PlaceRules(is_strict=True)
+
+
 def _hits(case: EvalCase, marks: Marks, chunks: tuple[Chunk, ...]) -> tuple[frozenset[int], ...]:
     if not marks.golds:
         return (frozenset(),) * len(chunks)
-    matching = match(replace(case, gold=gold_of(marks, case)), Answer(chunks=chunks))
+    matching = match(replace(case, gold=gold_of(marks, case)), Answer(chunks=chunks), rules=_STRICT)
     return matching.hits or (frozenset(),) * len(chunks)
 
 

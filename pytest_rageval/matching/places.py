@@ -1,18 +1,28 @@
 """Matches between golds and an answer's retrieved chunks and references; retrieval metrics use them.
 
 An anchor matches a chunk of the same path whose heading path starts with the anchor's, heading by heading, and that
-quotes one of its snippets. An id matches an equal `chunk_id` or `doc_id`, or a prefix of one if ids are prefixes.
+quotes one of its snippets; for anchors without such a chunk see `dialects`. An id matches an equal `chunk_id` or
+`doc_id`, or a prefix of one if ids are prefixes.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
 
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.matching.dialects import (
+    ANY_PLACES,
+    NO_LOOSE_MATCHES,
+    LooseMatches,
+    Passage,
+    PlaceRules,
+    doubt_flags,
+    loose_matches,
+)
+from pytest_rageval.matching.spellings import headings, path_form
 from pytest_rageval.model import (
     NOTHING,
     Anchor,
@@ -48,13 +58,14 @@ def observe(
     gold_by: GoldBy = "anchors",
     params: Mapping[str, Json] = NOTHING,
     refusals: tuple[str, ...] = (),
+    rules: PlaceRules = ANY_PLACES,
 ) -> Observation:
     """Combine case and answer: chunks in rank order, matched against the gold."""
     if answer.chunks is not None:
         chunks = in_rank_order(answer.chunks)
         if chunks is not answer.chunks:
             answer = replace(answer, chunks=chunks)
-    matching = _match(case.gold, answer.chunks, answer.references, gold_by)
+    matching = _match(case.gold, answer.chunks, answer.references, gold_by, rules)
     return Observation(case, answer, matching, judgements, k, asked_k, timings, trial, params, refusals)
 
 
@@ -66,7 +77,7 @@ def in_rank_order(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
     return tuple(sorted(chunks, key=lambda chunk: chunk.rank or 0))
 
 
-def match(case: EvalCase, answer: Answer, gold_by: GoldBy = "anchors") -> Matching:
+def match(case: EvalCase, answer: Answer, gold_by: GoldBy = "anchors", rules: PlaceRules = ANY_PLACES) -> Matching:
     """Match golds with each retrieved chunk and each reference; `hits` are in rank order.
 
     Golds are never mixed: anchors if the case has any, else ids; `gold_by="ids"` the other way round. If a snippet
@@ -74,7 +85,7 @@ def match(case: EvalCase, answer: Answer, gold_by: GoldBy = "anchors") -> Matchi
     hit, an irrelevant one as avoided, and `flags` notes it.
     """
     chunks = None if answer.chunks is None else in_rank_order(answer.chunks)
-    return _match(case.gold, chunks, answer.references, gold_by)
+    return _match(case.gold, chunks, answer.references, gold_by, rules)
 
 
 def gold_kind(gold: Gold, gold_by: GoldBy = "anchors") -> GoldKind:
@@ -85,25 +96,35 @@ def gold_kind(gold: Gold, gold_by: GoldBy = "anchors") -> GoldKind:
 
 
 def _match(
-    gold: Gold, chunks: tuple[Chunk, ...] | None, references: tuple[Reference, ...] | None, gold_by: GoldBy
+    gold: Gold,
+    chunks: tuple[Chunk, ...] | None,
+    references: tuple[Reference, ...] | None,
+    gold_by: GoldBy,
+    rules: PlaceRules,
 ) -> Matching:
-    golds: _Golds = _NO_GOLDS
+    golds: _IdGolds | _AnchorGolds = _NO_GOLDS
     kind = gold_kind(gold, gold_by)
     if kind == "ids":
         golds = _IdGolds(_relevant_ids(gold), are_prefixes=gold.ids_are_prefixes)
     elif gold.supports and kind == "anchors":
         golds = _AnchorGolds(gold.supports, unsure=True)
     hits = None if chunks is None or (golds.count and not _names_places(chunks)) else golds.hits(chunks)
+    loose = NO_LOOSE_MATCHES
+    if hits and isinstance(golds, _AnchorGolds):
+        hits, loose = golds.beyond_exact(chunks or (), hits, rules)
     cited = None
     if references is not None:
         referenced = _ReferencedChunks(chunks or (), hits or ())
         cited = tuple([_cited(reference, at, golds, referenced) for at, reference in enumerate(references, start=1)])
+        if isinstance(golds, _AnchorGolds) and not all(map(referenced.by, references)):
+            alone = [Reference() if referenced.by(reference) else reference for reference in references]
+            cited, _ = golds.beyond_exact(alone, cited, rules, chunks or ())
     flags = golds.flags()
     irrelevant = None
     if chunks is not None and (gold.irrelevant_supports or gold.irrelevant_ids):
-        irrelevant, more_flags = _irrelevant(gold, chunks)
+        irrelevant, more_flags = _irrelevant(gold, chunks, rules)
         flags += more_flags
-    return Matching(kind, golds.count, hits, irrelevant, cited, flags)
+    return Matching(kind, golds.count, hits, irrelevant, cited, flags, loose.matches)
 
 
 def _names_places(chunks: tuple[Chunk, ...]) -> bool:
@@ -121,11 +142,12 @@ def _relevant_ids(gold: Gold) -> tuple[str, ...]:
     return ids if len(ids) < 2 else tuple(dict.fromkeys(ids))
 
 
-def _irrelevant(gold: Gold, chunks: tuple[Chunk, ...]) -> tuple[tuple[bool, ...], tuple[str, ...]]:
+def _irrelevant(gold: Gold, chunks: tuple[Chunk, ...], rules: PlaceRules) -> tuple[tuple[bool, ...], tuple[str, ...]]:
     """Return whether each chunk is irrelevant, and flags for undecided ones."""
     places = _AnchorGolds(gold.irrelevant_supports or (), unsure=False)
     ids = _IdGolds(gold.irrelevant_ids or (), are_prefixes=gold.ids_are_prefixes)
-    unwanted = [bool(by_id or by_place) for by_id, by_place in zip(ids.hits(chunks), places.hits(chunks), strict=True)]
+    by_place, _ = places.beyond_exact(chunks, places.hits(chunks), rules)
+    unwanted = [bool(one or other) for one, other in zip(ids.hits(chunks), by_place, strict=True)]
     return tuple(unwanted), places.flags()
 
 
@@ -194,6 +216,7 @@ class _AnchorGolds:
 
     def __init__(self, anchors: Sequence[Anchor], *, unsure: bool) -> None:
         self.count = len(anchors)
+        self._anchors = anchors
         self._unsure = unsure
         self._doubts: dict[str, dict[str, None]] = {}
         self._by_path: dict[str, list[_Place]] = {}
@@ -209,6 +232,35 @@ class _AnchorGolds:
             if path is not None and (places := self._by_path.get(path_form(path))):
                 hits[at] = self._at(places, chunk, at + 1, ())
         return tuple(hits)
+
+    def beyond_exact(
+        self,
+        passages: Sequence[Passage],
+        hits: tuple[frozenset[int], ...],
+        rules: PlaceRules,
+        chunks: Sequence[Chunk] = (),
+    ) -> tuple[tuple[frozenset[int], ...], LooseMatches]:
+        """Match the golds without a hit by looser steps; return all hits, and those that are not exact.
+
+        `chunks`: of the same answer, if the passages are references: a system that names headings there names them.
+        """
+        if len(_NONE.union(*hits)) == self.count:
+            return hits, NO_LOOSE_MATCHES
+        loose = loose_matches(self._anchors, passages, hits, rules, self._quotes_gold, chunks)
+        if not self._unsure:
+            loose = LooseMatches(tuple(match for match in loose.matches if match.doubt is None))
+        if not loose.matches and not loose.ambiguous:
+            return hits, loose
+        all_hits = list(hits)
+        for match in loose.matches:
+            all_hits[match.at] |= {match.gold}
+        for flag, where in doubt_flags(loose, passages):
+            self._doubts.setdefault(flag, {}).update(dict.fromkeys(where))
+        return tuple(all_hits), loose
+
+    def _quotes_gold(self, gold: int, passage: Passage, at: int) -> bool:
+        snippets = tuple(filter(None, map(fold, self._anchors[gold].snippets)))
+        return not snippets or self._quotes(snippets, passage, at, ())
 
     def hit_by(self, reference: Reference, at: int, named: Sequence[Chunk], /) -> frozenset[int]:
         places = None if reference.rel_path is None else self._by_path.get(path_form(reference.rel_path))
@@ -250,28 +302,6 @@ class _AnchorGolds:
 
 _NONE: frozenset[int] = frozenset()
 _NO_GOLDS = _IdGolds((), are_prefixes=False)
-
-
-def headings(heading_path: str) -> tuple[str, ...]:
-    """Split `# Tips > ## Sorting` into ('Tips', 'Sorting'), without markers, extra white space and empty parts."""
-    return (_known_headings if len(heading_path) <= _WORTH_KEEPING else _read_headings)(heading_path)
-
-
-def path_form(path: str) -> str:
-    """Normalise a path for comparison: Unicode NFC, `/` between folders."""
-    if path.isascii():
-        return path.replace("\\", "/") if "\\" in path else path
-    return unicodedata.normalize("NFC", path).replace("\\", "/")
-
-
-def _read_headings(heading_path: str) -> tuple[str, ...]:
-    parts = unicodedata.normalize("NFC", heading_path).split(">")
-    return tuple(filter(None, (" ".join(part.lstrip("# \t").split()) for part in parts)))
-
-
-_WORTH_KEEPING = 500
-"""Longest cached heading path: few headings repeat often; longer texts are no headings and would fill the memory."""
-_known_headings = lru_cache(maxsize=16_384)(_read_headings)
 
 
 # ── references ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -44,12 +44,18 @@ def abstention(obs: Observation) -> AbstentionVerdict:
     return AbstentionVerdict(declines(obs.answer.text, obs.case.question, obs.refusals).abstained, "phrasing")
 
 
+def _abstention(obs: Observation, _: int) -> str:
+    decision = abstention(obs)
+    return f"{'abstained' if decision.value else 'did not abstain'}, decided by: {decision.decided_by}"
+
+
 @metric(
     layer="abstention",
     better="higher",
     binary=True,
     needs=("answer", "gold.unanswerable", "judge:abstention"),
     gates=("abstention_accuracy >= 1 tag abstention_fail",),
+    terms=_abstention,
 )
 def abstention_accuracy(obs: Observation) -> Score | NotApplicable:
     """1 if the system abstained from a question that the corpus does not answer, else 0.
@@ -69,6 +75,7 @@ def abstention_accuracy(obs: Observation) -> Score | NotApplicable:
     binary=True,
     aggregate="hallucination_rate_unanswerable",
     needs=("answer", "gold.unanswerable", "judge:abstention"),
+    terms=_abstention,
 )
 def hallucinated(obs: Observation) -> Score | NotApplicable:
     """1 if the system answered a question that the corpus does not answer, else 0: 1 - `abstention_accuracy`.
@@ -88,6 +95,7 @@ def hallucinated(obs: Observation) -> Score | NotApplicable:
     binary=True,
     needs=("answer", "judge:abstention"),
     gates=("over_abstention <= 0 tag over_abstention_fail",),
+    terms=_abstention,
 )
 def over_abstention(obs: Observation) -> Score | NotApplicable:
     """1 if the system abstained although the corpus holds an answer, else 0.

@@ -10,6 +10,7 @@ from typing import Literal
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, abstention
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import Gold, NotApplicable, Observation
+from pytest_rageval.text import counted
 from pytest_rageval.words import (
     content_tokens,
     content_words,
@@ -28,7 +29,11 @@ NO_GOLD_ANSWER = NotApplicable("no gold answer is labelled")
 NO_KEY_FACTS = NotApplicable("no key facts are labelled")
 
 
-@metric(layer="L5", better="higher", binary=True, needs=("answer", "gold.answer"))
+def _answers(obs: Observation, _: int) -> str:
+    return f"against {counted(len(obs.gold.answers or ()), 'gold answer')}"
+
+
+@metric(layer="L5", better="higher", binary=True, needs=("answer", "gold.answer"), terms=_answers)
 def exact_match(obs: Observation, *, normalizer: Normalizer = "default") -> float | NotApplicable:
     """1 if the answer equals any gold answer after normalisation, else 0.
 
@@ -54,6 +59,7 @@ def exact_match(obs: Observation, *, normalizer: Normalizer = "default") -> floa
     needs=("answer", "gold.answer"),
     gates=("token_f1 >= 0.50 when answer=short,layered tag L5_wrong_answer",),
     yields_to="reference_match",
+    terms=_answers,
 )
 def token_f1(obs: Observation, *, normalizer: Normalizer = "default", hangul: Hangul = "word") -> float | NotApplicable:
     """Bag-of-tokens F1 of the answer and the gold answer that it is nearest to.
@@ -79,7 +85,12 @@ def token_f1(obs: Observation, *, normalizer: Normalizer = "default", hangul: Ha
     return best_f1(obs.answer.text, golds, normalizer, hangul) if golds else NO_GOLD_ANSWER
 
 
-@metric(layer="L5", better="higher", needs=("answer", "gold.key_facts"))
+@metric(
+    layer="L5",
+    better="higher",
+    needs=("answer", "gold.key_facts"),
+    terms=lambda obs, _: f"of {len(obs.gold.key_facts or ())} key facts",
+)
 def key_fact_recall(obs: Observation) -> float | NotApplicable:
     """Key facts found in the answer / key facts.
 

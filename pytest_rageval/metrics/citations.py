@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_rageval.matching.places import path_form
+from pytest_rageval.matching.spellings import path_form
 from pytest_rageval.metrics.abstention import ABSTAINED, NO_ANSWER, UNANSWERABLE, abstention
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.metrics.retrieval import UNLABELLED
 from pytest_rageval.model import Anchor, NotApplicable, Observation, Score
+from pytest_rageval.text import counted
 from pytest_rageval.words import fold
 
 NO_REFERENCES = NotApplicable("the system reports no references", is_unobserved=True)
@@ -17,7 +18,14 @@ NO_RULE = NotApplicable("no rule for conflicts is labelled")
 NO_DATES = NotApplicable("golds are ids, which have no date")
 
 
-@metric(layer="L2", better="higher", binary=True, needs=("references", "gold"))
+def _cited(obs: Observation, _: int) -> str:
+    cited = obs.matching.cited or ()
+    golds = sorted({gold + 1 for reference in cited for gold in reference})
+    references = counted(len(cited), "reference matches", "references match")
+    return f"{sum(map(bool, cited))} of {references}; golds cited: {golds or 'none'} of {obs.golds}"
+
+
+@metric(layer="L2", better="higher", binary=True, needs=("references", "gold"), terms=_cited)
 def attribution_hit(obs: Observation) -> float | NotApplicable:
     """1 if any reference that the answer cites matches a gold, else 0.
 
@@ -36,7 +44,7 @@ def attribution_hit(obs: Observation) -> float | NotApplicable:
     return references if isinstance(references, NotApplicable) else float(any(references))
 
 
-@metric(layer="L2", better="higher", needs=("references", "gold"))
+@metric(layer="L2", better="higher", needs=("references", "gold"), terms=_cited)
 def citation_precision(obs: Observation) -> float | NotApplicable:
     """Cited references that match a gold / cited references, each as often as it is listed.
 
@@ -54,7 +62,7 @@ def citation_precision(obs: Observation) -> float | NotApplicable:
     return sum(map(bool, references)) / (len(references) or 1)
 
 
-@metric(layer="L2", better="higher", needs=("references", "gold"))
+@metric(layer="L2", better="higher", needs=("references", "gold"), terms=_cited)
 def citation_recall(obs: Observation) -> float | NotApplicable:
     """Golds that a cited reference matches / golds.
 
@@ -78,6 +86,7 @@ def citation_recall(obs: Observation) -> float | NotApplicable:
     binary=True,
     needs=("answer", "references", "gold.supports", "gold.recency_conflict_rule", "judge:conflict_acknowledged"),
     gates=("recency_conflict_ok >= 1 tag L2_recency_fail",),
+    terms=lambda obs, k: f"rule {obs.gold.recency_conflict_rule}; {_cited(obs, k)}",
 )
 def recency_conflict_ok(obs: Observation) -> float | Score | NotApplicable:
     """1 if the answer deals with sources that contradict each other as the case's rule asks, else 0.

@@ -7,66 +7,47 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from pytest_rageval.metrics.answer import Hangul, best_f1
-from pytest_rageval.metrics.registry import LAYERS, DocParts, Metric, doc_parts, option_types
-
-NAMES = {"no": "{}", "always": "{}@k", "optional": "{}[@k]"}
-"""The format of a metric's name, by its `takes_k`."""
+from pytest_rageval.metrics.registry import Metric, by_layer, doc_parts, option_types
 
 
 def metrics_page(metrics: Iterable[Metric]) -> str:
     """Return the whole page as Markdown: prose, the metrics by layer, and the table of languages."""
     prose = files(__package__).joinpath("definitions.md").read_text(encoding="utf-8")
-    listed = sorted(metrics, key=lambda metric: list(LAYERS).index(metric.layer))
-    return prose.replace("<!-- metrics -->\n", "\n".join(_by_layer(listed))).replace(
+    sections = (part for title, group in by_layer(metrics).items() for part in (f"## {title}\n", *map(_section, group)))
+    return prose.replace("<!-- metrics -->\n", "\n".join(sections)).replace(
         "<!-- languages -->\n", "\n".join(_languages())
     )
 
 
-def _by_layer(metrics: Iterable[Metric]) -> Iterator[str]:
-    layer = None
-    for metric in metrics:
-        if metric.layer != layer:
-            layer = metric.layer
-            title = LAYERS[layer]
-            yield f"## {title.capitalize() if title == layer else f'{layer} {title}'}\n"
-        yield from _metric(metric)
-
-
-def _metric(metric: Metric) -> Iterator[str]:
+def _section(metric: Metric) -> str:
     parts = doc_parts(metric)
-    yield f"### {NAMES[metric.takes_k].format(metric.name)}\n"
-    yield f"{parts.definition}\n"
-    if parts.details:
-        yield f"{parts.details}\n"
-    yield "| | |\n| --- | --- |"
-    for name, text in _facts(metric, parts):
-        yield f"| {name} | {text} |"
+    facts = {**metric_facts(metric), "not applicable": parts.rule, "source": parts.source}
+    first = ("range", "also called", "mean called", "needs", *(name for name in facts if name.startswith("option")))
+    rows = {name: facts[name] for name in (*first, "not applicable", *facts) if facts.get(name)}
     before, marker, example = parts.example.partition(">>>")
-    if before.strip():
-        yield f"\n{' '.join(before.split())}"
-    yield f"\n```pycon\n{marker}{example}\n```\n" if marker else ""
+    lines = [f"### {metric.label}\n", f"{parts.definition}\n", *([f"{parts.details}\n"] if parts.details else [])]
+    lines += ["| | |\n| --- | --- |", *(f"| {name} | {text} |" for name, text in rows.items())]
+    lines += [f"\n{' '.join(before.split())}"] if before.strip() else []
+    return "\n".join([*lines, f"\n```pycon\n{marker}{example}\n```\n" if marker else ""])
 
 
-def _facts(metric: Metric, parts: DocParts) -> Iterator[tuple[str, str]]:
-    yield "range", f"{metric.values}, {metric.better} is better"
-    if metric.aliases:
-        yield "also called", _code(metric.aliases)
-    if metric.aggregate:
-        yield "mean called", _code([metric.aggregate])
-    if metric.needs:
-        yield "needs", _code(metric.needs)
+def metric_facts(metric: Metric) -> dict[str, str]:
+    """Return what a metric declares, by the names of the facts; code stands in backticks."""
     types = option_types(metric)
+    facts = {
+        "range": f"{metric.values}, {metric.better} is better",
+        "also called": _code(metric.aliases),
+        "mean called": _code([metric.aggregate] if metric.aggregate else []),
+        "needs": _code(metric.needs),
+        "default gate": _code(metric.gates),
+        "on by default": "" if metric.on_by_default else "no: name it in `metrics`",
+    }
     for name, parameter in metric.known_options.items():
         choices = " or ".join(_code([f'"{choice}"']) for choice in getattr(types[name], "__args__", ()))
-        yield f"option `{name}`", f"{choices}; default `{parameter.default!r}`".replace("'", '"')
-    yield "not applicable", parts.rule
-    if metric.gates:
-        stands_back = f"; not where that of `{metric.yields_to}` looks at the case" if metric.yields_to else ""
-        yield "default gate", _code(metric.gates) + stands_back
-    if not metric.on_by_default:
-        yield "on by default", "no: name it in `metrics`"
-    if parts.source:
-        yield "source", parts.source
+        facts[f"option `{name}`"] = f"{choices}; default `{parameter.default!r}`".replace("'", '"')
+    if metric.gates and metric.yields_to:
+        facts["default gate"] += f"; not where that of `{metric.yields_to}` looks at the case"
+    return {name: text for name, text in facts.items() if text}
 
 
 def _code(names: Iterable[str]) -> str:

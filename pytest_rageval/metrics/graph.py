@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_rageval.metrics.query import labels, set_f1
+from pytest_rageval.metrics.query import labels, missing_terms, set_f1, set_terms
 from pytest_rageval.metrics.registry import metric
 from pytest_rageval.model import Edge, NotApplicable, Observation
 from pytest_rageval.words import as_label
@@ -11,12 +11,26 @@ UNLABELLED = NotApplicable("no graph entities are expected")
 NO_RESULTS = NotApplicable("the system reports no graph results", is_unobserved=True)
 
 
+def _graph(obs: Observation, k: int) -> str:
+    trace = obs.answer.trace
+    top = labels(((trace and trace.kg_entities) or ())[:k])
+    expected = labels(obs.gold.kg_entities or ())
+    missing = missing_terms(expected - top)
+    return f"{len(top & expected)} of {len(expected)} expected among the top {k} results{missing}"
+
+
+def _edges(obs: Observation, _: int) -> str:
+    trace = obs.answer.trace
+    return set_terms(map(str, (trace and trace.kg_edges) or ()), map(str, obs.gold.kg_edges or ()))
+
+
 @metric(
     layer="L3",
     better="higher",
     binary=True,
     needs=("trace", "gold.kg_entities"),
     gates=("hits >= 0.80 when requires_kg=true tag L3_kg_fail",),
+    terms=_graph,
 )
 def hits(obs: Observation, k: int) -> float | NotApplicable:
     """1 if any expected entity is among the top k graph results, else 0.
@@ -35,7 +49,7 @@ def hits(obs: Observation, k: int) -> float | NotApplicable:
     return float(bool(results & expected))
 
 
-@metric(layer="L3", better="higher", needs=("trace", "gold.kg_entities"))
+@metric(layer="L3", better="higher", needs=("trace", "gold.kg_entities"), terms=_graph)
 def kg_entity_recall(obs: Observation, k: int) -> float | NotApplicable:
     """Expected entities among the top k graph results / expected entities.
 
@@ -59,6 +73,7 @@ def kg_entity_recall(obs: Observation, k: int) -> float | NotApplicable:
     better="higher",
     needs=("trace", "gold.kg_edges"),
     gates=("kg_edge_f1 >= 0.50 tag L3_edge_fail",),
+    terms=_edges,
 )
 def kg_edge_f1(obs: Observation) -> float | NotApplicable:
     """Set F1 of the triples that the system took from its graph, against the expected edges.

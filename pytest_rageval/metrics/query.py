@@ -12,11 +12,27 @@ NO_TRACE = NotApplicable("the system reports no trace of this", is_unobserved=Tr
 _UNTRACED = Trace()
 
 
+def _trace(obs: Observation) -> Trace:
+    return obs.answer.trace or _UNTRACED
+
+
+def set_terms(reported: Iterable[str] | None, expected: Iterable[str] | None) -> str:
+    """Return the formula of a set F1 with its numbers."""
+    ours, theirs = labels(reported or ()), labels(expected or ())
+    common = ours & theirs
+    return f"2 · {len(common)} common / ({len(ours)} found + {len(theirs)} expected){missing_terms(theirs - ours)}"
+
+
+def missing_terms(missing: set[str]) -> str:
+    return f"; missing {', '.join(sorted(missing))}" if missing else ""
+
+
 @metric(
     layer="L1",
     better="higher",
     needs=("trace", "gold.kg_entities"),
     gates=("entity_link_f1 >= 0.50 tag L1_mapping_fail",),
+    terms=lambda obs, _: set_terms((entity.id for entity in _trace(obs).entities or ()), obs.gold.kg_entities),
 )
 def entity_link_f1(obs: Observation) -> float | NotApplicable:
     """Set F1 of the entities that the system linked in the question, by id, against the expected entities.
@@ -30,7 +46,7 @@ def entity_link_f1(obs: Observation) -> float | NotApplicable:
     >>> score("entity_link_f1", traced("entities", "Laneige kr 2024", gold="laneige kr serum share"))
     0.5714285714285714
     """
-    linked = (obs.answer.trace or _UNTRACED).entities
+    linked = _trace(obs).entities
     return _label_f1(None if linked is None else [entity.id for entity in linked], obs.gold.kg_entities, "entities")
 
 
@@ -39,6 +55,7 @@ def entity_link_f1(obs: Observation) -> float | NotApplicable:
     better="higher",
     needs=("trace", "gold.concepts"),
     gates=("concept_map_f1 >= 0.50 tag L1_concept_fail",),
+    terms=lambda obs, _: set_terms(_trace(obs).concepts, obs.gold.concepts),
 )
 def concept_map_f1(obs: Observation) -> float | NotApplicable:
     """Set F1 of the categories that the system mapped the question to, against the expected concepts.
@@ -52,10 +69,15 @@ def concept_map_f1(obs: Observation) -> float | NotApplicable:
     >>> score("concept_map_f1", traced("concepts", "brand market", gold="brand"))
     0.6666666666666666
     """
-    return _label_f1((obs.answer.trace or _UNTRACED).concepts, obs.gold.concepts, "concepts")
+    return _label_f1(_trace(obs).concepts, obs.gold.concepts, "concepts")
 
 
-@metric(layer="L1", better="higher", needs=("trace", "gold.constraints"))
+@metric(
+    layer="L1",
+    better="higher",
+    needs=("trace", "gold.constraints"),
+    terms=lambda obs, _: set_terms(_trace(obs).constraints, obs.gold.constraints),
+)
 def constraint_extraction_f1(obs: Observation) -> float | NotApplicable:
     """Set F1 of the rules that the system applied, against the constraints that the question states.
 
@@ -68,7 +90,7 @@ def constraint_extraction_f1(obs: Observation) -> float | NotApplicable:
     >>> score("constraint_extraction_f1", traced("constraints", "", gold=""))
     1.0
     """
-    return _label_f1((obs.answer.trace or _UNTRACED).constraints, obs.gold.constraints, "constraints")
+    return _label_f1(_trace(obs).constraints, obs.gold.constraints, "constraints")
 
 
 def labels(names: Iterable[str]) -> set[str]:

@@ -6,8 +6,8 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
@@ -30,11 +30,20 @@ GENERATED = frozenset({"L5", "abstention"})
 """Layers of what each trial generates: an answer, or an abstention."""
 Scored = float | Score | NotApplicable
 """The return values of a metric function."""
+Terms = Callable[[Observation, int], str]
+"""Takes an observation and a cut-off; without one, the length of the list."""
 
 
-@dataclass(frozen=True)
+def without_code(obs: object, k: int | None = None) -> NotApplicable:  # noqa: ARG001 because metrics are called so
+    return NotApplicable("the metric is the project's own: only pytest can compute it")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Metric:
-    """One definition. `function(obs)`, or `function(obs, k)` where the metric has a cut-off, plus keyword-only options.
+    """One definition; called with its function, it is complete: `@metric(layer="L5", better="higher")`.
+
+    The function is `function(obs)`, or `function(obs, k)` where the metric has a cut-off (`name@5`), plus keyword-only
+    options that the configuration table may set.
 
     takes_k       'no'; 'always' (a name without a cut-off takes the configured k); 'optional' (without: whole list)
     needs         what must be there: 'answer', 'chunks', 'trace', 'gold.answer', …, 'judge:RUBRIC'; a gate on a metric
@@ -46,22 +55,32 @@ class Metric:
     binary        every value is 0 or 1, or, of a run, a share of its cases (decides the interval: Wilson)
     on_by_default evaluated unless the user lists other metrics
     run_level     scored once from the RunFacts of a whole run instead of from each observation
+    terms         the formula with the numbers of one observation, for `rageval explain`
     """
 
-    name: str
-    function: Callable[..., Scored]
     layer: Layer
     better: Better
     scale: tuple[float, float] = (0.0, 1.0)
-    needs: tuple[str, ...] = ()
-    gates: tuple[str, ...] = ()
+    needs: Sequence[str] = ()
+    gates: Sequence[str] = ()
     yields_to: str | None = None
-    aliases: tuple[str, ...] = ()
+    aliases: Sequence[str] = ()
     aggregate: str | None = None
     binary: bool = False
     on_by_default: bool = True
     run_level: bool = False
+    terms: Terms | None = None
+    name: str = ""
+    function: Callable[..., Scored] = without_code
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        low, high = self.scale
+        object.__setattr__(self, "scale", (float(low), float(high)))
+
+    def __call__(self, function: Callable[..., Scored]) -> Metric:
+        """Return the metric of this function: `def name(obs: Observation) -> float | Score | NotApplicable`."""
+        return replace(self, function=function, name=self.name or function.__name__)
 
     @cached_property
     def _signature(self) -> inspect.Signature:
@@ -89,6 +108,11 @@ class Metric:
     def looks_at_gold(self) -> bool:
         """Return True if the metric needs a label of the case."""
         return any(need.partition(".")[0] == "gold" for need in self.needs)
+
+    @property
+    def label(self) -> str:
+        """Return the name and whether it takes a cut-off: `recall_any@k`, `mrr[@k]`."""
+        return self.name + {"no": "", "always": "@k", "optional": "[@k]"}[self.takes_k]
 
     @property
     def values(self) -> str:
@@ -148,6 +172,15 @@ class Measure:
 
         return score_top
 
+    def arithmetic(self, obs: Observation) -> str:
+        """Return the metric's formula with this case's numbers, as `1 / rank 4`; '' for a project's own metric."""
+        judgement = obs.judgement_of(self.metric.name)
+        if judgement is not None:
+            low, high = judgement.scale
+            reasoning = f": {judgement.reasoning}" if judgement.reasoning else ""
+            return f"{judgement.model} gave {judgement.scores[self.metric.name]:g} on {low:g} to {high:g}{reasoning}"
+        return self.metric.terms(obs, self.k or len(obs.hits)) if self.metric.terms else ""
+
     def _checked(self, scored: Scored) -> Scored:
         """Check what a function returned if it is no float within the scale: return it if it is fine, else raise."""
         if isinstance(scored, NotApplicable):
@@ -167,45 +200,8 @@ def not_asked_for(asked: int, needed: int) -> NotApplicable:
     return NotApplicable(f"the system was asked for {asked} chunks, fewer than {needed}", is_unobserved=True)
 
 
-def metric(
-    *,
-    layer: Layer,
-    better: Better,
-    scale: tuple[float, float] = (0.0, 1.0),
-    needs: Iterable[str] = (),
-    gates: Iterable[str] = (),
-    yields_to: str | None = None,
-    aliases: Iterable[str] = (),
-    aggregate: str | None = None,
-    binary: bool = False,
-    on_by_default: bool = True,
-    run_level: bool = False,
-    name: str | None = None,
-) -> Callable[[Callable[..., Scored]], Metric]:
-    """Declare a metric over `def name(obs: Observation) -> float | Score | NotApplicable`.
-
-    A parameter `k` gives it a cut-off (`name@5`); keyword-only parameters are options that the configuration table
-    may set. See `Metric` for the arguments.
-    """
-
-    def declare(function: Callable[..., Scored]) -> Metric:
-        return Metric(
-            name=name or function.__name__,
-            function=function,
-            layer=layer,
-            better=better,
-            scale=(float(scale[0]), float(scale[1])),
-            needs=tuple(needs),
-            gates=tuple(gates),
-            yields_to=yields_to,
-            aliases=tuple(aliases),
-            aggregate=aggregate,
-            binary=binary,
-            on_by_default=on_by_default,
-            run_level=run_level,
-        )
-
-    return declare
+metric = Metric
+"""Declares a metric, as a decorator."""
 
 
 class Registry:
@@ -277,6 +273,16 @@ class Registry:
 _BARE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
+def by_layer(metrics: Iterable[Metric]) -> dict[str, list[Metric]]:
+    """Group metrics by the title of their layer, as `L2 retrieval`, in the order of the layers."""
+    titles = {layer: title if layer == title else f"{layer} {title}" for layer, title in LAYERS.items()}
+    groups: dict[str, list[Metric]] = {title[:1].upper() + title[1:]: [] for title in titles.values()}
+    for metric in metrics:
+        title = titles[metric.layer]
+        groups[title[:1].upper() + title[1:]].append(metric)
+    return {title: group for title, group in groups.items() if group}
+
+
 def option_types(metric: Metric) -> Mapping[str, Any]:
     """Return the annotated types of a metric's options, for checking the configuration table."""
     hints = get_type_hints(metric.function)
@@ -319,10 +325,6 @@ _RANGE = re.compile(r"\A(?:In (?:\[0, 1\]|0 to \d), )?(?:higher|lower) is better
 def is_described(metric: Metric) -> bool:
     """Return True if only the description of this metric is known."""
     return metric.function is without_code or isinstance(metric.function, DescriptionOnly)
-
-
-def without_code(obs: object, k: int | None = None) -> NotApplicable:  # noqa: ARG001 because metrics are called so
-    return NotApplicable("the metric is the project's own: only pytest can compute it")
 
 
 class DescriptionOnly:

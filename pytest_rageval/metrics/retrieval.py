@@ -12,18 +12,60 @@ import math
 from functools import lru_cache
 from typing import Literal
 
-from pytest_rageval.matching.places import path_form
 from pytest_rageval.metrics.registry import metric, not_asked_for
 from pytest_rageval.model import Matching, NotApplicable, Observation
+from pytest_rageval.text import counted
 
 UNLABELLED = NotApplicable("no gold is labelled")
 NOT_REPORTED = NotApplicable("the system reports no retrieved chunks, or texts without a place", is_unobserved=True)
 NOT_ALL_NEEDED = NotApplicable("no support groups, and the category is neither multi_hop nor synthesis")
-NOT_NEGATIVE = NotApplicable("not a negative case")
-NOTHING_IRRELEVANT = NotApplicable("no irrelevant gold is labelled")
 
 _ALL_NEEDED = frozenset(("multi_hop", "synthesis"))
 _NO_GOLD: frozenset[int] = frozenset()
+
+
+def _ranks(obs: Observation, k: int) -> list[int]:
+    """Return the ranks within the top k that bring a gold for the first time."""
+    return [rank for rank, _ in obs.matching.fresh if rank <= k]
+
+
+def _golds(obs: Observation) -> str:
+    return counted(obs.golds, "gold")
+
+
+def _first(obs: Observation, k: int) -> str:
+    if ranks := _ranks(obs, k):
+        return f"the first gold is at rank {ranks[0]}"
+    chunks = min(k, len(obs.hits))
+    top = f"the top {chunks} chunks" if chunks > 1 else "the one chunk" if chunks else "the chunks"
+    return f"no gold among {top}"
+
+
+def _all(obs: Observation, k: int) -> str:
+    numbers = sorted(gold + 1 for gold in _NO_GOLD.union(*obs.hits[:k]))
+    groups = obs.gold.support_groups or [range(obs.golds)]
+    choices = " or ".join("{" + ", ".join(str(gold + 1) for gold in group) + "}" for group in groups)
+    return f"golds found: {', '.join(map(str, numbers)) or 'none'}; wanted: {choices}"
+
+
+def _precision(obs: Observation, k: int) -> str:
+    return f"{sum(map(bool, obs.hits[:k]))} matching of {counted(len(obs.hits[:k]), 'chunk')} returned in the top {k}"
+
+
+def _reciprocal(obs: Observation, k: int) -> str:
+    ranks = _ranks(obs, k)
+    return f"1 / rank {ranks[0]}" if ranks else "no chunk matches"
+
+
+def _gains(obs: Observation, k: int) -> str:
+    ranks = _ranks(obs, k)
+    gain, ideal = math.fsum(map(_discount, ranks)), math.fsum(map(_discount, range(1, min(obs.golds, k) + 1)))
+    return f"gain {gain:.4f} at ranks {ranks or 'none'} / ideal {ideal:.4f}"
+
+
+def _precisions(obs: Observation, k: int) -> str:
+    terms = " + ".join(f"{number}/{rank}" for number, rank in enumerate(_ranks(obs, k), start=1))
+    return f"({terms or 0}) / {_golds(obs)}"
 
 
 @metric(
@@ -33,6 +75,7 @@ _NO_GOLD: frozenset[int] = frozenset()
     needs=("chunks", "gold"),
     aliases=("recall",),
     gates=("recall_any >= 1 when gold=anchors,groups=false tag L2_doc_retrieval_fail",),
+    terms=_first,
 )
 def recall_any(obs: Observation, k: int) -> float | NotApplicable:
     """1 if any gold is among the top k chunks, else 0.
@@ -62,6 +105,7 @@ def recall_any(obs: Observation, k: int) -> float | NotApplicable:
         "recall_all >= 1 when groups=true tag L2_multi_hop_fail",
         "recall_all >= 1 when category=multi_hop tag L2_multi_hop_fail",
     ),
+    terms=_all,
 )
 def recall_all(obs: Observation, k: int) -> float | NotApplicable:
     """1 if all that the answer needs is among the top k chunks, else 0.
@@ -95,6 +139,7 @@ def recall_all(obs: Observation, k: int) -> float | NotApplicable:
     needs=("chunks", "gold"),
     gates=("context_recall >= 0.80 when gold=ids tag L2_doc_retrieval_fail",),
     yields_to="hits",
+    terms=lambda obs, k: f"{counted(_count_matched(obs.matching, k), 'gold')} found / {_golds(obs)}",
 )
 def context_recall(obs: Observation, k: int) -> float | NotApplicable:
     """Golds matched by the top k chunks / golds.
@@ -113,7 +158,7 @@ def context_recall(obs: Observation, k: int) -> float | NotApplicable:
     return _count_matched(matching, k) / matching.golds
 
 
-@metric(layer="L2", better="higher", needs=("chunks", "gold"))
+@metric(layer="L2", better="higher", needs=("chunks", "gold"), terms=_precision)
 def precision(obs: Observation, k: int, *, denominator: Literal["returned", "k"] = "returned") -> float | NotApplicable:
     """Matching chunks among the top k / chunks returned in the top k (`denominator = "k"`: / k).
 
@@ -134,7 +179,7 @@ def precision(obs: Observation, k: int, *, denominator: Literal["returned", "k"]
     return (len(top) - top.count(_NO_GOLD)) / (k if denominator == "k" else len(top) or 1)
 
 
-@metric(layer="L2", better="higher", needs=("chunks", "gold"))
+@metric(layer="L2", better="higher", needs=("chunks", "gold"), terms=_reciprocal)
 def mrr(obs: Observation, k: int | None = None) -> float | NotApplicable:
     """1 / rank of the first matching chunk, 0 if none matches; `mrr` in the whole list, `mrr@k` in its top k.
 
@@ -154,7 +199,7 @@ def mrr(obs: Observation, k: int | None = None) -> float | NotApplicable:
     return 1 / matching.fresh[0][0] if matching.fresh and (k is None or matching.fresh[0][0] <= k) else 0.0
 
 
-@metric(layer="L2", better="higher", needs=("chunks", "gold"))
+@metric(layer="L2", better="higher", needs=("chunks", "gold"), terms=_gains)
 def ndcg(obs: Observation, k: int) -> float | NotApplicable:
     """Discounted cumulative gain of the top k, as a share of the ideal: Σ 1/log2(rank + 1) over relevant ranks / ideal.
 
@@ -175,7 +220,7 @@ def ndcg(obs: Observation, k: int) -> float | NotApplicable:
     return math.fsum(gains) / _ideal_gain(min(matching.golds, k)) if gains else 0.0
 
 
-@metric(name="map", layer="L2", better="higher", needs=("chunks", "gold"))
+@metric(name="map", layer="L2", better="higher", needs=("chunks", "gold"), terms=_precisions)
 def map_(obs: Observation, k: int) -> float | NotApplicable:
     """Average precision in the top k: Σ (relevant ranks so far / rank) over relevant ranks / golds.
 
@@ -198,7 +243,12 @@ def map_(obs: Observation, k: int) -> float | NotApplicable:
     return total / matching.golds
 
 
-@metric(layer="L2", better="higher", needs=("chunks", "gold"))
+@metric(
+    layer="L2",
+    better="higher",
+    needs=("chunks", "gold"),
+    terms=lambda obs, _: f"{counted(len(_ranks(obs, obs.golds)), 'gold')} in the top {obs.golds} / {_golds(obs)}",
+)
 def r_precision(obs: Observation) -> float | NotApplicable:
     """Relevant ranks among the top R / R, where R is the number of golds.
 
@@ -218,7 +268,12 @@ def r_precision(obs: Observation) -> float | NotApplicable:
     return _relevant(matching, matching.golds) / matching.golds
 
 
-@metric(layer="L2", better="higher", needs=("chunks", "gold"))
+@metric(
+    layer="L2",
+    better="higher",
+    needs=("chunks", "gold"),
+    terms=lambda obs, k: f"{_precision(obs, k)}; {_count_matched(obs.matching, k)} of {_golds(obs)} found",
+)
 def f1(obs: Observation, k: int) -> float | NotApplicable:
     """Harmonic mean of P and R in the top k: P = relevant ranks / chunks returned, R = golds found / golds.
 
@@ -240,59 +295,6 @@ def f1(obs: Observation, k: int) -> float | NotApplicable:
     # 2 / (1/P + 1/R) without a rounded quotient in between.
     matched_golds, returned = _count_matched(matching, k), min(len(matching.hits), k)
     return 2 * relevant * matched_golds / (relevant * matching.golds + returned * matched_golds)
-
-
-@metric(
-    layer="L2",
-    better="higher",
-    binary=True,
-    needs=("chunks", "gold"),
-    gates=("negative_accuracy >= 1 tag L2_negative_fail",),
-)
-def negative_accuracy(obs: Observation) -> float | NotApplicable:
-    """1 if nothing was returned (above the system's own threshold) although something was asked, else 0.
-
-    For cases of category `negative` whose list of relevant ids is empty: nothing may come. Higher is better. Not
-    applicable to other cases or where no retrieved chunks are reported. Source: true negative rate.
-
-    >>> score("negative_accuracy", retrieved("", gold="", category="negative"))
-    1.0
-    >>> score("negative_accuracy", retrieved("x", gold="", category="negative"))
-    0.0
-    """
-    if obs.case.category != "negative" or obs.gold.chunk_ids != ():
-        return NOT_NEGATIVE
-    if obs.matching.hits is None:
-        return NOT_REPORTED
-    return float(not obs.matching.hits)
-
-
-@metric(
-    layer="L2",
-    better="higher",
-    binary=True,
-    needs=("chunks", "gold.irrelevant"),
-    gates=("specificity_accuracy >= 1 tag L2_specificity_fail",),
-)
-def specificity_accuracy(obs: Observation, k: int) -> float | NotApplicable:
-    """1 if none of the golds that must not come is among the top k chunks, else 0.
-
-    Higher is better. Not applicable to cases without irrelevant golds or where no retrieved chunks are reported.
-    Source: hard-negative tests of retrieval.
-
-    The look-alike comes at rank 3:
-
-    >>> score("specificity_accuracy@2", retrieved("a b alike", gold="a", irrelevant="alike"))
-    1.0
-    >>> score("specificity_accuracy@3", retrieved("a b alike", gold="a", irrelevant="alike"))
-    0.0
-    """
-    gold = obs.case.gold
-    if not (gold.irrelevant_supports or gold.irrelevant_ids):
-        return NOTHING_IRRELEVANT
-    if obs.matching.irrelevant is None:
-        return NOT_REPORTED
-    return float(not any(obs.matching.irrelevant[:k]))
 
 
 def _missing(matching: Matching) -> NotApplicable:
@@ -326,55 +328,3 @@ def _ideal_gain(relevant: int) -> float:
     for rank in range(1, relevant + 1):
         gain += _discount(rank)
     return gain
-
-
-NO_PLACES = NotApplicable("no gold place is labelled")
-NO_SELECTION = NotApplicable("the system reports no folder selection", is_unobserved=True)
-UNKNOWN_MODE = NotApplicable("the folder mode was neither sent nor reported")
-NOT_SELECTING = NotApplicable("folder selection is off")
-
-SELECTING = ("on", "on_with_fallback")
-
-
-@metric(
-    layer="L2",
-    better="lower",
-    binary=True,
-    aggregate="scope_miss_rate",
-    needs=("folder_selection", "gold.supports"),
-)
-def scope_miss(obs: Observation) -> float | NotApplicable:
-    """1 if the folders that the system chose to search exclude every gold place, else 0.
-
-    A folder includes everything below it; the root, or an empty selection, includes everything. Folders are written
-    from the same root as `rel_path` and compared step by step. Strict: a later fallback to all folders does not undo a
-    miss. Lower is better; the mean is `scope_miss_rate`. Not applicable without anchors, where no selection is
-    reported, or unless the folder mode is `on` or `on_with_fallback`: the mode that was sent, else the one that the
-    system reports as `folder_selection.mode`. Source: miss rate of a routing step.
-
-    The gold stands in `lab/imaging`, which `lab` includes and `lab/im` does not:
-
-    >>> score("scope_miss", searched("lab personal", gold="lab/imaging/drift.md"))
-    0.0
-    >>> score("scope_miss", searched("lab/im", gold="lab/imaging/drift.md"))
-    1.0
-    >>> score("scope_miss", searched("lab/im", gold="lab/imaging/drift.md", mode="off"))
-    NotApplicable(reason='folder selection is off')
-    """
-    places = obs.case.gold.supports
-    if not places:
-        return NO_PLACES
-    selection = obs.answer.folder_selection
-    if selection is None:
-        return NO_SELECTION
-    mode = obs.params.get("folder_mode", selection.extra.get("mode"))
-    if mode not in SELECTING:
-        return UNKNOWN_MODE if mode is None else NOT_SELECTING
-    folders = [_steps(folder) for folder in selection.folders]
-    paths = [_steps(place.rel_path) for place in places]
-    is_included = not folders or any(path[: len(folder)] == folder for folder in folders for path in paths)
-    return float(not is_included)
-
-
-def _steps(path: str) -> tuple[str, ...]:
-    return tuple([step for step in path_form(path).split("/") if step not in ("", ".")])

@@ -123,7 +123,7 @@ def inferred(inferences: str, types: str = "", violations: Iterable[str] | None 
 
 def ontology(toml: str) -> Validator:
     """Return the validator of an ontology written as TOML."""
-    from pytest_rageval.metrics.ontology.toml_ontology import declared_validator
+    from pytest_rageval.metrics.ontology.declared import declared_validator
 
     return declared_validator("example.toml", toml)
 

@@ -13,7 +13,7 @@ from pytest_rageval.model.judgement import (
     Problem,
     Rubric,
 )
-from pytest_rageval.model.observation import GoldKind, Matching, Observation, Timings
+from pytest_rageval.model.observation import GoldKind, LooseMatch, Matching, MatchKind, Observation, Timings
 from pytest_rageval.model.result import CaseResult, GateFailed, NotApplicable, Outcome, RunFacts, Score
 
 __all__ = [
@@ -37,6 +37,8 @@ __all__ = [
     "Json",
     "JudgeRequest",
     "Judgement",
+    "LooseMatch",
+    "MatchKind",
     "Matching",
     "NotApplicable",
     "Observation",

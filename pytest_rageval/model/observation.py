@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pytest_rageval.model.answer import Answer
 from pytest_rageval.model.case import EvalCase, Gold, Json
@@ -12,6 +13,17 @@ from pytest_rageval.model.judgement import FailedJudgement, Judgement, Problem
 
 GoldKind = Literal["anchors", "ids", "none"]
 """The kind of gold that retrieval is measured against."""
+MatchKind = Literal["exact", "normalised", "last_heading", "document"]
+"""How the place of a passage was compared with that of a gold, from the surest."""
+
+
+class LooseMatch(NamedTuple):
+    """A match that is not exact: position of the chunk (from 0), gold, kind, and why it is in doubt, if it is."""
+
+    at: int
+    gold: int
+    kind: MatchKind
+    doubt: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +36,7 @@ class Matching:
     irrelevant by rank: whether the chunk matches a gold that must not be retrieved
     cited      by reference: the set of gold indices that it matches; None if the system reports no references
     flags      notes for readers, e.g. a snippet that may lie beyond a cut
+    loose      those of `hits` that are not exact
     fresh      follows from hits: each 1-based rank with a gold that no earlier rank has, and the number of golds
                retrieved by then
     """
@@ -34,6 +47,7 @@ class Matching:
     irrelevant: tuple[bool, ...] | None = None
     cited: tuple[frozenset[int], ...] | None = None
     flags: tuple[str, ...] = ()
+    loose: tuple[LooseMatch, ...] = ()
     fresh: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -45,6 +59,15 @@ class Matching:
                 seen |= golds
                 fresh.append((rank, len(seen)))
         object.__setattr__(self, "fresh", tuple(fresh))
+
+    @property
+    def doubts(self) -> Mapping[str, int]:
+        """Return the number of golds that are matched in doubt only, by the kind of doubt."""
+        if not self.loose:
+            return {}
+        sure = {match.gold for match in self.loose if match.doubt is None}
+        doubts = {match.gold: match.doubt for match in self.loose if match.doubt and match.gold not in sure}
+        return Counter(doubts.values())
 
 
 @dataclass(frozen=True, slots=True)

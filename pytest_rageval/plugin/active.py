@@ -8,38 +8,37 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import cache, partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
+from pytest_rageval.case_output import Output
 from pytest_rageval.cases.loading import CaseFile, load_file
+from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.engine import Evaluation, Observed
+from pytest_rageval.engine import Evaluation
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.finish import Finished
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
-from pytest_rageval.judges.judge import Judge, JudgementCache
-from pytest_rageval.model import CaseResult, EvalCase, Trial
+from pytest_rageval.judges.judge import JudgementCache
+from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.batches import PARTS, AdaptedFixtures, Batches
-from pytest_rageval.plugin.case_hook import marked_cases, with_case_hook
-from pytest_rageval.plugin.current_test import stable_current_test
+from pytest_rageval.plugin.case_hook import call_hook, marked_cases, with_case_hook
 from pytest_rageval.plugin.display.captured_output import CapturedOutput, mask_report
 from pytest_rageval.plugin.display.progress_line import ProgressLine
-from pytest_rageval.plugin.evaluator import Evaluator, assert_gates
+from pytest_rageval.plugin.evaluator import Evaluator
 from pytest_rageval.plugin.items import EvalFile, EvalItem, item_case, keywords, own_nodeid
-from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.plugin.report_payload import attach
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.prepare import Prepared, check_gate_conditions, make_target, prepare
-from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.session import RunSession
@@ -55,7 +54,7 @@ NO_TARGET = (
 class ActiveSession:
     """A session with cases on any process, called by hooks, items and fixtures.
 
-    problem   what is wrong with the settings: then nothing is prepared, and the session ends before its first test
+    mask      masks the credentials of this run in the output; if settings are wrong, those of the environment
     run       None until the first question is near, and in a dry run
     expected  cases by node id, on the process that writes the run: each must have a record at the end
     finished  the finished run, or None
@@ -64,30 +63,22 @@ class ActiveSession:
     def __init__(self, session: EvalSession) -> None:
         self.session = session
         self.config = session.config
-        self.problem: RagevalError | None = None
         self.run: RunSession | None = None
         self.expected: dict[str, EvalCase] = {}
         self.finished: Finished | None = None
         self._progress_line: ProgressLine | None = None
-        self.interrupts = Interrupts(
-            self._leave,
-            KeyboardInterrupt if session.config.getoption("fulltrace", False) else Interrupted,
-            is_program=partial(is_called_by_script, "_pytest.config", "console_main", "_console_main"),
-        )
-        self._closing = ExitStack()
         self._files: dict[Path, CaseFile] = {}
         self._collectors: list[EvalFile] = []
-        self.mask = Mask(secrets_of_environment(os.environ))
-        """Masks the credentials of this run in the output; if settings are wrong, those of the environment."""
-        self._prepared: Prepared | None = None
         self._target: Target | None = None
+        self.mask = Mask(secrets_of_environment(os.environ))
+        self._prepared: Prepared | RagevalError
         try:
             settings = load_settings(session.root, session.given_options)
             self.mask = Mask(settings.secrets())
             self._prepared = self._prepare(settings)
             self._adapted = AdaptedFixtures(self._prepared.plan)
         except RagevalError as problem:
-            self.problem = problem
+            self._prepared = problem
         self.captured = CapturedOutput(self.config, self.mask, session.routing)
         self.config.pluginmanager.register(self.captured, "rageval-capture")
 
@@ -106,24 +97,23 @@ class ActiveSession:
 
     @property
     def is_prepared(self) -> bool:
-        return self._prepared is not None
+        return isinstance(self._prepared, Prepared)
 
     @property
     def prepared(self) -> Prepared:
         """Return the settings and what they stand for; a usage error with one line a problem if they are wrong."""
-        if self._prepared is None:
-            self.raise_problem()
-        assert self._prepared is not None
+        with self.usage_errors():
+            if isinstance(self._prepared, RagevalError):
+                raise self._prepared
         return self._prepared
+
+    def check_settings(self) -> None:
+        """End the session with a usage error if the settings are wrong."""
+        assert self.prepared
 
     @property
     def settings(self) -> Settings:
         return self.prepared.settings
-
-    def raise_problem(self) -> None:
-        """Stop with exit code 4 and one line a problem, if the settings are wrong."""
-        if self.problem is not None:
-            raise pytest.UsageError(*self.mask.value(self.problem.problems)) from None
 
     @contextmanager
     def usage_errors(self) -> Iterator[None]:
@@ -203,15 +193,8 @@ class ActiveSession:
 
     # ── the run ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _leave(self) -> NoReturn:
-        """End the session at once, at a second signal."""
-        folder = self.run.writer.folder if self.run is not None and self.run.own_writer is not None else None
-        remedy = f"; pytest --rageval-resume {folder.run_id} finishes the run" if folder else " twice"
-        pytest.exit(f"interrupted{remedy}", returncode=pytest.ExitCode.INTERRUPTED)
-
     def _start(self, run: RunSession) -> RunSession:
-        self._closing.enter_context(stable_current_test(self.config))
-        self._batches = Batches(run.prefetcher, run.trials)
+        self._batches = Batches(run)
         self.captured.begin()
         run.prefetcher.new_output = self.captured.output
         return run
@@ -234,7 +217,7 @@ class ActiveSession:
         """Close what asks and judges; safe to call twice."""
         if self.run is not None:
             try:
-                self._adapted.close(self.run.loop)
+                self.run.release(*self._adapted.taken_targets())
             finally:
                 self.run.stop_asking()
                 self.captured.end()
@@ -245,7 +228,6 @@ class ActiveSession:
             try:
                 self.stop_asking()
             finally:
-                self._closing.close()
                 self.run.close()
 
     # ── target, judge and cache, as the fixtures give them ────────────────────────────────────────────────────
@@ -253,7 +235,7 @@ class ActiveSession:
     def make_target(self) -> Target:
         """Return the configured target, made once; RagevalError if it cannot be made."""
         if self._target is None:
-            if self.prepared.settings.target is None:
+            if self.settings.target is None:
                 raise SettingsError(NO_TARGET)
             self._target = make_target(self.prepared.project)
         return self._target
@@ -266,25 +248,16 @@ class ActiveSession:
             problems = error.problems
         if problems:  # outside of the exception handler, whose error pytest would show too
             pytest.fail("; ".join(problems), pytrace=False)
-        yield target
-        self._wait_for(target.aclose())
-        self.session.notes += getattr(target, "notes", ())
+        yield from self.lent(target)
 
-    def judge(self) -> Iterator[Judge | None]:
-        judge = self.prepared.judge
-        yield judge
-        if judge is not None:
-            self._wait_for(judge.aclose())
-            self.session.notes += getattr(judge, "notes", ())
-
-    def _wait_for(self, closing: Coroutine[Any, Any, None]) -> None:
-        """Close a target or a judge on the loop on which it was used."""
-        if self.run is None:
-            asyncio.run(closing)
-        elif self.run.loop.is_blocked:
-            closing.close()  # abandoned with its thread, as reported
-        else:
-            self.run.loop.run(closing)
+    def lent(self, part: Any) -> Iterator[Any]:
+        """Give a target or judge to the session; close it at the end, on the loop on which it was used."""
+        yield part
+        if self.run is not None:
+            self.run.release(part)
+        elif part is not None:
+            asyncio.run(part.aclose())
+        self.session.notes += getattr(part, "notes", ())
 
     def cache(self) -> Iterator[JudgementCache | None]:
         cache = project_cache(self.settings, self.prepared.project.judge_cache_file)
@@ -303,57 +276,54 @@ class ActiveSession:
         """Return what fixtures gave to the items before this one, if the session made them for all."""
         return self._batches.fixtures_of(item) if self.run is not None else {}
 
-    def evaluate(self, item: EvalItem) -> CaseResult:
-        """Return the item's result; raise an error of one line if it could not be asked, judged or scored."""
+    def evaluate(self, item: EvalItem) -> tuple[CaseResult, Ending]:
+        """Return the item's result and outcome; an error of one line if it has none."""
         run = self.opened()
         if run.unfinished is not None and run.is_done(item.case):
             result = run.unfinished.result(item.case)
+            end = run.ending(result)
         else:
-            client, judge_of_item, cache = map(item.funcargs.__getitem__, PARTS)
-            target, judge = self._adapted.target_and_judge(client, judge_of_item, cache)
-            trials = run.trials(item.case)
-            observed = self._batches.observed(item, trials, target, judge)
+            target, judge = self._adapted.target_and_judge(*map(item.funcargs.__getitem__, PARTS))
+            item.evaluated = evaluated = self._batches.evaluated(item, target, judge)
             if self._progress_line is not None:
                 self._progress_line.wipe()
-            item.evaluation = self._evaluation(run, trials, observed, item.attempts)
-            result = item.evaluation.overall
+            self._show(evaluated.printed)
+            result = evaluated.result
+            end = Ending(result.outcome, result.reason)
         if result.error is not None:
-            if result.error.kind == "missing" and self.settings.allow_partial:
+            if end.outcome == "skipped":  # a missing answer, where some may be
                 pytest.skip(printable(result.error.message))
             pytest.fail(printable(f"{result.error.kind}: {result.error.message}"), pytrace=False)
-        return result
+        return result, end
 
-    def _evaluation(
-        self, run: RunSession, trials: Sequence[Trial], observed: Sequence[Observed], attempts: int = 1
-    ) -> Evaluation:
-        """Score trials, and show what asking, judging and scoring printed as this test's output."""
-        evaluated = run.evaluated(trials, observed, attempts)
-        self.captured.replay(run.printed)
-        return evaluated
-
-    def assert_gates(self, result: CaseResult) -> None:
-        __tracebackhide__ = True
-        assert_gates(result, self.prepared.plan, self.prepared.baseline)
+    def _show(self, printed: Output) -> None:
+        """Show what asking, judging and scoring printed as the output of the test under way."""
+        if printed:
+            self.captured.replay(printed)
 
     def evaluator(self, node: pytest.Item, client: object, judge: object, cache: object) -> Evaluator:
         """Return the `rageval` fixture of one test."""
-        self.raise_problem()
+        self.check_settings()
         target, cached_judge = self._adapted.target_and_judge(client, judge, cache)
 
-        def evaluate(case: EvalCase) -> Evaluation:
+        def evaluate(case: EvalCase) -> tuple[Evaluation, Ending]:
             self.check_asking_allowed()
             run = self.opened(node)
             trials = run.trials(case, own_nodeid(node))
-            return self._evaluation(run, trials, run.prefetcher.now(trials, target, cached_judge))
+            scored, printed = run.scored(trials, run.prefetcher.now(trials, target, cached_judge))
+            self._show(printed)
+            return scored, run.ending(scored.overall)
 
-        return Evaluator(node, evaluate, self.assert_gates)
+        return Evaluator(node, evaluate)
 
     def attach(self, item: pytest.Item, report: pytest.TestReport, raised: BaseException | None) -> None:
         """Put the records of an item on its report. `raised`: what ended this phase of its test."""
         mask_report(report, self.mask)
         is_silent = report.passed and report.when != "call" and not report.sections
         if self.is_prepared and not is_silent:
+            is_asked = not (self.settings.dry_run or item.config.option.setuponly)  # --setup-plan sets it too
             printed = self.captured.output()
             with printed:
-                attach(item, report, raised, self.prepared, self.opened)
-            self.captured.add_to_report(printed, item, report)
+                attach(item, report, raised, self.opened, is_asked=is_asked)
+            if printed:
+                self.captured.add_to_report(printed, item, report)

@@ -1,58 +1,65 @@
-"""Items that may be prefetched together, and the target and judge that their fixtures gave."""
+"""Items that may be evaluated together, and the target and judge that their fixtures gave."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
 import pytest
 
-from pytest_rageval.engine import Observed
 from pytest_rageval.errors import Problems
 from pytest_rageval.judges import judge_from_object
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
-from pytest_rageval.model import EvalCase, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.plugin.items import EvalItem, fixture_definition
-from pytest_rageval.prefetch import BackgroundLoop, Batch, Prefetcher
+from pytest_rageval.session import CaseBlocks, EvaluatedCase, RunSession
 from pytest_rageval.targets import target_from_object
 from pytest_rageval.targets.target import Target
 
 PARTS = ("rag_client", "rag_judge", "rag_judge_cache")
 
 
-class Batches:
-    """The session's items, cut where a fixture override makes another target or judge."""
+@dataclass
+class ItemBatch:
+    """Consecutive items with the same target, judge and cache; `fixtures` are these, once the first item has them."""
 
-    def __init__(self, prefetcher: Prefetcher, trials: Callable[[EvalCase], list[Trial]]) -> None:
-        self._prefetcher, self._trials = prefetcher, trials
-        self._places: dict[EvalItem, tuple[list[EvalItem], int]] = {}
-        self._running: dict[int, Batch] = {}
-        self._fixtures: dict[int, Mapping[str, object]] = {}
+    items: Sequence[EvalItem]
+    blocks: CaseBlocks | None = None
+    fixtures: Mapping[str, object] = field(default_factory=dict)
+
+
+class Batches:
+    """The session's items, divided where a fixture override makes another target or judge."""
+
+    def __init__(self, run: RunSession) -> None:
+        self._run = run
+        self._places: dict[EvalItem, tuple[ItemBatch, int]] = {}
 
     def plan(self, items: Sequence[EvalItem]) -> None:
-        """Take the final order of the items to prefetch; any other item is asked on demand."""
+        """Take the final order of the items to evaluate ahead; any other item is evaluated on demand."""
         for definitions, group in groupby(filter(_will_be_asked, items), key=_session_definitions):
             if definitions is not None:
-                batch = list(group)
-                self._places.update((item, (batch, position)) for position, item in enumerate(batch))
+                batch = ItemBatch(list(group))
+                self._places.update((item, (batch, position)) for position, item in enumerate(batch.items))
 
     def fixtures_of(self, item: EvalItem) -> Mapping[str, object]:
         """Return what target, judge and cache were for the items of the same batch before."""
-        return self._fixtures.get(id(self._places[item][0]), {}) if item in self._places else {}
+        return self._places[item][0].fixtures if item in self._places else {}
 
-    def observed(self, item: EvalItem, trials: Sequence[Trial], target: Target, judge: Judge | None) -> list[Observed]:
-        """Return the observations of this item's case, by trial."""
+    def evaluated(self, item: EvalItem, target: Target, judge: Judge | None) -> EvaluatedCase:
+        """Return the evaluated case of this item."""
+        run = self._run
         if item not in self._places or item.attempts > 1:
-            return self._prefetcher.now(trials, target, judge)
+            trials = run.trials(item.case)
+            return run.evaluated(trials, run.prefetcher.now(trials, target, judge), item.attempts)
         batch, position = self._places[item]
-        if id(batch) not in self._running:
-            self._fixtures[id(batch)] = {name: item.funcargs[name] for name in PARTS}
-            all_trials = [self._trials(each.case) for each in batch]
-            self._running[id(batch)] = Batch(self._prefetcher, all_trials, target, judge)
-        return self._running[id(batch)].observed(position)
+        if batch.blocks is None:
+            batch.fixtures = {name: item.funcargs[name] for name in PARTS}
+            batch.blocks = CaseBlocks(run, [run.trials(each.case) for each in batch.items], target, judge)
+        return batch.blocks.case(position)
 
 
 def _will_be_asked(item: pytest.Item) -> bool:
@@ -87,12 +94,10 @@ class AdaptedFixtures:
             self._pairs[key] = ((client, judge, cache), target, cached_judge)
         return self._pairs[key][1:]
 
-    def close(self, loop: BackgroundLoop) -> None:
-        """Close the targets that were made here around a function or a client."""
-        while self._pairs:
-            _, ((client, *_), target, _judge) = self._pairs.popitem()
-            if target is not client and not loop.is_blocked:
-                loop.run(target.aclose())
+    def taken_targets(self) -> list[Target]:
+        """Return, and forget, the targets that were made here around a function or a client."""
+        pairs, self._pairs = self._pairs, {}
+        return [target for (client, *_), target, _ in pairs.values() if target is not client]
 
     def _target(self, client: object) -> Target:
         settings = self._plan.settings
@@ -101,6 +106,4 @@ class AdaptedFixtures:
     def _judge(self, fixture_value: object, cache: Any) -> Judge | None:
         settings = self._plan.settings
         judge = None if settings.retrieval_only else judge_from_object(fixture_value)
-        if judge is None:
-            return None
-        return judge_with_cache(judge, cache, settings, self._plan.mask)
+        return None if judge is None else judge_with_cache(judge, cache, settings, self._plan.mask)

@@ -12,15 +12,32 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_rageval.cases.loading import CaseFile
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import SettingsError, ends_the_run
+from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.items import keywords
-from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.text import printable
+
+if TYPE_CHECKING:
+    import pluggy
+
+
+def call_hook(hook: pluggy.HookCaller, **arguments: object) -> Any:
+    """Call a hook of the project's own; raise SettingsError if it raises, except what ends the run in order.
+
+    `pytest.skip` and the like are no Exception of Python's, and would end the session without a word about the run.
+    """
+    try:
+        return hook(**arguments)
+    except BaseException as error:
+        if ends_the_run(error):
+            raise
+        raise SettingsError(f"{hook.name}: {described_exception(error)}") from None
 
 
 class _ConftestFolder(pytest.Directory):

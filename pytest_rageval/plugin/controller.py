@@ -14,6 +14,7 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.finish import Extent
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plugin.active import ActiveSession
+from pytest_rageval.plugin.case_hook import call_hook
 from pytest_rageval.plugin.display.progress_line import ProgressLine, tally_text
 from pytest_rageval.plugin.display.run_verdict import report_gates, report_verdict, summarised, write_summary
 from pytest_rageval.plugin.extent import extent_of
@@ -27,7 +28,6 @@ from pytest_rageval.plugin.preflight import (
     report_problems,
     used_target,
 )
-from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.plugin.report_payload import CALLS
 from pytest_rageval.plugin.session import EvalSession
 from pytest_rageval.plugin.workers import WORKERS, ControlledWorkers, Worker
@@ -35,6 +35,7 @@ from pytest_rageval.prepare import check_can_answer, run_configuration
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.render.html.report_file import EndReport
 from pytest_rageval.render.run_reports import write_reports
+from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
 from pytest_rageval.runs.records import RecordLine
 from pytest_rageval.runs.shards import Shard
@@ -52,6 +53,11 @@ class Controller(ActiveSession):
 
     def __init__(self, session: EvalSession) -> None:
         super().__init__(session)
+        self.interrupts = Interrupts(
+            self._leave,
+            KeyboardInterrupt if session.config.getoption("fulltrace", False) else Interrupted,
+            is_program=partial(is_called_by_script, "_pytest.config", "console_main", "_console_main"),
+        )
         self._errors: dict[str, str] = {}
         """The first test that showed each setup error, by its message."""
         self._report: EndReport | None = None
@@ -67,11 +73,20 @@ class Controller(ActiveSession):
 
             manager.register(HtmlTable(self), "rageval-html")
 
+    def _leave(self) -> NoReturn:
+        """End the session at once, at a second signal."""
+        remedy = f"; pytest --rageval-resume {self.run_id} finishes the run" if self.run is not None else " twice"
+        pytest.exit(f"interrupted{remedy}", returncode=pytest.ExitCode.INTERRUPTED)
+
+    @property
+    def run_id(self) -> str:
+        return self.writer.folder.run_id
+
     # ── before ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def open_for_workers(self) -> None:
         """Check settings, target and judge, and open the run, before xdist starts its workers."""
-        self.raise_problem()
+        self.check_settings()
         if self.config.option.setuponly:
             return
         self.check_gates()
@@ -86,8 +101,7 @@ class Controller(ActiveSession):
         is_target_ours = None in overrides(self.session, CLIENT, files).values()
         self._open(selected, is_target_ours=is_target_ours, is_judge_asked=None in judges_of_files(self.session))
         if self.prepared.judge is not None and self.run is not None:
-            # Workers have judges of their own: this one was only checked.
-            self.run.loop.run(self.prepared.judge.aclose())
+            self.run.release(self.prepared.judge)  # workers have judges of their own: this one was only checked
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
@@ -193,19 +207,18 @@ class Controller(ActiveSession):
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """End the session if its first calls, over all workers, fail alike in a way that cannot heal."""
         calls = report.__dict__.pop(CALLS, ())
-        reason = self.opened().breaker.add(calls) if calls else None
-        if reason is None:
+        run, session = self.run, self.session.of_pytest
+        if not calls or run is None or run.broken_off is not None:
             return
-        session = self.session.of_pytest
-        session.shouldfail = reason
-        if hasattr(report, "node"):  # xdist ignores other reasons to stop than its own, and ends with another exit code
-            raise session.Failed(reason)
+        run.count(calls)
+        if run.broken_off is not None:
+            session.shouldfail = run.broken_off
+            if hasattr(report, "node"):  # xdist ignores other reasons than its own, and ends with another exit code
+                raise session.Failed(run.broken_off)
 
     def cannot_write(self, error: OSError) -> NoReturn:
         """End the session in one line: results that cannot be written need not be asked for."""
-        self.opened().cannot_write(error)
-        folder = self.writer.folder.path
-        message = f"rageval: {folder} cannot be written to: {error.strerror}; resume the run when it can"
+        message = f"rageval: {self.opened().cannot_write(error, '--rageval-resume')}"
         pytest.exit(message, returncode=pytest.ExitCode.INTERNAL_ERROR)
 
     # ── after ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -296,7 +309,7 @@ class Controller(ActiveSession):
             return True
         if writer.folder.has_observations:
             self.session.notes.append(
-                f"interrupted before the first case was done; pytest --rageval-resume {writer.folder.run_id} finishes "
+                f"interrupted before the first case was done; pytest --rageval-resume {self.run_id} finishes "
                 "the run, and asks nothing again that was answered"
             )
         else:
@@ -306,8 +319,7 @@ class Controller(ActiveSession):
     def _cannot_finish(self, error: OSError | RagevalError) -> None:
         """Print in one line what could not be written; the run can be finished from its records."""
         self.finished = None
-        what, run_id = self.opened().cannot_write(error), self.writer.folder.run_id
-        message = f"rageval: {what}; mend that, and finish the run with --rageval-resume {run_id}"
+        message = f"rageval: {self.opened().cannot_write(error, '--rageval-resume')}"
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if terminal is not None:
             terminal.line("")  # after the progress line

@@ -1,4 +1,4 @@
-"""The `rageval` fixture, which evaluates a case in a test of your own, and a case's verdict in pytest's terms."""
+"""The `rageval` fixture, which evaluates a case in a test of your own, and a case's outcome in pytest's terms."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_rageval.comparison.baseline import Side
-from pytest_rageval.comparison.outcomes import NOTHING_SCORED, REPORT, known_failure, unmeasured
+from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.model import Answer, CaseResult, EvalCase
-from pytest_rageval.plan import Plan
 from pytest_rageval.render.text.failure import failure_text
 from pytest_rageval.text import printable
 
@@ -25,7 +23,7 @@ class Evaluated:
     """One case, asked, judged and scored."""
 
     result: CaseResult
-    _assert_gates: Callable[[CaseResult], None]
+    _ending: Ending
 
     @property
     def scores(self) -> Mapping[str, float]:
@@ -45,41 +43,32 @@ class Evaluated:
 
     def assert_gates(self) -> None:
         """Fail (or xfail, for a known failure) with every gate that does not hold."""
-        self._assert_gates(self.result)
+        __tracebackhide__ = True
+        assert_gates(self.result, self._ending)
 
 
 class Evaluator:
     """Evaluates cases on demand with the target and judge that the test's fixtures gave."""
 
-    def __init__(
-        self,
-        node: pytest.Item,
-        evaluate: Callable[[EvalCase], Evaluation],
-        assert_gates: Callable[[CaseResult], None],
-    ) -> None:
-        self._node, self._evaluate, self._assert_gates = node, evaluate, assert_gates
+    def __init__(self, node: pytest.Item, evaluate: Callable[[EvalCase], tuple[Evaluation, Ending]]) -> None:
+        self._node, self._evaluate = node, evaluate
 
     def evaluate(self, case: EvalCase) -> Evaluated:
         """Ask, judge and score; a failure to ask or judge fails the test in one line."""
-        evaluation = self._evaluate(case)
+        evaluation, ending = self._evaluate(case)
         self._node.stash.setdefault(RESULTS, []).append(evaluation)
-        result = evaluation.overall
-        if result.error is not None:
-            pytest.fail(printable(f"{result.error.kind}: {result.error.message}"), pytrace=False)
-        return Evaluated(result, self._assert_gates)
+        if (error := evaluation.overall.error) is not None:
+            pytest.fail(printable(f"{error.kind}: {error.message}"), pytrace=False)
+        return Evaluated(evaluation.overall, ending)
 
 
-def assert_gates(result: CaseResult, plan: Plan, baseline: Side | None) -> None:
-    """Raise what pytest understands, unless all gates pass."""
+def assert_gates(result: CaseResult, ending: Ending) -> None:
+    """Raise what pytest understands, unless the case passed."""
     __tracebackhide__ = True
-    if result.failed_gates:
-        reason = known_failure(result, plan, baseline)
-        if reason:
-            pytest.xfail(f"{reason}: " + "; ".join(map(str, result.failed_gates)))
-        raise GateFailure(failure_text(result))
-    if reason := unmeasured(result, baseline):
-        if plan.settings.known_failures == "report":
-            pytest.xfail(f"{REPORT}: {reason}")
+    reason = ending.reason or ""
+    if ending.outcome == "failed":
         raise GateFailure(failure_text(result, reason))
-    if result.outcome == "skipped":
-        pytest.skip(result.reason or NOTHING_SCORED)
+    if ending.outcome == "xfailed":
+        pytest.xfail(reason)
+    if ending.outcome == "skipped":
+        pytest.skip(reason.removeprefix("Skipped: "))

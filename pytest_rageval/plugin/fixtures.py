@@ -33,7 +33,8 @@ def session_fixtures(config: pytest.Config) -> ModuleType:
     @pytest.fixture(scope="session")
     def rag_judge() -> Iterator[Judge | None]:
         """Provide the configured judge; None judges nothing. Override it to give one of your own."""
-        yield from enter(config).judge()
+        active = enter(config)
+        yield from active.lent(active.prepared.judge)
 
     @pytest.fixture(scope="session")
     def rag_judge_cache() -> Iterator[JudgementCache | None]:

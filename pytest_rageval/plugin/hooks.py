@@ -71,13 +71,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if not ours.is_worker:
         ours.check_one_project()
         if not ours.globs:  # `cases = []`: nothing would be collected, and no problem reported
-            enter(session.config).raise_problem()
+            enter(session.config).check_settings()
     if session.config.pluginmanager.hasplugin("dsession"):
         ours.collected += ours.files_to_collect()
         if ours.collected:
             controller(session.config).open_for_workers()
         elif ours.given_options:
-            enter(session.config).raise_problem()
+            enter(session.config).check_settings()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -122,7 +122,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if active := entered(session.config):
         active.take_hooks()
     if not ours.is_worker and (entered(session.config) or ours.given_options):
-        enter(session.config).raise_problem()
+        enter(session.config).check_settings()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from pytest_rageval.engine import Evaluation
+from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.model import CaseResult, EvalCase
+from pytest_rageval.plugin.evaluator import assert_gates
 from pytest_rageval.plugin.session import one_case
+from pytest_rageval.session import EvaluatedCase
 
 
 class EvalFile(pytest.Module):
@@ -79,10 +81,10 @@ class EvalItem(pytest.Function):
         self.attempts = 0
         self.recorded_attempt = -1
         """The last recorded attempt. If a hook hides a failed setup, pytest goes on to the call."""
-        self.result: CaseResult | None = None
-        """The result of the case; None before, and once it is written."""
-        self.evaluation: Evaluation | None = None
-        """The result with its trials, to be recorded; None if the resumed run has recorded it."""
+        self.evaluated: EvaluatedCase | None = None
+        """The evaluated case, until its records are handed on; None if the resumed run has recorded it."""
+        self.verdict: tuple[CaseResult, Ending] | None = None
+        """The result and its outcome, until the test reports it."""
         self.add_marker(
             file.mark.with_args(
                 id=case.id,
@@ -114,7 +116,7 @@ class EvalItem(pytest.Function):
         __tracebackhide__ = True
         self.file.runner.check_asking_allowed()
         self.attempts += 1
-        self.result = self.evaluation = None
+        self.evaluated = self.verdict = None
         # pytest resolves missing ones for each item again, though the session has one value.
         self.funcargs.update(self.file.runner.known_fixtures(self))
         super().setup()
@@ -122,7 +124,7 @@ class EvalItem(pytest.Function):
             return
         interruption: str | None = None
         try:
-            self.result = self.file.runner.evaluate(self)
+            self.verdict = self.file.runner.evaluate(self)
         except pytest.fail.Exception as failure:
             if not failure.pytrace:
                 raise
@@ -132,14 +134,12 @@ class EvalItem(pytest.Function):
             pytest.fail(f"timeout: {interruption}", pytrace=False)
 
     def runtest(self) -> None:
-        assert self.result is not None
-        known: str | None = None
-        try:
-            self.file.runner.assert_gates(self.result)
-        except pytest.xfail.Exception as failure:
-            known = failure.msg
-        if known is not None:
-            raise KnownFailure(known)
+        __tracebackhide__ = True
+        assert self.verdict is not None
+        (result, ending), self.verdict = self.verdict, None
+        if ending.outcome == "xfailed":
+            raise KnownFailure(ending.reason)
+        assert_gates(result, ending)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, max(0, self.case.source.line - 1), self.name

@@ -7,7 +7,7 @@ failure lost. So everything of ours on a report is made encodable here, before i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import copysign
@@ -15,15 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_rageval.comparison.outcomes import ending
 from pytest_rageval.engine import Evaluation
 from pytest_rageval.errors import GateFailure, SettingsError
 from pytest_rageval.model import CaseResult, Outcome, Problem
+from pytest_rageval.plugin.case_hook import call_hook
 from pytest_rageval.plugin.evaluator import RESULTS
 from pytest_rageval.plugin.items import EvalItem
-from pytest_rageval.plugin.project_hooks import call_hook
 from pytest_rageval.prefetch import calls_of
-from pytest_rageval.prepare import Prepared
 from pytest_rageval.runs.records import RecordLine
 from pytest_rageval.session import RunSession, with_outcome
 from pytest_rageval.text import printable
@@ -39,8 +37,9 @@ def attach(
     item: pytest.Item,
     report: pytest.TestReport,
     raised: BaseException | None,
-    prepared: Prepared,
     opened: Callable[[], RunSession],
+    *,
+    is_asked: bool,
 ) -> None:
     """Put the records of this item on its report, once its outcome is known."""
     if isinstance(item, EvalItem):
@@ -50,38 +49,58 @@ def attach(
     else:
         return
     _drop_place_of_ours(report)
-    is_asked = not (prepared.settings.dry_run or item.config.option.setuponly)  # --setup-plan sets it too
     if is_asked and _is_final(report) and not is_recorded:
-        _attach_records(item, report, raised, opened())
+        run = opened()
+        lines: Sequence[RecordLine]
+        if isinstance(item, EvalItem):
+            lines = _records_of_item(item, report, run)
+        else:
+            lines = _records_of_test(item, report, raised, run)
+        if lines and run.own_writer is not None:  # this process keeps them
+            report.__dict__["rageval"] = lines
+        elif lines:
+            report.__dict__["rageval"] = "\n".join(line.text for line in lines)
+            run.journal.results(report.__dict__["rageval"])
     _make_printable(report)
 
 
-def _attach_records(
-    item: pytest.Item,
-    report: pytest.TestReport,
-    raised: BaseException | None,
-    run: RunSession,
-) -> None:
-    asked = item.stash.get(RESULTS, [])
-    if not isinstance(item, EvalItem):
-        evaluations = _test_evaluations(asked, report, raised, run)
-    else:
-        evaluations = _item_evaluations(item, report, run)
-        asked = [item.evaluation] if item.evaluation is not None else asked
-    if calls := calls_of(asked):
-        report.__dict__[CALLS] = calls
-    lines = [line for each in evaluations for line in _lines(item, each, report, run)]
-    if lines and run.own_writer is not None:  # this process keeps them
-        report.__dict__["rageval"] = lines
-    elif lines:
-        report.__dict__["rageval"] = "\n".join(line.text for line in lines)
-        run.journal.results(report.__dict__["rageval"])
-    # Drop what is written: items live until the session ends, observations need not.
-    if isinstance(item, EvalItem):
-        item.result = item.evaluation = None
-        item.recorded_attempt = item.attempts
-    if RESULTS in item.stash:
-        del item.stash[RESULTS]
+def _records_of_item(item: EvalItem, report: pytest.TestReport, run: RunSession) -> Sequence[RecordLine]:
+    """Return the records of an item, with the outcome that pytest gives it, and let go of what is written."""
+    case, item.evaluated, item.recorded_attempt = item.evaluated, None, item.attempts
+    outcome = _outcome(report)
+    if case is not None:
+        report.__dict__[CALLS] = calls_of([case.evaluation])
+        is_hidden = outcome in HARMLESS and case.result.outcome not in HARMLESS
+        evaluation, lines = case.evaluation, case.lines
+        if outcome != case.result.outcome and not is_hidden:
+            evaluation, lines = run.recorded(with_outcome(evaluation, outcome, _reason(report)))
+        return _seen(item, evaluation, lines, report, run)
+    if run.is_done(item.case):
+        return ()
+    reason = _reason(report)
+    problem = Problem("setup", reason or "setup failed") if outcome == "error" else None
+    bare = CaseResult(item.case, outcome, error=problem, reason=reason, attempts=item.attempts)
+    trials = tuple(replace(bare, trial=trial.number) for trial in run.trials(item.case))
+    return _seen(item, *run.recorded(Evaluation(bare, trials)), report, run)
+
+
+def _records_of_test(
+    item: pytest.Item, report: pytest.TestReport, raised: BaseException | None, run: RunSession
+) -> list[RecordLine]:
+    """Return the records of a test of the project's own, with the outcome that pytest gives it."""
+    evaluations, item.stash[RESULTS] = item.stash[RESULTS], []
+    report.__dict__[CALLS] = calls_of(evaluations)
+    outcome = _outcome(report)
+    if outcome in HARMLESS and isinstance(raised, GateFailure):
+        outcome = "failed"
+    lines: list[RecordLine] = []
+    for evaluation in evaluations:
+        overall = evaluation.overall
+        if run.unfinished is None or not run.unfinished.is_done(overall.key):
+            is_error = overall.error is not None and outcome != "xfailed"
+            recorded = run.recorded(with_outcome(evaluation, "error" if is_error else outcome, overall.reason))
+            lines += _seen(item, *recorded, report, run)
+    return lines
 
 
 def _is_final(report: pytest.TestReport) -> bool:
@@ -91,33 +110,6 @@ def _is_final(report: pytest.TestReport) -> bool:
 
 HARMLESS = ("passed", "skipped")
 """Outcomes that a hook may give to the report of a failed test. The record keeps the verdict."""
-
-
-def _test_evaluations(
-    evaluations: list[Evaluation], report: pytest.TestReport, raised: BaseException | None, run: RunSession
-) -> Iterator[Evaluation]:
-    """Yield the evaluations of a test of the project's own, with the outcome that pytest gives it."""
-    outcome = _outcome(report)
-    if outcome in HARMLESS and isinstance(raised, GateFailure):
-        outcome = "failed"
-    for evaluation in evaluations:
-        overall = evaluation.overall
-        if run.unfinished is None or not run.unfinished.is_done(overall.key):
-            is_error = overall.error is not None and outcome != "xfailed"
-            yield with_outcome(evaluation, "error" if is_error else outcome, overall.reason)
-
-
-def _item_evaluations(item: EvalItem, report: pytest.TestReport, run: RunSession) -> Iterator[Evaluation]:
-    """Yield the evaluations of an item, with the outcome that pytest gives it."""
-    outcome, reason = _outcome(report), _reason(report)
-    if item.evaluation is not None:
-        verdict = ending(item.evaluation.overall, run.prepared.plan, run.prepared.baseline)
-        is_hidden = outcome in HARMLESS and verdict.outcome not in HARMLESS
-        yield with_outcome(item.evaluation, *(verdict if is_hidden else (outcome, reason)))
-    elif not run.is_done(item.case):
-        problem = Problem("setup", reason or "setup failed") if outcome == "error" else None
-        bare = CaseResult(item.case, outcome, error=problem, reason=reason, attempts=item.attempts)
-        yield Evaluation(bare, tuple(replace(bare, trial=trial.number) for trial in run.trials(item.case)))
 
 
 def _outcome(report: pytest.TestReport) -> Outcome:
@@ -141,18 +133,26 @@ def _reason(report: pytest.TestReport) -> str | None:
     return printable(lines[0 if isinstance(longrepr, str | tuple) else -1]).strip() if lines else None
 
 
-def _lines(item: pytest.Item, evaluation: Evaluation, report: pytest.TestReport, run: RunSession) -> list[RecordLine]:
-    """Return one record a trial; a result that cannot be written fails the test."""
-    try:
-        hook = item.ihook.pytest_rageval_result
-        if hook.get_hookimpls():  # a call without implementations costs as much as one metric
+def _seen(
+    item: pytest.Item,
+    evaluation: Evaluation,
+    lines: Sequence[RecordLine],
+    report: pytest.TestReport,
+    run: RunSession,
+) -> Sequence[RecordLine]:
+    """Show the result to the project's hook and to JUnit; return its records."""
+    hook = item.ihook.pytest_rageval_result
+    if hook.get_hookimpls():  # a call without implementations costs as much as one metric
+        try:
             for result in evaluation.trials:
                 call_hook(hook, item=item, result=result)
-    except SettingsError as error:  # code of the project fails its test, not the session
-        message = printable(str(error))
-        _fail(report, message)
-        evaluation = _broken(evaluation, Problem("hook", message))
+        except SettingsError as error:  # code of the project fails its test, not the session
+            message = printable(str(error))
+            _fail(report, message)
+            evaluation, lines = run.recorded(_broken(evaluation, Problem("hook", message)))
     overall = evaluation.overall
+    if overall.error is not None and overall.error.kind == "record":
+        _fail(report, overall.error.message)
     # On the item as well: JUnit takes them from the report of the teardown.
     properties, earlier = _properties(overall), item.stash.get(PROPERTIES, None)
     for kept in (item.user_properties, report.user_properties):
@@ -160,9 +160,6 @@ def _lines(item: pytest.Item, evaluation: Evaluation, report: pytest.TestReport,
             kept[:] = [pair for pair in kept if not any(pair is old for old in earlier)]
         kept += properties
     item.stash[PROPERTIES] = properties
-    written, lines = run.lines(evaluation)
-    if written is not evaluation and written.overall.error is not None:
-        _fail(report, written.overall.error.message)
     return lines
 
 

@@ -22,6 +22,7 @@ from pytest_rageval.plugin.active import ActiveSession
 from pytest_rageval.plugin.display.progress_line import WorkersProgress
 from pytest_rageval.plugin.items import EvalItem, node_name, without_group
 from pytest_rageval.plugin.session import EvalSession
+from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.session import RunSession
 from pytest_rageval.text import counted
 
@@ -303,7 +304,7 @@ class Worker(ActiveSession):
         if self.run is not None:
             return self.run
         worker_input = self.session.worker_input
-        folder = Path(worker_input("rageval_run")) if worker_input("rageval_run") else None
+        folder = RunFolder(Path(worker_input("rageval_run"))) if worker_input("rageval_run") else None
         worker = worker_input("workerid")
         self.run = self._start(RunSession.join(self.prepared, folder, worker, worker_input("rageval_config_hash")))
         if worker_input("rageval_blocks"):

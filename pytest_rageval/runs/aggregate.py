@@ -11,6 +11,7 @@ from operator import attrgetter
 from statistics import stdev
 from typing import Any
 
+from pytest_rageval.matching.dialects import worst_doubt
 from pytest_rageval.metrics.index_coverage import coverage_by_doc_type, with_rates
 from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
@@ -63,6 +64,7 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         "outcomes": {name: outcomes[name] for name in OUTCOMES},
         "without_gate": sum(row.gates_examined == 0 and row.outcome != "error" for row in rows),
         "gold_without_gate": sum(row.has_ungated_gold and row.outcome == "passed" for row in rows),
+        **_doubts(rows),
         "judge": _judge(rows),
         "judge_errors": flagged(rows, "failed"),
         "metrics": metrics,
@@ -76,6 +78,13 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
         | {"by_tag": _means_by_tag(by_value["by_tag"])},
         "volatile": volatile,
     }
+
+
+def _doubts(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return how many golds are matched in doubt, by kind, and the worst doubt of each case; empty if none is."""
+    doubts = sum((Counter(row.doubts) for row in rows), Counter[str]())
+    cases = {row.key: worst_doubt(row.doubts) for row in rows if row.doubts}
+    return {"doubts": {"golds": dict(sorted(doubts.items())), "cases": cases}} if doubts else {}
 
 
 def mean(values: Sequence[float]) -> float | None:

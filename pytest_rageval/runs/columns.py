@@ -105,6 +105,17 @@ class CaseColumns(Mapping[str, CaseScores]):
             {name: values_at(column, places) for name, column in self.scores.items()},
         )
 
+    def unscored(self, keys: Collection[str], names: Collection[str]) -> CaseColumns:
+        """Return the columns without the scores of these metrics for the cases of these keys."""
+        places = {self.places[key] for key in keys}
+        scores = {
+            name: [None if place in places else score for place, score in enumerate(column)]
+            if name in names
+            else column
+            for name, column in self.scores.items()
+        }
+        return replace(self, scores=scores)
+
     def places_without_score(self) -> Sequence[int]:
         """Return the indices of the cases without any score."""
         places: Sequence[int] = range(len(self))

@@ -18,6 +18,7 @@ from pytest_rageval.io.messages import format_path, shown_value
 from pytest_rageval.io.records import flaws_of
 from pytest_rageval.io.sealed_lines import Key, Place, index, record_at, whole_records
 from pytest_rageval.io.suggestions import did_you_mean
+from pytest_rageval.matching.dialects import PlaceRules
 from pytest_rageval.matching.places import observe
 from pytest_rageval.model import EvalCase, Judgement, Observation, Problem, Source, Timings
 from pytest_rageval.runs.columns import Scores, read_scores, scores_of_records
@@ -175,8 +176,13 @@ class StoredRun:
         return observation_of(record, self.config) if record and record["answer"] is not None else None
 
 
-def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Observation | None:
-    """Return the observation in a line of observations.jsonl, matched to its gold again."""
+def observation_of(
+    record: Mapping[str, Any], config: Mapping[str, Any], rules: PlaceRules | None = None
+) -> Observation | None:
+    """Return the observation in a line of observations.jsonl, matched to its gold again.
+
+    `rules`: with the notes; by default those of the run's settings alone.
+    """
     if record["k"] is None:
         return None
     judgements = {name: _judgement(name, judgement) for name, judgement in record["judgements"].items()}
@@ -191,6 +197,7 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
         gold_by=config["settings"]["gold_by"],
         params=record.get("params", {}),
         refusals=tuple(config["settings"].get("abstention", {}).get("phrases", ())),
+        rules=rules or PlaceRules.of(config["settings"]),
     )
 
 

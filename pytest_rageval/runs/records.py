@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from functools import lru_cache
 from itertools import chain, count, repeat
@@ -25,6 +25,7 @@ from pytest_rageval.model import (
     EvalCase,
     FailedJudgement,
     Judgement,
+    Matching,
     Observation,
     Problem,
     Timings,
@@ -50,6 +51,7 @@ def result_record(
     settings = plan.settings
     obs, text = result.observation, RecordTexts(settings)
     answer = obs.answer if obs else result.answer or Answer()
+    doubts = obs.matching.doubts if obs else None
     return {
         "schema": SCHEMA,
         "case_key": result.key,
@@ -64,7 +66,7 @@ def result_record(
             {"chunk_id": cited.chunk_id, "rel_path": cited.rel_path, "heading_path": cited.heading_path}
             for cited in answer.references or ()
         ],
-        "retrieved_chunks": _chunks(answer, obs.hits if obs else (), text),
+        "retrieved_chunks": _chunks(answer, obs.matching if obs else Matching(), text),
         "folder_selection": _selection(answer, text),
         "model_name": answer.extra.get("model_name"),
         "timestamp": answer.extra.get("timestamp"),
@@ -92,7 +94,7 @@ def result_record(
         "trial": result.trial,
         "attempts": result.attempts,
         "requests": result.timings.requests,
-    }
+    } | ({"doubt": doubts} if doubts else {})
 
 
 def _versions(answer: Answer) -> dict[str, Any] | None:
@@ -104,9 +106,9 @@ def _versions(answer: Answer) -> dict[str, Any] | None:
     return versions or None
 
 
-def _chunks(answer: Answer, hits: Sequence[Collection[int]], text: RecordTexts) -> list[dict[str, Any]]:
-    """Return the retrieved chunks in rank order, each with the golds that it matches."""
-    chunks = answer.chunks or ()
+def _chunks(answer: Answer, matching: Matching, text: RecordTexts) -> list[dict[str, Any]]:
+    """Return the retrieved chunks in rank order, each with the golds that it matches and how."""
+    loose = {match.at: match.kind for match in matching.loose}
     return [
         {
             "chunk_id": chunk.chunk_id,
@@ -120,7 +122,10 @@ def _chunks(answer: Answer, hits: Sequence[Collection[int]], text: RecordTexts) 
             "token_count": chunk.token_count,
             "matches": sorted(golds),
         }
-        for rank, chunk, golds in zip(count(1), chunks, chain(hits, repeat(())), strict=False)
+        | ({"match": loose[rank - 1]} if rank - 1 in loose else {})
+        for rank, chunk, golds in zip(
+            count(1), answer.chunks or (), chain(matching.hits or (), repeat(())), strict=False
+        )
     ]
 
 
@@ -138,9 +143,7 @@ def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
 
 def _reported(answer: Answer) -> Iterator[str]:
     """Yield the fields that the system reported besides its answer; the searched folders follow from a setting."""
-    for name in ("references", "chunks"):
-        if getattr(answer, name) is not None:
-            yield name
+    yield from (name for name in ("references", "chunks") if getattr(answer, name) is not None)
     if answer.trace is not None:
         parts = (field.name for field in fields(answer.trace) if field.name != "extra")
         yield from (f"trace.{name}" for name in parts if getattr(answer.trace, name) is not None)
@@ -162,8 +165,9 @@ def verdict_record(result: CaseResult, overall: CaseResult) -> dict[str, Any]:
 def _gold_examined(overall: CaseResult) -> bool | None:
     """Return True if a gate examined gold of the case; None without gold or without an observation."""
     case = overall.case
-    has_gold = not (case.gold.is_empty and case.answerable)
-    return overall.is_gold_examined if has_gold and overall.observation is not None else None
+    if overall.observation is None or (case.gold.is_empty and case.answerable):
+        return None
+    return overall.is_gold_examined
 
 
 def _error(problem: Problem | None, text: RecordTexts) -> dict[str, Any] | None:
@@ -354,9 +358,9 @@ def _judge_input(obs: Observation, k: int, text: RecordTexts) -> dict[str, Any]:
 def _cost(obs: Observation | None) -> dict[str, Any]:
     """Return what judging cost now and what the cache saved; a cached judgement costs nothing."""
     usage = dict(obs.answer.usage) or None if obs else None
-    if obs is None or not obs.judgements:
+    judgements = list(obs.judgements.values()) if obs else []
+    if not judgements:
         return {**_NO_COST, "target_usage": usage}
-    judgements = list(obs.judgements.values())
     paid = [judgement for judgement in judgements if not judgement.cached]
     kept = [judgement for judgement in judgements if judgement.cached]
     is_free = bool(kept) and not paid

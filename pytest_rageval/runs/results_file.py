@@ -31,6 +31,7 @@ from pytest_rageval.io.sealed_lines import (
     sealed_line,
     whole_records,
 )
+from pytest_rageval.matching.dialects import AMBIGUOUS
 from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, Problem, Timings, Trial
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
@@ -58,13 +59,12 @@ class RunWriter:
         self.reported: set[str] = set()
         self.model_names: set[str] = set()
         """The models of uploaded answers, from their file."""
-        self.unread: set[str] = set()
-        """Fields that the system sends where they are not read."""
+        self.unread: set[str] = set()  # fields that the system sends where they are not read
+        self.ambiguous: set[str] = set()  # flags about names of several files
         self.warnings: list[str] = []
         self._shared = SharedParts()
         self._coverages: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        self._noted_bytes = 0
-        """The length of the part of results.jsonl that the rows cover."""
+        self._noted_bytes = 0  # the length of the part of results.jsonl that the rows cover
         self._unwritten: list[bytes] = []
         self._written_at = 0.0
 
@@ -186,6 +186,7 @@ class RunWriter:
         self.versions = self.versions or versions
         self.reported.update(record.get("reported", ()))
         self.unread.update(record.get("unread", ()))
+        self.ambiguous.update(flag for flag in record.get("flags", ()) if flag.startswith(AMBIGUOUS))
         if isinstance(name := record.get("model_name"), str):
             self.model_names.add(name)
         return row

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice
 from operator import attrgetter
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pytest_rageval.gates.gate import UNCATEGORISED
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.sealed_lines import DamagedLineError, Key, Members, Place, whole_records
+from pytest_rageval.model import NOTHING
 
 SCHEMA = 2
 """The schema of lines in results.jsonl and observations.jsonl; those of schema 1 have no checksum."""
@@ -60,6 +61,8 @@ class Row:
     """Metrics without a score because a judgement failed."""
     has_ungated_gold: bool = False
     """Whether the case has gold that no gate examined."""
+    doubts: Mapping[str, int] = field(default_factory=dict)
+    """The golds that are matched in doubt only, by the kind of doubt."""
 
     @property
     def is_bad(self) -> bool:
@@ -97,6 +100,7 @@ class Row:
             decision_hash=record.get("decision_hash"),
             metric_errors=shared.value(frozenset(record.get("metric_errors", ()))),
             has_ungated_gold=record["verdict"].get("gold_examined") is False,
+            doubts=record.get("doubt") or NOTHING,
         )
 
 
@@ -231,7 +235,7 @@ NEEDED = ("schema", "case_key", "test_case_id", "trial", "content_hash", "answer
           "domain", "tags", "requires_kg", "gold", "source",
           "outcome", "reason", "question", "answer", "latency", "judge", "abstention",
           "scores", "cost", "verdict", "error", "skipped_metrics")  # fmt: skip
-WHERE_WRITTEN = ("decision_hash", "requests", "has_groups", "gold_answer")
+WHERE_WRITTEN = ("decision_hash", "requests", "has_groups", "gold_answer", "doubt")
 
 _ROWS = Members(SCHEMA, *NEEDED, where_written=WHERE_WRITTEN)
 _KEYS = Members(SCHEMA)

@@ -67,5 +67,5 @@ def registry_of(run: StoredRun) -> Registry:
     for name, description in run.config.get("own_metrics", {}).items():
         if name not in registry:
             declaration = description | {"scale": tuple(description["scale"])}
-            registry.add(Metric(name, DescriptionOnly(docs.get(name, "")), **declaration))
+            registry.add(Metric(name=name, function=DescriptionOnly(docs.get(name, "")), **declaration))
     return registry

@@ -63,7 +63,7 @@ GOODBYE_S = 10.0
 
 
 class Crew(Protocol):
-    """The workers of a run, by number."""
+    """The workers of a run, by number. The caller closes it."""
 
     def start(self, share: WorkerShare) -> None:
         """Start a worker with this share, replacing an earlier one of its number; an event tells when it is ready."""
@@ -74,25 +74,11 @@ class Crew(Protocol):
     def events(self) -> Collection[Event]:
         """Return new events, waiting a moment for them; empty if there are none."""
 
-
-class OpenCrew(Crew, Protocol):
-    """A crew that the caller must close."""
-
     def notes(self) -> list[str]:
         """Close targets, judges and caches after the last case, and return their notes."""
 
     def close(self) -> None:
         """End all workers at once."""
-
-
-class Machines(Protocol):
-    """The place where workers run: this machine or a cluster."""
-
-    def crew(self, prepared: Prepared, config_hash: str) -> OpenCrew:
-        """Return workers for one run."""
-
-    def close(self) -> None:
-        """Release the machines; safe to call twice."""
 
 
 class LostCrewError(Exception):
@@ -265,4 +251,4 @@ class ClusterRun:
         tally = self.tally
         tally.asked, tally.judged = tally.asked + block.asked, tally.judged + block.judged
         tally.cost_usd += block.cost_usd
-        self._run.broken_off = self._run.breaker.add(block.calls)
+        self._run.count(block.calls)

@@ -26,17 +26,6 @@ MOST_WAITING = 16
 WORK = "import sys; sys.path[:] = {!r}; from pytest_rageval.scale.local_crew import work; work()"
 
 
-class LocalMachine:
-    """The local machine, with the interface of a cluster."""
-
-    def crew(self, prepared: Prepared, config_hash: str) -> LocalCrew:
-        """Return workers for one run."""
-        return LocalCrew(prepared, config_hash)
-
-    def close(self) -> None:
-        """Do nothing: the crew ends its processes."""
-
-
 class LocalCrew:
     """Worker processes of one run."""
 

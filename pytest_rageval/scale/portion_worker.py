@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pytest_rageval.case_output import routed_streams
 from pytest_rageval.errors import RagevalError, SettingsError
-from pytest_rageval.judges.judge import Judge
-from pytest_rageval.model import EvalCase
-from pytest_rageval.prefetch import FIRST_CALLS, Call, Tally, calls_of
+from pytest_rageval.prefetch import FIRST_CALLS, Tally, calls_of
 from pytest_rageval.prepare import Prepared, make_target, prepare
 from pytest_rageval.runs.comparable import other_configuration
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS
+from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.reader import OBSERVATIONS
 from pytest_rageval.scale.assignment import Assignment, own_configuration, release
-from pytest_rageval.scale.portions import Block, Failure, Tail, read_cases
-from pytest_rageval.session import RunSession
-from pytest_rageval.targets.target import Target
+from pytest_rageval.scale.portions import MOST_OF_A_BLOCK, Block, Failure, read_cases
+from pytest_rageval.session import EvaluatedCase, RunSession
 
-EVERY_S = 0.25
-"""Seconds between two looks for records to send: so much work is lost with a worker, and done again."""
 JOURNAL = "portion"
+
+
+class SentLines(RunFolder):
+    """The observations of a portion, which are sent instead of written; results are sent as they are evaluated."""
+
+    def __init__(self) -> None:
+        super().__init__(Path())
+        self._observations: list[str] = []
+
+    def append(self, name: str, line: str | bytes) -> None:
+        """Keep a line; called on the loop's thread, too."""
+        if name.startswith(OBSERVATIONS.partition(".")[0]):
+            self._observations.append(line if isinstance(line, str) else line.decode())
+
+    def take(self) -> str:
+        """Return the lines since the last call, with their ends."""
+        lines, self._observations = self._observations, []
+        return "".join(f"{line}\n" for line in lines)
 
 
 class PortionWorker:
@@ -53,7 +64,7 @@ class PortionWorker:
         self._prepared = prepare(project, workers=assigned.share.of, is_worker=True)
         _check_release(self._prepared, assigned)
         self._target = make_target(project)
-        # Without a folder, since each portion has its own journal.
+        # Without a folder, since each portion has its own.
         self._run = RunSession.join(self._prepared, None, JOURNAL, "")
         self._opened.callback(self._run.close)
         self._judge = self._opened.enter_context(self._run.asking(self._target, self._prepared.judge))
@@ -63,46 +74,49 @@ class PortionWorker:
 
         Exceptions pass through; another worker then gets the rest.
         """
-        with TemporaryDirectory(prefix="rageval-portion-") as folder:
-            run = RunSession.join(self._prepared, Path(folder), JOURNAL, config_hash, self._run.loop)
-            try:
-                asking = _Asking(run, read_cases(written_portion), self._target, self._judge)
-                asking.start()
-                yield from self._sent(asking, Path(folder))
-            finally:
-                run.close()
+        observations = SentLines()
+        run = RunSession.join(self._prepared, observations, JOURNAL, config_hash, self._run.loop)
+        sent, block, size = Tally(), list[EvaluatedCase](), 0
+        try:
+            cases = read_cases(written_portion)
+            for number, evaluated in enumerate(run.evaluations(cases, self._target, self._judge, breaks_off=False), 1):
+                block.append(evaluated)
+                size += sum(len(line.data) for line in evaluated.lines)
+                # What was asked is sent at once: it would be asked again if this worker were lost.
+                if size >= MOST_OF_A_BLOCK or number == len(cases) or not run.prefetcher.is_reading:
+                    yield self._sent(block, observations.take(), run.prefetcher.tally, sent)
+                    block, size = [], 0
+        finally:
+            run.close()
 
-    def _sent(self, asking: _Asking, folder: Path) -> Iterator[Block]:
-        results = Tail(_journal_file(folder, RESULTS), self._prepared.settings.repeat)
-        observations = Tail(_journal_file(folder, OBSERVATIONS))
-        sent = Tally()
-        while True:
-            # Read once more after the thread has ended: then nothing is written any more.
-            is_over = not asking.is_alive(EVERY_S)
-            while (block := self._block(asking, results, observations, sent)) is not None:
-                yield block
-            if is_over:
-                break
-        if asking.error is not None:
-            raise asking.error
-
-    def _block(self, asking: _Asking, results: Tail, observations: Tail, sent: Tally) -> Block | None:
-        """Return what is ready to send; None if there is nothing besides the tally."""
-        failures, calls = asking.take_failures(), asking.take_calls(self._first_calls)
+    def _sent(self, evaluated: Sequence[EvaluatedCase], observations: str, tally: Tally, sent: Tally) -> Block:
+        calls = calls_of([case.evaluation for case in evaluated[: self._first_calls]])[: self._first_calls]
         self._first_calls -= len(calls)
-        lines, cases = results.take()
-        observed, _ = observations.take()
-        if not (lines or observed or failures):
-            return None
-        tally = asking.tally
         asked, judged, cost = tally.asked - sent.asked, tally.judged - sent.judged, tally.cost_usd - sent.cost_usd
-        sent.asked, sent.judged, sent.cost_usd = sent.asked + asked, sent.judged + judged, sent.cost_usd + cost
-        return Block(cases, lines, observed, failures, calls, asked, judged, tally.in_flight, cost)
+        sent.asked, sent.judged, sent.cost_usd = tally.asked, tally.judged, tally.cost_usd
+        return Block(
+            len(evaluated),
+            "".join(f"{line.text}\n" for case in evaluated for line in case.lines),
+            observations,
+            tuple(_failures(evaluated)),
+            tuple(calls),
+            asked,
+            judged,
+            tally.in_flight,
+            cost,
+        )
 
     def end(self) -> list[str]:
         """Close all resources; return the notes of target, judge and cache."""
         self._opened.close()
         return self._run.notes
+
+
+def _failures(evaluated: Sequence[EvaluatedCase]) -> Iterator[Failure]:
+    for case in evaluated:
+        result = case.result
+        if result.outcome in ("failed", "error"):
+            yield Failure(result.key, result.outcome, (result.reason or "").partition("\n")[0])
 
 
 class ProcessWorker(PortionWorker):
@@ -117,53 +131,6 @@ class ProcessWorker(PortionWorker):
         super()._begin(assigned)
 
 
-@dataclass
-class _Asking:
-    """A portion under evaluation on a thread of its own, which fills its journal."""
-
-    run: RunSession
-    cases: Sequence[EvalCase]
-    target: Target
-    judge: Judge | None
-    error: BaseException | None = None
-    _failures: list[Failure] = field(default_factory=list)
-    _calls: list[Call] = field(default_factory=list)
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._ask, name="rageval-portion", daemon=True)
-        self._thread.start()
-
-    def is_alive(self, seconds: float) -> bool:
-        """Wait at most so many seconds for the end; return True if the thread still runs."""
-        self._thread.join(seconds)
-        return self._thread.is_alive()
-
-    @property
-    def tally(self) -> Tally:
-        return self.run.prefetcher.tally
-
-    def take_failures(self) -> tuple[Failure, ...]:
-        taken = tuple(self._failures)
-        del self._failures[: len(taken)]
-        return taken
-
-    def take_calls(self, most: int) -> tuple[Call, ...]:
-        taken = tuple(self._calls[:most])
-        self._calls.clear()
-        return taken
-
-    def _ask(self) -> None:
-        try:
-            for evaluated in self.run.evaluations(self.cases, self.target, self.judge, breaks_off=False):
-                result = evaluated.overall
-                self._calls += calls_of([evaluated])
-                if result.outcome in ("failed", "error"):
-                    reason = (result.reason or "").splitlines() or [""]
-                    self._failures.append(Failure(result.key, result.outcome, reason[0]))
-        except BaseException as error:  # noqa: BLE001  SystemExit of a target too: it is raised on the thread that waits
-            self.error = error
-
-
 def _check_release(prepared: Prepared, assigned: Assignment) -> None:
     """Raise SettingsError if the run would differ on this machine."""
     configuration = own_configuration(prepared)
@@ -175,8 +142,3 @@ def _check_release(prepared: Prepared, assigned: Assignment) -> None:
     other = other_configuration(assigned.configuration, configuration)
     if other is not None:
         raise SettingsError(f"the project is configured otherwise there: {other}; copy it there anew")
-
-
-def _journal_file(folder: Path, name: str) -> Path:
-    stem, _, ending = name.partition(".")
-    return folder / f"{stem}-{JOURNAL}.{ending}"

@@ -7,7 +7,6 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.cases.canonical import case_to_mapping
@@ -145,29 +144,3 @@ class Block(NamedTuple):
     judged: int = 0
     in_flight: int = 0
     cost_usd: float = 0.0
-
-
-class Tail:
-    """The whole lines appended to a file since the last look."""
-
-    def __init__(self, path: Path, lines_together: int = 1) -> None:
-        """Store the file and the number of lines of one case, which are sent in one block."""
-        self._path, self._together = path, lines_together
-        self._offset = 0
-
-    def take(self) -> tuple[str, int]:
-        """Return the next lines, up to about MOST_OF_A_BLOCK bytes, and the number of their cases."""
-        lines: list[bytes] = []
-        size = kept = kept_size = 0
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                while kept_size < MOST_OF_A_BLOCK and (line := file.readline()).endswith(b"\n"):
-                    lines.append(line)
-                    size += len(line)
-                    if len(lines) % self._together == 0:
-                        kept, kept_size = len(lines), size
-        except FileNotFoundError:
-            return "", 0
-        self._offset += kept_size
-        return b"".join(lines[:kept]).decode("utf-8"), kept // self._together

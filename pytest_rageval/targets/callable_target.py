@@ -42,13 +42,13 @@ class CallableTarget:
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - of an object, __call__ says whether it is async
         )
-        self._takes_request = _takes_request(function, self.name)
+        self.takes_params = _takes_request(function, self.name)
 
     async def ask(self, request: AskRequest) -> Answer:
         """Call the function once; raise TargetError if it fails or returns another type."""
 
         def call() -> Any:
-            named = {"request": request} if self._takes_request else {}
+            named = {"request": request} if self.takes_params else {}
             return self._function(request.question, **named)
 
         result = await call_foreign(call, self.name, self._timeout, is_async=self._is_async)

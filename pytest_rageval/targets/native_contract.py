@@ -19,6 +19,7 @@ from pytest_rageval.io.messages import Finding, Findings, Path, Unsound, describ
 from pytest_rageval.io.records import RecordReader
 from pytest_rageval.io.strict_json import MAX_BITS, MAX_DEPTH, StrictJsonError, limits_broken, parse
 from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.matching.spellings import heading_text
 from pytest_rageval.model import NOTHING, Answer, Chunk, Edge, Entity, FolderSelection, Json, Reference, Trace
 
 T = TypeVar("T")
@@ -200,6 +201,8 @@ def _apart(value: Json, kind: type) -> Json:
     if not isinstance(value, dict):
         return value
     names = _FIELDS[kind]
+    if isinstance(value.get("heading_path"), (list, dict)) and "heading_path" in names:
+        value = {**value, "heading_path": heading_text(value["heading_path"])}
     if value.keys() <= names.keys() and None not in value.values():
         return value
     members = {name: inner for name, inner in value.items() if inner is not None and name in names}

@@ -23,8 +23,8 @@ class Target(Protocol):
     `name` appears in config.json and in messages, so it contains no credentials. `ask` raises `TargetError` with a kind
     for every failure. `aclose` releases connections and files; the owner of the target calls it once.
 
-    Two attributes are optional: `is_called`, False if the answers exist already, and `answers_at_once`, True if `ask`
-    never waits, not even for a loop to run.
+    Three attributes are optional: `is_called`, False if the answers exist already; `answers_at_once`, True if `ask`
+    never waits, not even for a loop to run; and `takes_params`, False if no parameter of a request reaches the system.
     """
 
     name: str
@@ -37,6 +37,11 @@ class Target(Protocol):
 def is_called(target: Target) -> bool:
     """Return True if the target calls a system; otherwise timings and k do not apply."""
     return getattr(target, "is_called", True)
+
+
+def takes_params(target: Target) -> bool:
+    """Return True if the parameters of a request may reach the system."""
+    return getattr(target, "takes_params", True)
 
 
 def asks_at_once(target: Target) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from pytest_rageval.gates.gate import Gate
@@ -23,25 +24,11 @@ from pytest_rageval.stats.intervals import wilson
 from pytest_rageval.stats.pass_rate import corrected_pass_rate
 from pytest_rageval.stats.thresholds import Threshold, best_threshold
 from pytest_rageval.text import counted
-from pytest_rageval.tools.judged_labels import JudgedLabel
+from pytest_rageval.tools.judged_labels import JudgedLabel, ScoredLabel, UnscoredLabel
 
 BETTER = (">=", ">")
 FEW = 30
 """Labels below which every figure is little more than a hint."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One answer that both people and the judge scored; scores on the metric's scale."""
-
-    id: str
-    place: str
-    passes: bool
-    human: float | None
-    score: float
-    question: str
-    answer: str
-    reasoning: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,49 +44,146 @@ class UnlabelledCases:
     left_out: int = 0
     models: frozenset[str] = frozenset()
 
+    @classmethod
+    def of(cls, run: StoredRun, gate: Gate, labelled: Iterable[str]) -> UnlabelledCases:
+        """Return the judge's results of a stored run, without the cases whose keys are `labelled`."""
+        passing: dict[str, list[bool]] = {}
+        models: set[str] = set()
+        for record in run.records():
+            scores = passing.setdefault(record["case_key"], [])
+            score = record["scores"].get(gate.name)
+            if score is not None:
+                scores.append(gate.holds(score))
+                if record["judge"]:
+                    models.add(record["judge"]["model"])
+        keys = set(labelled) & passing.keys()
+        shares = [sum(passes) / len(passes) for key, passes in passing.items() if passes and key not in keys]
+        without = sum(not passes for key, passes in passing.items() if key not in keys)
+        return cls(run.run_id, tuple(shares), without, len(keys), frozenset(models))
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Calibration:
     """The agreement of a judge with people, over the answers that both scored.
 
-    cases        these answers
-    unscored     of the labelled answers without a judge's score, how many by reason; errors are not among them
-    errors       how many could not be judged, by kind of error
-    messages     what these errors said, each once
-    curve        of the ROC, see `roc`
-    thresholds   by aim, the limit that serves best, or why none is named
-    human_rate   share of the labelled answers that people pass; `judge_rate` that the judge passes
-    judge_rate_unlabelled, corrected_rate
-                 share of the unlabelled cases that the judge passes, and what that comes to by people; see
-                 `corrected_pass_rate`. None without a run
-    notes        what a reader must know before trusting these figures
+    `gate`: resolved, on a metric of which more is better.
     """
 
-    metric: str
-    scale: tuple[float, float]
+    judged: Sequence[JudgedLabel]
     gate: Gate
-    models: tuple[str, ...]
-    heuristic: bool
-    prompt_versions: tuple[str, ...]
-    labelled: int
-    cases: tuple[Case, ...]
-    unscored: Mapping[str, int]
-    errors: Mapping[str, int]
-    messages: tuple[str, ...]
-    confusion: Confusion
-    linear_kappa: float | None
-    quadratic_kappa: float | None
-    scored_by_people: int
-    spearman: float | None
-    auroc: Estimate | None
-    curve: tuple[tuple[float, float], ...]
-    thresholds: Mapping[str, Threshold | str]
-    human_rate: Estimate | None
-    judge_rate: Estimate | None
-    unlabelled: UnlabelledCases | None
-    judge_rate_unlabelled: Estimate | None
-    corrected_rate: Estimate | None
-    notes: tuple[str, ...]
+    rubric: str
+    unlabelled: UnlabelledCases | None = None
+
+    @property
+    def metric(self) -> str:
+        return self.gate.name
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        assert self.gate.measure is not None
+        return self.gate.measure.metric.scale
+
+    @property
+    def labelled(self) -> int:
+        return len(self.judged)
+
+    # ── who was compared ──────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def cases(self) -> tuple[ScoredLabel, ...]:
+        """Return the answers that both scored."""
+        return tuple(label for label in self.judged if isinstance(label, ScoredLabel))
+
+    @cached_property
+    def _failed(self) -> list[UnscoredLabel]:
+        return [label for label in self.judged if isinstance(label, UnscoredLabel) and label.error is not None]
+
+    @property
+    def unscored(self) -> Mapping[str, int]:
+        """Return how many labelled answers the judge did not score, by reason; errors are not among them."""
+        rest = (label for label in self.judged if isinstance(label, UnscoredLabel) and label.error is None)
+        return _counted(label.reason for label in rest)
+
+    @property
+    def errors(self) -> Mapping[str, int]:
+        """Return how many answers could not be judged, by kind of error."""
+        return _counted(label.error or "" for label in self._failed)
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """Return what the errors said, each once."""
+        return tuple(dict.fromkeys(label.reason for label in self._failed))
+
+    @cached_property
+    def models(self) -> tuple[str, ...]:
+        return tuple(sorted({case.judgement.model for case in self.cases if case.judgement}))
+
+    @property
+    def heuristic(self) -> bool:
+        return any(case.judgement is not None and case.judgement.heuristic for case in self.cases)
+
+    @property
+    def prompt_versions(self) -> tuple[str, ...]:
+        versions = {case.judgement.prompt_version for case in self.cases if case.judgement}
+        return tuple(sorted(filter(None, versions)))
+
+    # ── figures ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _decided(self) -> list[tuple[bool, bool]]:
+        """Return who passes each answer: the judge, and people."""
+        return [(self.gate.holds(case.score), case.passes) for case in self.cases]
+
+    @property
+    def _pairs(self) -> list[LabelPair]:
+        return [LabelPair(case.passes, case.score) for case in self.cases]
+
+    @cached_property
+    def confusion(self) -> Confusion:
+        return Confusion.of(self._decided)
+
+    @cached_property
+    def of_scores(self) -> Mapping[str, float | None]:
+        """Return the agreement with what people scored."""
+        scores = [(case.human, case.score) for case in self.cases if case.human is not None]
+        return {
+            "n_scored_by_people": len(scores),
+            "linear_kappa": weighted_kappa(scores, self.scale),
+            "quadratic_kappa": weighted_kappa(scores, self.scale, squared=True),
+            "spearman": spearman(scores),
+        }
+
+    @cached_property
+    def auroc(self) -> Estimate | None:
+        return auroc(self._pairs)
+
+    @property
+    def curve(self) -> tuple[tuple[float, float], ...]:
+        """Return the points of the ROC, see `roc`."""
+        return tuple(roc(self._pairs))
+
+    @cached_property
+    def thresholds(self) -> Mapping[str, Threshold | str]:
+        """Return by aim the limit that serves best, or why none is named."""
+        gate = self.gate
+        return {
+            "youden": best_threshold(self._pairs, self.scale, gate.holds, gate.threshold, "youden"),
+            "agreement": best_threshold(self._pairs, self.scale, gate.holds, gate.threshold, "agreement"),
+        }
+
+    @cached_property
+    def rates(self) -> Mapping[str, Estimate | None]:
+        """Return the shares that pass: of the labelled answers, and of a run's unlabelled ones.
+
+        `corrected`: what the judge's share comes to by people, see `corrected_pass_rate`.
+        """
+        passing = self.unlabelled.passing if self.unlabelled else ()
+        return {
+            "by_people": _share([people for _, people in self._decided]),
+            "by_judge": _share([judge for judge, _ in self._decided]),
+            "unlabelled": _share(passing),
+            "corrected": corrected_pass_rate(self._decided, passing) if self.unlabelled else None,
+        }
 
     @property
     def verdict(self) -> str:
@@ -107,19 +191,54 @@ class Calibration:
         kappa = self.confusion.kappa
         return "agreement cannot be told" if kappa is None else f"{in_words(kappa.value)} agreement"
 
-    @property
-    def disagreements(self) -> list[Case]:
+    @cached_property
+    def disagreements(self) -> list[ScoredLabel]:
         """Return the answers that judge and people put on different sides of the gate, the widest apart first."""
 
-        def apart(case: Case) -> float:
+        def apart(case: ScoredLabel) -> float:
             return abs(case.score - (self.gate.threshold if case.human is None else case.human))
 
         cases = [case for case in self.cases if self.gate.holds(case.score) is not case.passes]
-        return sorted(cases, key=lambda case: (-apart(case), case.id))
+        return sorted(cases, key=lambda case: (-apart(case), case.label.id))
+
+    # ── for readers ───────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader must know before trusting these figures."""
+        return tuple(self._notes())
+
+    def _notes(self) -> Iterator[str]:
+        gate, cases, models, unlabelled = self.gate, self.cases, self.models, self.unlabelled
+        if len(cases) < FEW:
+            answers = counted(len(cases), "answer is", "answers are")
+            yield f"{answers} few: the figures are hints; label {FEW} or more, drawn at random"
+        if len({case.passes for case in cases}) == 1:
+            yield "people said the same of all answers: nothing tells how the judge treats the other kind"
+        torn = sum(case.human is not None and gate.holds(case.human) is not case.passes for case in cases)
+        if torn:
+            labels = counted(torn, "label has", "labels have")
+            yield f"{labels} a human_score on the other side of {gate} than the human_pass, which counts"
+        brought = any(case.judgement is None for case in cases)
+        if len(models) > 1 or (models and brought):
+            names = [*models, *(["scores that came with the labels"] if brought else [])]
+            yield f"several judges are mixed here, and no figure is that of one of them: {', '.join(names)}"
+        if len(self.prompt_versions) > 1:
+            yield f"scores by several versions of the rubric {self.rubric} are mixed here"
+        if unlabelled is None:
+            return
+        if models and unlabelled.models and set(models) != unlabelled.models:
+            by = ", ".join(sorted(unlabelled.models))
+            yield f"run {unlabelled.run_id} was judged by {by}, whose errors are not those measured here"
+        if brought:
+            yield f"it cannot be seen whether the judge of run {unlabelled.run_id} is the one that scored the labels"
+        if not unlabelled.passing:
+            yield f"run {unlabelled.run_id} has no unlabelled case with a score for {gate.name}: no pass rate for it"
 
     def as_mapping(self) -> dict[str, Any]:
         """Return everything but texts as plain values for JSON, None for missing figures."""
-        confusion, kappa, agreement = self.confusion, self.confusion.kappa, self.confusion.agreement
+        confusion, unlabelled = self.confusion, self.unlabelled
+        counts = ("tp", "fp", "fn", "tn", "precision", "recall", "specificity", "youden")
         return {
             "metric": self.metric,
             "scale": list(self.scale),
@@ -131,41 +250,39 @@ class Calibration:
             },
             "n_labelled": self.labelled,
             "n_scored": len(self.cases),
-            "unscored": dict(self.unscored),
-            "errors": dict(self.errors),
+            "unscored": self.unscored,
+            "errors": self.errors,
             "verdict": self.verdict,
-            "agreement": _estimate(agreement),
-            "cohens_kappa": _estimate(kappa),
-            "n_scored_by_people": self.scored_by_people,
-            "linear_kappa": self.linear_kappa,
-            "quadratic_kappa": self.quadratic_kappa,
-            "spearman": self.spearman,
+            "agreement": _estimate(confusion.agreement),
+            "cohens_kappa": _estimate(confusion.kappa),
+            **self.of_scores,
             "auroc": _estimate(self.auroc),
-            "confusion": {name: getattr(confusion, name) for name in ("tp", "fp", "fn", "tn")}
-            | {name: getattr(confusion, name) for name in ("precision", "recall", "specificity", "youden")},
+            "confusion": {name: getattr(confusion, name) for name in counts},
             "thresholds": {aim: _threshold(threshold) for aim, threshold in self.thresholds.items()},
             "pass_rate": {
-                "by_people": _estimate(self.human_rate),
-                "by_judge": _estimate(self.judge_rate),
-                "unlabelled": self._unlabelled(),
+                "by_people": _estimate(self.rates["by_people"]),
+                "by_judge": _estimate(self.rates["by_judge"]),
+                "unlabelled": unlabelled
+                and {
+                    "run_id": unlabelled.run_id,
+                    "n": len(unlabelled.passing),
+                    "n_without_score": unlabelled.without_score,
+                    "n_labelled": unlabelled.left_out,
+                    "by_judge": _estimate(self.rates["unlabelled"]),
+                    "corrected": _estimate(self.rates["corrected"]),
+                },
             },
             "disagreements": [
-                {"id": case.id, "place": case.place, "passes": case.passes, "human": case.human, "score": case.score}
+                {
+                    "id": case.label.id,
+                    "place": str(case.label.source),
+                    "passes": case.passes,
+                    "human": case.human,
+                    "score": case.score,
+                }
                 for case in self.disagreements
             ],
             "notes": list(self.notes),
-        }
-
-    def _unlabelled(self) -> dict[str, Any] | None:
-        if self.unlabelled is None:
-            return None
-        return {
-            "run_id": self.unlabelled.run_id,
-            "n": len(self.unlabelled.passing),
-            "n_without_score": self.unlabelled.without_score,
-            "n_labelled": self.unlabelled.left_out,
-            "by_judge": _estimate(self.judge_rate_unlabelled),
-            "corrected": _estimate(self.corrected_rate),
         }
 
 
@@ -183,68 +300,6 @@ def _threshold(threshold: Threshold | str) -> dict[str, Any]:
     return plain | {"is_clearly_better": threshold.is_clearly_better}
 
 
-# ── computing ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def calibrate(
-    judged: Sequence[JudgedLabel], gate: Gate, rubric: str, unlabelled: UnlabelledCases | None = None
-) -> Calibration:
-    """Compute all figures from the scores of people and the judge. Pure.
-
-    `gate`: resolved, on a metric of which more is better. A label without pass or fail passes where its score does.
-    """
-    assert gate.measure is not None
-    scale = gate.measure.metric.scale
-    cases = tuple(_case(label, label.score, gate) for label in judged if label.score is not None)
-    pairs = [LabelPair(case.passes, case.score) for case in cases]
-    decided = [(gate.holds(case.score), case.passes) for case in cases]
-    scored = [(case.human, case.score) for case in cases if case.human is not None]
-    people, judge = [human for _, human in decided], [judge for judge, _ in decided]
-    failed = [label for label in judged if label.error is not None]
-    models = tuple(sorted({label.model for label in judged if label.model}))
-    return Calibration(
-        metric=gate.measure.name,
-        scale=scale,
-        gate=gate,
-        models=models,
-        heuristic=any(label.heuristic for label in judged),
-        prompt_versions=tuple(sorted({label.prompt_version for label in judged if label.prompt_version})),
-        labelled=len(judged),
-        cases=cases,
-        unscored=_counted(label.why_not or "" for label in judged if label.score is None and label.error is None),
-        errors=_counted(label.error or "" for label in failed),
-        messages=tuple(dict.fromkeys(label.why_not or "" for label in failed)),
-        confusion=Confusion.of(decided),
-        linear_kappa=weighted_kappa(scored, scale),
-        quadratic_kappa=weighted_kappa(scored, scale, squared=True),
-        scored_by_people=len(scored),
-        spearman=spearman(scored),
-        auroc=auroc(pairs),
-        curve=tuple(roc(pairs)),
-        thresholds={
-            "youden": best_threshold(pairs, scale, gate.holds, gate.threshold, "youden"),
-            "agreement": best_threshold(pairs, scale, gate.holds, gate.threshold, "agreement"),
-        },
-        human_rate=_share(people),
-        judge_rate=_share(judge),
-        unlabelled=unlabelled,
-        judge_rate_unlabelled=_share(unlabelled.passing) if unlabelled else None,
-        corrected_rate=corrected_pass_rate(decided, unlabelled.passing) if unlabelled else None,
-        notes=tuple(_notes(judged, cases, gate, models, rubric, unlabelled)),
-    )
-
-
-def _case(judged: JudgedLabel, score: float, gate: Gate) -> Case:
-    passes = judged.label.human_pass
-    if passes is None:
-        assert judged.human is not None  # every label has one of the two
-        passes = gate.holds(judged.human)
-    label = judged.label
-    return Case(
-        label.id, str(label.source), passes, judged.human, score, judged.question, judged.answer, judged.reasoning
-    )
-
-
 def _counted(names: Iterable[str]) -> dict[str, int]:
     """Count, most frequent first."""
     return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))
@@ -255,54 +310,3 @@ def _share(values: Sequence[float]) -> Estimate | None:
         return None
     mean = sum(values) / len(values)
     return Estimate(mean, wilson(mean, len(values)))
-
-
-def _notes(
-    judged: Sequence[JudgedLabel],
-    cases: Sequence[Case],
-    gate: Gate,
-    models: Sequence[str],
-    rubric: str,
-    unlabelled: UnlabelledCases | None,
-) -> Iterator[str]:
-    if len(cases) < FEW:
-        answers = counted(len(cases), "answer is", "answers are")
-        yield f"{answers} few: the figures are hints; label {FEW} or more, drawn at random"
-    if len({case.passes for case in cases}) == 1:
-        yield "people said the same of all answers: nothing tells how the judge treats the other kind"
-    torn = sum(case.human is not None and gate.holds(case.human) is not case.passes for case in cases)
-    if torn:
-        labels = counted(torn, "label has", "labels have")
-        yield f"{labels} a human_score on the other side of {gate} than the human_pass, which counts"
-    brought = sum(label.model is None and label.score is not None for label in judged)
-    if len(models) > 1 or (models and brought):
-        names = [*models, *(["scores that came with the labels"] if brought else [])]
-        yield f"several judges are mixed here, and no figure is that of one of them: {', '.join(names)}"
-    if len({label.prompt_version for label in judged if label.prompt_version}) > 1:
-        yield f"scores by several versions of the rubric {rubric} are mixed here"
-    if unlabelled is None:
-        return
-    if models and unlabelled.models and set(models) != unlabelled.models:
-        by = ", ".join(sorted(unlabelled.models))
-        yield f"run {unlabelled.run_id} was judged by {by}, whose errors are not those measured here"
-    if brought:
-        yield f"it cannot be seen whether the judge of run {unlabelled.run_id} is the one that scored the labels"
-    if not unlabelled.passing:
-        yield f"run {unlabelled.run_id} has no unlabelled case with a score for {gate.name}: no pass rate for it"
-
-
-def unlabelled_of(run: StoredRun, gate: Gate, labelled: Iterable[str]) -> UnlabelledCases:
-    """Return the judge's results of a stored run, without the cases whose keys are `labelled`."""
-    passing: dict[str, list[bool]] = {}
-    models: set[str] = set()
-    for record in run.records():
-        scores = passing.setdefault(record["case_key"], [])
-        score = record["scores"].get(gate.name)
-        if score is not None:
-            scores.append(gate.holds(score))
-            if record["judge"]:
-                models.add(record["judge"]["model"])
-    keys = set(labelled) & passing.keys()
-    shares = [sum(passes) / len(passes) for key, passes in passing.items() if passes and key not in keys]
-    without = sum(not passes for key, passes in passing.items() if key not in keys)
-    return UnlabelledCases(run.run_id, tuple(shares), without, len(keys), frozenset(models))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_rageval.io.atomic import write_json
+from pytest_rageval.io.atomic import readable_json, write_json
+from pytest_rageval.judges.judge import recorded_identity
 
 if TYPE_CHECKING:
     from pytest_rageval.tools.calibrate import Calibration
@@ -48,28 +48,27 @@ def store_calibration(reports: Path, identity: str, labels: str, calibration: Ca
     agreement, kappa = calibration.confusion.agreement, calibration.confusion.kappa
     if agreement is None or agreement.interval is None:
         return
-    kept = CalibrationRecord(
-        calibration.metric,
-        datetime.now(UTC).replace(microsecond=0),
-        labels,
-        str(calibration.gate),
-        len(calibration.cases),
-        calibration.prompt_versions,
-        calibration.verdict,
-        agreement.value,
-        agreement.interval,
-        None if kappa is None else kappa.value,
-    )
     path = reports / CALIBRATIONS
-    content = _read(path)
+    content = readable_json(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    record = asdict(kept) | {"calibrated": kept.calibrated.isoformat()}
-    write_json(path, {**content, identity: {**_mapping(content.get(identity)), kept.metric: record}})
+    record = {
+        "metric": calibration.metric,
+        "calibrated": datetime.now(UTC).replace(microsecond=0).isoformat(),
+        "labels": labels,
+        "gate": str(calibration.gate),
+        "answers": len(calibration.cases),
+        "prompt_versions": calibration.prompt_versions,
+        "verdict": calibration.verdict,
+        "agreement": agreement.value,
+        "interval": agreement.interval,
+        "cohens_kappa": None if kappa is None else kappa.value,
+    }
+    write_json(path, {**content, identity: {**_of_judge(content, identity), calibration.metric: record}})
 
 
 def stored_calibrations(reports: Path, judge: Mapping[str, Any] | None) -> tuple[CalibrationRecord, ...]:
     """Return the calibrations of the judge in a run's config.json, by metric; none if it has none here."""
-    records = _mapping(_read(reports / CALIBRATIONS).get(judge_identity(judge) or ""))
+    records = _of_judge(readable_json(reports / CALIBRATIONS), recorded_identity(judge))
     try:
         return TypeAdapter(tuple[CalibrationRecord, ...]).validate_python(
             [records[metric] for metric in sorted(records)]
@@ -78,19 +77,6 @@ def stored_calibrations(reports: Path, judge: Mapping[str, Any] | None) -> tuple
         return ()
 
 
-def judge_identity(judge: Mapping[str, Any] | None) -> str | None:
-    """Return a judge's identity in config.json, its server included; None without a judge, or for a fixture's."""
-    identity = (judge or {}).get("identity") or (judge or {}).get("model")
-    return identity if isinstance(identity, str) else None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Read the file; return nothing if it is missing or no longer JSON."""
-    try:
-        return _mapping(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, RecursionError):
-        return {}
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _of_judge(content: Mapping[str, Any], identity: str | None) -> dict[str, Any]:
+    records = content.get(identity or "")
+    return records if isinstance(records, dict) else {}

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
@@ -20,7 +20,7 @@ from pytest_rageval.io.bounded_map import at_once
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.sealed_lines import Key, record_at
 from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.cache.cached_judge import CachedJudge, Mode
+from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.canaries import Verdict, store_check, try_canaries
 from pytest_rageval.judges.judge import Judge, identity_of, served_model
@@ -33,7 +33,7 @@ from pytest_rageval.rescore.rescore import observed_of, trial_of
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 
-Tell = Callable[[str], object]
+T = TypeVar("T")
 NO_JUDGE = "there is no judge to check; name one with --judge"
 FEWEST, SHARE = 20, 0.05
 """The default number of answers to check: this many, or this share of a large run."""
@@ -44,17 +44,16 @@ TOO_OFTEN = 0.2
 ROUNDING = 1e-9
 
 
-def configured_judge(settings: Settings, root: Path, problem: str, budget: Budget | None = None) -> Judge:
+def configured_judge(settings: Settings, root: Path, problem: str) -> Judge:
     """Make the configured judge, or raise a SettingsError with this problem. It belongs to one event loop."""
-    if budget is None and settings.max_cost is not None:
-        budget = Budget(settings.max_cost)
+    budget = None if settings.max_cost is None else Budget(settings.max_cost)
     judge = judge_from_spec(settings.judge, root=root, options=judge_endpoint(settings, budget=budget))
     if judge is None:
         raise SettingsError(f"judge {settings.judge!r}: {problem}")
     return judge
 
 
-async def check_server(judge: Judge) -> None:
+async def _check_server(judge: Judge) -> None:
     """Raise a SettingsError if the judge's server says, at no cost, why it cannot be asked."""
     check: Callable[[], Awaitable[str | None]] | None = getattr(judge, "check", None)
     if check is not None and (problem := await check()) is not None:
@@ -62,13 +61,28 @@ async def check_server(judge: Judge) -> None:
 
 
 @contextmanager
-def behind_cache(judge: Judge, project: Project, mode: Mode, mask: Mask, tell: Tell) -> Iterator[CachedJudge]:
-    """Put a judge behind the project's cache, whose notes are told at the end."""
+def judge_at_hand(
+    project: Project, settings: Settings, mask: Mask, problem: str, tell: Callable[[str], object]
+) -> Iterator[CachedJudge]:
+    """Yield the judge of these settings behind the project's cache, once its server has answered.
+
+    The caller closes the judge. `tell` gets the notes of judge and cache at the end.
+    """
+    if settings.judge_cache != "replay":
+        asyncio.run(_closing(_check_server, configured_judge(settings, project.root, problem)))
+    judge = configured_judge(settings, project.root, problem)
     cache = project_cache(project.settings, project.judge_cache_file)
     with closing(cache) if cache is not None else nullcontext():
-        yield CachedJudge(judge, cache, "off" if cache is None else mode, mask)
-    for note in cache.notes if cache is not None else ():
+        yield CachedJudge(judge, cache, "off" if cache is None else settings.judge_cache, mask)
+    for note in (*(cache.notes if cache is not None else ()), *getattr(judge, "notes", ())):
         tell(note)
+
+
+async def _closing(ask: Callable[[Judge], Awaitable[T]], judge: Judge) -> T:
+    try:
+        return await ask(judge)
+    finally:
+        await judge.aclose()
 
 
 # ── canaries ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -79,8 +93,12 @@ def verdicts_on(judge: Judge, wordings: Mapping[str, Rubric], repeats: int = 1) 
 
     SettingsError where its server cannot be asked, or it has no rubric that canaries are for.
     """
-    verdicts = asyncio.run(_verdicts(judge, wordings, repeats))
-    if not verdicts:
+
+    async def ask(judge: Judge) -> list[Verdict]:
+        await _check_server(judge)
+        return await try_canaries(judge, wordings, repeats)
+
+    if not (verdicts := asyncio.run(_closing(ask, judge))):
         raise SettingsError(f"judge {judge.model!r} has none of the rubrics that canaries are for")
     return verdicts
 
@@ -97,14 +115,6 @@ def keep_result(
     except OSError as error:
         return f"{path}: the result cannot be kept: {error.strerror or error}"
     return None
-
-
-async def _verdicts(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) -> list[Verdict]:
-    try:
-        await check_server(judge)
-        return await try_canaries(judge, wordings, repeats)
-    finally:
-        await judge.aclose()
 
 
 # ── a second judge ────────────────────────────────────────────────────────────────────────────────────────────

@@ -21,7 +21,7 @@ from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
 from pytest_rageval.prefetch import LoopBlockedError
 from pytest_rageval.prepare import Prepared, prepare
-from pytest_rageval.tools.sweep.bench import NOT_TUNED, Asking, ask_without_trace
+from pytest_rageval.tools.sweep.bench import NOT_TUNED, Asking
 from pytest_rageval.tools.sweep.grid import FIELDS, NEVER_SWEPT, Point, parse_value
 
 DIMENSIONS = ("faithfulness", "citation_accuracy", "abstention_quality", "synthesis", "relevance")
@@ -206,7 +206,7 @@ class Session:
 
     def _ask(self, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
         try:
-            return ask_without_trace(self._asking, prepared, cases)
+            return self._asking.ask(prepared, cases)
         except KeyboardInterrupt:
             self._asking.loop.cancel()
             raise

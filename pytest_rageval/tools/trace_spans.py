@@ -1,10 +1,10 @@
-"""Traces read into spans by one table of names: OTLP, OpenInference (as Phoenix exports it), Langfuse."""
+"""Spans of traces as OTLP, OpenInference (as Phoenix exports it) and Langfuse write them, by one table of names."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import ChainMap, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,47 +20,39 @@ LONGEST_LINE = 2**26
 
 
 class TraceFormat(NamedTuple):
-    """The keys of one format, the surest first.
-
-    lists       keys of lists of spans, or of what holds such lists
-    attributes  keys of a record that count as attributes
-    """
+    """The keys of lists of spans (or of what holds such lists), and of a trace's id."""
 
     lists: tuple[str, ...]
     trace_id: tuple[str, ...]
-    span_id: tuple[str, ...] = ("spanId", "context.span_id", "span_id", "id")
-    parent_id: tuple[str, ...] = ("parentSpanId", "parent_id", "parentObservationId")
-    attributes: tuple[str, ...] = ()
     is_span_in_list: bool = False
 
 
-OTLP = (
-    "resourceSpans",
-    "resource_spans",
-    "batches",
-    "scopeSpans",
-    "scope_spans",
-    "instrumentationLibrarySpans",
-    "spans",
-)
+OTLP = ("resourceSpans", "resource_spans", "batches", "scopeSpans", "scope_spans", "instrumentationLibrarySpans",
+        "spans")  # fmt: skip
 FORMATS = {
     "otlp": TraceFormat(OTLP, ("traceId",), is_span_in_list=True),
     "openinference": TraceFormat((*OTLP, "data"), ("context.trace_id", "trace_id", "traceId", "context.traceId")),
-    "langfuse": TraceFormat(("data", "traces"), ("id",), attributes=("input", "output", "model", "type")),
+    "langfuse": TraceFormat(("data", "traces"), ("id",)),
 }
+SPAN_ID = ("spanId", "context.span_id", "span_id", "id")
+PARENT_ID = ("parentSpanId", "parent_id", "parentObservationId")
 START = ("startTimeUnixNano", "start_time", "startTime", "timestamp")
 END = ("endTimeUnixNano", "end_time", "endTime")
+OF_LANGFUSE = ("input", "output", "model", "type")
+"""Keys of a record that count as attributes."""
 FEEDBACK_LISTS = ("annotations", "span_annotations", "scores")
 FEEDBACK_VALUES = ("label", "stringValue", "score", "value")
 FEEDBACK_KEYS = ("user.feedback", "user_feedback", "feedback", "feedback.score", "feedback.value", "feedback.label")
 """Attributes that hold a person's feedback on an answer."""
+KIND = ("openinference.span.kind", "gen_ai.operation.name", "langfuse.observation.type", "type")
+RETRIEVAL_KINDS = frozenset({"retriever", "retrieval", "reranker"})
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """One operation. `attributes` are flat, by dotted names; times are in seconds, None if unknown.
+class Span(NamedTuple):
+    """One operation. Times are in seconds, None if unknown.
 
-    feedback  what people said of it: name and value of each score
+    attributes  by dotted names, those in JSON parsed and numbered ones joined to lists
+    feedback    what people said of it: name and value of each score
     """
 
     trace_id: str
@@ -69,45 +61,34 @@ class Span:
     name: str
     start: float | None
     end: float | None
+    seconds: float | None
     attributes: Mapping[str, Json]
-    feedback: tuple[tuple[str, Json], ...] = ()
-    latency_ms: float | None = None
-
-
-@dataclass(slots=True)
-class TracedRequest:
-    """The spans of one request, in the order of their starts; the root is the one without a parent among them."""
-
-    trace_id: str
-    spans: list[Span] = field(default_factory=list)
+    feedback: Sequence[tuple[str, Json]]
 
     @property
-    def root(self) -> Span:
-        ids = {span.span_id for span in self.spans}
-        return next((span for span in self.spans if span.parent_id not in ids), self.spans[0])
+    def is_retrieval(self) -> bool:
+        return any(str(self.attributes.get(name, "")).lower() in RETRIEVAL_KINDS for name in KIND)
 
 
-def read_traces(path: Path, name: str, form: str) -> list[TracedRequest]:
-    """Read the traces of a file, JSON or JSON lines; CaseError with every problem, one line each."""
+def read_traces(path: Path, name: str, form: str) -> list[list[Span]]:
+    """Read the spans of each trace of a file, in the order of their starts.
+
+    Raises CaseError with every problem, one line each.
+    """
     report = Report(name)
-    spans = []
+    by_trace: defaultdict[str, list[Span]] = defaultdict(list)
     for place, document in _documents(path, report):
         try:
-            spans += list(_spans(document, FORMATS[form]))
+            for span in _spans(document, FORMATS[form]):
+                by_trace[span.trace_id].append(span)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             report.add_whole(f"{place}is no trace of {form}: {reason}")
-    if not spans and not len(report):
+    if not by_trace and not len(report):
         report.add_whole(f"holds no span of {form}; is --format right? Known: {', '.join(FORMATS)}")
     if len(report):
         raise CaseError(*report.problems)
-    by_trace: defaultdict[str, list[Span]] = defaultdict(list)
-    for span in spans:
-        by_trace[span.trace_id].append(span)
-    return [
-        TracedRequest(trace_id, sorted(listed, key=lambda span: (span.start is None, span.start or 0.0)))
-        for trace_id, listed in by_trace.items()
-    ]
+    return [sorted(spans, key=lambda span: (span.start is None, span.start or 0.0)) for spans in by_trace.values()]
 
 
 def _documents(path: Path, report: Report) -> Iterator[tuple[str, Json]]:
@@ -135,61 +116,60 @@ def _spans(document: Json, form: TraceFormat, *, is_listed: bool = False) -> Ite
     if not lists and (has_id if form.is_span_in_list and is_listed else not form.is_span_in_list):
         trace = _span(document, form)
         yield trace
-        for entry in document.get("observations") or ():
-            if isinstance(entry, dict):
-                yield _span(entry, form, trace.trace_id)
+        entries = document.get("observations") or ()
+        yield from (_span(entry, form, trace.trace_id) for entry in entries if isinstance(entry, dict))
 
 
 def _span(record: Mapping[str, Any], form: TraceFormat, trace_id: str | None = None) -> Span:
     """Return one record as a span; `trace_id` is that of the trace around it, which is its parent by default."""
     flat = _flat({name: value for name, value in record.items() if name != "attributes"})
-    attributes = {name.removeprefix("attributes."): flat[name] for name in flat if name.startswith("attributes.")}
-    attributes |= _key_values(record.get("attributes"))
-    attributes |= {name: value for name, value in flat.items() if name.startswith("metadata.")}
-    attributes |= {name: record[name] for name in form.attributes if record.get(name) is not None}
-    feedback = [("feedback", attributes[name]) for name in FEEDBACK_KEYS if name in attributes]
-    for event in record.get("events") or ():
-        of_event = _key_values(event.get("attributes"))
-        if event.get("name") == "gen_ai.evaluation.result":
-            value = of_event.get("gen_ai.evaluation.score.label", of_event.get("gen_ai.evaluation.score.value"))
-            feedback.append((str(of_event.get("gen_ai.evaluation.name", "")), value))
-        else:  # messages and documents may be recorded on events
-            attributes = {**of_event, **attributes}
-    feedback += (_score(score) for name in FEEDBACK_LISTS for score in record.get(name) or () if score)
+    events = [(event.get("name"), _key_values(event.get("attributes"))) for event in record.get("events") or ()]
+    is_langfuse = form is FORMATS["langfuse"]
+    named = ChainMap(
+        {name: record[name] for name in OF_LANGFUSE if is_langfuse and record.get(name) is not None},
+        {name: value for name, value in flat.items() if name.startswith("metadata.")},
+        _key_values(record.get("attributes")),
+        {name.removeprefix("attributes."): flat[name] for name in flat if name.startswith("attributes.")},
+        # Messages and documents may be recorded on events.
+        *(attributes for name, attributes in events if name != "gen_ai.evaluation.result"),
+    )
+    feedback = [("feedback", named[name]) for name in FEEDBACK_KEYS if name in named]
+    for name, attributes in events:
+        if name == "gen_ai.evaluation.result":
+            value = _first(attributes, "gen_ai.evaluation.score.label", "gen_ai.evaluation.score.value")
+            feedback.append((str(attributes.get("gen_ai.evaluation.name", "")), value))
+    scores = [score for name in FEEDBACK_LISTS for score in record.get(name) or () if score]
+    feedback += (
+        (str(score.get("name", "")), _first(score.get("result") or score, *FEEDBACK_VALUES)) for score in scores
+    )
     seconds = record.get("latency")
     return Span(
-        trace_id or str(_first(flat, form.trace_id)),
-        str(_first(flat, form.span_id)),
-        next((str(flat[name]) for name in form.parent_id if flat.get(name)), trace_id),
+        trace_id or str(_first(flat, *form.trace_id) or flat[form.trace_id[-1]]),
+        str(_first(flat, *SPAN_ID) or flat[SPAN_ID[-1]]),
+        str(_first(flat, *PARENT_ID) or "") or trace_id,
         str(flat.get("name") or ""),
         _instant(flat, START),
         _instant(flat, END),
-        attributes,
-        tuple(feedback),
-        latency_ms=seconds * 1000 if isinstance(seconds, (int, float)) else None,
+        seconds if isinstance(seconds, int | float) else None,
+        _joined(named),
+        feedback,
     )
 
 
-def _first(flat: Mapping[str, Json], names: Sequence[str]) -> Json:
-    return next((flat[name] for name in names if flat.get(name)), None) or flat[names[-1]]
-
-
-def _score(score: Mapping[str, Any]) -> tuple[str, Json]:
-    result = score.get("result") or score
-    value = next((result[name] for name in FEEDBACK_VALUES if result.get(name) is not None), None)
-    return str(score.get("name", "")), value
+def _first(members: Mapping[str, Json], *names: str) -> Json:
+    return next((members[name] for name in names if members.get(name) is not None), None)
 
 
 def _instant(flat: Mapping[str, Json], names: Sequence[str]) -> float | None:
     """Return seconds of the first of these times: nanoseconds, an ISO time, or milliseconds as pandas writes them."""
     name = next((name for name in names if flat.get(name) not in (None, "", 0, "0")), None)
-    written = None if name is None else flat[name]
-    if name is None or written is None:
+    if name is None:
         return None
+    written: Any = flat[name]
     if name.endswith("UnixNano"):
         return int(written) / 1e9
-    if isinstance(written, (int, float)):
-        return float(written) / (1e9 if written > 1e16 else 1e3 if written > 1e11 else 1.0)
+    if isinstance(written, int | float):
+        return written / (1e9 if written > 1e16 else 1e3 if written > 1e11 else 1.0)
     return datetime.fromisoformat(written).timestamp()
 
 
@@ -201,16 +181,16 @@ def _key_values(listed: Json) -> dict[str, Json]:
 
 
 def _any_value(value: Json) -> Json:
-    if not isinstance(value, dict) or len(value) != 1:
-        return value
-    ((kind, content),) = value.items()
-    if kind == "intValue":
-        return int(content)
-    if kind == "arrayValue":
-        return [_any_value(member) for member in content.get("values") or ()]
-    if kind == "kvlistValue":
-        return {member["key"]: _any_value(member.get("value")) for member in content.get("values") or ()}
-    return content if kind in ("stringValue", "doubleValue", "boolValue") else value
+    match value:
+        case {"intValue": content}:
+            return int(content)
+        case {"arrayValue": content}:
+            return [_any_value(member) for member in content.get("values") or ()]
+        case {"kvlistValue": content}:
+            return _key_values(content.get("values"))
+        case {"stringValue": content} | {"doubleValue": content} | {"boolValue": content}:
+            return content
+    return value
 
 
 def _flat(value: Mapping[str, Any], above: str = "") -> dict[str, Json]:
@@ -222,3 +202,26 @@ def _flat(value: Mapping[str, Any], above: str = "") -> dict[str, Json]:
         elif member is not None:
             flat[f"{above}{name}"] = member
     return flat
+
+
+_NUMBERED = re.compile(r"(.+?)\.(\d{1,6})\.(.+)")
+
+
+def _joined(attributes: Mapping[str, Json]) -> dict[str, Json]:
+    """Return attributes with JSON in strings parsed, and `documents.0.document.id` … as a list of objects."""
+    joined: dict[str, Json] = {name: parsed(value) for name, value in attributes.items()}
+    numbered: dict[str, dict[int, dict[str, Json]]] = {}
+    for name in joined:
+        if spread := _NUMBERED.fullmatch(name):
+            numbered.setdefault(spread[1], {}).setdefault(int(spread[2]), {})[spread[3]] = joined[name]
+    lists = {name: [members[number] for number in sorted(members)] for name, members in numbered.items()}
+    return lists | joined
+
+
+def parsed(value: Json) -> Json:
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return parse(value)
+        except StrictJsonError:
+            return value
+    return value

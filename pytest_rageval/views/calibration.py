@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pytest_rageval.stats.agreement import Estimate
 from pytest_rageval.stats.thresholds import Threshold
 from pytest_rageval.text import NO_VALUE, counted, short
-from pytest_rageval.tools.calibrate import Calibration, Case
+from pytest_rageval.tools.calibrate import Calibration
+from pytest_rageval.tools.judged_labels import ScoredLabel
 from pytest_rageval.views.parts import FigureTable, Fold, FoldList, LabelledText, Line, Section, TableRow
 
 MOST_SHOWN = 5
@@ -84,18 +85,18 @@ def _confusion(calibration: Calibration) -> FigureTable:
 
 def _figures(calibration: Calibration) -> Iterator[TableRow]:
     """Yield rows of each measure: name, value, interval, meaning."""
-    confusion, n = calibration.confusion, calibration.scored_by_people
+    confusion, figures = calibration.confusion, calibration.of_scores
     yield _estimate("agreement", confusion.agreement, "share on the same side of the gate")
     yield _estimate("Cohen's kappa", confusion.kappa, "agreement beyond chance; 1 at best")
     yield _number("precision", confusion.precision, "of those that the judge fails, people fail")
     yield _number("recall", confusion.recall, "of those that people fail, the judge fails")
     yield _number("specificity", confusion.specificity, "of those that people pass, the judge passes")
     yield _estimate("AUROC", calibration.auroc, "passing above failing; 0.5 is chance")
-    if n:
-        kappas = f"scores of {counted(n, 'answer')}, rounded"
-        yield _number("linear kappa", calibration.linear_kappa, kappas)
-        yield _number("quadratic kappa", calibration.quadratic_kappa, kappas)
-        yield _number("Spearman", calibration.spearman, f"ranks of {counted(n, 'answer')}")
+    if n := figures["n_scored_by_people"]:
+        answers = counted(int(n), "answer")
+        yield _number("linear kappa", figures["linear_kappa"], f"scores of {answers}, rounded")
+        yield _number("quadratic kappa", figures["quadratic_kappa"], f"scores of {answers}, rounded")
+        yield _number("Spearman", figures["spearman"], f"ranks of {answers}")
 
 
 def _estimate(name: str, estimate: Estimate | None, *about: str) -> TableRow:
@@ -152,11 +153,12 @@ def _result_of(limit: Threshold, gate: str) -> str:
 
 
 def _rates(calibration: Calibration) -> Iterator[TableRow]:
-    yield _estimate("labelled, by people", calibration.human_rate)
-    yield _estimate("labelled, by the judge", calibration.judge_rate)
+    rates = calibration.rates
+    yield _estimate("labelled, by people", rates["by_people"])
+    yield _estimate("labelled, by the judge", rates["by_judge"])
     if (more := calibration.unlabelled) is not None:
-        yield _estimate(f"{len(more.passing)} unlabelled, by the judge", calibration.judge_rate_unlabelled)
-        yield _estimate("unlabelled, by people (estimated)", calibration.corrected_rate)
+        yield _estimate(f"{len(more.passing)} unlabelled, by the judge", rates["unlabelled"])
+        yield _estimate("unlabelled, by people (estimated)", rates["corrected"])
 
 
 def _about_unlabelled(calibration: Calibration) -> Iterator[str]:
@@ -194,9 +196,10 @@ def _disagreements(calibration: Calibration, show_texts: bool) -> Iterator[FoldL
         yield FoldList("widest apart, of the disagreements", "plain", folds, MOST_SHOWN)
 
 
-def _fold(case: Case, show_texts: bool) -> Fold:
+def _fold(case: ScoredLabel, show_texts: bool) -> Fold:
     human = "" if case.human is None else f" ({short(case.human)})"
     sides = f"people {'pass' if case.passes else 'fail'} it{human}, judge {short(case.score)}"
-    texts = {"question": case.question, "answer": case.answer, "judge": case.reasoning} if show_texts else {}
+    reasoning = case.judgement.reasoning if case.judgement else ""
+    texts = {"question": case.question, "answer": case.answer, "judge": reasoning} if show_texts else {}
     facts = (LabelledText(name, "", text) for name, text in texts.items() if text.strip())
-    return Fold(f"{case.id} · {sides} · {case.place}", (), tuple(facts))
+    return Fold(f"{case.label.id} · {sides} · {case.label.source}", (), tuple(facts))

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_rageval.comparison.case_diff import CaseLines, best_chunks, place_of, representative_trial
-from pytest_rageval.comparison.case_filter import case_id, place_text
+from pytest_rageval.comparison.case_list import case_id, place_text
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.metrics.arithmetic import arithmetic
 from pytest_rageval.metrics.registry import Registry, is_described
 from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.runs.reader import observation_of, recorded_case
@@ -285,7 +284,7 @@ def _terms(name: str, observation: Observation | None, run: CaseContext) -> str:
         return ""
     try:
         measure = run.registry.measure(name, observation.k)
-        return "" if is_described(measure.metric) else arithmetic(measure, observation)
+        return "" if is_described(measure.metric) else measure.arithmetic(observation)
     except RagevalError:  # a metric that is no longer registered
         return ""
 

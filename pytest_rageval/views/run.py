@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.gate_lines import gate_line, is_warning
 from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_row
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
@@ -186,7 +187,7 @@ def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:
         yield Line(f"{len(errors)} different errors: see run.log", "doubtful")
 
 
-def equal_errors(rows: Iterable[Row]) -> list[tuple[str, int]]:
+def equal_errors(rows: Iterable[Row | ListedCase]) -> list[tuple[str, int]]:
     """Return the different messages of errors, each in a line, with their counts; the most frequent first."""
     broken = (row for row in rows if row.outcome == "error")
     return Counter(excerpt(row.message or row.error_kind or "error", LONGEST_ERROR) for row in broken).most_common()

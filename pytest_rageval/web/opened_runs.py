@@ -15,17 +15,16 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from pytest_rageval.comparison.baseline import open_side
+from pytest_rageval.comparison.baseline import open_side, side_of_run
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.collector import no_collection
-from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page, side_of
+from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page
 from pytest_rageval.render.html.report_page import page_content
-from pytest_rageval.render.html.run_cases import FullTexts
 from pytest_rageval.runs.columns import SCORES
 from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.text import printable
-from pytest_rageval.web.case_list import CaseList, cases_of_page, recorded_cases
+from pytest_rageval.web.case_list import PagedCases, cases_of_page, recorded_cases
 from pytest_rageval.web.run_folders import RunFolders
 from pytest_rageval.web.run_lines import recent_runs_of
 from pytest_rageval.web.site import Site
@@ -43,7 +42,7 @@ class OpenedRun:
     """A read run with the list of its cases."""
 
     page: PageRun
-    cases: CaseList
+    cases: PagedCases
 
     @cached_property
     def content(self) -> Mapping[str, Any]:
@@ -90,11 +89,11 @@ class OpenedRuns:
         opened: OpenedRun = self._result(run_id, other, self._stamp(run_id, other), lambda: self._opened(run_id, other))
         return opened
 
-    def recorded(self, run: StoredRun) -> CaseList:
+    def recorded(self, run: StoredRun) -> PagedCases:
         """Return the cases of a run that has not ended or is partly unreadable. Raise the errors of `open`."""
         files = [run.path / name for name in (CONFIG, METRICS, RESULTS)]
         stamp = [_state_of(path) for path in (*files, *journals(run.path, RESULTS))]
-        cases: CaseList = self._result(run.run_id, RESULTS, stamp, lambda: recorded_cases(run), WAIT)
+        cases: PagedCases = self._result(run.run_id, RESULTS, stamp, lambda: recorded_cases(run), WAIT)
         return cases
 
     def _result(self, run_id: str, other: str | None, stamp: object, read: Callable[[], Any], wait: int = 0) -> Any:
@@ -118,21 +117,20 @@ class OpenedRuns:
             raise
 
     def _opened(self, run_id: str, other: str | None) -> OpenedRun:
-        full_texts: FullTexts = {}
-        page = self._read(run_id, other, full_texts)
-        opened = OpenedRun(page, cases_of_page(page, full_texts))
+        page = self._read(run_id, other)
+        opened = OpenedRun(page, cases_of_page(page))
         _ = opened.content
         return opened
 
-    def _read(self, run_id: str, other: str | None, full_texts: FullTexts) -> PageRun:
+    def _read(self, run_id: str, other: str | None) -> PageRun:
         run, project = self._site.stored_run(run_id), self._site.project()
-        side = side_of(run)
+        side = side_of_run(run)
         if other is None:
             before = compared_side(run, project.reports, project.baseline_file)
         else:
             before = open_side(project.reports, project.baseline_file, other)
         trend = recent_runs_of(self._folders.rows(), printable(run_id))
-        return read_page(side, before, project.settings, full_texts, is_chosen=other is not None, trend=trend)
+        return read_page(side, before, project.settings, is_chosen=other is not None, trend=trend)
 
     def _stamp(self, run_id: str, other: str | None) -> object:
         """Return a value that changes whenever one of the files read changes."""

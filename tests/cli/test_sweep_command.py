@@ -213,6 +213,21 @@ def test_points_that_end_in_errors_are_left_out_and_said(project: Project):
     assert [point["params"]["fails"] for point in bot.results["points"]] == [False, False]
 
 
+def test_parameters_that_a_function_cannot_be_given_are_refused_before_the_first_question(project: Project):
+    bot = ScoredBot(project)
+    project.write("alone.py", "from scored import answer\n\ndef ask(question): raise SystemExit(question)\n")
+    output = bot.sweep("--grid", "min_score=.2,.4", "--grid", "k=1,5", "--target", "alone:ask", code=2)
+    assert "--grid: alone:ask takes a question alone and cannot be given min_score; add a parameter named " in output
+    assert not project.runs
+
+
+@pytest.mark.parametrize(("style", "is_noted"), [("plain,fancy", True), ("plain", False)])
+def test_a_parameter_that_changes_no_answer_is_named(project: Project, style: str, is_noted: bool):
+    output = ScoredBot(project).sweep("--grid", f"style={style}", "--grid", "min_score=.2,.6")
+    assert ("note: no answer changed with style: the same chunks came at all of its values" in output) is is_noted
+    assert "no answer changed with min_score" not in output
+
+
 def test_answers_that_are_there_already_cannot_be_swept(project: Project):
     bot = ScoredBot(project)
     project.run()

@@ -32,20 +32,20 @@ def test_one_metric_is_shown_in_full_under_any_of_its_names():
 
 
 def test_options_are_shown_with_what_they_may_be():
-    assert "option:        denominator = 'returned' (returned | k)" in output("precision")
+    assert 'option denominator:"returned" or "k"; default "returned"' in output("precision")
 
 
 def test_a_default_gate_says_where_it_stands_back():
     assert (
-        "token_f1 >= 0.50 when answer=short,layered tag L5_wrong_answer (not where that of reference_match"
+        "token_f1 >= 0.50 when answer=short,layered tag L5_wrong_answer; not where that of reference_match"
         in output("token_f1")
     )
     assert json.loads(output("token_f1", "--json"))["yields_to"] == "reference_match"
 
 
 def test_rates_of_a_run_are_shares_not_claims():
-    assert "scale:         0 to 1, lower is better" in output("error_rate")
-    assert "scale:         0 or 1, lower is better" in output("scope_miss")
+    assert "range:         0 to 1, lower is better" in output("error_rate")
+    assert "range:         0 or 1, lower is better" in output("scope_miss")
 
 
 def test_json_holds_every_declaration():

@@ -32,7 +32,7 @@ def test_the_example_of_the_documentation_is_an_ontology():
     from pytest_rageval.metrics.ontology import toml_ontology
 
     example = "\n".join(line[4:] for line in (toml_ontology.__doc__ or "").splitlines() if line.startswith("    "))
-    assert set(read_ontology("o.toml", example).properties) == {"makes", "rivalof"}
+    assert set(read_ontology("o.toml", example).properties) == {"makes", "rivalOf"}
 
 
 def test_problems_of_shape_are_said_together():

@@ -8,7 +8,8 @@ import pytest
 from observations import a_case, ranked, retrieved, score
 
 from pytest_rageval.matching.places import observe
-from pytest_rageval.metrics.retrieval import NOT_ALL_NEEDED, NOT_NEGATIVE, NOT_REPORTED, UNLABELLED
+from pytest_rageval.metrics.retrieval import NOT_ALL_NEEDED, NOT_REPORTED, UNLABELLED
+from pytest_rageval.metrics.selection import NOT_NEGATIVE
 from pytest_rageval.model import Anchor, Answer, Chunk, Gold
 
 OF_HITS = ("recall_any", "context_recall", "precision", "mrr", "ndcg", "map", "f1")

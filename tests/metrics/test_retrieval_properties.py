@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observations import REGISTRY, retrieved
 
-from pytest_rageval.matching.places import headings, match
+from pytest_rageval.matching.places import match
+from pytest_rageval.matching.spellings import headings
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Matching, NotApplicable, Observation
 
 OF_HITS = ("recall_any", "context_recall", "precision", "mrr", "ndcg", "map", "f1")
@@ -75,7 +76,8 @@ PATHS = st.lists(st.sampled_from(["A", "A b", "Ab", "# A", "B"]), max_size=4).ma
 
 def is_below(heading: str, gold: str) -> bool:
     case = EvalCase("q", "What?", gold=Gold(supports=(Anchor("n.md", gold),)))
-    return bool(match(case, Answer(chunks=(Chunk(rel_path="n.md", heading_path=heading),))).fresh)
+    matching = match(case, Answer(chunks=(Chunk(rel_path="n.md", heading_path=heading),)))
+    return bool(matching.fresh and not matching.doubts)
 
 
 @given(PATHS, PATHS, PATHS)

@@ -8,7 +8,7 @@ import pytest
 from observations import a_case, score
 
 from pytest_rageval.matching.places import observe
-from pytest_rageval.metrics.retrieval import NO_PLACES, NO_SELECTION, NOT_SELECTING, UNKNOWN_MODE
+from pytest_rageval.metrics.selection import NO_PLACES, NO_SELECTION, NOT_SELECTING, UNKNOWN_MODE
 from pytest_rageval.model import Anchor, Answer, FolderSelection, Gold, Observation
 
 

@@ -154,7 +154,7 @@ def test_a_full_disk_ends_the_run_in_one_line(project: Project, how: list[str]):
     result = project.run_process("-p", "no:cacheprovider", *how)  # the limit is of the process
     assert result.ret == pytest.ExitCode.INTERNAL_ERROR
     output = "\n".join([*result.outlines, *result.errlines])
-    assert "cannot be written to: File too large; resume the run when it can" in output
+    assert "results.jsonl cannot be written: File too large; mend that, and finish the run with --rageval-r" in output
     assert "Traceback" not in output
     *whole, _torn = (project.runs[-1] / "results.jsonl").read_text(encoding="utf-8").split("\n")
     assert len(whole) > 1

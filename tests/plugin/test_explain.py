@@ -9,9 +9,10 @@ from judge_server import JudgeServer
 from project import Project, a_case, a_missed_case
 from rich.cells import cell_len
 
+from pytest_rageval.comparison.baseline import side_of_run
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.render.html.case_view import case_views
-from pytest_rageval.render.html.page_run import compared_side, read_page, side_of
+from pytest_rageval.render.html.page_run import compared_side, read_page
 from pytest_rageval.render.markdown.case_markdown import case_markdown
 from pytest_rageval.runs.reader import open_stored_run
 
@@ -152,7 +153,7 @@ def test_its_markdown_is_of_the_page_of_the_run_with_what_was_before(told: Proje
     told.run()
     run = open_stored_run(told.path / "reports", "latest")
     settings, baseline = load_settings(told.path), told.path / "reports" / "baseline.json"
-    page = read_page(side_of(run), compared_side(run, told.path / "reports", baseline), settings)
+    page = read_page(side_of_run(run), compared_side(run, told.path / "reports", baseline), settings)
     [view] = case_views(page, page.cases)
     assert view is not None
     shown = told.rageval("explain", "latest", "boil", "--format", "markdown").stdout.str()

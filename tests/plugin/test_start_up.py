@@ -106,22 +106,6 @@ def test_the_help_of_the_command_loads_none_of_its_verbs(project: Project):
     assert len(ours(modules)) <= 12
 
 
-def test_our_modules_are_loaded_as_python_compiled_them_though_pytest_would_rewrite_those_of_plugins(project: Project):
-    project.write(
-        "conftest.py",
-        "import sys, pytest\npytest.register_assert_rewrite('pytest_rageval')\n"
-        "def pytest_unconfigure(config):\n"
-        "    ours = [module for name, module in sys.modules.items() if name.startswith('pytest_rageval.plugin.')]\n"
-        "    print('LOADERS', *{type(module.__loader__).__name__ for module in ours})\n",
-    )
-    project.cases([a_case("boil")])
-    result = project.process(
-        sys.executable, "-m", "pytest", *HOOKS, "-s", "-W", "ignore::pytest.PytestAssertRewriteWarning",
-        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_ADDOPTS="",
-    )  # fmt: skip
-    result.stdout.fnmatch_lines(["LOADERS SourceFileLoader"])
-
-
 def test_a_second_session_of_the_same_process_freezes_nothing_more_and_says_nothing_of_rewriting(project: Project):
     """What was loaded is left out of the collector's looks; what sessions leave behind is garbage like any other."""
     project.cases([a_case("boil")])

@@ -143,7 +143,7 @@ def weakened(monkeypatch: pytest.MonkeyPatch, **changed: str) -> None:
 def unescaped(page: PageRun) -> list[str]:
     """Payloads that stand in a page, a body of it, a notebook or a table of tests as they are: what all tests find."""
     table = table_parts.CaseTable(page)
-    table.columns = [column._replace(name=PAYLOADS[0]) for column in table.columns]
+    table.metrics = dict.fromkeys(table.metrics, PAYLOADS[0])
     parts = (part.details + "".join(part.cells) for _, part in table.parts())
     html = report_html(page).replace(environment.script(), "").replace(environment.style(), "")
     texts = [html, *fragments(page, page.cases), in_a_notebook(page), *table.heads(), *parts, *called_directly(page)]

@@ -126,11 +126,8 @@ def test_every_trial_is_recorded_once_and_in_order_whatever_is_lost(recorded: Pr
     run.close()
 
 
-class FailingCrew:
+class FailingCrew(CrewOfOneProcess):
     """Each case fails alike."""
-
-    def __init__(self) -> None:
-        self._events: list[Event] = []
 
     def start(self, share: WorkerShare) -> None:
         self._events.append(WorkerStart(share.number))
@@ -139,14 +136,10 @@ class FailingCrew:
         calls = (("http_4xx 401", "HTTP 401: who are you?"),) * (portion.count("\n") + 1)
         self._events += [BlockArrival(worker, Block(len(calls), "", "", calls=calls)), PortionEnd(worker)]
 
-    def events(self) -> Collection[Event]:
-        events, self._events = self._events, []
-        return events
-
 
 def test_where_the_first_calls_of_all_workers_fail_alike_the_others_are_not_made(recorded: Project):
-    _, cases, run = opened(recorded)
-    cluster_run = ClusterRun(run, cases, FailingCrew(), 2)
+    prepared, cases, run = opened(recorded)
+    cluster_run = ClusterRun(run, cases, FailingCrew(prepared, run.config_hash), 2)
     assert sum(block.cases for block in cluster_run.blocks() if block is not None) < 30
     assert run.broken_off is not None
     assert "the first 16 calls all failed alike" in run.broken_off

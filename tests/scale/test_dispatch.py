@@ -63,6 +63,12 @@ class MadeUpCrew:
             return WorkerLoss(worker, "killed")
         return BlockArrival(worker, Block(1, f"{id}\n", "", cost_usd=0.25))
 
+    def notes(self) -> list[str]:
+        return []
+
+    def close(self) -> None:
+        self._streams.clear()
+
 
 def dispatched(
     crew: MadeUpCrew, size: int = 5, parts: list[WorkerShare] = SHARES

@@ -1,17 +1,14 @@
-"""Portions and blocks: sizes, the way over, and what becomes of them when workers are lost."""
+"""Portions: sizes, the way over, and what becomes of them when workers are lost."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.model import Anchor, Edge, EvalCase, Gold, Source, Turn
 from pytest_rageval.scale import portions
-from pytest_rageval.scale.portions import Portions, Tail, portion_size, read_cases
+from pytest_rageval.scale.portions import Portions, portion_size, read_cases
 
 
 def some_cases(number: int) -> list[EvalCase]:
@@ -111,31 +108,3 @@ def test_what_is_left_of_a_divided_portion_is_sent_as_it_was():
         lost.recorded = recorded
         assert waiting.put_back(lost) is None
     assert [ids(read_cases(waiting.take().text)) for _ in range(2)] == [["q1", "q2"], ["q3", "q4"]]
-
-
-# ── blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_only_whole_lines_of_whole_cases_are_taken(tmp_path: Path):
-    file = tmp_path / "results.jsonl"
-    tail = Tail(file, lines_together=2)
-    assert tail.take() == ("", 0), "nothing is written yet"
-    file.write_text("a1\na2\nb1\n")
-    assert tail.take() == ("a1\na2\n", 1)
-    assert tail.take() == ("", 0)
-    with file.open("a") as more:
-        more.write("b")
-        more.flush()
-        assert tail.take() == ("", 0)
-        more.write("2\nc1\n")
-    assert tail.take() == ("b1\nb2\n", 1)
-
-
-def test_a_block_is_bounded_unless_one_case_is_larger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(portions, "MOST_OF_A_BLOCK", 10)
-    file = tmp_path / "results.jsonl"
-    file.write_text("1234\n" * 5 + "x" * 50 + "\n" + "y\n")
-    tail = Tail(file)
-    taken = [tail.take() for _ in range(5)]
-    assert [cases for _, cases in taken] == [2, 2, 2, 1, 0]
-    assert "".join(lines for lines, _ in taken) == file.read_text()

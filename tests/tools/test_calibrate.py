@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -13,9 +12,9 @@ from pytest_rageval.gates.gate import Gate, parse_gate, resolve
 from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.model import Source
-from pytest_rageval.tools.calibrate import Calibration, UnlabelledCases, calibrate
-from pytest_rageval.tools.judged_labels import Examination, JudgedLabel, judge_labels
+from pytest_rageval.model import Judgement, Source
+from pytest_rageval.tools.calibrate import Calibration, UnlabelledCases
+from pytest_rageval.tools.judged_labels import Examination, JudgedLabel, ScoredLabel, UnscoredLabel, judge_labels
 from pytest_rageval.tools.labels import Label
 
 LABELLED = Path(__file__).parents[1] / "data" / "groundedness" / "labelled.jsonl"
@@ -25,21 +24,14 @@ def a_gate(written: str = "groundedness >= 3.5") -> Gate:
     return resolve(parse_gate(written, "here"), load_registry(), k=5)
 
 
-def judged(
-    id: str,
-    passes: bool,
-    score: float | None,
-    *,
-    model: str | None = "m/1",
-    why_not: str = "",
-    error: str | None = None,
-) -> JudgedLabel:
+def judged(id: str, passes: bool, score: float, *, model: str | None = "m/1") -> ScoredLabel:
     label = Label(id=id, source=Source("l.jsonl", 1), human_pass=passes)
-    return JudgedLabel(label, score=score, model=model, why_not=why_not or None, error=error)
+    judgement = None if model is None else Judgement("groundedness", {"groundedness": score}, (0.0, 5.0), model=model)
+    return ScoredLabel(label, passes, None, score, judgement=judgement)
 
 
 def compare(*labels: JudgedLabel, unlabelled: UnlabelledCases | None = None) -> Calibration:
-    return calibrate(labels, a_gate(), "groundedness", unlabelled)
+    return Calibration(labels, a_gate(), "groundedness", unlabelled)
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +49,9 @@ def real() -> Calibration:
         )
         for number, one in enumerate(records, start=1)
     ]
-    gate = a_gate()
-    assert gate.measure is not None
-    how = Examination(gate.measure, load_rubric("groundedness"), Settings())
-    found = asyncio.run(judge_labels(labels, LexicalJudge(), {}, how))
-    return calibrate([found[label.id] for label in labels], gate, "groundedness")
+    how = Examination(a_gate(), load_rubric("groundedness"), Settings())
+    found = judge_labels(labels, LexicalJudge(), {}, how)
+    return Calibration([*found.values()], how.gate, "groundedness")
 
 
 def test_the_lexical_judge_is_told_from_chance_by_real_labels(real: Calibration):
@@ -81,10 +71,10 @@ def test_every_real_label_is_in_the_figures_or_counted_apart(real: Calibration):
 
 
 def test_nothing_but_errors_gives_no_figure_and_no_crash():
-    found = compare(judged("a", True, None, why_not="no reply", error="timeout"))
+    found = compare(UnscoredLabel(Label(id="a", source=Source("l.jsonl", 1)), "no reply", "timeout"))
     assert found.as_mapping()["agreement"] is None
     assert found.verdict == "agreement cannot be told"
-    assert (found.auroc, found.spearman, found.human_rate, found.curve) == (None, None, None, ())
+    assert (found.auroc, found.of_scores["spearman"], found.rates["by_people"], found.curve) == (None, None, None, ())
 
 
 def test_scores_by_several_judges_are_not_passed_off_as_one():
@@ -97,7 +87,7 @@ def test_scores_by_several_judges_are_not_passed_off_as_one():
 
 def test_a_run_without_scores_gives_no_rate():
     found = compare(judged("a", True, 5.0), judged("b", False, 1.0), unlabelled=UnlabelledCases("r1", (), 4))
-    assert (found.corrected_rate, found.judge_rate_unlabelled) == (None, None)
+    assert (found.rates["corrected"], found.rates["unlabelled"]) == (None, None)
     assert "run r1 has no unlabelled case with a score for groundedness: no pass rate for it" in found.notes
 
 

@@ -68,6 +68,7 @@ class CachedJudge:
         self.heuristic = judge.heuristic
         self.is_pinned = getattr(judge, "is_pinned", None)
         self.options = getattr(judge, "options", None)
+        self.tariff = getattr(judge, "tariff", None)
         self.rubrics = judge.rubrics
         self.is_local = is_local(judge)
         is_replay = mode == "replay" and cache is not None and not self.is_local

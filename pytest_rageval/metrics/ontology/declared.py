@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import combinations
-from typing import NamedTuple
 
 from pytest_rageval.metrics.ontology.claims import NOT_A_TRIPLE, Claims, Fact, Value, Violations
+from pytest_rageval.metrics.ontology.toml_ontology import (
+    IS_A,
+    Ontology,
+    Pattern,
+    Property,
+    Rule,
+    is_variable,
+    read_ontology,
+)
+from pytest_rageval.words import as_label
 
 Classes = Mapping[str, frozenset[str]]
 """The classes of each entity and all classes above them; names that are no class are left out."""
+
+
+def declared_validator(place: str, text: str, digest: str = "") -> DeclaredValidator:
+    """Return the validator of the ontology in the text of the file at `place`; SettingsError if it is wrong."""
+    return DeclaredValidator(read_ontology(place, text), digest)
 
 
 class DeclaredValidator:
@@ -25,7 +36,7 @@ class DeclaredValidator:
     def check(self, claims: Claims) -> Violations:
         """Return what violates the ontology; rules that need too much work for this trace are a ValueError."""
         classes = {entity: self._classes(names) for entity, names in claims.types}
-        declared = [fact for fact in claims.facts if fact.predicate in self._ontology.properties]
+        declared = [fact for fact in claims.facts if fact.predicate in self._ontology.by_label]
         facts = FactIndex(
             [*declared, *(Fact(entity, IS_A, label) for entity, above in classes.items() for label in above)]
         )
@@ -47,24 +58,24 @@ class DeclaredValidator:
 
     def _reasons(self, fact: Fact, facts: FactIndex, classes: Classes) -> Iterator[str]:
         """Yield why this fact violates the ontology, except for missing values."""
-        declared = self._ontology.properties.get(fact.predicate)
-        if declared is None:
+        if fact.predicate not in self._ontology.by_label:
             yield "its predicate is no property of the ontology"
             return
+        name, declared = self._ontology.by_label[fact.predicate]
         for role, node, expected in (
             ("subject", fact.subject, declared.domain),
             ("object", fact.object, declared.range),
         ):
-            if expected is not None and expected not in _classes_of(node, classes):
-                name = self._ontology.classes[expected].name
-                yield f"the {role} is no {name} ({self._types_in_words(node, classes)})"
+            if expected is not None and as_label(expected) not in _classes_of(node, classes):
+                wanted = self._ontology.class_names[as_label(expected)]
+                yield f"the {role} is no {wanted} ({self._types_in_words(node, classes)})"
         count = facts.count(fact.subject, fact.predicate)
         if declared.max is not None and count > declared.max:
-            yield f"{declared.name} has {count} values, at most {declared.max} allowed"
+            yield f"{name} has {count} values, at most {declared.max} allowed"
         if declared.symmetric and not _has_reverse(fact, facts):
-            yield f"{declared.name} is symmetric, and the reverse is missing"
+            yield f"{name} is symmetric, and the reverse is missing"
         for rule in self._ontology.rules:
-            if rule.is_broken_by(fact, facts):
+            if _is_broken(rule, fact, facts):
                 yield f"rule {rule.name!r}"
 
     def _incomplete(
@@ -76,20 +87,20 @@ class DeclaredValidator:
             if fact is not None:
                 by_subject.setdefault(fact.subject, []).append((index, fact))
         more: dict[int, tuple[str, ...]] = {}
-        for label, declared in self._ontology.properties.items():
+        for label, (name, declared) in self._ontology.by_label.items():
             for subject, about in by_subject.items() if declared.min else ():
                 count = facts.count(subject, label)
                 if count < declared.min and _needs_values(declared, subject, count, classes):
                     # Without an inference of this property, every inference about the subject violates it.
                     of_it = [index for index, fact in about if fact.predicate == label]
-                    reason = f"{declared.name} has {count} values, at least {declared.min} needed"
+                    reason = f"{name} has {count} values, at least {declared.min} needed"
                     for index in of_it or [index for index, _ in about]:
                         more[index] = (*more.get(index, other_reasons.get(index, ())), reason)
         return more
 
     def _type_problems(self, names: tuple[str, ...], classes: frozenset[str]) -> Iterator[str]:
         for name in names:
-            if name not in self._ontology.classes:
+            if name not in self._ontology.class_names:
                 yield f"{name!r} is no class of the ontology"
         for first, second in self._ontology.clashes(classes):
             yield f"{first} and {second} are disjoint"
@@ -97,7 +108,7 @@ class DeclaredValidator:
     def _types_in_words(self, node: Node, classes: Classes) -> str:
         if isinstance(node, Value):
             return "it is a value"
-        names = sorted(self._ontology.classes[label].name for label in classes.get(node, ()))
+        names = sorted(self._ontology.class_names[label] for label in classes.get(node, ()))
         return f"it is {', '.join(names)}" if names else "it has no type of the ontology"
 
 
@@ -111,11 +122,9 @@ def _has_reverse(fact: Fact, facts: FactIndex) -> bool:
 
 def _needs_values(declared: Property, subject: str, count: int, classes: Classes) -> bool:
     """Return True if the subject must have values: if it is in the domain or, without a domain, has any value."""
-    return declared.domain in _classes_of(subject, classes) if declared.domain is not None else count > 0
+    return count > 0 if declared.domain is None else as_label(declared.domain) in _classes_of(subject, classes)
 
 
-IS_A = "a"
-"""The predicate of a pattern that matches entities of a class: `?x -a-> Brand`."""
 MOST_STEPS = 1_000_000
 """Facts that the rules of an ontology may read for one trace."""
 
@@ -124,40 +133,20 @@ Bindings = Mapping[str, Node]
 """Values of the variables."""
 
 
-class Pattern(NamedTuple):
-    """A fact in which `?x` in the place of subject or object stands for any entity; all names are labels."""
+def _is_broken(rule: Rule, fact: Fact, among: FactIndex) -> bool:
+    """Return True if the fact is part of a forbidden match of the rule's patterns.
 
-    subject: str
-    predicate: str
-    object: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Facts that match all `patterns` together are forbidden, unless facts that match all of `require` exist too.
-
-    `require` is None if the patterns are forbidden as such. A variable means the same entity throughout a rule; one
-    that only `require` has means any entity.
+    More work than MOST_STEPS is a ValueError.
     """
-
-    name: str
-    patterns: tuple[Pattern, ...]
-    require: tuple[Pattern, ...] | None = None
-
-    def is_broken_by(self, fact: Fact, among: FactIndex) -> bool:
-        """Return True if the fact is part of a forbidden match of the patterns.
-
-        More work than MOST_STEPS is a ValueError.
-        """
-        for position, pattern in enumerate(self.patterns):
-            bound = None if pattern.predicate == IS_A else _unify(pattern, fact, {})
-            if bound is None:
-                continue
-            others = self.patterns[:position] + self.patterns[position + 1 :]
-            for match in among.matches(others, bound):
-                if self.require is None or next(among.matches(self.require, match), None) is None:
-                    return True
-        return False
+    for position, pattern in enumerate(rule.patterns):
+        bound = None if pattern.predicate == IS_A else _unify(pattern, fact, {})
+        if bound is None:
+            continue
+        others = rule.patterns[:position] + rule.patterns[position + 1 :]
+        for match in among.matches(others, bound):
+            if rule.required is None or next(among.matches(rule.required, match), None) is None:
+                return True
+    return False
 
 
 class FactIndex:
@@ -220,63 +209,3 @@ def _unify(pattern: Pattern, fact: Fact, bound: Bindings) -> Bindings | None:
 
 def _value(term: str, bound: Bindings) -> Node | None:
     return bound.get(term) if is_variable(term) else term
-
-
-def is_variable(term: str) -> bool:
-    return term.startswith("?")
-
-
-@dataclass(frozen=True, slots=True)
-class Class:
-    """A class of entities. Parents and disjoint classes by label; `name` as written in the file."""
-
-    name: str
-    parents: tuple[str, ...] = ()
-    disjoint: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Property:
-    """Constraints on the facts of one predicate; domain and range by the label of a class."""
-
-    name: str
-    domain: str | None = None
-    range: str | None = None
-    min: int = 0
-    max: int | None = None
-    symmetric: bool = False
-
-
-@dataclass(frozen=True)
-class Ontology:
-    """Classes and properties by label, and the rules over them. Every label in it is declared."""
-
-    classes: Mapping[str, Class] = field(default_factory=dict)
-    properties: Mapping[str, Property] = field(default_factory=dict)
-    rules: tuple[Rule, ...] = ()
-
-    @cached_property
-    def with_ancestors(self) -> Mapping[str, frozenset[str]]:
-        """Return for each class itself and all classes above it."""
-        return {label: frozenset(self._upwards(label)) for label in self.classes}
-
-    @cached_property
-    def disjoint_pairs(self) -> frozenset[frozenset[str]]:
-        """Return the pairs of classes that share no entity, as declared on either of the two."""
-        return frozenset(
-            frozenset((label, other)) for label, declared in self.classes.items() for other in declared.disjoint
-        )
-
-    def clashes(self, classes: frozenset[str]) -> list[tuple[str, str]]:
-        """Return the sorted names of the disjoint pairs among these classes; pass their ancestors too."""
-        pairs = (pair for pair in combinations(sorted(classes), 2) if frozenset(pair) in self.disjoint_pairs)
-        return [(self.classes[first].name, self.classes[second].name) for first, second in pairs]
-
-    def _upwards(self, label: str) -> Iterator[str]:
-        seen, waiting = {label}, [label]
-        while waiting:
-            here = waiting.pop()
-            yield here
-            above = [parent for parent in self.classes[here].parents if parent not in seen]
-            seen.update(above)
-            waiting += above

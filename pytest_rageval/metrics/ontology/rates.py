@@ -169,7 +169,7 @@ def load_validator(places: Sequence[str], root: Path) -> Validator:
             f"ontology is {', '.join(map(repr, places)) or 'empty'}; write one .toml or .json file, "
             "or a list of .ttl files with RDF and SHACL shapes"
         )
-    from pytest_rageval.metrics.ontology.toml_ontology import declared_validator
+    from pytest_rageval.metrics.ontology.declared import declared_validator
 
     (text,) = _read(places, root).values()
     return declared_validator(places[0], text, _digest([text]))

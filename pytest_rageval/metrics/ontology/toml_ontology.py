@@ -32,8 +32,10 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import combinations
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -41,147 +43,34 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import format_path, shown_value
 from pytest_rageval.io.records import Flaw, flaws_of
 from pytest_rageval.io.suggestions import did_you_mean, listed
-from pytest_rageval.metrics.ontology.declared import (
-    IS_A,
-    Class,
-    DeclaredValidator,
-    Ontology,
-    Pattern,
-    Property,
-    Rule,
-    is_variable,
-)
 from pytest_rageval.model import Edge
 from pytest_rageval.text import printable
 from pytest_rageval.words import as_label
 
-
-def declared_validator(place: str, text: str, digest: str = "") -> DeclaredValidator:
-    """Return the validator of the ontology in the text of the file at `place`; SettingsError if it is wrong."""
-    return DeclaredValidator(read_ontology(place, text), digest)
-
-
-def read_ontology(place: str, text: str) -> Ontology:
-    """Read the ontology in the text of the file at `place`. Raises SettingsError."""
-    document = read_document(place, text)
-    problems = list(_problems(document))
-    if problems:
-        raise SettingsError(*(f"{place}: {problem}" for problem in problems))
-    return _ontology(document)
-
-
-# ── what it refers to ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _problems(document: Document) -> Iterator[str]:
-    """Yield duplicate names, undeclared names, and constraints that nothing can meet."""
-    if not document.classes and not document.properties:
-        yield "declares neither classes nor properties; nothing could be checked"
-    yield from _duplicates("classes", document.classes)
-    yield from _duplicates("properties", document.properties)
-    classes = {as_label(name) for name in document.classes}
-    if IS_A in map(as_label, document.properties):
-        yield f"properties.{IS_A} is taken: in rules it asks for an entity of a class; rename the property"
-    undeclared = [(path, name) for path, name in document.classes_named() if as_label(name) not in classes]
-    yield from (f"{path} is {name!r}, no class of it{nearest(name, document.classes)}" for path, name in undeclared)
-    for name, written in document.properties.items():
-        if written.max is not None and written.min > written.max:
-            yield f"properties.{name}.min is {written.min}, more than its max of {written.max}; lower it"
-    for number, rule in enumerate(document.rules):
-        yield from _rule_problems(f"rules[{number}]", rule, document)
-    if not undeclared:
-        yield from _class_problems(document)
-
-
-def _duplicates(table: str, names: Iterable[str]) -> Iterator[str]:
-    first: dict[str, str] = {}
-    for name in names:
-        if (earlier := first.setdefault(as_label(name), name)) != name:
-            yield f"{table}.{name} is the same name as {earlier!r}; names are compared without case; keep one"
-
-
-def _class_problems(document: Document) -> Iterator[str]:
-    """Yield cycles of parents, and classes that can have no entity."""
-    ontology = _ontology(document.model_copy(update={"rules": []}))
-    for label, declared in ontology.classes.items():
-        above = ontology.with_ancestors[label]
-        if any(label in ontology.with_ancestors[parent] for parent in declared.parents):
-            yield f"classes.{declared.name}.parents lead back to it; a class is not above itself"
-        elif label in declared.disjoint:
-            yield f"classes.{declared.name}.disjoint names itself; nothing could be one"
-        elif clashes := ontology.clashes(above):
-            first, second = clashes[0]
-            yield f"classes.{declared.name}: nothing can be one, because {first} and {second} are disjoint; mend either"
-
-
-def _rule_problems(path: str, rule: RuleEntry, document: Document) -> Iterator[str]:
-    if rule.lists().keys() not in ({"forbid"}, {"when", "require"}):
-        yield f"{path} ({rule.name}) has {' and '.join(rule.lists()) or 'no pattern'}; give forbid, or when and require"
-    for key, written in rule.lists().items():
-        patterns = []
-        for position, text in enumerate(written):
-            try:
-                pattern = _pattern(text)
-            except ValueError:
-                yield f"{path}.{key}[{position}] is {shown_value(text)}, expected a pattern, as in '?x -makes-> ?y'"
-                continue
-            patterns.append(pattern)
-            kind, name, declared = (
-                ("class", pattern.object, document.classes)
-                if pattern.predicate == IS_A
-                else ("property", pattern.predicate, document.properties)
-            )
-            if name not in map(as_label, declared):
-                yield f"{path}.{key}[{position}] names {name!r}, no {kind} of it{nearest(name, declared)}"
-        if patterns and key != "require" and all(pattern.predicate == IS_A for pattern in patterns):
-            yield f"{path}.{key} names no property, so that no inference could break it; use disjoint classes for types"
-
-
-def _pattern(written: str) -> Pattern:
-    """Parse a pattern, written like an edge; anything else is a ValueError."""
-    pattern = Pattern(*map(as_label, Edge.parse(written)))
-    if is_variable(pattern.predicate) or "?" in (pattern.subject, pattern.object):
-        raise ValueError
-    return pattern
-
-
-# ── what it means ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _ontology(document: Document) -> Ontology:
-    return Ontology(
-        {
-            as_label(name): Class(name, _labels(written.parents), _labels(written.disjoint))
-            for name, written in document.classes.items()
-        },
-        {
-            as_label(name): Property(
-                name,
-                domain=None if written.domain is None else as_label(written.domain),
-                range=None if written.range is None else as_label(written.range),
-                min=written.min,
-                max=written.max,
-                symmetric=written.symmetric,
-            )
-            for name, written in document.properties.items()
-        },
-        tuple(
-            Rule(
-                rule.name,
-                tuple(map(_pattern, rule.forbid or rule.when or ())),
-                None if rule.require is None else tuple(map(_pattern, rule.require)),
-            )
-            for rule in document.rules
-        ),
-    )
-
-
-def _labels(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(as_label, names)))
-
-
+IS_A = "a"
+"""The predicate of a pattern that matches entities of a class: `?x -a-> Brand`."""
 MOST_PATTERNS = 8
 """Patterns in one list of a rule."""
+
+
+class Pattern(NamedTuple):
+    """A fact in which `?x` in the place of subject or object stands for any entity; all names are labels."""
+
+    subject: str
+    predicate: str
+    object: str
+
+    @classmethod
+    def parse(cls, written: str) -> Pattern:
+        """Parse a pattern, written like an edge; anything else is a ValueError."""
+        pattern = cls(*map(as_label, Edge.parse(written)))
+        if is_variable(pattern.predicate) or "?" in (pattern.subject, pattern.object):
+            raise ValueError
+        return pattern
+
+
+def is_variable(term: str) -> bool:
+    return term.startswith("?")
 
 
 def _name(written: str) -> str:
@@ -197,14 +86,14 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class ClassEntry(_Strict):
+class Class(_Strict):
     """`[classes]`: the names of its parents, and of classes that share no entity with it."""
 
     parents: list[Name] = []
     disjoint: list[Name] = []
 
 
-class PropertyEntry(_Strict):
+class Property(_Strict):
     """`[properties]`: constraints on its facts."""
 
     domain: Name | None = None
@@ -214,13 +103,25 @@ class PropertyEntry(_Strict):
     symmetric: bool = False
 
 
-class RuleEntry(_Strict):
-    """`[[rules]]`: patterns, written like edges; either `forbid`, or `when` and `require`."""
+class Rule(_Strict):
+    """`[[rules]]`: patterns, written like edges; either `forbid`, or `when` and `require`.
+
+    A variable means the same entity throughout a rule; one that only `require` has means any entity.
+    """
 
     name: Name
     forbid: list[str] | None = Field(None, min_length=1, max_length=MOST_PATTERNS)
     when: list[str] | None = Field(None, min_length=1, max_length=MOST_PATTERNS)
     require: list[str] | None = Field(None, min_length=1, max_length=MOST_PATTERNS)
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """Return the patterns whose facts are forbidden together, unless those of `required` exist too."""
+        return tuple(map(Pattern.parse, self.forbid or self.when or ()))
+
+    @cached_property
+    def required(self) -> tuple[Pattern, ...] | None:
+        return None if self.require is None else tuple(map(Pattern.parse, self.require))
 
     def lists(self) -> dict[str, list[str]]:
         """Return the lists of patterns that are present, by key."""
@@ -228,33 +129,73 @@ class RuleEntry(_Strict):
         return {key: patterns for key, patterns in every.items() if patterns is not None}
 
 
-class Document(_Strict):
-    """The file as a whole."""
+class Ontology(_Strict):
+    """The file as a whole: classes and properties by the names in it, and the rules over them."""
 
-    classes: dict[Name, ClassEntry] = {}
-    properties: dict[Name, PropertyEntry] = {}
-    rules: list[RuleEntry] = []
+    classes: dict[Name, Class] = {}
+    properties: dict[Name, Property] = {}
+    rules: list[Rule] = []
 
-    def classes_named(self) -> Iterator[tuple[str, str]]:
-        """Yield each place outside of rules that refers to a class, and the name it uses."""
-        for name, entry in self.classes.items():
-            yield from ((f"classes.{name}.parents", parent) for parent in entry.parents)
-            yield from ((f"classes.{name}.disjoint", other) for other in entry.disjoint)
-        for name, written in self.properties.items():
-            if written.domain is not None:
-                yield f"properties.{name}.domain", written.domain
-            if written.range is not None:
-                yield f"properties.{name}.range", written.range
+    @cached_property
+    def class_names(self) -> Mapping[str, str]:
+        """Return the names of the classes as written, by label."""
+        return {as_label(name): name for name in self.classes}
+
+    @cached_property
+    def by_label(self) -> Mapping[str, tuple[str, Property]]:
+        """Return each property and its name as written, by label."""
+        return {as_label(name): (name, written) for name, written in self.properties.items()}
+
+    @cached_property
+    def with_ancestors(self) -> Mapping[str, frozenset[str]]:
+        """Return for each class itself and all classes above it, as labels."""
+        parents = {as_label(name): [*map(as_label, written.parents)] for name, written in self.classes.items()}
+        return {label: frozenset(_upwards(label, parents)) for label in parents}
+
+    @cached_property
+    def disjoint_pairs(self) -> frozenset[frozenset[str]]:
+        """Return the pairs of classes that share no entity, as declared on either of the two."""
+        return frozenset(
+            frozenset((as_label(name), as_label(other)))
+            for name, written in self.classes.items()
+            for other in written.disjoint
+        )
+
+    def clashes(self, labels: frozenset[str]) -> list[tuple[str, str]]:
+        """Return the sorted names of the disjoint pairs among these classes; pass their ancestors too."""
+        pairs = (pair for pair in combinations(sorted(labels), 2) if frozenset(pair) in self.disjoint_pairs)
+        return [(self.class_names[first], self.class_names[second]) for first, second in pairs]
 
 
-def read_document(place: str, text: str) -> Document:
+def _upwards(label: str, parents: Mapping[str, list[str]]) -> set[str]:
+    seen, waiting = {label}, [label]
+    while waiting:
+        above = [parent for parent in parents[waiting.pop()] if parent not in seen]
+        seen.update(above)
+        waiting += above
+    return seen
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_ontology(place: str, text: str) -> Ontology:
+    """Read the ontology in the text of the file at `place`. Raises SettingsError."""
+    ontology = _document(place, text)
+    problems = list(_problems(ontology))
+    if problems:
+        raise SettingsError(*(f"{place}: {problem}" for problem in problems))
+    return ontology
+
+
+def _document(place: str, text: str) -> Ontology:
     """Read a file; the suffix of `place`, its path, decides between JSON and TOML. Raises SettingsError."""
     content = _parse(place, text)
     try:
-        return Document.model_validate(content)
+        return Ontology.model_validate(content)
     except ValidationError as invalid:
         raise SettingsError(
-            *(f"{place}: {_problem_text(flaw)}" for flaw in flaws_of(invalid, content, Document))
+            *(f"{place}: {_problem_text(flaw)}" for flaw in flaws_of(invalid, content, Ontology))
         ) from None
 
 
@@ -287,7 +228,79 @@ def _problem_text(flaw: Flaw) -> str:
     return f"{path} is missing; give it" if flaw.is_missing else f"{path} {flaw.message}"
 
 
-# ── words for problems ────────────────────────────────────────────────────────────────────────────────────────
+# ── what it refers to ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _problems(ontology: Ontology) -> Iterator[str]:
+    """Yield duplicate names, undeclared names, and constraints that nothing can meet."""
+    if not ontology.classes and not ontology.properties:
+        yield "declares neither classes nor properties; nothing could be checked"
+    yield from _duplicates("classes", ontology.classes)
+    yield from _duplicates("properties", ontology.properties)
+    if IS_A in ontology.by_label:
+        yield f"properties.{IS_A} is taken: in rules it asks for an entity of a class; rename the property"
+    undeclared = [(path, name) for path, name in _classes_named(ontology) if as_label(name) not in ontology.class_names]
+    yield from (f"{path} is {name!r}, no class of it{nearest(name, ontology.classes)}" for path, name in undeclared)
+    for name, written in ontology.properties.items():
+        if written.max is not None and written.min > written.max:
+            yield f"properties.{name}.min is {written.min}, more than its max of {written.max}; lower it"
+    for number, rule in enumerate(ontology.rules):
+        yield from _rule_problems(f"rules[{number}]", rule, ontology)
+    if not undeclared:
+        yield from _class_problems(ontology)
+
+
+def _classes_named(ontology: Ontology) -> Iterator[tuple[str, str]]:
+    """Yield each place outside of rules that refers to a class, and the name it uses."""
+    for name, entry in ontology.classes.items():
+        yield from ((f"classes.{name}.parents", parent) for parent in entry.parents)
+        yield from ((f"classes.{name}.disjoint", other) for other in entry.disjoint)
+    for name, written in ontology.properties.items():
+        for role, named in (("domain", written.domain), ("range", written.range)):
+            if named is not None:
+                yield f"properties.{name}.{role}", named
+
+
+def _duplicates(table: str, names: Iterable[str]) -> Iterator[str]:
+    first: dict[str, str] = {}
+    for name in names:
+        if (earlier := first.setdefault(as_label(name), name)) != name:
+            yield f"{table}.{name} is the same name as {earlier!r}; names are compared without case; keep one"
+
+
+def _class_problems(ontology: Ontology) -> Iterator[str]:
+    """Yield cycles of parents, and classes that can have no entity."""
+    above = ontology.with_ancestors
+    for name, written in ontology.classes.items():
+        label = as_label(name)
+        if any(label in above[as_label(parent)] for parent in written.parents):
+            yield f"classes.{name}.parents lead back to it; a class is not above itself"
+        elif label in map(as_label, written.disjoint):
+            yield f"classes.{name}.disjoint names itself; nothing could be one"
+        elif clashes := ontology.clashes(above[label]):
+            first, second = clashes[0]
+            yield f"classes.{name}: nothing can be one, because {first} and {second} are disjoint; mend either"
+
+
+def _rule_problems(path: str, rule: Rule, ontology: Ontology) -> Iterator[str]:
+    if rule.lists().keys() not in ({"forbid"}, {"when", "require"}):
+        yield f"{path} ({rule.name}) has {' and '.join(rule.lists()) or 'no pattern'}; give forbid, or when and require"
+    for key, written in rule.lists().items():
+        patterns = []
+        for position, text in enumerate(written):
+            try:
+                pattern = Pattern.parse(text)
+            except ValueError:
+                yield f"{path}.{key}[{position}] is {shown_value(text)}, expected a pattern, as in '?x -makes-> ?y'"
+                continue
+            patterns.append(pattern)
+            is_class = pattern.predicate == IS_A
+            kind, name = ("class", pattern.object) if is_class else ("property", pattern.predicate)
+            declared: Iterable[str] = ontology.classes if is_class else ontology.properties
+            if name not in map(as_label, declared):
+                yield f"{path}.{key}[{position}] names {name!r}, no {kind} of it{nearest(name, declared)}"
+        if patterns and key != "require" and all(pattern.predicate == IS_A for pattern in patterns):
+            yield f"{path}.{key} names no property, so that no inference could break it; use disjoint classes for types"
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

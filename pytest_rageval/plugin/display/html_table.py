@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from pytest_rageval.comparison.baseline import side_of_run
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.plugin.active import ActiveSession
-from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page, side_of
+from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page
 from pytest_rageval.render.html.report_file import REPORT
 from pytest_rageval.render.html.table_parts import CaseTable, TablePart
 from pytest_rageval.runs.reader import StoredRun
@@ -143,7 +144,7 @@ class HtmlTable:
 
 def _page(run: StoredRun, settings: Settings, baseline: Path, exit_status: int) -> PageRun:
     before = compared_side(run, run.path.parent.parent, baseline)
-    return read_page(side_of(run), before, settings, exit_status=exit_status)
+    return read_page(side_of_run(run), before, settings, exit_status=exit_status)
 
 
 def _row_of_case(rows: list[dict[str, Any]] | tuple[()]) -> dict[str, Any] | None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.comparison.case_diff import CaseLines, representative_trial
+from pytest_rageval.comparison.baseline import Side
+from pytest_rageval.comparison.case_diff import READ, CaseLines, Record, representative_trial, trials_of
+from pytest_rageval.comparison.case_list import ListedCase, files_of, listed_case
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.render.html.page_run import PageRun, compared_side
-from pytest_rageval.render.html.run_cases import CaseTexts, ListedCase, read_answers, read_case_lines
-from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.row import Row, cases_of
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.views.case import CaseContext, CaseView, case_view
 
 
@@ -21,7 +22,7 @@ def case_views(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[CaseView 
     keys = {case.key for case in cases}
     lines = read_case_lines(page.side.run, keys, page.damages) if page.side.run and page.side.has_records else {}
     other = page.before if page.compared else None
-    before = read_answers(other, keys, page.damages) if other else {}
+    before = _read_answers(other, keys, page.damages) if other else {}
     metrics, other_id = page.metrics["metrics"], other.run_id if other else None
     context = CaseContext(page.run_id, page.config, metrics, page.registry, page.names, other_id)
     for case in cases if lines else ():
@@ -38,23 +39,20 @@ class RecordedCase:
     """
 
     case: ListedCase
-    record: Mapping[str, Any]
-    observation: Mapping[str, Any] | None
+    record: Record
+    observation: Record | None
     view: CaseView
 
 
-def recorded_case_of(run: StoredRun, last: Mapping[str, Any], registry: Registry, baseline: Path) -> RecordedCase:
+def recorded_case_of(run: StoredRun, last: Record, registry: Registry, baseline: Path) -> RecordedCase:
     """Return the case of its `last` record in the run. `baseline`: the file of the project's baseline."""
     key = last["case_key"]
     # The record of a killed run can be in a worker's file.
     lines = read_case_lines(run, {key}).get(key) or CaseLines({last["trial"]: last}, {})
     record = representative_trial(lines.records)
-    [row] = cases_of(map(Row.of, lines.records.values()))
-    metrics = (run.metrics or {}).get("metrics", {})
-    context = CaseContext(run.run_id, run.config, metrics, registry, {})
+    context = CaseContext(run.run_id, run.config, (run.metrics or {}).get("metrics", {}), registry, {})
     view = case_view(lines, _earlier(run, key, baseline), "same", context)
-    case = ListedCase(row, CaseTexts("", "", view.place, len(lines.records)), "same", 0.0, None, 1.0)
-    return RecordedCase(case, record, lines.observations.get(record["trial"]), view)
+    return RecordedCase(listed_case(record), record, lines.observations.get(record["trial"]), view)
 
 
 def _earlier(run: StoredRun, key: str, baseline: Path) -> CaseLines | None:
@@ -64,3 +62,52 @@ def _earlier(run: StoredRun, key: str, baseline: Path) -> CaseLines | None:
         return None
     side = compared_side(run, run.path.parent.parent, baseline)
     return read_case_lines(side.run, {key}).get(key) if side and side.run and side.has_records else None
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_case_lines(run: StoredRun, keys: Set[str], damages: list[str] | None = None) -> dict[str, CaseLines]:
+    """Return records and observations of some cases; each file is read once from front to back.
+
+    With `damages`, unreadable observations are listed there and left out; without, the first is a SettingsError.
+    """
+    try:
+        observations = _observations(run, keys)
+    except SettingsError as damage:
+        if damages is None:
+            raise
+        damages.append(f"{damage}; expected answers and golds that were not retrieved are not shown")
+        observations = {}
+    records = _trials(run, RESULTS, keys, READ)
+    return {key: CaseLines(trials, observations.get(key, {})) for key, trials in records.items()}
+
+
+def _read_answers(side: Side, keys: Set[str], damages: list[str]) -> dict[str, CaseLines]:
+    """Read the records of some cases, and observations of those whose answer is cut in its record; `damages` as above.
+
+    For a baseline whose run is gone, read the records stored next to it.
+    """
+    if side.run is None:
+        return {key: CaseLines({record["trial"]: record}, {}) for key, record in side.records(keys).items()}
+    try:
+        records = trials_of(side.run.path / RESULTS, keys)
+        texts = ((key, trial["answer"] or "") for key, trials in records.items() for trial in trials.values())
+        observations = _observations(side.run, {key for key, text in texts if text.endswith("…")})
+    except SettingsError as damage:
+        damages.append(f"{damage}; cases are not shown as they were before")
+        return {}
+    return {key: CaseLines(trials, observations.get(key, {})) for key, trials in records.items()}
+
+
+def _observations(run: StoredRun, keys: Set[str]) -> dict[str, dict[int, Record]]:
+    return _trials(run, OBSERVATIONS, keys, {"case_key", "trial", "case"})
+
+
+def _trials(run: StoredRun, name: str, keys: Set[str], fields: Set[str]) -> dict[str, dict[int, Mapping[str, Any]]]:
+    """Return the lines of one kind by case and trial."""
+    lines: dict[str, dict[int, Record]] = {}
+    for path in files_of(run, name) if keys else ():
+        for key, trials in trials_of(path, keys, fields).items():
+            lines.setdefault(key, {}).update(trials)
+    return lines

@@ -80,6 +80,7 @@ def environment() -> Environment:
     )
     pages.filters |= {
         "key": case_address,
+        "line": on_one_line,
         "counted": counted,
         "cases": list_address,
         "score": score_text,
@@ -140,6 +141,16 @@ def policy() -> str:
 
 def _source(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def on_one_line(text: str | None, most: int = 90) -> str:
+    """Return a text on one line, with … where it is cut."""
+    if not text:
+        return ""
+    line = " ".join(text[: most + 10].split())
+    if len(line) <= most < len(text):  # much white space: more text fits
+        line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
 def case_address(key: str, is_compared: bool = False) -> str:

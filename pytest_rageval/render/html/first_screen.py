@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.render.html.environment import on_one_line
 from pytest_rageval.render.html.figures import IntervalFigure, Spark, interval_figure, least_span, spark
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.render.html.run_cases import ListedCase, on_one_line
 from pytest_rageval.runs.config_diff import flat_settings
 from pytest_rageval.text import NO_VALUE, change, duration, short
 from pytest_rageval.views.comparison import ComparedMetric, moved_metrics, tone_of
@@ -122,7 +123,7 @@ def flips(page: PageRun) -> list[Flip]:
 def _is_news(case: ListedCase, page: PageRun) -> bool:
     if page.compared is None:
         return case.is_failing
-    return case.change == "worse" or case.row.outcome == "error"
+    return case.change == "worse" or case.outcome == "error"
 
 
 class FlipsHead(NamedTuple):
@@ -137,7 +138,7 @@ def flips_head(page: PageRun) -> FlipsHead:
     count = sum(_is_news(case, page) for case in page.cases)
     if page.compared is None:
         return FlipsHead("Failing", count, "outcome:failed,error,xfailed")
-    errors = sum(case.row.outcome == "error" for case in page.cases)
+    errors = sum(case.outcome == "error" for case in page.cases)
     if not errors:
         return FlipsHead("Newly failing", count, "changed:worse")
     if errors == count:

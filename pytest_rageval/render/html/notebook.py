@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.render.html.case_view import case_views
-from pytest_rageval.render.html.environment import rendered
+from pytest_rageval.render.html.environment import on_one_line, rendered
 from pytest_rageval.render.html.first_screen import moves, tiles
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.render.html.run_cases import ListedCase, on_one_line
 from pytest_rageval.views.comparison import METRIC_COLUMNS
 
 MOST_BYTES = 200_000
@@ -65,10 +65,10 @@ def _problems(page: PageRun) -> Sequence[Mapping[str, Any]]:
 def _shown_cases(page: PageRun, cases: Sequence[ListedCase]) -> Iterator[dict[str, Any]]:
     """Yield the content of each case, cut to the size of a notebook cell."""
     for case, view in zip(cases, case_views(page, cases), strict=False):  # no views without records
-        question, answer = (view.question, view.answer) if view else (case.texts.question, case.texts.answer)
+        question, answer = (view.question, view.answer) if view else (case.question, case.answer)
         yield {
             "id": on_one_line(case.id, LONGEST_NAME),
-            "outcome": case.row.outcome,
+            "outcome": case.outcome,
             "why": [on_one_line(line, LONGEST_TEXT) for line in (view.why if view else [case.why])[:5]],
             "question": on_one_line(question, LONGEST_TEXT),
             "expected": [on_one_line(text, LONGEST_TEXT) for text in (view.expected[:3] if view else ())],

@@ -6,38 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_rageval.comparison.baseline import Side, open_side
+from pytest_rageval.comparison.case_list import CaseList, Fall, ListedCase, changes_of, files_of, list_cases
+from pytest_rageval.comparison.changes import signed_width
+from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, RunVerdict, VerdictFacts, run_verdict
 from pytest_rageval.comparison.verdicts import renamed_metrics
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.render.html.run_cases import (
-    Fall,
-    Flips,
-    FullTexts,
-    ListedCase,
-    falls_by_metric,
-    listed_cases,
-    signed_width,
-)
-from pytest_rageval.runs.columns import Column
-from pytest_rageval.runs.history import PastRun
+from pytest_rageval.runs.columns import CaseColumns, Column
+from pytest_rageval.runs.history import PastRun, past_run, with_changes
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
-from pytest_rageval.runs.results_file import journals
+from pytest_rageval.runs.run_ref import in_time
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import counted
 from pytest_rageval.tools.calibration_record import CalibrationRecord, stored_calibrations
 from pytest_rageval.views.comparison import fallen_lines, settings_table
 from pytest_rageval.views.parts import FigureTable
-
-if TYPE_CHECKING:
-    from pytest_rageval.comparison.pairing import ComparisonReport
-from pytest_rageval.runs.history import past_run, with_changes
-from pytest_rageval.runs.run_ref import in_time
 
 SHOWN_RUNS = 20
 
@@ -48,7 +37,7 @@ class PageRun:
 
     before      the other run, or baseline; None without one
     comparison  the content of `pair`; None without another run
-    cases       worst first
+    listed      its cases, worst first, with their scores and falls
     trend       finished runs of the same cases in time, this one last
     is_chosen   the other run was named, and is not what the run was compared with when it ended
     comparison_verdict
@@ -63,7 +52,7 @@ class PageRun:
     settings: Settings
     before: Side | None
     comparison: Mapping[str, Any] | None
-    cases: Sequence[ListedCase]
+    listed: CaseList
     trend: Sequence[PastRun]
     is_chosen: bool = False
     comparison_verdict: RunVerdict | None = None
@@ -110,21 +99,19 @@ class PageRun:
         """Return the names of the other run's metrics in this one: `recall_any@5` → `recall_any@2`."""
         return renamed_metrics(self.before, self.side) if self.before else {}
 
-    @cached_property
-    def score_columns(self) -> Mapping[str, Column]:
-        """Return the scores of each metric in the order of the cases.
+    @property
+    def cases(self) -> Sequence[ListedCase]:
+        return self.listed.cases
 
-        Reading columns takes a tenth of the time that as many small mappings take.
-        """
-        by_case = [case.row.scores for case in self.cases]
-        return {name: [scores.get(name) for scores in by_case] for name in sorted(set().union(*by_case))}
+    @property
+    def falls(self) -> Mapping[str, Sequence[Fall]]:
+        """Return the cases that fell in each metric."""
+        return self.listed.falls or {}
 
     @cached_property
     def before_columns(self) -> Mapping[str, Column]:
         """Return the other run's scores by this run's metric names; empty if the runs are not compared."""
-        if self.compared is None or self.before is None or self.before.scores is None:
-            return {}
-        return self.before.scores.cases.renamed(self.names).scores
+        return self.before.cases.renamed(self.names).scores if self.before and self.compared else {}
 
     @property
     def latency_before(self) -> Mapping[str, Any]:
@@ -133,14 +120,6 @@ class PageRun:
             return {}
         metrics = self.before.run.metrics if self.before.run else None
         return ((metrics or self.before.metrics).get("volatile") or {}).get("latency") or {}
-
-    @cached_property
-    def falls(self) -> Mapping[str, list[Fall]]:
-        """Return the cases that fell in each metric."""
-        if self.compared is None or self.before is None or self.before.scores is None:
-            return {}
-        earlier = self.before.scores.without(self.compared["changed_cases"])
-        return falls_by_metric(self.cases, earlier.cases, self.metrics["metrics"], self.names)
 
     @cached_property
     def widths(self) -> Mapping[str, float]:
@@ -197,7 +176,7 @@ class PageRun:
         if self.side.run is None:
             return [f"{self.run_id} is known by its aggregates and scores only: no case can be opened"]
         folder = self.side.run.path
-        present = {name for name in effects if (folder / name).is_file() or journals(folder, name)}
+        present = {name for name in effects if files_of(self.side.run, name)}
         absent = [name for name in effects if self.metrics["total_tests"] and name not in present]
         missing = [f"{name} is not in {folder.name}/ (removed, or not written): {effects[name]}" for name in absent]
         if len(self.cases) < (total := self.metrics["total_tests"]):
@@ -217,68 +196,35 @@ class PageRun:
         return settings_table(self.comparison or {"configuration": ()})
 
 
-def read_page(
-    side: Side, before: Side | None, settings: Settings, full_texts: FullTexts | None = None, **facts: Any
-) -> PageRun:
-    """Read all that the page of this run needs; `facts` are fields of PageRun that its files do not hold.
-
-    `full_texts` receives the texts of which the cases hold only the beginning.
-    """
+def read_page(side: Side, before: Side | None, settings: Settings, **facts: Any) -> PageRun:
+    """Read all that the page of this run needs; `facts` are fields of PageRun that its files do not hold."""
     paired = None
     if not facts.get("is_chosen"):
-        settings = _recorded_settings(settings, side.metrics)
+        # The switch that was recorded when the run was compared counts.
+        comparison = side.metrics.get("comparison") or {}
+        ignores = comparison.get("ignores_invariants", settings.ignore_invariants)
+        settings = settings.model_copy(update={"ignore_invariants": ignores})
     if before is not None:
-        # Imported here, because a run without a baseline compares nothing.
-        from pytest_rageval.comparison.pairing import build_comparison
-
         ignores = settings.ignore_invariants
         paired = build_comparison(before, side, settings, ignore_invariants=ignores, is_detailed=False)
-    return page_of(side, before, paired, settings, full_texts, **facts)
-
-
-def _recorded_settings(settings: Settings, metrics: Mapping[str, Any]) -> Settings:
-    """Return the settings with the switches recorded when the run was compared."""
-    comparison = metrics.get("comparison") or {}
-    ignores = comparison.get("ignores_invariants", settings.ignore_invariants)
-    return settings.model_copy(update={"ignore_invariants": ignores})
+    return page_of(side, before, paired, settings, **facts)
 
 
 def page_of(
-    side: Side,
-    before: Side | None,
-    paired: ComparisonReport | None,
-    settings: Settings,
-    full_texts: FullTexts | None = None,
-    **facts: Any,
+    side: Side, before: Side | None, paired: ComparisonReport | None, settings: Settings, **facts: Any
 ) -> PageRun:
     """Return the page of a run that was already compared with the other."""
-    comparison = paired.content if paired is not None else None
-    scores = before.scores if before is not None and paired is not None and paired.is_compared else None
-    if scores is not None and comparison is not None:
-        scores = scores.without(comparison["changed_cases"])
-    names = renamed_metrics(before, side) if before else {}
-    cases = listed_cases(side, flips_of(comparison), scores, names, full_texts)
-    trend = facts.get("trend") or (recent_runs(side.run) if side.run else [])
-    calibrations = stored_calibrations(side.run.path.parent.parent, side.run.config.get("judge")) if side.run else ()
-    comparison_verdict = paired.verdict if paired is not None else None
-    facts = {"calibrations": calibrations, "comparison_verdict": comparison_verdict, **facts, "trend": trend}
-    return PageRun(side, settings, before, comparison, cases, **facts)
-
-
-def side_of(run: StoredRun) -> Side:
-    """Return a run as one side of a comparison; SettingsError if it has not ended."""
-    return Side(run.run_id, run.finished_metrics, run.scores, run.config, run)
-
-
-def flips_of(comparison: Mapping[str, Any] | None) -> Flips:
-    if comparison is None or not comparison["compared"]:
-        return Flips()
-    worse, fixed, unmeasured = (
-        frozenset(case["case_key"] for case in comparison[name])
-        for name in ("flipped_to_fail", "flipped_to_pass", "unmeasured")
-    )
-    new = frozenset([*comparison["only_after"], *comparison["changed_cases"]])
-    return Flips(worse, fixed, unmeasured, new)
+    comparison, scores, names = paired.content if paired else None, None, {}
+    if before is not None and paired is not None and paired.is_compared:
+        names = renamed_metrics(before, side)
+        scores = before.cases.without(paired.content["changed_cases"])
+    listed = list_cases(side, changes_of(comparison), scores or CaseColumns(), names, is_compared=scores is not None)
+    facts["trend"] = facts.get("trend") or (recent_runs(side.run) if side.run else [])
+    if side.run is not None:
+        reports, judge = side.run.path.parent.parent, side.run.config.get("judge")
+        facts.setdefault("calibrations", stored_calibrations(reports, judge))
+    verdict = paired.verdict if paired else None
+    return PageRun(side, settings, before, comparison, listed, comparison_verdict=verdict, **facts)
 
 
 def compared_side(run: StoredRun, reports: Path, baseline: Path) -> Side | None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64encode
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 from pytest_rageval.cases.gold_places import cannot_be_won_line
-from pytest_rageval.comparison.case_filter import all_rounded, case_file, group_of, latency_of, layers_of, tags_of
+from pytest_rageval.comparison.case_filter import all_rounded
+from pytest_rageval.comparison.case_list import ListedCase
 from pytest_rageval.comparison.gate_lines import gate_line
 from pytest_rageval.metrics.registry import LAYERS
 from pytest_rageval.render.html import first_screen, sections
 from pytest_rageval.render.html.case_view import case_views
-from pytest_rageval.render.html.environment import macro, policy, rendered, script, style
+from pytest_rageval.render.html.environment import macro, on_one_line, policy, rendered, script, style
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.render.html.run_cases import ListedCase
 from pytest_rageval.text import printable
 from pytest_rageval.views.comparison import METRIC_COLUMNS, ONE_SIDED, versions_table
 from pytest_rageval.views.history import runs_table
@@ -27,6 +27,8 @@ BODIES = 96
 """Cases in a block of rendered fragments: to open a case, its block is inflated, 1 MB in 1 ms. Each block repeats what
 pages share: with half as many cases in a block, the same size takes level 8, and a quarter more time.
 """
+WHY = 140
+"""Characters of a reason in the list."""
 TEXTS = 2048
 """Cases in a block of questions, answers and reasons."""
 LOOSE, LEVEL = 4, 6
@@ -154,7 +156,7 @@ def _bodied(cases: Sequence[ListedCase], budget: int | None) -> int:
     """Return how many of the cases, worst first, have their page in the file."""
     if budget is None:
         return len(cases)
-    notable = sum(case.severity[:2] < (5, 0.0) for case in cases[:budget])
+    notable = sum(case.rank < 5 or case.drop < 0 for case in cases[:budget])
     return max(notable, min(budget, UNCHANGED))
 
 
@@ -193,7 +195,7 @@ def _first_screen(page: PageRun) -> Mapping[str, Any]:
         "no_flips": _no_flips(page, failing),
         "moves": first_screen.moves(page),
         "no_moves": first_screen.no_moves(page),
-        "errors": equal_errors(case.row for case in page.cases)[:SHOWN_ERRORS],
+        "errors": equal_errors(page.cases)[:SHOWN_ERRORS],
         "tags": sorted(
             ((tag, len(keys)) for tag, keys in (page.metrics.get("failure_tags") or {}).items()),
             key=lambda item: (-item[1], item[0]),
@@ -211,7 +213,7 @@ def _no_flips(page: PageRun, failing: int) -> str:
 
 def _case_list(page: PageRun) -> Mapping[str, Any]:
     failing = [case for case in page.cases if case.is_failing]
-    outcomes = {name: sum(case.row.outcome == name for case in page.cases) for name in ("failed", "error", "xfailed")}
+    outcomes = {name: sum(case.outcome == name for case in page.cases) for name in ("failed", "error", "xfailed")}
     fixed = sum(case.change == "fixed" for case in page.cases)
     worse = sum(case.change == "worse" for case in page.cases)
     present = [name for name, number in outcomes.items() if number]
@@ -255,42 +257,35 @@ def case_columns(page: PageRun) -> dict[str, Any]:
     """Return the index block: a list of values by column, names by number where they repeat."""
     cases = page.cases
     layers = list(LAYERS)
-    layer_of = {name: metric["layer"] for name, metric in page.metrics["metrics"].items()}
     return {
         "run": page.run_id,
         "compared": page.compared is not None,
         "both": page.has_both_sides,
         "id": [printable(case.id) for case in cases],
-        **_coded("file", [case_file(case.key) for case in cases]),
-        **_coded("outcome", [case.row.outcome for case in cases]),
+        **_coded("file", [case.file for case in cases]),
+        **_coded("outcome", [case.outcome for case in cases]),
         **_coded("change", [case.change for case in cases]),
-        **_coded("category", [group_of(case.row, "category") for case in cases]),
-        **_coded("difficulty", [group_of(case.row, "difficulty") for case in cases]),
-        **_coded("domain", [group_of(case.row, "domain") for case in cases]),
+        **_coded("category", [case.category for case in cases]),
+        **_coded("difficulty", [case.difficulty for case in cases]),
+        **_coded("domain", [case.domain for case in cases]),
+        **_coded("doubt", [case.doubt for case in cases]),
         **_tags(cases),
         "layer": [
-            sum(1 << layers.index(layer) for layer in layers_of(case.row, layer_of)) if case.row.failed else 0
-            for case in cases
+            sum(1 << layers.index(layer) for layer in page.listed.layers(case)) if case.failed else 0 for case in cases
         ],
         "layers": layers,
         **_coded("fallen", [case.fallen or "" for case in cases]),
         "drop": all_rounded(case.drop for case in cases),
         "widths": page.widths,
         "level": all_rounded(case.level for case in cases),
-        "latency": [latency_of(case.row) for case in cases],
+        "latency": [case.latency for case in cases],
     }
 
 
 def _tags(cases: Sequence[ListedCase]) -> dict[str, Any]:
-    """Return the numbers of each case's tags, computed once for all cases with the same, and the names behind them."""
+    """Return the numbers of each case's tags, and the names behind them."""
     codes: dict[str, int] = {}
-    known: dict[Hashable, list[int]] = {}
-    column = []
-    for case in cases:
-        source = case.row.groups["tag"], case.row.failed
-        if source not in known:
-            known[source] = [codes.setdefault(tag, len(codes)) for tag in tags_of(case.row)]
-        column.append(known[source])
+    column = [[codes.setdefault(tag, len(codes)) for tag in case.tags] for case in cases]
     return {"tag": column, "tags": [printable(name) for name in codes]}
 
 
@@ -311,7 +306,10 @@ def add_texts(blocks: DataBlocks, cases: Sequence[ListedCase]) -> list[int]:
 
 
 def _listed_text(cases: Sequence[ListedCase]) -> str:
-    fields = ((case.id, case.texts.question, case.texts.answer, case.why, case.texts.place) for case in cases)
+    fields = (
+        (case.id, on_one_line(case.question), on_one_line(case.answer), on_one_line(case.why, WHY), case.place)
+        for case in cases
+    )
     lines = [field.replace("\n", " ") for case in fields for field in case]
     written = printable("\n".join(lines)).split("\n")
     return "\0".join("\n".join(written[start : start + 5]) for start in range(0, len(written), 5))
@@ -320,7 +318,7 @@ def _listed_text(cases: Sequence[ListedCase]) -> str:
 def add_scores(blocks: DataBlocks, page: PageRun) -> dict[str, int]:
     """Add a block for each metric with the score of each case, null if it has none."""
     level = level_of(len(page.cases))
-    return {name: blocks.add(all_rounded(scores), level) for name, scores in page.score_columns.items()}
+    return {name: blocks.add(all_rounded(scores), level) for name, scores in page.listed.scores.items()}
 
 
 def add_falls(blocks: DataBlocks, page: PageRun) -> dict[str, int]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_rageval.comparison.baseline import Side
+from pytest_rageval.comparison.baseline import Side, side_of_run
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.collector import no_collection
 from pytest_rageval.render.html.environment import policy, rendered, style
-from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page, side_of
+from pytest_rageval.render.html.page_run import PageRun, compared_side, read_page
 from pytest_rageval.render.html.report_file import FILES, REPORT, EndReport
 from pytest_rageval.render.html.report_page import BUDGET, report_html
 from pytest_rageval.runs.reader import StoredRun
@@ -34,7 +34,7 @@ def write_report(
     path = path or run.path / REPORT
     with no_collection():
         try:
-            side = side_of(run)
+            side = side_of_run(run)
             before = other or compared_side(run, run.path.parent.parent, baseline)
             page = read_page(side, before, settings, is_chosen=other is not None, exit_status=exit_status)
         except SettingsError as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.case_filter import group_of
-from pytest_rageval.comparison.changes import scales_of
+from pytest_rageval.comparison.case_list import ListedCase
+from pytest_rageval.comparison.changes import shares_of
 from pytest_rageval.comparison.layer_table import LayerCell, layer_rows
 from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
 from pytest_rageval.render.html.figures import (
@@ -24,7 +25,6 @@ from pytest_rageval.render.html.figures import (
 )
 from pytest_rageval.render.html.first_screen import interval_text
 from pytest_rageval.render.html.page_run import PageRun
-from pytest_rageval.render.html.run_cases import ListedCase
 from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.judge_notes import failure_note
@@ -93,12 +93,12 @@ def heat(page: PageRun) -> tuple[list[str], list[tuple[str, int, list[HeatCell |
 def _normalised_scores(page: PageRun) -> dict[tuple[str, str], Columns]:
     """Return the scores of each category and layer, by metric, as 0 to 1 with higher better."""
     described = page.metrics["metrics"]
-    shares = {name: scale.to_share for name, scale in scales_of(described).items()}
+    shares = shares_of(described)
     places: dict[str, list[int]] = {}
     for place, case in enumerate(page.cases):
-        places.setdefault(group_of(case.row, "category"), []).append(place)
+        places.setdefault(case.category, []).append(place)
     by_cell: dict[tuple[str, str], Columns] = {}
-    columns = page.score_columns
+    columns = page.listed.scores
     for name in sorted(columns.keys() & described.keys()):
         share, column = shares[name], columns[name]
         if share is not float:  # most scores are shares already
@@ -171,7 +171,7 @@ def _metric_row(name: str, page: PageRun) -> MetricRow:
 
 def distributions(page: PageRun) -> Iterator[tuple[str, int, Chart]]:
     """Return histograms of the metrics that have more than two values, with those of the baseline."""
-    described, columns = page.metrics["metrics"], page.score_columns
+    described, columns = page.metrics["metrics"], page.listed.scores
     before = page.before_columns
     for name in sorted(described, key=lambda name: (list(LAYERS).index(described[name]["layer"]), name)):
         values, was = _present(columns.get(name, ())), _present(before.get(name, ()))
@@ -205,7 +205,7 @@ def _percentiles(name: str, latency: Mapping[str, Any]) -> tuple[str, ...]:
 
 def latency_chart(page: PageRun) -> Chart | None:
     """Return the cases by their latency; percentiles of the baseline are marked."""
-    times = [time for case in page.cases if (time := case.row.latency.get("total_ms")) is not None]
+    times = [case.latency for case in page.cases if case.latency is not None]
     before = page.latency_before
     marks = {f"{name} before": time for name in PERCENTILES[:2] if (time := before.get(f"{name}_ms")) is not None}
     return doubling_histogram(times, marks)
@@ -230,12 +230,8 @@ def _pass_rate(outcomes: Mapping[str, int], total: int) -> float | None:
 
 def slowest(page: PageRun) -> list[tuple[ListedCase, int, str]]:
     """Return the five slowest cases."""
-    timed = [
-        (time, number)
-        for number, case in enumerate(page.cases)
-        if (time := case.row.latency.get("total_ms")) is not None
-    ]
-    longest = sorted(timed, reverse=True)[:5]
+    timed = ((case.latency, number) for number, case in enumerate(page.cases) if case.latency is not None)
+    longest = heapq.nlargest(5, timed)
     return [(page.cases[number], number, duration(time)) for time, number in longest]
 
 

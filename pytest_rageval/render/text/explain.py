@@ -9,7 +9,6 @@ from rich.cells import cell_len
 
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.metrics.arithmetic import arithmetic
 from pytest_rageval.metrics.registry import is_described
 from pytest_rageval.model import Gold, Observation
 from pytest_rageval.plan import Plan
@@ -169,7 +168,7 @@ def _metrics(record: Mapping[str, Any], obs: Observation, plan: Plan, form: Form
         if is_described(measure.metric):
             rows.append([name, score_text(value), "a metric of the project's own"])
             continue
-        terms = [arithmetic(measure, obs), *_details(record["score_details"].get(name, {}))]
+        terms = [measure.arithmetic(obs), *_details(record["score_details"].get(name, {}))]
         scale = "" if measure.metric.scale == (0, 1) else f" of {measure.metric.scale[1]:g}"
         rows.append([name, score_text(value) + scale, _text("; ".join(term for term in terms if term))])
     yield from _section("metrics", rows, form.width)

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_rageval.engine import Evaluation
-from pytest_rageval.metrics.arithmetic import arithmetic
 from pytest_rageval.metrics.judged import abstention_quality, citation_accuracy, composite, faithfulness, relevance
 from pytest_rageval.metrics.judged import synthesis as synthesis_metric
 from pytest_rageval.metrics.registry import Measure, Metric
-from pytest_rageval.metrics.retrieval import context_recall, mrr, negative_accuracy, precision, specificity_accuracy
+from pytest_rageval.metrics.retrieval import context_recall, mrr, precision
+from pytest_rageval.metrics.selection import negative_accuracy, specificity_accuracy
 from pytest_rageval.model import Chunk, NotApplicable, Observation, Score
 from pytest_rageval.text import NO_VALUE, counted, score_text
 from pytest_rageval.tools.repl import RetrievalDiff
@@ -65,7 +65,7 @@ def metric_line(observation: Observation, measure: Measure) -> str:
     if isinstance(scored, NotApplicable):
         return f"  {measure.name}: not applicable: {scored.reason}"
     value = scored.value if isinstance(scored, Score) else scored
-    formula = arithmetic(measure, observation)
+    formula = measure.arithmetic(observation)
     return f"  {measure.name}: {score_text(value)}" + (f" = {formula}" if formula else "")
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
@@ -20,10 +21,11 @@ from pytest_rageval.judges.judge import Judge
 from pytest_rageval.model import EvalCase, Json, Observation, Trial
 from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
 from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
-from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun, observation_of
+from pytest_rageval.rescore.rescore import observed_of
+from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.runs.results_file import RunJournal
 from pytest_rageval.session import RunSession
-from pytest_rageval.targets.target import Target, is_called
+from pytest_rageval.targets.target import Target, is_called, takes_params
 from pytest_rageval.tools.sweep.grid import Grid, Point
 
 Watch = Callable[[int], None]
@@ -50,6 +52,12 @@ class Asking:
             opened.pop_all()  # success: from now on `close` closes it
         return asking
 
+    def ask(self, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
+        """Ask the cases and return their observations by key; write nothing."""
+        prefetcher = Prefetcher(prepared.plan, RunJournal(None, prepared.settings, None, None), self.loop)
+        observed = prefetcher.now([Trial(case) for case in cases], self.target, self.judge)
+        return {case.key: outcome for case, outcome in zip(cases, observed, strict=True)}
+
     def close(self) -> None:
         """Release the target, and the judge if there is one."""
         self.loop.cancel()
@@ -60,71 +68,23 @@ class Asking:
         self.loop.close()
 
 
-def ask_without_trace(asking: Asking, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
-    """Ask the cases and return their observations by key; write nothing."""
-    prefetcher = Prefetcher(prepared.plan, RunJournal(None, prepared.settings, None, None), asking.loop)
-    observed = prefetcher.now([Trial(case) for case in cases], asking.target, asking.judge)
-    return {case.key: outcome for case, outcome in zip(cases, observed, strict=True)}
-
-
-def write_run(
-    asking: Asking,
-    prepared: Prepared,
-    cases: Sequence[EvalCase],
-    files: Collection[Path],
-    watch: Watch,
-    on_finished: OnFinished,
-) -> dict[str, Observed]:
-    """Ask the cases as a stored run of their own; return the observations of first trials, by key.
-
-    A run that is resumed asks only what it has no record of. Whatever ends this early leaves a run to be resumed.
-    """
-    prepared = replace(prepared, baseline=None)
-    config = run_configuration(prepared, cases, files)
-    run = RunSession.open(prepared, config, is_judge_asked=False, loop=asking.loop)
-    try:
-        observed = _asked(asking, run, cases, watch)
-        expected = frozenset(case.key for case in cases)
-        finished = run.finish(Extent(expected, expected))
-    finally:
-        run.close()
-    on_finished(finished, prepared)
-    return observed
-
-
-def _asked(asking: Asking, run: RunSession, cases: Sequence[EvalCase], watch: Watch) -> dict[str, Observed]:
-    """Ask the cases and return their observations; of a resumed run also those that it has."""
-    observed: dict[str, Observed] = {}
-    if run.unfinished is not None:
-        recorded = {case.key: run.unfinished.observation(case.key, 0) for case in cases if run.is_done(case)}
-        observed |= {key: observation for key, observation in recorded.items() if observation is not None}
-    waiting = run.waiting(cases)
-    for case, evaluated in zip(waiting, run.evaluations(waiting, asking.target, asking.judge), strict=False):
-        first = evaluated.trials[0]
-        observed[case.key] = first.observation or Unobserved(first.error or NO_ANSWER, first.timings, first.answer)
-        watch(len(evaluated.trials))
-    return observed
-
-
 NOT_TUNED = {"gates": Gates(), "gate": (), "regression": (), "tolerated": (), "enabled": None}
 """Settings without gates: their cut-offs would raise k, and a point is asked for its own k alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The answers to the cases at a point: observations by key, and errors by key with their reason."""
+class Answers(NamedTuple):
+    """The outcomes of cases at a point by key, and the stored run if there is one."""
 
-    observations: Mapping[str, Observation]
-    errors: Mapping[str, str] = field(default_factory=dict)
+    observed: Mapping[str, Observed]
     run: str | None = None
 
-    @classmethod
-    def of(cls, observed: Mapping[str, Observed], run: str | None = None) -> Answers:
-        return cls(
-            {key: outcome for key, outcome in observed.items() if isinstance(outcome, Observation)},
-            {key: outcome.problem.message for key, outcome in observed.items() if not isinstance(outcome, Observation)},
-            run,
-        )
+    @property
+    def observations(self) -> dict[str, Observation]:
+        return {key: outcome for key, outcome in self.observed.items() if isinstance(outcome, Observation)}
+
+    @property
+    def errors(self) -> dict[str, str]:
+        return {key: one.problem.message for key, one in self.observed.items() if isinstance(one, Unobserved)}
 
 
 class Bench:
@@ -137,25 +97,21 @@ class Bench:
         cases: Sequence[EvalCase],
         files: Sequence[Path],
         grid: Grid,
-        sweep_id: str,
-        watch: Watch = lambda _: None,
-        on_finished: OnFinished = lambda _, __: None,
+        watch: Watch,
+        on_finished: OnFinished,
     ) -> None:
         """`options`: those of the command, as settings; `files`: where the cases come from."""
         self.project, self.cases, self.grid = project, cases, grid
         self.calls = self.indexings = 0
+        self.sweep_id = ""
         self._index: object = None
-        self.sweep_id = sweep_id
         self._options, self._files = options, files
         self._watch, self._on_finished = watch, on_finished
         prepared = self._prepared(self.settings_of(Point({})))
         self._asking = Asking.of(prepared)
         with ExitStack() as opened:
             opened.callback(self._asking.close)
-            target = self._asking.target
-            if not is_called(target):
-                raise SettingsError(f"sweep: {target.name} is not asked, its answers are there; name another target")
-            check_can_answer(prepared, target, cases)
+            self._check(prepared, self._asking.target)
             opened.pop_all()
 
     def __enter__(self) -> Bench:
@@ -164,14 +120,24 @@ class Bench:
     def __exit__(self, *_: object) -> None:
         self._asking.close()
 
-    def settings_of(self, point: Point, run_id: str | None = None, resume: str | None = None) -> Settings:
-        """Return the settings of a run at this point; raise SettingsError for invalid values."""
+    def _check(self, prepared: Prepared, target: Target) -> None:
+        """Raise an error unless the target can be asked, and can be given every parameter of the grid."""
+        if not is_called(target):
+            raise SettingsError(f"sweep: {target.name} is not asked, its answers are there; name another target")
+        # Whatever a system makes of k, no more chunks than that count.
+        unseen = [] if takes_params(target) else [name for name in self.grid.values if name != "k"]
+        if unseen:
+            raise SettingsError(
+                f"--grid: {target.name} takes a question alone and cannot be given {', '.join(unseen)}; "
+                "add a parameter named request to the function, whose params hold them"
+            )
+        check_can_answer(prepared, target, self.cases)
+
+    def settings_of(self, point: Point, **run: str) -> Settings:
+        """Return the settings at this point, and of its `run_id` or `resume`; raise SettingsError for bad values."""
         options = point.options({**self._options, "retrieval_only": True})
-        if run_id is not None:
-            options |= {"run_id": run_id, "description": f"sweep {self.sweep_id}: {point}"}
-        if resume is not None:
-            options |= {"resume": resume, "description": f"sweep {self.sweep_id}: {point}"}
-        return load_settings(self.project.root, options).model_copy(update=NOT_TUNED)
+        described = {"description": f"sweep {self.sweep_id}: {point}"} if run else {}
+        return load_settings(self.project.root, {**options, **run, **described}).model_copy(update=NOT_TUNED)
 
     def k_of(self, point: Point) -> int:
         """Return how many chunks count at this point."""
@@ -185,26 +151,48 @@ class Bench:
         return f"{self.sweep_id}-{hashlib.sha256(point.key.encode()).hexdigest()[:8]}"
 
     def measured(self, point: Point) -> Answers:
-        """Ask the cases at this point as a stored run, or read the run if it has ended."""
+        """Ask the cases at this point as a stored run, or read the run if it has ended.
+
+        A run that is resumed asks only what it has no record of. Whatever ends this early leaves a run to be resumed.
+        """
         run_id = self.run_id(point)
         stored = StoredRun(self.project.reports / "runs" / run_id)
         if stored.state == "complete":
             return self._stored(stored)
-        is_begun = (stored.path / "config.json").is_file()
-        settings = self.settings_of(point, None if is_begun else run_id, run_id if is_begun else None)
-        prepared = self._prepared(settings)
-        watch = self._counting(point)
-        observed = write_run(self._asking, prepared, self.cases, self._files, watch, self._on_finished)
-        return Answers.of(observed, run_id)
+        way = "resume" if (stored.path / "config.json").is_file() else "run_id"
+        prepared = replace(self._prepared(self.settings_of(point, **{way: run_id})), baseline=None)
+        config = run_configuration(prepared, self.cases, self._files)
+        run = RunSession.open(prepared, config, is_judge_asked=False, loop=self._asking.loop)
+        try:
+            observed = self._asked(run, self._counting(point))
+            expected = frozenset(case.key for case in self.cases)
+            finished = run.finish(Extent(expected, expected))
+        finally:
+            run.close()
+        self._on_finished(finished, prepared)
+        return Answers(observed, run_id)
+
+    def _asked(self, run: RunSession, watch: Watch) -> dict[str, Observed]:
+        """Ask the cases and return their first trials; of a resumed run also those that it has."""
+        observed: dict[str, Observed] = {}
+        if run.unfinished is not None:
+            recorded = {case.key: run.unfinished.observation(case.key, 0) for case in self.cases if run.is_done(case)}
+            observed |= {key: observation for key, observation in recorded.items() if observation is not None}
+        waiting = run.waiting(self.cases)
+        evaluations = run.evaluations(waiting, self._asking.target, self._asking.judge)
+        for case, evaluated in zip(waiting, evaluations, strict=False):
+            first = evaluated.evaluation.trials[0]
+            observed[case.key] = first.observation or Unobserved(first.error or NO_ANSWER, first.timings, first.answer)
+            watch(len(evaluated.evaluation.trials))
+        return observed
 
     def asked(self, point: Point, cases: Sequence[EvalCase]) -> Answers:
         """Ask some cases at this point; store nothing."""
         if not cases:
             return Answers({})
-        prepared = self._prepared(self.settings_of(point))
-        observed = ask_without_trace(self._asking, prepared, cases)
+        observed = self._asking.ask(self._prepared(self.settings_of(point)), cases)
         self._counting(point)(len(cases))
-        return Answers.of(observed)
+        return Answers(observed)
 
     def _counting(self, point: Point) -> Watch:
         index = self.grid.index_of(point)
@@ -226,14 +214,5 @@ class Bench:
             raise SettingsError(
                 f"run {stored.run_id} keeps no {OBSERVATIONS}, from which the sweep would go on; begin a new sweep"
             )
-        errors = {
-            record["case_key"]: record["error"]["message"] or record["error"]["kind"]
-            for record in stored.records()
-            if record["error"]
-        }
-        observations = {}
-        for (key, trial), place in places.items():
-            observation = observation_of(record_at(place), stored.config) if trial == 0 and key not in errors else None
-            if observation is not None:
-                observations[key] = observation
-        return Answers(observations, errors, stored.run_id)
+        first = {key: record_at(place) for (key, trial), place in places.items() if trial == 0}
+        return Answers({key: observed_of(line, stored.config) for key, line in first.items()}, stored.run_id)

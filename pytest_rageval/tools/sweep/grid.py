@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -148,7 +149,7 @@ def parse_grid(written: Sequence[str], indexing: Sequence[str] = ()) -> Grid:
         else:
             # By their text: 1, 1.0 and true are equal in Python, but not for a system.
             values[name] = tuple({json.dumps(value): value for value in parsed}.values())
-    size = _size(values.values())
+    size = math.prod(map(len, values.values()))
     if size > MOST_POINTS:
         problems.append(f"--grid: {size:,} points are more than {MOST_POINTS:,}; leave values out")
     if problems:
@@ -193,13 +194,6 @@ def _split(listed: str) -> Iterator[str]:
         else:
             value += character
     yield value
-
-
-def _size(values: Iterable[Sequence[Json]]) -> int:
-    size = 1
-    for choices in values:
-        size *= len(choices)
-    return size
 
 
 def _number(point: Point, name: str, otherwise: float) -> float:

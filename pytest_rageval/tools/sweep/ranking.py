@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.metrics.retrieval import context_recall, mrr
-from pytest_rageval.model import EvalCase, NotApplicable, Observation, Score
+from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.stats.intervals import Interval
 from pytest_rageval.stats.paired_test import paired_test
 
@@ -67,17 +67,12 @@ class CaseParts(NamedTuple):
 def case_parts(observation: Observation) -> CaseParts:
     """Return `context_recall@k` and `mrr` of a case with gold; of an unanswerable one whether nothing was retrieved."""
     is_negative = not observation.case.answerable and not observation.golds and observation.matching.hits is not None
+    recall, rank = context_recall.function(observation, observation.k), mrr.function(observation)
     return CaseParts(
-        _value(context_recall.function(observation, observation.k)),
+        recall if isinstance(recall, float) else None,
         float(not observation.hits) if is_negative else None,
-        _value(mrr.function(observation)),
+        rank if isinstance(rank, float) else None,
     )
-
-
-def _value(scored: float | Score | NotApplicable) -> float | None:
-    if isinstance(scored, NotApplicable):
-        return None
-    return scored.value if isinstance(scored, Score) else scored
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ class ScoredPoint:
     run      the stored run of a measured point; None for a derived one
     asked    for a derived point, how many cases were asked all the same
     errors   cases that could not be asked, with the reason
+    answers  equal for points at which all cases retrieve the same
     """
 
     point: Point
@@ -52,6 +53,7 @@ class ScoredPoint:
     asked: int = 0
     errors: Mapping[str, str] = field(default_factory=dict)
     rank: int = 0
+    answers: int = 0
 
     @property
     def how(self) -> str:
@@ -145,8 +147,7 @@ class SweepRunner:
         self._by_key: Mapping[str, EvalCase] = {case.key: case for case in bench.cases}
         self._points: list[ScoredPoint] = []
         self._notes: list[str] = []
-        self._really_asked: set[str] = set()
-        self._asked_again: set[str] = set()
+        self._otherwise: dict[bool, set[str]] = {False: set(), True: set()}
 
     def run(self) -> Sweep:
         default = self._scored(Point({}), self._bench.measured(Point({})))
@@ -160,6 +161,7 @@ class SweepRunner:
         if all(point.scores.score is None for point in self._points):
             raise SettingsError(NOTHING_TO_RANK_BY)
         self._note_differences()
+        self._note_unread()
         self._measure_best()
         ranked = self._ranked()
         best = ranked[0]
@@ -194,25 +196,36 @@ class SweepRunner:
             return
         if (problem := why_not_derivable(widest.observations.values(), family.cuts)) is not None:
             self._note(f"every point was asked: {problem}")
-        elif len(doubtful := self._probe(family, widest)) > FEW * len(self._bench.cases):
-            self._really_asked |= {*doubtful}
         else:
-            self._asked_again |= {*doubtful}
-            yield from (self._derived(point, widest, doubtful) for point in others)
-            return
+            doubtful = self._probe(family, widest)
+            is_derived = len(doubtful) <= FEW * len(self._bench.cases)
+            self._otherwise[is_derived] |= {*doubtful}
+            if is_derived:
+                yield from (self._derived(point, widest, doubtful) for point in others)
+                return
         yield from (self._scored(point, self._bench.measured(point)) for point in others)
 
     def _note_differences(self) -> None:
         total = len(self._bench.cases)
-        for keys, consequence in (
-            (self._really_asked, "every point of their group was asked"),
-            (self._asked_again, "these were asked at every point"),
+        for is_derived, consequence in (
+            (False, "every point of their group was asked"),
+            (True, "these were asked at every point"),
         ):
-            if keys:
+            if keys := self._otherwise[is_derived]:
                 self._note(
                     f"{counted(len(keys), 'case')} of {total} came otherwise than cut from the widest point, so "
                     f"{consequence}: {listed(sorted(keys))}"
                 )
+
+    def _note_unread(self) -> None:
+        """Note the parameters without any effect: whatever else was set, all their values came to the same answers."""
+        for name in self._bench.grid.varying:
+            groups: dict[object, set[int]] = {}
+            for scored in self._points:
+                others = scored.point.only(other for other in scored.point.params if other != name)
+                groups.setdefault(others, set()).add(scored.answers)
+            if all(len(answers) == 1 for answers in groups.values()):
+                self._note(f"no answer changed with {name}: the same chunks came at all of its values")
 
     def _probe(self, family: Family, widest: Answers) -> tuple[str, ...]:
         """Return the keys of cases whose lists are not those cut from the widest, asked at one more point each."""
@@ -235,8 +248,8 @@ class SweepRunner:
     def _derived(self, point: Point, widest: Answers, doubtful: Sequence[str]) -> ScoredPoint:
         asked = self._bench.asked(point, [self._by_key[key] for key in doubtful])
         derived = self._cut(point, widest).observations
-        observations = {key: value for key, value in derived.items() if key not in doubtful} | dict(asked.observations)
-        return replace(self._scored(point, Answers(observations, asked.errors)), asked=len(doubtful))
+        certain = {key: value for key, value in derived.items() if key not in doubtful}
+        return replace(self._scored(point, Answers({**certain, **asked.observed})), asked=len(doubtful))
 
     def _cut(self, point: Point, widest: Answers) -> Answers:
         k, gold_by = self._bench.k_of(point), self._bench.project.settings.gold_by
@@ -272,7 +285,8 @@ class SweepRunner:
     def _scored(self, point: Point, answers: Answers) -> ScoredPoint:
         cases = {key: case_parts(observation) for key, observation in answers.observations.items()}
         scores = point_scores(cases, self._weights, self._choosing)
-        return ScoredPoint(point, scores, cases, answers.run, errors=answers.errors)
+        same = hash(frozenset((key, listing(observation)) for key, observation in answers.observations.items()))
+        return ScoredPoint(point, scores, cases, answers.run, errors=answers.errors, answers=same)
 
     def _named(self, point: Point) -> str:
         return point.of(self._bench.grid.varying)
@@ -318,7 +332,9 @@ def probe_of(observation: Observation, family: Family, k_of: Callable[[Point], i
 
 
 def listing(observation: Observation) -> Listing:
-    """Return the retrieved chunks in order, with their scores."""
+    """Return the retrieved chunks in order, with their scores; the text of the answer if no chunks are reported."""
+    if observation.answer.chunks is None:
+        return ((observation.answer.text,),)
     return tuple(
         (
             chunk.chunk_id or chunk.doc_id,
@@ -328,7 +344,7 @@ def listing(observation: Observation) -> Listing:
             chunk.score_final,
             None if chunk.chunk_id or chunk.doc_id else chunk.text,
         )
-        for chunk in observation.answer.chunks or ()
+        for chunk in observation.answer.chunks
     )
 
 

@@ -17,7 +17,6 @@ from pytest_rageval.io.sealed_lines import Check, index, record_at
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.render.html.case_view import case_views
 from pytest_rageval.render.html.report_page import KEYS
-from pytest_rageval.render.html.run_cases import ListedCase
 from pytest_rageval.render.html.sections import DefinitionText, definitions_of
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
@@ -25,7 +24,8 @@ from pytest_rageval.runs.row import check_observation, check_result
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
-from pytest_rageval.web.case_list import CaseList, CaseQuery
+from pytest_rageval.views.case import CaseView
+from pytest_rageval.web.case_list import CaseQuery, PagedCases
 from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.labelling.label_desk import LabelPlace
 from pytest_rageval.web.opened_runs import TheRuns
@@ -109,13 +109,13 @@ def show_case(
         neighbours=neighbours,
         has_both_sides=opened.page.has_both_sides,
         head=head_of_run(opened.page.config),
-        definitions=_definitions(case, opened.page.registry),
+        definitions=_definitions(content, opened.page.registry),
         keys=KEYS,
     )
 
 
 def _unfinished_case_page(
-    request: Request, run: StoredRun, baseline: Path, listed: CaseList, links: CaseLinks
+    request: Request, run: StoredRun, baseline: Path, listed: PagedCases, links: CaseLinks
 ) -> Response:
     """Show the recorded case of an unfinished or partly unreadable run, without a comparison."""
     recorded = unfinished_case(run, links.key, baseline)
@@ -130,14 +130,15 @@ def _unfinished_case_page(
         neighbours=listed.neighbours(links.key, CaseQuery(links.q, links.sort)),
         has_both_sides=False,
         head=head_of_run(run.config),
-        definitions=_definitions(recorded.case, registry_of(run)),
+        definitions=_definitions(recorded.view, registry_of(run)),
         keys=KEYS,
     )
 
 
-def _definitions(case: ListedCase, registry: Registry) -> list[DefinitionText]:
+def _definitions(view: CaseView | None, registry: Registry) -> list[DefinitionText]:
     """Return the definitions of the case's metrics, to which their names link."""
-    return definitions_of([*case.row.scores, *(name for name, _ in case.row.failed)], registry)
+    names = [*(score.metric for score in view.scores), *(gate["metric"] for gate in view.gates)] if view else []
+    return definitions_of(names, registry)
 
 
 @router.post("/runs/{run_id}/draft")

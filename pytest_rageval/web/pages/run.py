@@ -14,10 +14,9 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import look_through
 from pytest_rageval.export.formats import csv_lines
 from pytest_rageval.export.report_json import json_lines
-from pytest_rageval.render.html.case_view import RecordedCase, recorded_case_of
+from pytest_rageval.render.html.case_view import RecordedCase, read_case_lines, recorded_case_of
 from pytest_rageval.render.html.report_file import FILES
 from pytest_rageval.render.html.report_page import KEYS
-from pytest_rageval.render.html.run_cases import read_case_lines
 from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.stored_plan import registry_of

@@ -83,10 +83,10 @@
   const TOKEN = /(-?)(?:([\p{L}\p{Nl}\p{No}_][\p{L}\p{N}_.@\-]*?)(:|<=|>=|<|>|=))?("(?:[^"\\]|\\.)*"|[^\s\x1c-\x1f\x85"]+)/gsu;
   const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/;
   const OUTCOMES = ["passed", "failed", "error", "skipped", "xfailed"], CHANGES = ["worse", "fixed", "unmeasured", "new", "same"];
-  const COLUMNS = { outcome: "outcome", changed: "change", category: "category", difficulty: "difficulty", domain: "domain", file: "file" };
+  const COLUMNS = { outcome: "outcome", changed: "change", category: "category", difficulty: "difficulty", domain: "domain", file: "file", doubt: "doubt" };
   const COMPARE = { "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b, "=": (a, b) => a === b };
   const shown = (names) => names.filter(Boolean).slice(0, 8).join(", ");
-  const always = { outcome: OUTCOMES, changed: CHANGES };
+  const always = { outcome: OUTCOMES, changed: CHANGES, doubt: ["document", "last_heading", "folder", "none"] };
   const choices = (kind, names, value) => (names.includes(value) ? [value] : value.split(",")).map((word) => {
     const code = names.indexOf(word);
     if (code < 0 && !always[kind]?.includes(word)) throw new Error(`no ${kind} “${word}”; there are ${shown(names) || "none"}`);
@@ -187,7 +187,7 @@
     link.href = address(number) + (change === "worse" && index.both ? "/compare" : "");
     cell(row, "category", name("category", number));
     const question = cell(row, "question", ""), fallen = name("fallen", number);
-    cell(row, "drop", fallen ? `${onScale(index.drop[number] * index.widths[fallen])} ${fallen.split("@")[0]}` : index.compared ? "" : index.level[number].toFixed(2));
+    cell(row, "drop", fallen ? `${onScale(index.drop[number] * index.widths[fallen])} ${fallen.split("@")[0]}` : index.compared ? "" : index.level[number]?.toFixed(2) ?? "–");
     const answer = cell(row, "answer", "");
     textsOf(number).then((texts) => ([, question.textContent, answer.textContent] = texts));
     return row;

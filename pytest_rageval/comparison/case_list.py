@@ -1,0 +1,275 @@
+"""The cases of a stored run, the worst first: labels and texts from its records, scores as columns, changes, falls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_rageval.comparison.baseline import Side
+from pytest_rageval.comparison.changes import Shares, moved_scores, shares_of
+from pytest_rageval.comparison.filter_language import CHANGES, UNCHANGED
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.gates.gate import UNCATEGORISED
+from pytest_rageval.io.sealed_lines import Members, whole_records
+from pytest_rageval.matching.dialects import NO_DOUBT, worst_doubt
+from pytest_rageval.model import NOTHING
+from pytest_rageval.runs.columns import CaseColumns, Column, scores_of, shared_cases, values_at
+from pytest_rageval.runs.reader import RESULTS, StoredRun
+from pytest_rageval.runs.results_file import journals
+from pytest_rageval.runs.row import IS_BAD, SCHEMA, Row, SharedParts, cases_of, check_result, row_records
+
+_RANKS = {"worse": 0, "error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
+_LISTED = Members(SCHEMA, "case_key", "trial", "outcome", "reason", "question", "answer", "category", "difficulty",
+                  "domain", "tags", "source", "latency", "verdict", "error",
+                  where_written=("doubt",))  # fmt: skip
+
+
+class ListedCase(NamedTuple):
+    """One case of a list, as its record has it; of several trials, the first with an error, else the first.
+
+    tags          of the case and of its failed gates; failed: these gates as metric and tag
+    latency       milliseconds until the answer; None if nothing was asked
+    doubt         the worst doubt about a match, a word of the filter `doubt:`
+    change        a word of the filter `changed:`
+    drop, fallen  the largest fall of a score since the other run as a share of its scale, negative; and its metric
+    level         mean of the scores as 0 to 1, higher better; None without scores
+    """
+
+    key: str
+    outcome: str
+    category: str
+    error_kind: str | None = None
+    trial: int = 0
+    difficulty: str = ""
+    domain: str = ""
+    tags: Sequence[str] = ()
+    failed: Sequence[tuple[str, str]] = ()
+    question: str | None = None
+    answer: str | None = None
+    place: str = ""
+    message: str | None = None
+    latency: int | None = None
+    doubt: str = NO_DOUBT
+    change: str = UNCHANGED
+    drop: float = 0.0
+    fallen: str | None = None
+    level: float | None = None
+
+    @property
+    def id(self) -> str:
+        """Return the id in the case's key."""
+        return case_id(self.key)
+
+    @property
+    def file(self) -> str:
+        """Return the file in the case's key; '' if it has none."""
+        return self.key.partition("::")[0] if "::" in self.key else ""
+
+    @property
+    def is_failing(self) -> bool:
+        return self.outcome in IS_BAD or self.outcome == "error"
+
+    @property
+    def why(self) -> str:
+        """Return the failed gates or the error; '' if the case passed."""
+        if self.outcome == "passed":
+            return ""
+        return (f"{self.error_kind}: " if self.error_kind else "") + (self.message or self.outcome)
+
+    @property
+    def rank(self) -> int:
+        """Return 0 for a case that newly fails, then errors, failing cases, unmeasured ones, known failures, others."""
+        state = self.outcome if self.is_failing and self.change != "worse" else self.change
+        return _RANKS.get(state, len(_RANKS))
+
+    @property
+    def severity(self) -> tuple[int, float, float, str]:
+        """Return the sort key: the rank, then the largest falls and the lowest scores."""
+        return self.rank, self.drop, 1.0 if self.level is None else self.level, self.key
+
+
+_OF_RECORD = ListedCase._fields.index("change")
+"""How many fields a record fills."""
+_NO_FALL: tuple[float, str | None] = (0.0, None)
+
+
+class Fall(NamedTuple):
+    """One case in one metric: its fall as a share of the scale, negative; its number in the list; its scores."""
+
+    share: float
+    number: int
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class CaseList:
+    """The cases of a run.
+
+    scores       a column a metric, in the order of the cases
+    falls        the cases that fell in each metric, the largest fall first; None if the other run was not read
+    layer_of     the layer of each metric
+    is_compared  whether changes are known
+    """
+
+    run_id: str
+    cases: Sequence[ListedCase]
+    scores: Mapping[str, Column] = field(default_factory=dict)
+    falls: Mapping[str, Sequence[Fall]] | None = None
+    layer_of: Mapping[str, str] = field(default_factory=dict)
+    is_compared: bool = False
+
+    def layers(self, case: ListedCase) -> tuple[str, ...]:
+        """Return the layers of the metrics whose gates failed."""
+        return tuple(dict.fromkeys(self.layer_of[name] for name, _ in case.failed if name in self.layer_of))
+
+
+def changes_of(comparison: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the change of each changed case by key, from a comparison; for several changes, the first."""
+    changes: dict[str, str] = {}
+    if comparison is not None and comparison.get("compared", True):
+        for change, name in (*CHANGES.items(), ("new", "changed_cases")):
+            for case in comparison.get(name, ()):
+                changes.setdefault(case["case_key"] if isinstance(case, Mapping) else case, change)
+    return changes
+
+
+def list_cases(
+    side: Side,
+    changes: Mapping[str, str] = NOTHING,
+    before: CaseColumns | None = None,
+    names: Mapping[str, str] = NOTHING,
+    *,
+    is_compared: bool = False,
+) -> CaseList:
+    """Return the cases of a side: those with a record, or without records those of its table of scores.
+
+    before  the scores of the other run; None if it is not read
+    names   the other run's metrics → their names in this one
+    """
+    metrics, now = side.metrics["metrics"], side.cases
+    recorded = _recorded(side.run) if side.run is not None else {}
+    if recorded:
+        now = now.without(now.places.keys() - recorded.keys())
+    else:
+        table = zip(now.case_keys, now.outcomes, now.error_kinds, strict=True)
+        recorded = {
+            each[0]: ListedCase(*each[:2], side.categories.get(each[0], UNCATEGORISED), each[2]) for each in table
+        }
+    falls = _falls((before or CaseColumns()).renamed(names), now, metrics)
+    drops: dict[int, tuple[float, str | None]] = {}
+    for name, fallen in falls.items():
+        for fall in fallen:
+            if fall.share < drops.get(fall.number, _NO_FALL)[0]:
+                drops[fall.number] = fall.share, name
+    levels = _levels(now, shares_of(metrics))
+    cases = [
+        ListedCase._make((*recorded[key][:_OF_RECORD], changes.get(key, UNCHANGED), *drops.get(place, _NO_FALL), level))
+        for place, (key, level) in enumerate(zip(now.case_keys, levels, strict=True))
+    ]
+    layers = {name: metric["layer"] for name, metric in metrics.items()}
+    listed = CaseList(side.run_id, cases, now.scores, falls if before is not None else None, layers, is_compared)
+    return worst_cases_first(listed)
+
+
+def worst_cases_first(listed: CaseList) -> CaseList:
+    """Return the list in the order of severity."""
+    order = sorted(range(len(listed.cases)), key=[case.severity for case in listed.cases].__getitem__)
+    number_of = dict(zip(order, range(len(order)), strict=True))
+    falls = listed.falls and {
+        name: sorted(fall._replace(number=number_of[fall.number]) for fall in fallen)
+        for name, fallen in listed.falls.items()
+    }
+    scores = {name: values_at(column, order) for name, column in listed.scores.items()}
+    return replace(listed, cases=values_at(listed.cases, order), scores=scores, falls=falls)
+
+
+def _falls(before: CaseColumns, now: CaseColumns, metrics: Mapping[str, Any]) -> dict[str, list[Fall]]:
+    """Return the falls of each metric by the cases' places in the columns."""
+    shared = shared_cases(before, now)
+    falls = {
+        name: [Fall(share, shared.after[at], was, is_now) for at, was, is_now, share in moved if share < 0]
+        for name, moved in moved_scores(before, now, shared, metrics)
+    }
+    return {name: fallen for name, fallen in falls.items() if fallen}
+
+
+def _levels(columns: CaseColumns, shares: Shares) -> Iterator[float | None]:
+    """Yield the mean of each case's scores as 0 to 1; None without scores."""
+    named = [(shares[name], column) for name, column in columns.scores.items() if name in shares]
+    turned = [
+        column if share is float else [None if score is None else share(score) for score in column]
+        for share, column in named
+    ]
+    for scores in zip(*turned, strict=True) if turned else [()] * len(columns):
+        present = [score for score in scores if score is not None] if None in scores else scores
+        yield math.fsum(present) / len(present) if present else None
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def files_of(run: StoredRun, name: str) -> list[Path]:
+    """Return the run's files of this name: its own and, if it has not ended or was killed, those of its workers."""
+    return [path for path in (run.path / name, *journals(run.path, name)) if path.is_file()]
+
+
+def recorded_side(run: StoredRun, metrics: Mapping[str, Any]) -> Side:
+    """Return a run without aggregates as a side; `metrics` describes its metrics."""
+    shared = SharedParts()
+    rows = (Row.of(record, shared) for path in files_of(run, RESULTS) for record in row_records(path))
+    return Side(run.run_id, {"metrics": metrics, "volatile": {}}, scores_of(cases_of(rows)), run.config, run)
+
+
+def _recorded(run: StoredRun) -> dict[str, ListedCase]:
+    """Return each recorded case by key."""
+    trials: dict[tuple[str, int], ListedCase] = {}
+    for _, record in whole_records(files_of(run, RESULTS), check=check_result, members=_LISTED):
+        try:
+            trials[record["case_key"], record["trial"]] = listed_case(record)
+        except (KeyError, TypeError, AttributeError) as error:
+            place, what = f"{run.path / RESULTS}: case {record['case_key']!r}", f"{type(error).__name__}: {error}"
+            raise SettingsError(f"{place}: not a record: {what}; was the file changed?") from None
+    cases: dict[str, ListedCase] = {}
+    for (key, _), case in trials.items():
+        kept = cases.setdefault(key, case)
+        if kept is not case:
+            cases[key] = min(kept, case, key=lambda each: (each.error_kind is None, each.trial))
+    return cases
+
+
+def listed_case(record: Mapping[str, Any]) -> ListedCase:
+    """Return the case of a record, without a comparison."""
+    error, milliseconds = record["error"] or {}, record["latency"].get("total_ms")
+    failed = [(gate["metric"], gate["tag"] or gate["metric"]) for gate in record["verdict"]["failed_gates"]]
+    return ListedCase(
+        record["case_key"],
+        record["outcome"],
+        record["category"] or UNCATEGORISED,
+        error.get("kind"),
+        record["trial"],
+        record["difficulty"] or "",
+        record["domain"] or "",
+        tuple(dict.fromkeys([*record["tags"], *(tag for _, tag in failed)])),
+        failed,
+        record["question"],
+        record["answer"],
+        place_text(record),
+        error.get("message") or record["reason"],
+        None if milliseconds is None else round(milliseconds),
+        worst_doubt(record.get("doubt") or NOTHING),
+    )
+
+
+def case_id(key: str) -> str:
+    """Return the id in a case key."""
+    return key.partition("::")[2] or key
+
+
+def place_text(record: Mapping[str, Any]) -> str:
+    """Return the file and line of a record's case; '' if they are not known."""
+    source = record.get("source") or {}
+    return f"{source['file']}:{source['line']}" if source.get("file") else ""

@@ -1,0 +1,280 @@
+"""Places that a system names otherwise than the cases do: the looser steps of matching, after the exact one.
+
+A gold without an exact match is looked for by paths and headings in a normal form, then by its last heading alone, then
+by its document alone if the answer reports no heading at all. The first step that succeeds wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from pytest_rageval.matching.spellings import (
+    STRONG,
+    WEAK,
+    FilePath,
+    heading_form,
+    heading_kind,
+    headings,
+    is_same_name,
+    path_fit,
+    read_headings,
+    read_path,
+)
+from pytest_rageval.model import Anchor, Chunk, LooseMatch, MatchKind, Reference
+from pytest_rageval.words import fold
+
+Passage = Chunk | Reference
+FOLDER = "folder"
+"""The doubt that a path has other folders above it than its gold."""
+
+
+class Section(Protocol):
+    """A section of a note."""
+
+    @property
+    def heading_path(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
+class Notes(Protocol):
+    """The notes that a system answers from."""
+
+    def meant(self, rel_path: str, /) -> Sequence[str]:
+        """Return the notes that a path can mean."""
+
+    def called(self, name: str, /) -> Sequence[str]:
+        """Return the paths of the notes with this file name, or with it before the extension."""
+
+    def sections(self, rel_path: str, /) -> Sequence[Section] | None:
+        """Return the sections of a note, if it can be read."""
+
+
+class PlaceRules(NamedTuple):
+    """How golds and the places of an answer are compared.
+
+    is_strict  accepts no match by the last heading or by the document alone
+    prefixes   folders that may stand above the paths of cases or answers
+    notes      the notes, if they are known
+    """
+
+    is_strict: bool = False
+    prefixes: tuple[tuple[str, ...], ...] = ()
+    notes: Notes | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], notes: Notes | None = None) -> PlaceRules:
+        """Return the rules of these settings, as a run's config.json stores them."""
+        folders = (settings.get("path_prefix"), settings.get("notes"))
+        prefixes = tuple(read_path(folder).parts for folder in folders if folder)
+        return cls(bool(settings.get("strict_places")), prefixes, notes)
+
+
+ANY_PLACES = PlaceRules()
+
+
+# ── matching ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class LooseMatches(NamedTuple):
+    """Matches that are not exact, and the names of several files that kept others from being made."""
+
+    matches: tuple[LooseMatch, ...] = ()
+    ambiguous: tuple[str, ...] = ()
+
+
+NO_LOOSE_MATCHES = LooseMatches()
+_ORDER: tuple[MatchKind, ...] = ("normalised", "last_heading", "document")
+
+
+class Quotes(Protocol):
+    """Checks whether a passage at a 1-based position quotes a gold's snippets; flags what cannot be checked."""
+
+    def __call__(self, gold: int, passage: Passage, at: int, /) -> bool: ...
+
+
+def loose_matches(
+    golds: Sequence[Anchor],
+    passages: Sequence[Passage],
+    hits: Sequence[frozenset[int]],
+    rules: PlaceRules,
+    quotes: Quotes,
+    chunks: Sequence[Chunk] = (),
+) -> LooseMatches:
+    """Match the golds without a hit with passages, from the surest step to the least sure.
+
+    hits    the golds that each passage matches exactly
+    quotes  checks the snippets of a gold
+    chunks  of the same answer, if the passages are references
+    """
+    matched = frozenset[int]().union(*hits)
+    candidates: list[tuple[int, int, FilePath]] = []
+    for gold, anchor in enumerate(golds):
+        if gold not in matched:
+            wanted = read_path(anchor.rel_path)
+            for at in _near(wanted.stem, passages):
+                path = read_path(passages[at].rel_path or "")
+                if not is_same_name(path, wanted) or any(golds[hit].heading_path for hit in hits[at]):
+                    continue
+                if not _is_elsewhere(anchor, passages[at], path):
+                    candidates.append((at, gold, path))
+    if not candidates:
+        return NO_LOOSE_MATCHES
+    return _Search(golds, passages, rules, quotes, chunks).matches(candidates)
+
+
+def _is_elsewhere(anchor: Anchor, passage: Passage, path: FilePath) -> bool:
+    """Return True if the heading of a passage is another one, whatever the other passages of its answer are."""
+    if not (anchor.heading_path and passage.heading_path):
+        return False
+    reported = read_headings(passage.heading_path)
+    is_sure = reported.separator is STRONG or (reported.separator is None and reported.parts)
+    return bool(is_sure) and heading_kind(anchor.heading_path, reported, path) is None
+
+
+def _near(stem: str, passages: Sequence[Passage]) -> list[int]:
+    """Return the positions of passages that may be of a file; a search in their paths costs a tenth of reading them."""
+    return [
+        at
+        for at, passage in enumerate(passages)
+        if (path := passage.rel_path) is not None and (stem in path or "%" in path or not path.isascii())
+    ]
+
+
+class _Search:
+    """The search of one answer's passages for the golds without an exact match."""
+
+    def __init__(
+        self,
+        golds: Sequence[Anchor],
+        passages: Sequence[Passage],
+        rules: PlaceRules,
+        quotes: Quotes,
+        chunks: Sequence[Chunk],
+    ) -> None:
+        self._golds, self._passages, self._rules, self._quotes = golds, passages, rules, quotes
+        written = [passage.heading_path for passage in (*passages, *chunks) if passage.heading_path]
+        self._has_headings = any(not heading.isspace() for heading in written)
+        # A system separates headings in one way: beside `A > B`, `C / D` is one heading.
+        self._is_whole = any(read_headings(heading).separator is STRONG for heading in written)
+        self._ambiguous: dict[str, None] = {}
+
+    def matches(self, candidates: Sequence[tuple[int, int, FilePath]]) -> LooseMatches:
+        """Return the matches of the surest kind for each gold."""
+        found: dict[int, list[LooseMatch]] = {}
+        for at, gold, path in candidates:
+            if (match := self._match(at, gold, path)) is not None:
+                found.setdefault(gold, []).append(match)
+        surest = [match for matches in found.values() for match in matches if match.kind == _surest(matches)]
+        return LooseMatches(tuple(sorted(surest)), tuple(self._ambiguous))
+
+    def _match(self, at: int, gold: int, path: FilePath) -> LooseMatch | None:
+        anchor, passage = self._golds[gold], self._passages[at]
+        wanted = read_path(anchor.rel_path)
+        fit = path_fit(wanted, path, self._rules.prefixes)
+        kind = None if fit is None else self._kind(anchor, passage, path)
+        if fit is None or kind is None or (self._rules.is_strict and kind != "normalised"):
+            return None
+        is_guessed = fit.has_other_folders or path.name != wanted.name
+        if (is_guessed and self._is_ambiguous(path)) or not self._quotes(gold, passage, at + 1):
+            return None
+        doubt = FOLDER if fit.is_doubtful else None
+        is_decided = kind == "normalised" or (kind == "document" and self._is_decided(anchor, passage))
+        return LooseMatch(at, gold, kind, doubt if is_decided else kind)
+
+    def _kind(self, anchor: Anchor, passage: Passage, path: FilePath) -> MatchKind | None:
+        if not headings(anchor.heading_path):
+            return "normalised"
+        if not self._has_headings:
+            return "document" if self._lies_in(anchor, passage) else None
+        reported = read_headings(passage.heading_path or "", is_whole=self._is_whole)
+        if not reported.parts:
+            return None
+        if reported.separator not in (None, STRONG) and self._is_one_heading(passage.heading_path or "", anchor):
+            reported = read_headings(passage.heading_path or "", is_whole=True)
+        return heading_kind(anchor.heading_path, reported, path)
+
+    def _is_one_heading(self, reported: str, wanted: Anchor) -> bool:
+        """Return True if a gold or the notes know the reported text as one heading."""
+        known, rel_path = [anchor.heading_path for anchor in self._golds], wanted.rel_path
+        if (notes := self._rules.notes) is not None and WEAK.search(reported):
+            known += [section.heading_path for note in notes.meant(rel_path) for section in notes.sections(note) or ()]
+        whole = heading_form(reported)
+        return any(whole in read_headings(each, is_whole=True).parts for each in known if each)
+
+    def _section(self, anchor: Anchor) -> str | None:
+        return None if self._rules.notes is None else text_below(self._rules.notes, anchor)
+
+    def _lies_in(self, anchor: Anchor, passage: Passage) -> bool:
+        """Return False if the text of a passage is not of the gold's section, as far as both are known."""
+        section = None if passage.text is None or anchor.snippets else self._section(anchor)
+        return section is None or is_of_section(passage.text or "", section)
+
+    def _is_decided(self, anchor: Anchor, passage: Passage) -> bool:
+        """Return True if the text decided about a match by document."""
+        is_whole = passage.text is not None and not (isinstance(passage, Chunk) and passage.text_truncated)
+        return is_whole and (bool(anchor.snippets) or self._section(anchor) is not None)
+
+    def _is_ambiguous(self, path: FilePath) -> bool:
+        """Return True if several files have the name, among the notes, the golds or the passages."""
+        notes = self._rules.notes
+        for written in (
+            notes.called(path.name) if notes is not None else (),
+            [anchor.rel_path for anchor in self._golds],
+            [passage.rel_path for passage in self._passages if passage.rel_path is not None],
+        ):
+            namesakes = {"/".join(each.parts) for each in map(read_path, written) if is_same_name(each, path)}
+            if len(namesakes) > 1:
+                self._ambiguous[f"{path.name} ({' and '.join(sorted(namesakes)[:2])})"] = None
+                return True
+        return False
+
+
+def _surest(matches: Sequence[LooseMatch]) -> MatchKind:
+    return min((match.kind for match in matches), key=_ORDER.index)
+
+
+def text_below(notes: Notes, anchor: Anchor) -> str | None:
+    """Return the text of a gold's section and of those below it; None if the notes lack it or have several."""
+    there = notes.meant(anchor.rel_path)
+    sections = notes.sections(there[0]) if len(there) == 1 else None
+    wanted = headings(anchor.heading_path)
+    below = [section.text for section in sections or () if headings(section.heading_path)[: len(wanted)] == wanted]
+    return "\n".join(below) if below else None
+
+
+def is_of_section(text: str, section: str) -> bool:
+    """Return True if a text is a part of a section, holds it, or shares most of its lines with it."""
+    folded, whole = fold(text), fold(section)
+    if not folded or folded in whole or (whole and whole in folded):
+        return True
+    lines = [line for line in map(fold, text.splitlines()) if line]
+    return sum(len(line) for line in lines if line in whole) * 2 > sum(map(len, lines))
+
+
+DOUBTS: Mapping[str, str] = {
+    "document": "matched by document",
+    "last_heading": "matched by the last heading only",
+    FOLDER: "matched although folders differ",
+}
+"""The kinds of doubt of a match, from the weakest, in words."""
+NO_DOUBT = "none"
+
+
+def worst_doubt(golds: Mapping[str, int]) -> str:
+    """Return the weakest kind among a case's matches in doubt, counted by kind."""
+    return next((doubt for doubt in DOUBTS if doubt in golds), NO_DOUBT)
+
+
+def doubt_flags(loose: LooseMatches, passages: Sequence[Passage]) -> Iterator[tuple[str, list[str]]]:
+    """Yield a note for each kind of doubt, with the positions of its passages, and for each ambiguous name."""
+    nouns = ["chunk" if isinstance(passage, Chunk) else "reference" for passage in passages]
+    for doubt, words in DOUBTS.items():
+        if places := sorted({match.at for match in loose.matches if match.doubt == doubt}):
+            yield words, [f"{nouns[at]} {at + 1}" for at in places]
+    if loose.ambiguous:
+        yield AMBIGUOUS, list(loose.ambiguous)
+
+
+AMBIGUOUS = "matched exactly or not at all, since several files have the name"

@@ -1,0 +1,177 @@
+"""Systems name the same place in many ways: each is matched, and what is only a guess is flagged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_rageval.cases.note_folder import NoteFolder
+from pytest_rageval.matching.dialects import PlaceRules
+from pytest_rageval.matching.places import match
+from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Matching, Reference
+from pytest_rageval.targets.native_contract import answer_from_record
+
+DIALECTS = json.loads(Path(__file__).parent.parent.joinpath("data/dialects.json").read_text(encoding="utf-8"))
+GOLD = Anchor("a.md", "# A > ## B")
+
+
+def matched(golds: Anchor | tuple[Anchor, ...], *places: tuple | dict, **rules) -> Matching:
+    """Match golds with chunks at `(path, heading path, text)`, or as the system writes them."""
+    written = [
+        place if isinstance(place, dict) else dict(zip(("rel_path", "heading_path", "text"), place, strict=False))
+        for place in places
+    ]
+    answer = answer_from_record({"retrieved_chunks": written}, "bot")
+    supports = (golds,) if isinstance(golds, Anchor) else golds
+    return match(EvalCase("q1", "What?", gold=Gold(supports=supports)), answer, rules=PlaceRules(**rules))
+
+
+def kinds(found: Matching) -> list[tuple[str, str | None]]:
+    return [(each.kind, each.doubt) for each in found.loose]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect["name"])
+def test_each_dialect_has_recall_1_and_only_guesses_are_flagged(dialect):
+    place = {name: dialect[name] for name in ("rel_path", "heading_path") if name in dialect}
+    found = matched(GOLD, {**place, "text": "The passage."})
+    assert found.hits == ({0},)
+    assert bool(found.doubts) is dialect.get("doubt", False)
+
+
+# ── headings ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["a :: b", "A → B", "A»B", "# A / ## B", "A\nB", "A -> B", " A  |  B | C", "**A** / `B`", "a.md > A > B", "A/B",
+     ["", "A", None, "B"], {"h1": "A", "h2": "B"}, [{"level": 1, "text": "A"}, {"level": 2, "text": "B"}], "Ａ › Ｂ"],
+)  # fmt: skip
+def test_other_separators_levels_widths_and_cases_of_headings_match(written):
+    found = matched(GOLD, {"rel_path": "a.md", "heading_path": written})
+    assert found.hits == ({0},)
+    assert not found.doubts
+
+
+@pytest.mark.parametrize("written", ["A / C", "X / A / B", "B / A", "A", "AB", "A & B", "B > C"])
+def test_other_headings_do_not_match(written):
+    assert matched(GOLD, ("a.md", written)).hits == (frozenset(),)
+
+
+def test_a_heading_that_holds_a_separator_matches_itself_and_no_other():
+    one, path = Anchor("a.md", "# Input / Output"), Anchor("a.md", "# Input > ## Output")
+    assert matched(path, ("a.md", "# Input / Output")).hits == (frozenset(),)
+    assert matched(path, {"rel_path": "a.md", "heading_path": ["Input / Output"]}).hits == (frozenset(),)
+    assert matched((one, path), ("a.md", "Input / Output")).hits == ({0},)
+    assert matched(path, ("a.md", "Input / Output"), ("b.md", "A > B")).hits == (frozenset(), frozenset())
+    below = Anchor("a.md", "# Ports > ## Input / Output > ### Pins")
+    assert matched(below, ("a.md", "Ports / Input / Output / Pins")).hits == ({0},)
+    assert kinds(matched(Anchor("a.md", "# Ports > ## Input / Output"), ("a.md", "Input / Output"))) == [
+        ("last_heading", "last_heading")
+    ]
+
+
+def test_notes_know_a_heading_that_holds_a_separator(tmp_path):
+    (tmp_path / "a.md").write_text("# Input / Output\nOne.\n\n# Input\n## Output\nTwo.\n", encoding="utf-8")
+    path = Anchor("a.md", "# Input > ## Output")
+    assert matched(path, ("a.md", "Input / Output")).hits == ({0},)
+    assert matched(path, ("a.md", "Input / Output"), notes=NoteFolder(tmp_path)).hits == (frozenset(),)
+
+
+def test_one_chunk_without_a_heading_among_others_is_text_before_the_first_one():
+    found = matched(GOLD, ("a.md", None), ("b.md", "Z"))
+    assert found.hits == (frozenset(), frozenset())
+
+
+def test_the_surest_kind_of_match_wins():
+    found = matched(GOLD, ("a.md", "B"), ("a.md", "A / B"), ("a.md", "## b"))
+    assert found.hits == (frozenset(), {0}, frozenset())
+    assert kinds(found) == [("normalised", None)]
+    assert matched(GOLD, ("a.md", "A / B"), ("a.md", "# A > ## B")).loose == ()
+
+
+# ── documents ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_without_headings_snippets_decide_and_leave_no_doubt():
+    gold = Anchor("a.md", "# A > ## B", ("the passage",))
+    found = matched(gold, ("a.md", None, "Another."), ("a.md", None, "The  passage, whole."))
+    assert found.hits == (frozenset(), {0})
+    assert kinds(found) == [("document", None)]
+
+
+def test_without_headings_the_notes_decide_and_leave_no_doubt(tmp_path):
+    (tmp_path / "a.md").write_text("# A\nIntroduction.\n## B\nThe passage.\nIts end.\n## C\nThe other.\n", "utf-8")
+    found = matched(GOLD, ("a.md", None, "The other."), ("a.md", "", "The passage."), notes=NoteFolder(tmp_path))
+    assert found.hits == (frozenset(), {0})
+    assert kinds(found) == [("document", None)]
+
+
+def test_without_headings_texts_and_notes_every_chunk_of_the_document_matches_in_doubt():
+    found = matched(GOLD, ("a.md",), ("b.md",), ("a.md",))
+    assert found.hits == ({0}, frozenset(), {0})
+    assert found.doubts == {"document": 1}
+    assert found.flags == ("matched by document: chunk 1, chunk 3",)
+
+
+def test_strict_places_accepts_exact_and_normalised_matches_only():
+    assert matched(GOLD, ("./a.md", "A / B"), is_strict=True).hits == ({0},)
+    assert matched(GOLD, ("a.md", "B"), is_strict=True).hits == (frozenset(),)
+    assert matched(GOLD, ("a.md", None), is_strict=True).hits == (frozenset(),)
+
+
+# ── paths ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["/x y/a.md", "x%20y/a.md", "file:///srv/x%20y/a.md", "https://kb.example/x%20y/a.md?raw=1#b", "x y\\a.md",
+     "C:\\kb\\x y\\a.md", "x y/a", "x y/a.md#b", "../x y/a.md", "https://kb.example/x%20y/a/", "s3://bucket/x y/a.md",
+     "https://kb.example/x y/a.html"],
+)  # fmt: skip
+def test_other_spellings_of_a_path_match_without_doubt(written):
+    found = matched(Anchor("x y/a.md"), (written,))
+    assert found.hits == ({0},)
+    assert not found.doubts
+
+
+@pytest.mark.parametrize("written", ["x y/A.md", "xx y/a.md", "z/a.md", "https://kb.example/y/a.md", "x y/aa.md", "md"])
+def test_other_paths_do_not_match(written):
+    assert matched(Anchor("x y/a.md"), (written,)).hits == (frozenset(),)
+
+
+@pytest.mark.parametrize(("gold", "written"), [("a.md", "kb/notes/a.md"), ("kb/notes/a.md", "a.md")])
+def test_folders_that_nothing_explains_are_a_doubt(gold, written):
+    assert matched(Anchor(gold), (written,)).doubts == {"folder": 1}
+    assert not matched(Anchor(gold), (written,), prefixes=(("srv", "kb", "notes"),)).doubts
+
+
+def test_a_name_of_several_files_matches_exactly_or_not_at_all(tmp_path):
+    golds = (Anchor("x/README.md"), Anchor("y/README.md"))
+    found = matched(golds, ("README.md",), ("x/README.md",))
+    assert found.hits == (frozenset(), {0})
+    assert found.flags[0].endswith("several files have the name: README.md (x/README.md and y/README.md)")
+    assert matched(golds, ("/srv/y/README.md",)).hits == (frozenset(),)
+    assert matched(golds, ("/srv/y/README.md",), prefixes=(("srv",),)).hits == ({1},)
+    assert matched(golds, (".\\y\\README.md",)).hits == ({1},)
+    assert matched(Anchor("README.md"), ("p/README.md",), ("q/README.md",)).hits == (frozenset(), frozenset())
+    for folder in ("x", "y"):
+        tmp_path.joinpath(folder).mkdir()
+        tmp_path.joinpath(folder, "a.md").write_text("# A", encoding="utf-8")
+    assert matched(Anchor("x/a.md"), ("a.md",)).hits == ({0},)
+    assert matched(Anchor("x/a.md"), ("a.md",), notes=NoteFolder(tmp_path)).hits == (frozenset(),)
+    assert matched((Anchor("a.md"), Anchor("a.txt")), ("a",)).hits == (frozenset(),)
+
+
+# ── references and irrelevant places ──────────────────────────────────────────────────────────────────────────
+
+
+def test_references_and_irrelevant_places_are_compared_likewise_but_never_guessed():
+    case = EvalCase("q1", "What?", gold=Gold(supports=(GOLD,), irrelevant_supports=(Anchor("b.md", "# Z"),)))
+    chunks = (Chunk(rel_path="/kb/b.md", heading_path="z"), Chunk(rel_path="/kb/b.md", heading_path="Y / Z"))
+    found = match(case, Answer(chunks=chunks, references=(Reference(rel_path="/kb/a.md", heading_path="a / b"),)))
+    assert found.cited == ({0},)
+    assert found.irrelevant == (True, False)
+    plain = match(case, Answer(chunks=(Chunk(rel_path="b.md"),), references=(Reference(rel_path="a.md"),)))
+    assert plain.irrelevant == (False,)
