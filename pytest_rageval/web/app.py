@@ -74,7 +74,7 @@ def create_web_app(settings: WebSettings) -> FastAPI:
         **NO_TELEMETRY,
     )
     app.state.site = site = Site(settings)
-    app.state.run_folders = folders = RunFolders(site.runs, settings.data / "jobs")
+    app.state.run_folders = folders = RunFolders(site)
     app.state.opened_runs = OpenedRuns(site, folders)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
     app.state.label_desk = LabelDesk(settings.data, settings.env_file)

@@ -340,15 +340,19 @@ def test_one_question_finds_the_mapping_of_a_server_with_json_of_its_own(app: We
 
 
 def test_one_question_says_what_went_wrong_and_keeps_what_was_typed(app: WebApp):
-    sent = sent_by(app.page("/agents/new"), "/agents") | {"ask": "yes", "name": "Kept", "question": "Who are you?"}
+    sent = sent_by(app.page("/agents/new"), "/agents") | {
+        "ask": "yes",
+        "name": "Only asked",
+        "question": "Who are you?",
+    }
     refused = app.post("/agents", sent | {"target_kind": "http", "url": "http://127.0.0.1:9/"})
     assert refused.status_code == 200
     assert "<b>Who are you?</b>" in refused.text
-    assert sent_by(refused.text, "/agents")["name"] == "Kept"
+    assert sent_by(refused.text, "/agents")["name"] == "Only asked"
     assert app.post("/agents", sent | {"target_kind": "http", "url": "ftp"}).status_code == 422
     assert "there is nobody to ask" in app.post("/agents", sent | {"target_kind": "answers"}).text
     assert "web_allows" in app.post("/agents", sent | {"target_kind": "python", "python": "os:system"}).text
-    assert not list((app.settings.data / "agents").glob("kept*"))
+    assert not list((app.settings.data / "agents").glob("only*"))
 
 
 def test_the_form_says_which_keys_are_set(app: WebApp, monkeypatch: pytest.MonkeyPatch):

@@ -71,10 +71,6 @@ ANSWERS_ONLY = "answers"
 """The kind of target of an agent that is never queried: its answers are uploaded."""
 
 
-MEASURES = ("metrics", "thresholds", "gates", "judge", "judge_base_url", "judge_temperature", "prompts", "more")
-"""Fields that determine how an agent's answers are measured; the others determine how it is queried."""
-
-
 class Agent(BaseModel):
     """The content of an agent version, with the names of the configuration.
 
@@ -106,10 +102,6 @@ class Agent(BaseModel):
     judge_temperature: float = 0.0
     prompts: Mapping[str, str] = Field(default_factory=dict)
     more: Mapping[str, Any] = Field(default_factory=dict)
-
-    def measures_as(self, other: Agent) -> bool:
-        """Return True if both have the same thresholds and judge, so that their runs can be compared."""
-        return all(getattr(self, name) == getattr(other, name) for name in MEASURES)
 
     @property
     def target_kind(self) -> str:

@@ -83,6 +83,11 @@ class StoredVersion(BaseModel):
         return self.slug
 
     @property
+    def is_sound(self) -> bool:
+        """Return False if the files were changed after they were saved."""
+        return self.problem is None or not self.problem.endswith(CHANGED)
+
+    @property
     def title(self) -> str:
         """Return the name with the number: `Shop bot v3`."""
         return f"{self.name} v{self.number}"
