@@ -99,11 +99,15 @@ class BackgroundLoop:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Return the coroutine's result, awaited on the calling thread; Ctrl-C cancels it."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        future = self.submit(coroutine)
         try:
             return self.wait(future)
         finally:
             future.cancel()  # no effect on one that is done
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine in the background; return the future of its result."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def wait(self, future: Future[T]) -> T:
         """Return the future's result; raise LoopBlockedError if the loop makes no progress.
@@ -126,12 +130,9 @@ class BackgroundLoop:
             raise LoopBlockedError(0)
         if self._unanswered_since is None:
             self._unanswered_since = now
-            self._loop.call_soon_threadsafe(self._answer)
+            self._loop.call_soon_threadsafe(setattr, self, "_unanswered_since", None)
         elif now - self._unanswered_since > self._patience:
             raise LoopBlockedError(self._patience)
-
-    def _answer(self) -> None:
-        self._unanswered_since = None
 
     @property
     def is_blocked(self) -> bool:

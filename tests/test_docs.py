@@ -202,7 +202,7 @@ FOR_SCRIPTS = {"EvaluatedRun", "RunComparison", "compare", "compare_runs", "eval
         ("configuration.md", {*ENVIRONMENT}),
         ("extending.md", {*pytest_rageval.__all__, *HOOKS, *inspect.signature(metric).parameters} - FOR_SCRIPTS),
         ("python.md", FOR_SCRIPTS),
-        ("demo.md", of_fields(Ask) - {"question", "vaults", "folders", "history"}),
+        ("demo.md", {*Ask.model_fields} - {"question", "vaults", "folders", "history"}),
     ],
 )
 def test_a_page_names_all_that_the_code_has(page: str, wanted: set[str]):

@@ -1,19 +1,23 @@
-"""The case files of a verb: those named, or those of the project."""
+"""The case files of a verb: those named, or those of the project; and the cases of them that a run asks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
-from pytest_rageval.cases.discovery import find_case_files
-from pytest_rageval.cases.loading import CaseFile, load_file
+from pytest_rageval.cases.discovery import case_files_of, find_case_files
+from pytest_rageval.cases.loading import CaseFile, load_file, looks_like_cases
+from pytest_rageval.comparison.case_filter import filtered_keys
 from pytest_rageval.config.files import case_globs
 from pytest_rageval.config.project import Project, find_root
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.io.messages import escape_text
 from pytest_rageval.model import EvalCase
+from pytest_rageval.runs.reader import open_stored_run
+from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import counted
 
 PATHS = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
@@ -23,20 +27,25 @@ GLOBS = ("*.jsonl", "*.csv")
 def case_files(paths: Sequence[Path]) -> list[CaseFile]:
     """Load the case files among the paths, or of the project; skip files of references and answers."""
     here = find_root(Path.cwd())
-    if not paths:
-        files = find_case_files(here, case_globs(here))
-        if not files:
-            raise click.UsageError(f"no case files here; looked for {', '.join(case_globs(here))}")
-    else:
-        files = list(dict.fromkeys(file for path in paths for file in _files_at(path)))
-        if not files:
-            raise click.UsageError("no case files there")
+    globs = case_globs(here)
+    named = (question for path in paths for question in _questions_of(path))
+    files = files_at(named) if paths else find_case_files(here, globs)
+    if not files:
+        raise click.UsageError("no case files there" if paths else f"no case files here; looked for {', '.join(globs)}")
     return [load_file(path, here) for path in files]
 
 
-def _files_at(path: Path) -> Iterable[Path]:
-    if path.is_dir():
-        return find_case_files(path, GLOBS)
+def files_at(paths: Iterable[Path]) -> list[Path]:
+    """Return the files, and all case files of the folders, each once."""
+    return list(dict.fromkeys(file for path in paths for file in _below(path)))
+
+
+def _below(path: Path, globs: Sequence[str] = GLOBS) -> Iterable[Path]:
+    return find_case_files(path, globs) if path.is_dir() else [path]
+
+
+def _questions_of(path: Path) -> Iterable[Path]:
+    """Return the file of questions that a file of references belongs to; nothing for a file of answers."""
     if ".answers." in path.name:
         click.echo(f"{escape_text(path_text(path))}: holds answers, not cases; passed over", err=True)
         return ()
@@ -59,10 +68,8 @@ def chosen_cases(project: Project, named: Iterable[Path], least: int) -> tuple[l
     All problems of the files are raised at once; so is that fewer than `least` cases are there.
     """
     root, settings = project.root, project.settings
-    files: dict[Path, None] = {}
-    for path in [*named] or [root]:
-        globs = settings.cases if path == root else GLOBS
-        files |= dict.fromkeys(find_case_files(path, globs) if path.is_dir() else [path])
+    places = [*named] or [root]
+    files = dict.fromkeys(file for path in places for file in _below(path, settings.cases if path == root else GLOBS))
     cases = sound_cases(load_file(file, root, max_line_bytes=settings.max_line_bytes) for file in files)
     if len(cases) < least:
         where = ", ".join(settings.cases)
@@ -74,3 +81,80 @@ def path_text(path: Path | str) -> str:
     """Return a path that can be written: bytes that are not UTF-8 are escaped."""
     name = path if isinstance(path, str) else path.as_posix()
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+# ── the cases of a run ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class BrokenCaseFiles(CaseError):
+    """Case files that cannot be read: nothing is asked."""
+
+
+class CaseChoice(NamedTuple):
+    """The selection on the command line: places, a filter, and the run that it is applied to."""
+
+    places: Sequence[Path] = ()
+    only: str | None = None
+    from_run: str = "latest"
+
+
+class CaseSelection(NamedTuple):
+    """The case files, all their cases, the selected ones, and the options that selected them."""
+
+    files: tuple[CaseFile, ...]
+    cases: Sequence[EvalCase]
+    asked: Sequence[EvalCase]
+    selected_by: Mapping[str, str]
+
+    @property
+    def paths(self) -> list[Path]:
+        return [file.path for file in self.files]
+
+
+def select_cases(project: Project, wanted: CaseChoice) -> CaseSelection:
+    """Read the case files and select; raise BrokenCaseFiles, or SettingsError for a wrong place."""
+    found_files = case_files_of(project.root, project.settings.cases, project.reports)
+    named_files = _named_files(project, wanted.places, found_files)
+    paths = list(dict.fromkeys([*found_files, *named_files]))
+    limit = project.settings.max_line_bytes
+    files = tuple(load_file(path, project.root, max_line_bytes=limit) for path in paths)
+    asked_files = [file for file in files if not wanted.places or file.path in named_files]
+    if problems := [problem for file in asked_files for problem in file.problems]:
+        raise BrokenCaseFiles(*problems)
+    cases, asked = ([case for file in some for case in file.cases] for some in (files, asked_files))
+    if project.settings.shard is not None:
+        shard = Shard.parse(project.settings.shard)
+        asked = [case for case in asked if shard.takes(case.key)]
+    if wanted.only is not None:
+        run = open_stored_run(project.reports, wanted.from_run, project.baseline_file)
+        keys = filtered_keys(run, wanted.only, "--only")
+        asked = [case for case in asked if case.key in keys]
+    return CaseSelection(files, cases, asked, _selected_by(project, wanted))
+
+
+def _named_files(project: Project, places: Sequence[Path], found_files: Sequence[Path]) -> list[Path]:
+    """Return the case files that places mean: a file itself, a folder those found below it, else all of cases in it."""
+    named: list[Path] = []
+    for place in places:
+        path = Path.cwd() / place
+        below = [file for file in found_files if file.is_relative_to(path)]
+        if path.is_dir() and not below:  # named, but outside of the globs: search all of it
+            everything = (file for file in files_at([path]) if not file.is_relative_to(project.reports))
+            below = [*filter(looks_like_cases, everything)]
+        if path.is_file():
+            named.append(path)
+        elif not path.is_dir():
+            raise SettingsError(f"{place}: there is no such file or folder")
+        elif not below:
+            raise SettingsError(f"{place}: no case file is below it: no .jsonl or .csv file begins with a case")
+        named += below if path.is_dir() else []
+    return named
+
+
+def _selected_by(project: Project, wanted: CaseChoice) -> dict[str, str]:
+    written = {
+        "paths": " ".join(map(str, wanted.places)),
+        "--shard": project.settings.shard,
+        "--only": wanted.only and f"{wanted.only} --from {wanted.from_run}",
+    }
+    return {option: value for option, value in written.items() if value}

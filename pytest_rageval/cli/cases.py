@@ -16,6 +16,7 @@ from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.case_exchange import cases_from_traces, convert, export_cases
 from pytest_rageval.cli.case_files import PATHS, case_files, path_text, sound_cases
 from pytest_rageval.cli.options import JSON, REPORTS, echo_json, exit_codes, output_option
+from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
@@ -26,7 +27,6 @@ from pytest_rageval.io.messages import escape_text
 from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model import Chunk, EvalCase, Gold
 from pytest_rageval.prepare import make_target
-from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.text import counted, printable
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
@@ -59,8 +59,7 @@ def draft_answer(run: str, case: str, output: Path | None, reports: str | None) 
 
     Drafts stand in a file that no run asks, until somebody labels them. A question that is there already is left out.
     """
-    project = find_project({"reports": reports})
-    stored = open_stored_run(project.reports, run, project.baseline_file)
+    project, stored = open_run(run, reports=reports)
     key = stored.find(case)["case_key"]
     records = {trial: record_at(place) for (name, trial), place in stored.record_places().items() if name == key}
     record = representative_trial(records)

@@ -8,13 +8,12 @@ import os
 import click
 
 from pytest_rageval.cli.options import REPORTS
+from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.comparison.verdict_sentence import with_verdict
-from pytest_rageval.config.project import find_project
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.render.markdown.annotations import notice
 from pytest_rageval.render.markdown.pull_request import NoPullRequestError, pull_request_of, renew_comment
 from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, failing_cases, run_markdown
-from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.text import printable
 
 
@@ -32,8 +31,7 @@ def comment(run: str, post: bool, name: str, link: str | None, reports: str | No
     With --post it is written there; a later one replaces it. Where that is not allowed, as in a fork's job, a notice
     says so, and the exit code stays 0.
     """
-    project = find_project({"reports": reports})
-    stored = open_stored_run(project.reports, run, project.baseline_file)
+    stored = open_run(run, reports=reports).run
     metrics = with_verdict(stored.finished_metrics)
     text = run_markdown(metrics, failing_cases(stored), longest=LONGEST_COMMENT, link=link)
     if not post:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,36 +48,31 @@ def compare(before: str, after: str, form: str, output: Path | None, **options: 
     sides = [open_side(project.reports, project.baseline_file, run) for run in (before, after)]
     ignores = options["ignore_invariants"] or project.settings.ignore_invariants
     comparison = build_comparison(sides[0], sides[1], project.settings, ignore_invariants=ignores)
-    after_name = sides[1].name if sides[1].run is not None else None
     if form == "html":
-        _put(_page(sides, comparison, project.settings), output)
+        text = _page(sides, comparison, project.settings)
+    elif form == "json":
+        text = json_text(with_next(comparison.content, _next(comparison, sides[1])), sort_keys=True) + "\n"
+    elif form == "markdown":
+        text = view_markdown(comparison_view(comparison.content))
     else:
-        width = columns(WIDTH) if output is None else WIDTH
         is_coloured = output is None and wants_colour()
-        _put(_rendered(_content(comparison, form, after_name), form, width, is_coloured=is_coloured), output)
+        lines = view_lines(comparison_view(comparison.content), columns(WIDTH) if output is None else WIDTH)
+        text = "".join((styled(line) if is_coloured else line.text) + "\n" for line in lines)
+    if output is not None:
+        write_output(output, text)
+    else:  # in UTF-8: the encoding of a pipe may lack a Korean name
+        click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
     for problem in () if comparison.is_compared else comparison.mismatches:
         what = " ".join(printable(str(problem)).split())
         click.echo(f"ERROR: not comparable: {what}; --ignore-invariants compares all the same", err=True)
     sys.exit(1 if comparison.verdict.is_failing and not options["exit_zero"] else 0)
 
 
-def _content(comparison: ComparisonReport, form: str, after: str | None) -> Mapping[str, Any]:
-    """Return the comparison; for programs, with the cases to look at next."""
-    if form != "json":
-        return comparison.content
+def _next(comparison: ComparisonReport, after: Side) -> Iterator[str]:
+    """Yield the commands that explain the cases to look at next."""
     flipped: Sequence[Mapping[str, Any]] = comparison.content.get("flipped_to_fail", ())
-    names = [] if after is None else [[after, case["case_key"]] for case in flipped[:MOST_NEXT]]
-    return with_next(comparison.content, (f"rageval explain {shlex.join(name)}" for name in names))
-
-
-def _rendered(content: Mapping[str, Any], form: str, width: int, *, is_coloured: bool) -> str:
-    """Return the comparison in one of the formats other than HTML."""
-    if form == "json":
-        return json_text(content, sort_keys=True) + "\n"
-    if form == "markdown":
-        return view_markdown(comparison_view(content))
-    lines = view_lines(comparison_view(content), width)
-    return "".join((styled(line) if is_coloured else line.text) + "\n" for line in lines)
+    for case in flipped[:MOST_NEXT] if after.run is not None else ():
+        yield f"rageval explain {shlex.join([after.name, case['case_key']])}"
 
 
 def _page(sides: Sequence[Side], comparison: ComparisonReport, settings: Settings) -> str:
@@ -86,11 +81,3 @@ def _page(sides: Sequence[Side], comparison: ComparisonReport, settings: Setting
     from pytest_rageval.render.html.report_writer import sized_html
 
     return sized_html(page_of(sides[1], sides[0], comparison, settings, is_chosen=True))
-
-
-def _put(text: str, output: Path | None) -> None:
-    """Write to the file, or to standard output in UTF-8: the encoding of a pipe may lack a Korean name."""
-    if output is not None:
-        write_output(output, text)
-    else:
-        click.echo(text.encode("utf-8", "backslashreplace"), nl=False)

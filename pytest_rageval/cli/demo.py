@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cli.case_selection import CaseChoice
+from pytest_rageval.cli.case_files import CaseChoice
 from pytest_rageval.cli.options import CODES_OF_PYTEST, exit_codes
 from pytest_rageval.cli.run import run_in
 from pytest_rageval.demo.app import create_app

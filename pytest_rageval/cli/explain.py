@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from typing import Any
 
 import click
 
 from pytest_rageval.cli.options import FORM_JSON, REPORTS, echo_json
 from pytest_rageval.cli.output import columns
-from pytest_rageval.config.project import Project, find_project
+from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.render.html.case_view import recorded_case_of
 from pytest_rageval.render.markdown.case_markdown import case_markdown
 from pytest_rageval.render.text.explain import Form, explanation
-from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.stored_plan import plan_of
 from pytest_rageval.text import counted
 
@@ -41,26 +38,21 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
     """Explain CASE (an id or key) of RUN (an id, `latest`, `latest~1` or a folder): gold, what came, claims, every
     metric's arithmetic and every gate.
     """
-    project = find_project({"reports": reports})
-    stored = open_stored_run(project.reports, run, project.baseline_file)
+    project, stored = open_run(run, reports=reports)
     record = stored.find(case)
     if stored.state == "interrupted":
         cases = counted(len({key for key, _ in stored.record_places()}), "case")
         click.echo(
             f"run {stored.run_id} was interrupted: it has results of {cases}; --rageval-resume finishes it", err=True
         )
-    _show(project, stored, record, form, is_full=is_full)
-
-
-def _show(project: Project, stored: StoredRun, record: Mapping[str, Any], form: str, *, is_full: bool) -> None:
     plan = plan_of(stored, project.settings, project.root)
-    case = recorded_case_of(stored, record, plan.registry, project.baseline_file)
+    explained = recorded_case_of(stored, record, plan.registry, project.baseline_file)
     if form == "json":
-        content = {"schema": 1, "run": stored.run_id, "record": case.record, "observation": case.observation}
+        content = {"schema": 1, "run": stored.run_id, "record": explained.record, "observation": explained.observation}
         echo_json(content, [f"rageval report {shlex.quote(stored.run_id)}"], indent=1)
     elif form == "markdown":
-        click.echo(case_markdown(case.view), nl=False)
+        click.echo(case_markdown(explained.view), nl=False)
     else:
         obs = stored.observation(record["case_key"])
-        for line in explanation(case.view, case.record, obs, plan, Form(columns(WIDTH), is_full)):
+        for line in explanation(explained.view, explained.record, obs, plan, Form(columns(WIDTH), is_full)):
             click.echo(line)

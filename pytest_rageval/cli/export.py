@@ -13,14 +13,13 @@ from rich.console import Console
 from rich.progress import track
 
 from pytest_rageval.cli.options import FORCE, FORM_JSON, REPORTS, output_option
-from pytest_rageval.config.project import find_project
+from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import ExportSource, look_through, replacing
 from pytest_rageval.export.formats import FILES, TEXTS
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.sealed_lines import Key
 from pytest_rageval.render.text.columns import shortened
-from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.text import counted, printable
 
 
@@ -43,8 +42,7 @@ def export(
     """
     if form is None:
         raise click.UsageError(f"--format is missing; choose one of {', '.join([*TEXTS, *FILES])}")
-    project = find_project({"reports": reports})
-    stored = open_stored_run(project.reports, run, project.baseline_file)
+    stored = open_run(run, reports=reports).run
     path = output or stored.path / f"report.{form}"
     is_printed = path == Path("-")
     if is_printed and form in FILES:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
@@ -12,7 +11,6 @@ from pytest_rageval.cli.options import JSON, echo_json, exit_codes
 from pytest_rageval.cli.stored_run import exit_code_of, open_run, run_argument, show
 from pytest_rageval.finish import Finished
 from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.plan import Plan
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.rescore.regate import plan_of_gates, regate
 from pytest_rageval.text import printable
@@ -52,21 +50,21 @@ def gate(
     finished = regate(at.run, plan, at.baseline)
     code = exit_code_of(finished, plan)
     if as_json:
-        echo_json({"exit_code": code, "run": at.run.run_id, **_content(finished, plan)}, _next(finished, at.run.run_id))
+        content = {
+            "exit_code": code,
+            "run": at.run.run_id,
+            "partial": finished.is_partial,
+            "outcomes": finished.metrics["outcomes"],
+            "failed_gates": {
+                test.name: test.message for test in gate_tests(finished, plan) if test.outcome == "failed"
+            },
+            "failing_cases": {row.key: row.message for row in finished.rows if row.outcome in FAILING},
+        }
+        echo_json(content, _next(finished, at.run.run_id))
     else:
         show(finished, plan)
         _show_cases(finished)
     raise SystemExit(code)
-
-
-def _content(finished: Finished, plan: Plan) -> dict[str, Any]:
-    """Return the gates that fail: of the run, and by case."""
-    return {
-        "partial": finished.is_partial,
-        "outcomes": finished.metrics["outcomes"],
-        "failed_gates": {test.name: test.message for test in gate_tests(finished, plan) if test.outcome == "failed"},
-        "failing_cases": {row.key: row.message for row in finished.rows if row.outcome in FAILING},
-    }
 
 
 def _next(finished: Finished, run_id: str) -> Iterator[str]:

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from pytest_rageval.cli.options import JSON, echo_json, exit_codes
+from pytest_rageval.cli.output import write_output
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import RagevalError, SettingsError
-from pytest_rageval.io.atomic import write_text
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.cache_entries import (
     BadEntry,
@@ -79,10 +79,7 @@ def export(file: Path, cache: Path | None) -> None:
     if str(file) == "-":
         click.echo("".join(lines).encode(), nl=False)
     else:
-        try:
-            write_text(file, "".join(lines))
-        except OSError as error:
-            raise SettingsError(f"{_shown(file)}: cannot be written: {error.strerror}") from None
+        write_output(file, "".join(lines), _shown(file))
     click.echo(f"exported {counted(len(lines), 'judgement')}", err=True)
     for problem in _bounded(left_out):
         click.echo(problem, err=True)

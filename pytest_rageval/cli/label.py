@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import click
 
@@ -16,7 +15,7 @@ from pytest_rageval.cli.options import echo_json
 from pytest_rageval.cli.output import columns
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import CaseError, SettingsError
-from pytest_rageval.label.label_agreement import LabelAgreement, agreements, disputed
+from pytest_rageval.label.label_agreement import LabelAgreement, agreements
 from pytest_rageval.label.label_lines import LabelLines
 from pytest_rageval.label.label_session import LabelSession, unlabelled
 from pytest_rageval.label.label_store import opinion_file, opinion_files, opinions
@@ -28,17 +27,7 @@ from pytest_rageval.label.opening import (
     project_systems,
 )
 from pytest_rageval.model import EvalCase
-from pytest_rageval.text import printable
-
-
-class LabelOptions(NamedTuple):
-    """The flags of the command."""
-
-    is_agreement: bool
-    is_unlabelled: bool
-    is_plain: bool
-    as_json: bool
-    is_web: bool
+from pytest_rageval.text import cut, printable
 
 
 @click.command()
@@ -56,65 +45,65 @@ class LabelOptions(NamedTuple):
 @click.option("--plain", "is_plain", is_flag=True, help="No screen: chunks by number, one command a line.")
 @click.option("--json", "as_json", is_flag=True, help="With --agree: one JSON object, and no screen.")
 @click.option("--web", "is_web", is_flag=True, help="The same in a browser, on this machine (extra web).")
-def label(path: Path, case_id: str | None, **options: Any) -> None:
+def label(
+    path: Path,
+    targets: tuple[str, ...],
+    notes: Path | None,
+    blind: str | None,
+    case_id: str | None,
+    *,
+    is_agreement: bool,
+    is_unlabelled: bool,
+    is_plain: bool,
+    as_json: bool,
+    is_web: bool,
+) -> None:
     """Mark the chunks that hold the answer, case by case; the labels are written into CASES.
 
     Each case is asked with k = 20; the chunks of all systems and of a word search over the notes are merged in the
     order of retrieval, or shuffled with --blind. CASES may be X.drafts.jsonl: its drafts are accepted into X.jsonl one
     by one. Every case is saved when it is left; CASES.bak holds the file as it was.
     """
-    labelling = Labelling(path, **{name: options.pop(name) for name in ("targets", "notes", "blind")})
-    flags = LabelOptions(**options)
-    _check(labelling, flags)
-    if flags.is_web:
+    labelling = Labelling(path, targets, notes, blind)
+    misuses = {
+        "--blind and --agree are for cases, not for drafts": labelling.is_of_drafts and (blind or is_agreement),
+        "--blind writes an opinion, --agree compares them; give one of the two": blind is not None and is_agreement,
+        "--web goes with --case and --blind alone; the page asks what the configuration names": is_web
+        and any((targets, notes, is_agreement, is_unlabelled, is_plain, as_json)),
+        "--json goes with --agree": as_json and not is_agreement,
+    }
+    for problem in (problem for problem, is_made in misuses.items() if is_made):
+        raise click.UsageError(problem)
+    project = find_project({"target": targets[0]} if targets else {})
+    cases = cases_to_label(path, project)
+    if is_web:
         from pytest_rageval.cli.web import serve_label_page  # here, because a terminal needs none of it
 
-        cases_to_label(path, find_project({}))  # problems of the file are reported here, not on a page
-        serve_label_page(find_project({}), path, case_id, labelling.blind)
+        serve_label_page(project, path, case_id, blind)
         return
-    project = find_project({"target": labelling.targets[0]} if labelling.targets else {})
-    cases = cases_to_label(path, project)
     others: dict[str, list[str]] = {}
-    if flags.is_agreement:
-        results = _agreement(path, cases, project, as_json=flags.as_json)
-        cases = [case for case in cases if case.id in disputed(results)]
+    if is_agreement:
+        results = _agreements(path, cases, project)
+        _echo_agreements(path, results, as_json=as_json)
         others = _disputes(results)
-        if flags.as_json or not cases or (not flags.is_plain and not sys.stdin.isatty()):
+        cases = [case for case in cases if case.id in others]
+        if as_json or not cases or (not is_plain and not sys.stdin.isatty()):
             return
     store = label_store(labelling, project)
-    if flags.is_unlabelled:
+    if is_unlabelled:
         cases = unlabelled(cases, store)
         if not cases:
             click.echo(f"{printable(str(path))}: every case is labelled")
             return
-    is_screen = _has_screen(is_plain=flags.is_plain)
+    is_screen = _has_screen(is_plain=is_plain)
     systems = project_systems(labelling, project, cases)
     with closing(pool_source(labelling, project, cases, systems)) as source:
-        session = LabelSession(cases, store, source, is_blind=labelling.blind is not None)
+        session = LabelSession(cases, store, source, is_blind=blind is not None)
         if case_id is not None:
             session.open_case(case_id)
         _run_screen(session, others) if is_screen else _run_lines(session)
     if session.message and not session.is_saved:
         raise CaseError(session.message)
-
-
-def _run_screen(session: LabelSession, opinions: dict[str, list[str]]) -> None:
-    from pytest_rageval.label.label_screen import LabelScreen  # here, because it is an extra
-
-    LabelScreen(session, opinions).run(mouse=False)  # so that the terminal can select text
-    click.echo(f"{session.labelled} of {len(session.cases)} in {printable(session.store.file_name)}")
-
-
-def _check(labelling: Labelling, options: LabelOptions) -> None:
-    if labelling.is_of_drafts and (labelling.blind or options.is_agreement):
-        raise click.UsageError("--blind and --agree are for cases, not for drafts")
-    if labelling.blind is not None and options.is_agreement:
-        raise click.UsageError("--blind writes an opinion, --agree compares them; give one of the two")
-    beside_web = (*labelling.targets, labelling.notes, options.is_agreement, options.is_unlabelled)
-    if options.is_web and (any(beside_web) or options.is_plain or options.as_json):
-        raise click.UsageError("--web goes with --case and --blind alone; the page asks what the configuration names")
-    if options.as_json and not options.is_agreement:
-        raise click.UsageError("--json goes with --agree")
 
 
 def _has_screen(*, is_plain: bool) -> bool:
@@ -129,52 +118,51 @@ def _has_screen(*, is_plain: bool) -> bool:
     return True
 
 
+def _run_screen(session: LabelSession, opinions: dict[str, list[str]]) -> None:
+    from pytest_rageval.label.label_screen import LabelScreen  # here, because it is an extra
+
+    LabelScreen(session, opinions).run(mouse=False)  # so that the terminal can select text
+    click.echo(f"{session.labelled} of {len(session.cases)} in {printable(session.store.file_name)}")
+
+
 def _run_lines(session: LabelSession) -> None:
-    face = LabelLines(session, click.echo)
-
-    def lines() -> Iterator[str]:
-        while True:
-            if sys.stdin.isatty():
-                click.echo("> ", nl=False)
-            line = sys.stdin.readline()
-            if not line:
-                return
-            yield line
-
     try:
-        face.run(lines())
+        LabelLines(session, click.echo).run(_typed_lines())
     except KeyboardInterrupt:
         session.save()
         click.echo(f"\nstopped; what was marked is in {printable(session.store.file_name)}", err=True)
 
 
+def _typed_lines() -> Iterator[str]:
+    """Yield the lines of standard input, with a prompt on a terminal."""
+    while True:
+        click.echo("> " * sys.stdin.isatty(), nl=False)
+        if not (line := sys.stdin.readline()):
+            return
+        yield line
+
+
 # ── second opinions ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _agreement(path: Path, cases: Sequence[EvalCase], project: Project, *, as_json: bool) -> list[LabelAgreement]:
-    """Compare, and print the result."""
+def _agreements(path: Path, cases: Sequence[EvalCase], project: Project) -> list[LabelAgreement]:
     files = opinion_files(path)
     if not files:
         name = opinion_file(path, "NAME").name
         raise CaseError(f"{path}: there is no second opinion ({name}); `rageval label … --blind NAME` writes one")
-    results = agreements(cases, {name: opinions(file, project.root) for name, file in files.items()})
+    return agreements(cases, {name: opinions(file, project.root) for name, file in files.items()})
+
+
+def _echo_agreements(path: Path, results: Sequence[LabelAgreement], *, as_json: bool) -> None:
     if as_json:
         is_disputed = any(result.differences for result in results)
         commands = [f"rageval label {shlex.quote(str(path))} --agree"] if is_disputed else ["rageval run"]
         echo_json({"agreements": [result.as_mapping() for result in results]}, commands)
-        return results
+        return
     for result in results:
-        for line in _agreement_lines(result):
-            click.echo(printable(line))
-    return results
-
-
-def _agreement_lines(result: LabelAgreement) -> Iterator[str]:
-    yield f"{result.first} and {result.second}: {result.sentence}"
-    width = columns()
-    for difference in result.differences:
-        line = f"  {difference.case_id}: {difference.sentence}"
-        yield line if len(line) <= max(width, 100) else f"{line[: max(width, 100) - 1]}…"
+        click.echo(printable(f"{result.first} and {result.second}: {result.sentence}"))
+        for difference in result.differences:
+            click.echo(printable(cut(f"  {difference.case_id}: {difference.sentence}", max(columns(), 100))))
 
 
 def _disputes(results: Sequence[LabelAgreement]) -> dict[str, list[str]]:

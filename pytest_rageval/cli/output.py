@@ -39,12 +39,13 @@ def styled(line: StyledLine) -> str:
     return click.style(line.text, fg=None if line.style == "bold" else line.style, bold=line.style == "bold" or None)
 
 
-def write_output(path: Path, text: str) -> None:
-    """Write the file that `--output` names."""
+def write_output(path: Path, text: str, named: str = "") -> None:
+    """Write the file that `--output`, or what `named` says, names."""
     try:
         write_text(path, text.encode("utf-8", "backslashreplace").decode("utf-8"))
     except OSError as error:
-        raise SettingsError(f"--output: {path} cannot be written: {error.strerror or error}") from None
+        where = f"{named}:" if named else f"--output: {path}"
+        raise SettingsError(f"{where} cannot be written: {error.strerror or error}") from None
 
 
 # ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────

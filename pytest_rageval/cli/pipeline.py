@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, NoReturn
 
-from pytest_rageval.cli.case_selection import CaseSelection
+from pytest_rageval.cli.case_files import CaseSelection
 from pytest_rageval.cli.screen import CaseProgress, Screen
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import JudgeUnavailable, SettingsError

@@ -8,12 +8,11 @@ from pathlib import Path
 import click
 
 from pytest_rageval.cli.options import REPORTS, output_option
+from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.comparison.baseline import open_side
-from pytest_rageval.config.project import find_project
 from pytest_rageval.render.html.report_file import MEGABYTE
 from pytest_rageval.render.html.report_page import BUDGET
 from pytest_rageval.render.html.report_writer import write_report
-from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.text import file_size
 
 
@@ -35,8 +34,7 @@ def report(
     reports: str | None,
 ) -> None:
     """Write the page of RUN (an id, `latest`, `latest~1`, `baseline` or a folder): one file that needs nothing else."""
-    project = find_project({"reports": reports})
-    stored = open_stored_run(project.reports, run, project.baseline_file)
+    project, stored = open_run(run, reports=reports)
     side = open_side(project.reports, project.baseline_file, other) if other else None
     path = write_report(
         stored,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from pytest_rageval.cli.case_selection import BrokenCaseFiles, CaseChoice, CaseSelection, select_cases
+from pytest_rageval.cli.case_files import BrokenCaseFiles, CaseChoice, CaseSelection, select_cases
 from pytest_rageval.cli.options import (
     BROKEN_CASES,
     CODES_OF_PYTEST,

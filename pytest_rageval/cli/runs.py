@@ -8,18 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
-from rich.cells import cell_len
 
 from pytest_rageval.cli.options import JSON, REPORTS, echo_json, exit_codes
 from pytest_rageval.cli.output import columns
+from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.comparison.baseline import read_baseline
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.render.text.columns import aligned, blocks, shortened
+from pytest_rageval.render.text.columns import aligned, shortened
+from pytest_rageval.render.text.view_text import table_lines
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.history import RunSummary, remove, run_summaries, run_summary, runs_to_prune
-from pytest_rageval.runs.reader import open_stored_run
 from pytest_rageval.text import NO_VALUE, counted, denominator, file_size, printable, score_text
+from pytest_rageval.views.parts import FigureTable, TableRow
 
 VERSIONS = ("dataset_version", "index_build_version", "retriever_version", "answerer_version")
 WIDEST = 80
@@ -47,8 +48,8 @@ def list_(reports: str | None, *, as_json: bool) -> None:
     if not runs:
         click.echo(f"{printable(str(project.reports / 'runs'))} holds no runs")
         return
-    for line in _table(runs, baseline, columns(PIPED)):
-        click.echo(line)
+    for line in table_lines(_table(runs, baseline), columns(PIPED)):
+        click.echo(line.text)
     click.echo(f"{counted(len(runs), 'run')}, {file_size(sum(run.bytes for run in runs))}")
 
 
@@ -58,8 +59,7 @@ def list_(reports: str | None, *, as_json: bool) -> None:
 @JSON
 def show(run: str, reports: str | None, *, as_json: bool) -> None:
     """Show RUN (an id, `latest`, `latest~1` or a folder): configuration, versions, files, aggregates."""
-    project = find_project({"reports": reports})
-    stored = open_stored_run(project.reports, run, project.baseline_file)
+    project, stored = open_run(run, reports=reports)
     kept = run_summary(stored)
     metrics = None if kept.outcomes is None else stored.metrics
     if as_json:
@@ -141,33 +141,20 @@ def _baseline(project: Project, *, is_lenient: bool) -> str | None:
 # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _table(runs: Sequence[RunSummary], baseline: str | None, width: int) -> Iterator[str]:
-    """Yield a line for each run, with its note at the end or, if that has no room, below it."""
-    tables = blocks(_rows(runs), width)
-    notes = ["note", *(_note(run, baseline) for run in runs)]
-    for number, table in enumerate(tables):
-        lines = aligned(table)
-        room = width - cell_len(lines[0]) - 2
-        yield from [""] * bool(number)
-        for line, note in zip(lines, notes, strict=True):
-            has_room = not number and cell_len(note) <= room
-            yield f"{line}  {note}".rstrip() if has_room else line
-            if note and not number and not has_room and line is not lines[0]:
-                yield f"    {note}"
-
-
-def _rows(runs: Sequence[RunSummary]) -> list[list[str]]:
-    """Return the rows, with a column of known failures if a run has any."""
+def _table(runs: Sequence[RunSummary], baseline: str | None) -> FigureTable:
+    """Return a row for each run, with a column of known failures if a run has any."""
     names = {"passed": "passed", "failed": "failed", "error": "error"}
     if any((run.outcomes or {}).get("xfailed") for run in runs):
         names["xfailed"] = "known"
-    rows = [["run", "ended (UTC)", "cases", *names.values(), "overall", "size"]]
+    heads = ("run", "ended (UTC)", "cases", *names.values(), "overall", "size", "note")
+    rows = []
     for run in runs:
-        outcomes = [str(run.outcomes.get(name, 0)) if run.outcomes else NO_VALUE for name in names]
+        outcomes = (str(run.outcomes.get(name, 0)) if run.outcomes else NO_VALUE for name in names)
         total = NO_VALUE if run.total is None else str(run.total)
         ended, size = f"{run.timestamp:%Y-%m-%d %H:%M}", file_size(run.bytes)
-        rows.append([_id(run), ended, total, *outcomes, score_text(run.overall), size])
-    return rows
+        cells = (_id(run), ended, total, *outcomes, score_text(run.overall), size, _note(run, baseline))
+        rows.append(TableRow(cells))
+    return FigureTable(heads, tuple(rows), has_verdicts=True, least=3)
 
 
 def _note(run: RunSummary, baseline: str | None) -> str:

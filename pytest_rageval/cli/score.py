@@ -8,9 +8,8 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
-from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.loading import load_file
-from pytest_rageval.cli.case_files import GLOBS
+from pytest_rageval.cli.case_files import files_at
 from pytest_rageval.cli.options import CommandOnRun, exit_codes
 from pytest_rageval.cli.output import Progress
 from pytest_rageval.cli.stored_run import OpenedRun, end, open_run, run_argument
@@ -92,11 +91,7 @@ def take_rescore_options(options: dict[str, Any], *, changes_scores: Sequence[st
 
 
 def _labels(at: OpenedRun, paths: Sequence[Path]) -> Labels:
-    files = list(
-        dict.fromkeys(
-            file.resolve() for path in paths for file in (find_case_files(path, GLOBS) if path.is_dir() else [path])
-        )
-    )
+    files = files_at(path.resolve() for path in paths)
     if not files:
         raise click.UsageError(f"--cases: no case files in {', '.join(map(str, paths))}")
     most = at.settings.max_line_bytes

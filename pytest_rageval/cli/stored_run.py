@@ -30,7 +30,10 @@ class OpenedRun(NamedTuple):
 
     project: Project
     run: StoredRun
-    baseline: Side | None
+
+    @property
+    def baseline(self) -> Side | None:
+        return project_baseline(self.project)
 
     @property
     def root(self) -> Path:
@@ -44,8 +47,7 @@ class OpenedRun(NamedTuple):
 def open_run(run_name: str, **options: Any) -> OpenedRun:
     """Open the run of this id in the project of the current folder; `options` are settings, None where not given."""
     project = find_project(options)
-    baseline = project_baseline(project)
-    return OpenedRun(project, open_stored_run(project.reports, run_name, project.baseline_file), baseline)
+    return OpenedRun(project, open_stored_run(project.reports, run_name, project.baseline_file))
 
 
 def run_argument(command: F) -> F:

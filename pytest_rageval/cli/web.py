@@ -45,16 +45,7 @@ NEEDED = ("fastapi", "uvicorn", "python_multipart", "itsdangerous", "charset_nor
 @click.option("--upload-rows", type=click.IntRange(1), help="Most rows of an uploaded file (default: 100,000).")
 @click.option("--field-characters", type=click.IntRange(1), help="Longest text of an uploaded row (default: 20,000).")
 @click.option("--open", "is_opened", is_flag=True, help="Open it in a browser.")
-def web(
-    data: Path | None,
-    reports: str | None,
-    token: str | None,
-    no_token: bool,
-    is_opened: bool,
-    upload_rows: int | None,
-    field_characters: int | None,
-    **where: Any,
-) -> None:
+def web(data: Path | None, reports: str | None, token: str | None, *, no_token: bool, **given: Any) -> None:
     """Serve the project of the current folder to a browser: runs, cases, comparisons, agents, datasets, new runs.
 
     Only this machine can reach it, unless --host says otherwise. Stop it with Ctrl-C; runs that it started go on.
@@ -63,12 +54,10 @@ def web(
         _warn("--no-token: every user and program of this machine can use the app and start runs as you")
     elif click.get_current_context().get_parameter_source("token") is ParameterSource.COMMANDLINE:
         _warn(f"--token: other users of this machine see it in the list of processes; set {WEB_TOKEN}")
-    chosen = {"upload_rows": upload_rows, "field_characters": field_characters}
+    limits = {name: most for name in ("upload_rows", "field_characters") if (most := given.pop(name)) is not None}
     project = find_project({"reports": reports})
-    limits = {name: most for name, most in chosen.items() if most is not None}
     folder = Path.cwd() / data if data else project.root / "data"
-    given = None if no_token else token or ""
-    _serve(project, is_opened=is_opened, token=given, data=folder, limits=limits, **where)
+    _serve(project, token=None if no_token else token or "", data=folder, limits=limits, **given)
 
 
 def serve_label_page(project: Project, file: Path, case_id: str | None, opinion: str | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from pytest_rageval.demo.parameters import Ask
 from pytest_rageval.demo.rerank import LlmError, ModelDraft, PromptPassage
 from pytest_rageval.errors import ModelFailure, SettingsError
 from pytest_rageval.io.masking import public_target
@@ -97,16 +98,14 @@ class Llm:
         if problem is not None:
             raise SettingsError(self._of_this_option(problem))
 
-    async def relevance(
-        self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[PromptPassage]
-    ) -> list[float]:
+    async def relevance(self, ask: Ask, passages: Sequence[PromptPassage]) -> list[float]:
         """Score each passage, from 0 to 1, by how far it helps to answer; one request. Raises LlmError.
 
         Every passage has its score, or the reply counts for nothing.
         """
         numbers = [str(number) for number in range(1, len(passages) + 1)]
         exchange, marker = await self._say(
-            _RANKING, question, history, passages, 200 + 12 * len(passages), ("demo_rerank", _scores_schema(numbers))
+            _RANKING, ask, passages, 200 + 12 * len(passages), ("demo_rerank", _scores_schema(numbers))
         )
         text = exchange.reply.text or ""
         try:
@@ -120,11 +119,9 @@ class Llm:
             raise LlmError(f"{self.name}: its reply {QUOTES_THE_MARKER} of the request")
         return scores
 
-    async def write(
-        self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[PromptPassage]
-    ) -> ModelDraft:
+    async def write(self, ask: Ask, passages: Sequence[PromptPassage]) -> ModelDraft:
         """Write an answer from these passages, with citations as the model wrote them. Raises LlmError."""
-        exchange, marker = await self._say(_WRITING, question, history, passages, 800)
+        exchange, marker = await self._say(_WRITING, ask, passages, 800)
         text = (exchange.reply.text or "").strip()
         if not exchange.reply.is_truncated and (flaw := exchange.reply.flaw) is not None:
             raise LlmError(f"{self.name}: its reply cannot be used: {flaw}")
@@ -143,16 +140,15 @@ class Llm:
     async def _say(
         self,
         template: str,
-        question: str,
-        history: Sequence[tuple[str, str]],
+        ask: Ask,
         passages: Sequence[PromptPassage],
         max_tokens: int,
         schema: tuple[str, Mapping[str, Json]] | None = None,
     ) -> tuple[Exchange, str]:
         """Return the reply, and the marker that fenced off the material; `schema` is its name and the schema."""
         variables = {
-            "question": question[:LONGEST_TURN],
-            "history": [{"role": role[:40], "text": text[:LONGEST_TURN]} for role, text in history[-TURNS:]],
+            "question": ask.question[:LONGEST_TURN],
+            "history": [{"role": turn.role[:40], "text": turn.text[:LONGEST_TURN]} for turn in ask.history[-TURNS:]],
             "contexts": [
                 {"id": str(number), "text": f"{passage.place}\n{passage.text}"[:LONGEST_PASSAGE]}
                 for number, passage in enumerate(passages, start=1)

@@ -40,13 +40,9 @@ class LanguageModel(Protocol):
 
     name: str
 
-    async def relevance(
-        self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[PromptPassage]
-    ) -> list[float]: ...
+    async def relevance(self, ask: Ask, passages: Sequence[PromptPassage]) -> list[float]: ...
 
-    async def write(
-        self, question: str, history: Sequence[tuple[str, str]], passages: Sequence[PromptPassage]
-    ) -> ModelDraft: ...
+    async def write(self, ask: Ask, passages: Sequence[PromptPassage]) -> ModelDraft: ...
 
 
 MOST = 50
@@ -90,7 +86,7 @@ async def rerank(
     by, problem, scores = LEXICAL, None, None
     if llm is not None and hits:
         try:
-            scores = await llm.relevance(ask.question, ask.history, [passage(hit.chunk) for hit in hits])
+            scores = await llm.relevance(ask, [passage(hit.chunk) for hit in hits])
             by = llm.name
         except LlmError as error:
             problem = str(error)

@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -89,8 +89,8 @@ class Hit(NamedTuple):
 class Scope(NamedTuple):
     """The vaults and folders to search; empty means everywhere. A folder includes everything below it."""
 
-    vaults: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
+    vaults: Collection[str] = ()
+    folders: Collection[str] = ()
 
     def admits(self, vault: str, folder: str) -> bool:
         return (not self.vaults or vault in self.vaults) and (
@@ -268,7 +268,7 @@ def retrieve(ask: Ask, index: Index, folders: Folders) -> RetrievedChunks:
 def _terms(ask: Ask) -> tuple[str, ...]:
     """Return the terms of the question; if fewer than two, with those of the user's previous turn."""
     terms = question_terms(ask.question)
-    before = [text for role, text in ask.history if role == "user"]
+    before = [turn.text for turn in ask.history if turn.role == "user"]
     if len(terms) < 2 and before:
         terms = tuple(dict.fromkeys([*terms, *question_terms(before[-1])]))
     return terms

@@ -14,20 +14,23 @@ from ipaddress import ip_address
 from socketserver import ThreadingTCPServer
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from pytest_rageval.demo.app import AsgiApp, Message
+from pytest_rageval.demo.app import DemoApp
 from pytest_rageval.demo.parameters import BODY_BYTES
 
 IDLE_S = 75.0
+WAKE_UP_S = 0.5
 
 
-async def serve(app: AsgiApp, host: str, port: int, started: Callable[[str], None]) -> None:
+async def serve(app: DemoApp, host: str, port: int, started: Callable[[str], None]) -> None:
     """Serve until cancelled; call `started` with the URL once the port is open. Raises OSError if that fails."""
     server = _Server(app, host, port)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         name, bound = server.server_address[:2]
         started(f"http://{f'[{name!s}]' if ':' in str(name) else str(name)}:{bound}")
-        await asyncio.Event().wait()
+        # A signal that comes just before the loop begins to wait is noticed at its next wake-up, an event never.
+        while True:  # noqa: ASYNC110
+            await asyncio.sleep(WAKE_UP_S)
     finally:
         server.shutdown()
         server.server_close()
@@ -40,7 +43,7 @@ class _Server(ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 100
 
-    def __init__(self, app: AsgiApp, host: str, port: int) -> None:
+    def __init__(self, app: DemoApp, host: str, port: int) -> None:
         self.app, self.host, self.loop = app, host, asyncio.get_running_loop()
         self.address_family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         super().__init__((str(address[0]), int(address[1])), _Connection)
@@ -78,8 +81,8 @@ class _Connection(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         decoded = unquote_to_bytes(path).decode("utf-8", "replace")
         try:
-            asking = asyncio.run_coroutine_threadsafe(self._asked(decoded, query, body), self.server.loop)
-            start, *rest = asking.result()
+            asking = self.server.app.respond(self.command, decoded, query, body)
+            response = asyncio.run_coroutine_threadsafe(asking, self.server.loop).result()
         except CancelledError:  # the server ends
             self.close_connection = True
             return
@@ -87,38 +90,15 @@ class _Connection(BaseHTTPRequestHandler):
             print(f"ERROR: {self.command} {path!a}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR)
             return
-        self.send_response_only(start["status"])
-        for name, value in start["headers"]:
-            self.send_header(name.decode(), value.decode())
+        self.send_response_only(response.status)
+        for name, value in response.headers.items():
+            self.send_header(name, value)
         self.send_header("connection", "close" if self.close_connection else "keep-alive")
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(b"".join(message.get("body", b"") for message in rest))
+            self.wfile.write(response.body)
 
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_GET  # noqa: N815 as the library names them
-
-    async def _asked(self, path: str, query: str, body: bytes) -> list[Message]:
-        connection: Message = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": self.command,
-            "scheme": "http",
-            "path": path,
-            "query_string": query.encode("latin-1"),
-            "headers": [(name.lower().encode(), value.encode()) for name, value in self.headers.items()],
-        }
-        incoming: list[Message] = [{"type": "http.request", "body": body}]
-        outgoing: list[Message] = []
-
-        async def receive() -> Message:
-            return incoming.pop() if incoming else {"type": "http.disconnect"}
-
-        async def send(message: Message) -> None:
-            outgoing.append(message)
-
-        await self.server.app(connection, receive, send)
-        return outgoing
 
     def _refusal(self) -> tuple[HTTPStatus, str] | None:
         """Return why the request is refused: its body, or its origin, a page elsewhere (DNS rebinding)."""

@@ -14,7 +14,7 @@ from typing import Any
 from pytest_rageval.demo.answer import CHUNKS_READ, PROMPT, WrittenAnswer, checked, write
 from pytest_rageval.demo.chunking import CHUNKER, CutNote, Note, NoteChunk, TokenBudget, cut_note, read_notes
 from pytest_rageval.demo.knowledge import Graph, load_graph
-from pytest_rageval.demo.parameters import Ask, BadRequest, merged_budget
+from pytest_rageval.demo.parameters import Ask, BadRequest, IndexBudget, merged_budget
 from pytest_rageval.demo.rerank import MODEL_PROMPT, LanguageModel, RerankedChunks, passage, rerank
 from pytest_rageval.demo.retrieval import Folders, Hit, Index, RetrievedChunks, milliseconds_since, retrieve
 
@@ -66,18 +66,16 @@ class Library:
             self._built.move_to_end(budget)
             return self._built[budget]
 
-    def rebuild(self, chunk_max_tokens: int | None = None, chunk_overlap: int | None = None) -> BuiltIndex:
+    def rebuild(self, wanted: IndexBudget) -> BuiltIndex:
         """Read the corpus again; the given parts of the budget become the defaults."""
         with self._lock:
-            self._budget = merged_budget(self._budget, chunk_max_tokens, chunk_overlap)
+            self._budget = merged_budget(self._budget, wanted)
             self._notes = None
             self._built.clear()
             return self.index_for()
 
     def _budget_of(self, ask: Ask | None) -> TokenBudget:
-        if ask is None:
-            return self._budget
-        return merged_budget(self._budget, ask.chunk_max_tokens, ask.chunk_overlap)
+        return self._budget if ask is None else merged_budget(self._budget, ask)
 
     def _build(self, budget: TokenBudget) -> BuiltIndex:
         if self._notes is None:
@@ -195,7 +193,7 @@ class System:
         if self._llm is None or not hits:
             return write(ask.question, terms, hits, built.index.rarity)
         shown = [hit.chunk for hit in hits[:CHUNKS_READ]]
-        draft = await self._llm.write(ask.question, ask.history, [passage(chunk) for chunk in shown])
+        draft = await self._llm.write(ask, [passage(chunk) for chunk in shown])
         return checked(ask.question, draft, shown)
 
 

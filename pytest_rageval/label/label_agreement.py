@@ -8,8 +8,8 @@ from itertools import combinations
 
 from pytest_rageval.cases.marks import Marks, Place
 from pytest_rageval.label.label_store import POOL
-from pytest_rageval.label.pools import PoolView
-from pytest_rageval.model import Anchor, Chunk, EvalCase, Json
+from pytest_rageval.label.pools import PoolView, chunk_at
+from pytest_rageval.model import Anchor, EvalCase, Json
 from pytest_rageval.stats.agreement import Confusion, in_words
 from pytest_rageval.text import counted
 
@@ -46,7 +46,6 @@ class LabelAgreement:
     second: str
     cases: int
     decisions: Confusion
-    answerable: Confusion
     differences: tuple[Difference, ...]
 
     @property
@@ -72,7 +71,7 @@ class LabelAgreement:
             "agreement": None if agreement is None else agreement.value,
             "kappa": None if kappa is None else kappa.value,
             "kappa_interval": None if kappa is None or kappa.interval is None else list(kappa.interval),
-            "answerable_differs": self.answerable.fp + self.answerable.fn,
+            "answerable_differs": sum(difference.place is None for difference in self.differences),
             "differences": [
                 {"case": d.case_id, "place": str(d.place) if d.place else None, "gold_of": d.gold_of}
                 for d in self.differences
@@ -87,38 +86,25 @@ def agreements(cases: Sequence[EvalCase], opinions: Mapping[str, Sequence[EvalCa
     return [_agreement(by_name, first, second) for first, second in combinations(by_name, 2)]
 
 
-def disputed(results: Sequence[LabelAgreement]) -> set[str]:
-    """Return the ids of the cases on which any two differ."""
-    return {difference.case_id for result in results for difference in result.differences}
-
-
 def _agreement(by_name: Mapping[str, Mapping[str, EvalCase]], first: str, second: str) -> LabelAgreement:
     ours, theirs = by_name[first], by_name[second]
-    both = [case_id for case_id in ours if case_id in theirs]
-    both = [case_id for case_id in both if Marks.of(ours[case_id]).is_label and Marks.of(theirs[case_id]).is_label]
+    both = [name for name in ours if name in theirs and all(Marks.of(of[name]).is_label for of in (ours, theirs))]
     decided: list[tuple[bool, bool]] = []
-    answerable: list[tuple[bool, bool]] = []
     differences: list[Difference] = []
     for case_id in both:
         pair = ours[case_id], theirs[case_id]
         says = pair[0].answerable, pair[1].answerable
-        answerable.append(says)
         if says[0] != says[1]:
             differences.append(Difference(case_id, None, first if says[0] else second))
-        places = _judged_by_both(*pair)
-        for place, is_ours, is_theirs in zip(places, *(_are_golds(case, places) for case in pair), strict=True):
+        pools = [pool for pool in map(_pool, pair) if pool is not None]  # the case file has none
+        places = [place for place in pools[0] if place in pools[-1]] if pools else []
+        chunks = [*map(chunk_at, places)]  # without snippets, which cannot be checked here
+        golds = [map(bool, PoolView.of(case, Marks.of(case), chunks).golds) for case in pair]
+        for place, is_ours, is_theirs in zip(places, *golds, strict=True):
             decided.append((is_ours, is_theirs))
             if is_ours != is_theirs and says[0] == says[1]:
                 differences.append(Difference(case_id, place, first if is_ours else second))
-    return LabelAgreement(first, second, len(both), Confusion.of(decided), Confusion.of(answerable), tuple(differences))
-
-
-def _judged_by_both(first: EvalCase, second: EvalCase) -> list[Place]:
-    """Return the places in both pools; the case file has no pool, so that the other's counts."""
-    pools = [pool for pool in map(_pool, (first, second)) if pool is not None]
-    if not pools:
-        return []
-    return [place for place in pools[0] if all(place in pool for pool in pools[1:])]
+    return LabelAgreement(first, second, len(both), Confusion.of(decided), tuple(differences))
 
 
 def _pool(case: EvalCase) -> list[Place] | None:
@@ -132,14 +118,3 @@ def _pool(case: EvalCase) -> list[Place] | None:
         elif isinstance(entry, Mapping) and isinstance(entry.get("rel_path"), str):
             places.append(Anchor(entry["rel_path"], str(entry.get("heading_path") or "")))
     return places
-
-
-def _are_golds(case: EvalCase, places: Sequence[Place]) -> list[bool]:
-    """Return for each place whether the case has it as a gold; snippets cannot be checked here and are ignored."""
-    chunks = [
-        Chunk(rel_path=place.rel_path, heading_path=place.heading_path)
-        if isinstance(place, Anchor)
-        else Chunk(chunk_id=place)
-        for place in places
-    ]
-    return [bool(golds) for golds in PoolView.of(case, Marks.of(case), chunks).golds]

@@ -9,12 +9,12 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.screen_text import case_title, clean, golds_text, question_text
+from pytest_rageval.label.session_view import case_title, clean, golds_line, question_line, session_view
 from pytest_rageval.text import printable
 
 HELP = """\
@@ -26,6 +26,12 @@ HELP = """\
   z  Z       undo, redo             y  n  drafts: accept, drop    e  edit          q  save and quit"""
 SHOWN_LINES, SHOWN_CHARACTERS = 3, 300
 _COMMAND = re.compile(r"(?P<verb>show|[a-zA-Z/?]?)\s*(?P<rest>.*)", re.DOTALL)
+_PLAIN: Mapping[str, tuple[str, *tuple[object, ...]]] = {
+    "save": ("go", 1),
+    "a": ("set_answerable",), "u": ("ask_to_clear",), "p": ("go", -1), "t": ("next_unlabelled",), "s": ("skip",),
+    "z": ("undo",), "Z": ("redo",), "y": ("decide", "accepted"), "n": ("decide", "dropped"),
+}  # fmt: skip
+"""The calls of the session by their word."""
 
 
 class LabelLines:
@@ -39,19 +45,10 @@ class LabelLines:
             "x": lambda rest: self._each(rest, session.toggle_irrelevant),
             "g": self._group,
             "v": self._snippet,
-            "a": lambda _: session.set_answerable(),
-            "u": lambda _: session.ask_to_clear(),
             "w": self._find,
             "/": self._ask,
             "show": self._show,
-            "p": lambda _: session.go(-1),
-            "t": lambda _: session.next_unlabelled(),
-            "s": lambda _: session.skip(),
-            "z": lambda _: session.undo(),
-            "Z": lambda _: session.redo(),
-            "y": lambda _: session.decide("accepted"),
-            "n": lambda _: session.decide("dropped"),
-            "e": lambda _: self._edit(),
+            "e": lambda _: edit_draft(session),
             "?": lambda _: self._write(HELP),
         }
 
@@ -68,58 +65,47 @@ class LabelLines:
         self._write(f"{self.session.labelled} of {len(self.session.cases)} in {clean(self.session.store.file_name)}")
 
     def _obey(self, line: str) -> None:
-        session = self.session
-        at, session.message = session.at, ""
-        if line != "u":
-            session.asks_to_clear = False
-        try:
-            if not line:
-                session.go(1)
-            else:
-                parts = _COMMAND.fullmatch(line)
-                verb, rest = (parts["verb"], parts["rest"]) if parts else ("", line)
+        session, case = self.session, self.session.case
+        parts = _COMMAND.fullmatch(line)
+        verb, rest = (parts["verb"], parts["rest"]) if parts else ("", line)
+        if not line or verb in _PLAIN:
+            session.do(*(_PLAIN[verb if line else "save"]))
+        else:
+            session.message, session.asks_to_clear = "", False
+            try:
                 self._verbs.get(verb, self._unknown)(rest)
-        except _NoChunkError as error:
-            session.message = str(error)
+            except _NoChunkError as error:
+                session.message = str(error)
         if session.message:
             self._write(f"! {printable(session.message)}")
-        if session.at != at:
+        if session.case is not case:
             self._show_case()
-        elif line and line[0] not in "?w/" and not line.startswith("show"):
+        elif line and verb not in ("?", "w", "/", "show"):
             self._write(self._marked())
-
-    def _edit(self) -> None:
-        case = self.session.case
-        edit_draft(self.session)
-        if self.session.case is not case:
-            self._show_case()
 
     # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _show_case(self) -> None:
-        session = self.session
-        if (future := session.waits_for) is not None:
-            future.result()
-        self._write(f"\n{case_title(session).strip()}")
-        self._write(question_text(session).strip())
+        self.session.source.pool(self.session.case).result()
+        self._write(f"\n{case_title(self.session)}")
+        self._write(question_line(self.session))
         self._show_chunks(0)
         self._write(self._marked())
 
     def _show_chunks(self, first: int) -> None:
-        view, pool = self.session.view(), self.session.pool
-        for at, candidate in enumerate(pool.candidates[first:], start=first):
-            chunk = candidate.chunk
-            mark = "✔" if view.golds[at] else "✘" if view.irrelevant[at] else " "
-            origin = "" if self.session.is_blind or candidate.is_retrieved else " –" if candidate.is_listed else " S"
-            place = clean(" > ".join(filter(None, (chunk.rel_path or chunk.chunk_id, chunk.heading_path))))
-            self._write(f"{at + 1:>3} ({mark}){origin} {place}")
-            for line in list(_lines(chunk.text))[:SHOWN_LINES]:
+        pool = self.session.pool
+        for row, candidate in zip(session_view(self.session).rows[first:], pool.candidates[first:], strict=True):
+            sign = f" {row.origin[-1]}" if row.origin[-1:] in ("S", "–") else ""
+            place = clean(" > ".join(filter(None, (row.place, candidate.chunk.heading_path))))
+            self._write(f"{row.number:>3} ({row.symbol or ' '}){sign} {place}")
+            for line in list(_lines(candidate.chunk.text))[:SHOWN_LINES]:
                 self._write(f"        {line[:SHOWN_CHARACTERS]}")
         for problem in pool.problems:
             self._write(f"! {printable(problem)}")
 
     def _marked(self) -> str:
-        return f" {'answerable ·' if self.session.marks.answerable else ''}{golds_text(self.session)}"
+        session = self.session
+        return f" {'answerable · ' if session.marks.answerable else ''}{golds_line(session, session_view(session))}"
 
     def _show(self, rest: str) -> None:
         for row in self._rows(rest):
@@ -152,18 +138,17 @@ class LabelLines:
         parts = re.fullmatch(r"(\d+)\s+(\d+)(?:-(\d+))?", rest)
         if parts is None:
             raise _NoChunkError("name a chunk and its lines, as in: v 3 2-4")
-        row = self._rows(parts[1])[0]
+        (row,) = self._rows(parts[1])
         lines = (self.session.pool.candidates[row].chunk.text or "").split("\n")
         first, last = int(parts[2]), int(parts[3] or parts[2])
         if not 1 <= first <= last <= len(lines):
             raise _NoChunkError(f"chunk {parts[1]} has lines 1 to {len(lines)}")
-        self.session.row, self.session.range_start = row, None
-        self.session.add_snippet("\n".join(lines[first - 1 : last]))
+        self._each(parts[1], lambda: self.session.add_snippet("\n".join(lines[first - 1 : last])))
 
     def _find(self, rest: str) -> None:
         if self.session.find(rest):
-            chunk = self.session.pool.candidates[self.session.row].chunk
-            self._write(f"{self.session.row + 1:>3} {clean(chunk.rel_path or chunk.chunk_id or '')}")
+            row = session_view(self.session).rows[self.session.row]
+            self._write(f"{row.number:>3} {clean(row.place)}")
 
     def _ask(self, rest: str) -> None:
         if not rest.strip():
@@ -173,7 +158,7 @@ class LabelLines:
         self._show_chunks(first)
 
     def _unknown(self, _rest: str) -> None:
-        self.session.message = "no such command; ? shows them"
+        raise _NoChunkError("no such command; ? shows them")
 
 
 class _NoChunkError(Exception):
@@ -194,28 +179,19 @@ def edit_draft(session: LabelSession, suspended: Callable[[], AbstractContextMan
     if drafts is None:
         session.message = "e is for drafts"
         return
-    record = json.loads(drafts.text_of(session.case, session.marks))
+    record = json.loads(drafts.text_of(session.states[session.at]))
     written = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     try:
-        with suspended():
-            edited = _edited(written)
+        with suspended(), tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "draft.json")
+            file.write_text(written, encoding="utf-8")
+            # Commands that come from a pipe are for the session, not for the editor.
+            stdin = None if sys.stdin.isatty() else subprocess.DEVNULL
+            subprocess.run([*editor, str(file)], check=True, stdin=stdin)  # noqa: S603 because it is the person's own
+            edited = file.read_text(encoding="utf-8")
     except (OSError, subprocess.CalledProcessError, UnicodeDecodeError) as error:
-        session.message = f"$EDITOR ({shlex.join(_editor())}): {error}"
+        session.message = f"$EDITOR ({shlex.join(editor)}): {error}"
         return
     if edited != written:
         session.edit_draft(" ".join(line.strip() for line in edited.splitlines()))
-
-
-def _edited(text: str) -> str:
-    """Edit a text in the editor and return the result."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "draft.json")
-        file.write_text(text, encoding="utf-8")
-        # Commands that come from a pipe are for the session, not for the editor.
-        stdin = None if sys.stdin.isatty() else subprocess.DEVNULL
-        subprocess.run([*_editor(), str(file)], check=True, stdin=stdin)  # noqa: S603 because it is the person's own
-        return file.read_text(encoding="utf-8")
-
-
-def _editor() -> list[str]:
-    return shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")

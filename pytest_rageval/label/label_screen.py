@@ -3,71 +3,100 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
-from functools import partial
+from contextlib import nullcontext
+from itertools import accumulate
 from typing import ClassVar
 
+from rich.table import Table
 from rich.text import Text
-from textual import events
-from textual.app import App, ComposeResult, SuspendNotSupported
+from textual import events, work
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal, Vertical
+from textual.containers import Container, Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
+from textual.widgets.text_area import Selection
 
-from pytest_rageval.label import screen_text as texts
 from pytest_rageval.label.label_lines import edit_draft
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.pools import Pool
+from pytest_rageval.label.session_view import (
+    GAP,
+    MOST_SHOWN,
+    SessionView,
+    case_title,
+    clean,
+    displayed,
+    golds_line,
+    question_line,
+    row_text,
+    session_view,
+)
 from pytest_rageval.text import counted, printable
 
-LEAST_WIDTH, LEAST_HEIGHT = 40, 12
+LEAST_WIDTH, LEAST_HEIGHT, LEAST = 40, 12, "40 × 12"
+TYPED = r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*"
+WIDE = 72
+"""Columns from which list and text stand side by side."""
+
+
+def _key(key: str, action: str, word: str, meaning: str = "", sign: str | None = None) -> Binding:
+    """Return a key with its word in the legend, if any, and its meaning in the list of all keys, if any."""
+    return Binding(key, action, word, show=bool(word), key_display=sign or key, tooltip=meaning)
+
+
 KEYS = (
-    ("space", "gold", "gold, or no more"),
-    ("⏎", "save+next", "save, next case"),
-    ("x", "irrelevant", "irrelevant, or no more"),
-    ("?", "all keys", "these keys; any key closes them"),
-    ("q", "quit", "save and quit, as ctrl+c"),
-    ("↑↓", "move", "point at a chunk; with shift at several"),
-    ("v", "snippet", "lines as a snippet: ↑ ↓, then ⏎"),
-    ("a/u", "(un)answerable", "answerable; unanswerable, no golds"),
-    ("/", "ask more", "ask another query"),
-    ("w", "find", "find in the chunks"),
-    ("t", "to unlabelled", "save, next unlabelled"),
-    ("z", "undo", "undo, redo with Z (all cases)"),
-    ("g", "group", "group of golds to come"),
-    ("←→", "case", "save, other case"),
-    ("b", "blind", "hide the scores"),
-    ("s", "skip", "skip: leave as it was"),
-    ("1–9", "", "into group n"),
-    ("[ ]", "", "scroll the text"),
-    ("esc", "", "leave what was begun"),
+    _key("space", "do('toggle_gold')", "gold", "gold, or no more"),
+    _key("enter", "do('go', 1)", "save+next", "save, next case", "⏎"),
+    _key("x", "do('toggle_irrelevant')", "irrelevant", "irrelevant, or no more"),
+    _key("question_mark", "push_screen('keys')", "all keys", "these keys; any key closes them", "?"),
+    _key("q", "finish", "quit", "save and quit, as ctrl+c"),
+    _key("down", "do('move', 1)", "move", "point at a chunk; with shift at several", "↑↓"),
+    _key("v", "snippet", "snippet", "lines as a snippet: ↑ ↓, then ⏎"),
+    _key("a", "do('set_answerable')", "(un)answerable", "answerable; unanswerable, no golds", "a/u"),
+    _key("slash", "type('ask')", "ask more", "ask another query", "/"),
+    _key("w", "type('find')", "find", "find in the chunks"),
+    _key("t", "do('next_unlabelled')", "to unlabelled", "save, next unlabelled"),
+    _key("z", "do('undo')", "undo", "undo, redo with Z (all cases)"),
+    _key("g", "do('next_group')", "group", "group of golds to come"),
+    _key("right", "do('go', 1)", "case", "save, other case", "←→"),
+    _key("b", "hide_scores", "blind", "hide the scores"),
+    _key("s", "do('skip')", "skip", "skip: leave as it was"),
+    _key("1", "do('put_in_group', 1)", "", "into group n", "1–9"),
+    _key("left_square_bracket", "scroll_text(-5)", "", "scroll the text", "[ ]"),
+    _key("escape", "leave", "", "leave what was begun", "esc"),
+    _key("up", "do('move', -1)", ""),
+    _key("shift+up", "do('extend', -1)", ""),
+    _key("shift+down", "do('extend', 1)", ""),
+    _key("pageup", "do('move', -10)", ""),
+    _key("pagedown", "do('move', 10)", ""),
+    _key("left", "do('go', -1)", ""),
+    _key("u", "do('ask_to_clear')", ""),
+    _key("Z", "do('redo')", ""),
+    _key("right_square_bracket", "scroll_text(5)", ""),
+    *(_key(str(group), f"do('put_in_group', {group})", "") for group in range(2, 10)),
 )
-"""Each key with its word in the legend and in the list of all keys, most needed first."""
-DRAFT_KEYS = (("y", "accept", "accept the draft"), ("n", "drop", "drop it"), ("e", "edit", "edit it in $EDITOR"))
-
-
-class PromptLine(Input):
-    """One line to type into. Pasted text becomes one line."""
-
-    def on_paste(self, event: events.Paste) -> None:
-        event.prevent_default()
-        event.stop()
-        self.insert_text_at_cursor(texts.clean(event.text))
+"""What each key does; those of the legend come first, most needed first."""
+DRAFT_KEYS = (
+    _key("y", "do('decide', 'accepted')", "accept", "accept the draft"),
+    _key("n", "do('decide', 'dropped')", "drop", "drop it"),
+    _key("e", "edit", "edit", "edit it in $EDITOR"),
+)
 
 
 class KeysScreen(ModalScreen[None]):
     """All keys. Any key closes it and does nothing else."""
 
     def compose(self) -> ComposeResult:
-        keys = (*KEYS, *DRAFT_KEYS)
+        keys = [key for key in (*KEYS, *DRAFT_KEYS) if key.tooltip]
         if self.app.size.height >= len(keys):
-            yield Static(Text("\n".join(f"{key:<5}  {meaning}" for key, _, meaning in keys)))
+            yield Static(Text("\n".join(f"{key.key_display:<5}  {key.tooltip}" for key in keys)))
         else:
-            yield Static(Text(" · ".join(f"{key} {word or meaning}" for key, word, meaning in keys)))
+            yield Static(Text(" · ".join(f"{key.key_display} {key.description or key.tooltip}" for key in keys)))
 
     def on_key(self, event: events.Key) -> None:
         event.stop()
@@ -75,40 +104,94 @@ class KeysScreen(ModalScreen[None]):
         self.dismiss()
 
 
+class ChunkText(TextArea):
+    """The text of a chunk. It has the focus while a snippet is chosen: the arrows then move its end."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(key, f"cursor_{key}(True)") for key in ("up", "down", "left", "right")),
+        Binding("v,shift+down", "begin_later"),
+        Binding("enter", "app.take_snippet"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(read_only=True, highlight_cursor_line=False, id="text")
+        self._shown: tuple[str, object, str] = ("", (), "")
+        self._places, self._starts = [0], [0]
+        self._words = ""
+        self._marked: list[tuple[int, int]] = []
+
+    def show(self, text: str, spans: list[tuple[int, int]], words: str) -> None:
+        """Show a text with its snippets marked and the words that were looked for."""
+        if (text, spans, words) == self._shown:
+            return
+        is_other = text != self._shown[0]
+        self._shown, self._words = (text, spans, words), words.strip()
+        shown, self._places = displayed(text)
+        self._starts = [*accumulate((len(line) + 1 for line in shown.split("\n")), initial=0)]
+        self._marked = [(bisect_left(self._places, first), bisect_left(self._places, last)) for first, last in spans]
+        at = self.scroll_offset
+        self.load_text(shown)
+        self.scroll_to(y=0 if is_other else at.y, animate=False)
+
+    def get_line(self, line_index: int) -> Text:
+        line = super().get_line(line_index)
+        start = self._starts[line_index]
+        for first, last in self._marked:
+            line.stylize("black on yellow", max(0, first - start), max(0, last - start))
+        if self._words:
+            line.highlight_words([self._words], "bold underline", case_sensitive=False)
+        return line
+
+    def begin(self) -> None:
+        """Choose the first row that is in sight."""
+        start = self.wrapped_document.offset_to_location(self.scroll_offset)
+        self.selection = Selection(start, self.navigator.get_location_below(start))
+
+    def action_begin_later(self) -> None:
+        """Let the snippet begin one row further down."""
+        start = self.navigator.get_location_below(self.selection.start)
+        self.selection = Selection(start, max(self.selection.end, self.navigator.get_location_below(start)))
+
+    @property
+    def chosen(self) -> str:
+        """Return the source of the chosen passage."""
+        first, last = sorted(self._places[self._starts[row] + column] for row, column in self.selection)
+        return self._shown[0][first:last]
+
+
 class LabelScreen(App[None]):
     """One session on one terminal. All texts reach the widgets as `Text`, so that none is read as markup."""
 
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = None
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-wide")]  # noqa: RUF012 because the app declares it so
+    SCREENS = {"keys": KeysScreen}  # noqa: RUF012 because the app declares it so
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 because the app declares it so
     CSS = """
     Screen { overflow: hidden; }
-    .line { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    .rest { width: 1fr; }
-    .own { width: auto; }
+    .line { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     #body { height: 1fr; layout: horizontal; }
     OptionList, #place { height: 1fr; width: 11fr; border: none; border-top: solid; padding: 0; scrollbar-size: 1 1; }
     OptionList { background: transparent; overflow-y: auto; color: ansi_default; max-height: 100%; }
-    OptionList > .option-list--option { padding: 0; text-wrap: nowrap; }
+    OptionList { text-wrap: nowrap; text-overflow: ellipsis; }
+    OptionList > .option-list--option { padding: 0; }
     OptionList > .option-list--option-highlighted { text-style: reverse; color: ansi_default; }
-    #place { width: 9fr; border-left: solid; padding: 0 1; }
-    #text { height: 1fr; text-wrap: nowrap; }
+    #place { width: 9fr; border-left: solid; padding: 0 0 0 1; }
+    #text, #text:focus { border: none; padding: 0; background: transparent; color: ansi_default; scrollbar-size: 1 1; }
     #notes { height: auto; text-style: dim; text-wrap: nowrap; text-overflow: ellipsis; }
-    #below { height: auto; min-height: 1; max-height: 2; }
-    #message { width: auto; max-width: 100%; height: auto; text-style: bold; }
-    #prompt { width: 1fr; height: 1; border: none; padding: 0; display: none; }
+    #message { height: auto; min-height: 1; max-height: 2; padding: 0 1; text-style: bold; }
+    #text .text-area--cursor { background: transparent; color: ansi_default; text-style: none; }
+    #prompt { height: 1; border: none; padding: 0 1; }
     #legend { height: 2; text-style: dim; padding: 0 1; }
-    .-narrow .wide { display: none; }
     .-narrow #body { layout: vertical; }
     .-narrow OptionList, .-narrow #place { width: 100%; border-left: none; }
-    #small { display: none; }
+    #small, .-small #all { display: none; }
     .-small #small { display: block; }
-    .-small #all { display: none; }
     KeysScreen { background: ansi_default; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "finish", priority=True, show=False),
-        Binding("ctrl+q", "finish", priority=True, show=False),
+        *KEYS,
+        *DRAFT_KEYS,
+        Binding("ctrl+c,ctrl+q", "finish", priority=True, show=False),
     ]
 
     def __init__(self, session: LabelSession, opinions: dict[str, list[str]] | None = None) -> None:
@@ -116,272 +199,189 @@ class LabelScreen(App[None]):
         super().__init__(ansi_color=True)
         self.session = session
         self.opinions = opinions or {}
-        self.scroll_row = 0
-        self.snippet_lines: tuple[int, int] | None = None
         self._hides_scores = self._is_told_of_unsaved = False
-        self._typing: str | None = None
-        self._words = ""
-        self._keys: dict[str, Callable[[], object]] = {
-            "up": lambda: session.move(-1),
-            "down": lambda: session.move(1),
-            "shift+up": lambda: session.move(-1, extends=True),
-            "shift+down": lambda: session.move(1, extends=True),
-            "pageup": lambda: session.move(-10),
-            "pagedown": lambda: session.move(10),
-            "left": lambda: session.go(-1),
-            "right": lambda: session.go(1),
-            "enter": lambda: session.go(1),
-            "space": session.toggle_gold,
-            "x": session.toggle_irrelevant,
-            "g": session.next_group,
-            "v": self._begin_snippet,
-            "a": session.set_answerable,
-            "u": session.ask_to_clear,
-            "s": session.skip,
-            "t": session.next_unlabelled,
-            "z": session.undo,
-            "Z": session.redo,
-            "w": lambda: self._type("find in the chunks"),
-            "/": lambda: self._type("ask"),
-            "b": self._toggle_scores,
-            "[": lambda: self._scroll(-5),
-            "]": lambda: self._scroll(5),
-            "?": lambda: self.push_screen(KeysScreen()),
-            "q": self.action_finish,
-            "y": lambda: session.decide("accepted"),
-            "n": lambda: session.decide("dropped"),
-            "e": lambda: edit_draft(session, self._suspended),
-        }
-        self._keys |= {str(group): partial(session.put_in_group, group) for group in range(1, 10)}
+        self._asks, self._words = "", ""
 
     def compose(self) -> ComposeResult:
         keys = (*KEYS[:1], *DRAFT_KEYS, *KEYS[1:]) if self.session.drafts is not None else KEYS
-        legend = "  ".join(f"{key} {word}".replace(" ", "\N{NO-BREAK SPACE}") for key, word, _ in keys if word)
+        legend = (f"{key.key_display} {key.description}".replace(" ", "\N{NO-BREAK SPACE}") for key in keys if key.show)
         yield Static(id="small")
         with Vertical(id="all"):
-            with Horizontal(classes="line"):
-                yield Static(id="case", classes="line rest")
-                yield Static(id="file", classes="line own wide")
-                yield Static(id="saved", classes="line own")
-            with Horizontal(classes="line"):
-                yield Static(id="question", classes="line rest")
-                yield Static(Text(" answerable? "), classes="line own wide")
-                yield Static(id="answerable", classes="line own")
+            yield Static(id="case", classes="line")
+            yield Static(id="question", classes="line")
             with Container(id="body"):
                 yield OptionList(id="chunks", markup=False)
                 with Vertical(id="place"):
-                    yield Static(id="text")
+                    yield ChunkText()
                     yield Static(id="notes")
             yield Static(id="golds", classes="line")
-            with Horizontal(id="below"):
-                yield Static(id="message")
-                yield PromptLine(id="prompt", compact=True)
-            yield Static(Text(legend), id="legend")
+            yield Static(id="message")
+            yield Input(id="prompt", compact=True, restrict=TYPED)
+            yield Static(Text("  ".join(legend)), id="legend")
 
     def on_mount(self) -> None:
-        self._event_loop = asyncio.get_running_loop()
-        self._chunks.can_focus = False
-        self._await_pool()
+        self.query_one(OptionList).can_focus = False
+        self._draw_when_done(self.session.source.pool(self.session.case))
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw)
 
     # ── drawing ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def _chunks(self) -> OptionList:
-        return self.screen_stack[0].query_one("#chunks", OptionList)
-
-    @property
-    def _text_size(self) -> tuple[int, int]:
-        size = self.screen_stack[0].query_one("#place").content_size
-        return max(2, size.width), max(1, size.height - len(self._notes))
-
-    @property
-    def _notes(self) -> list[str]:
-        """Return further notes on the current chunk, if there is room."""
-        if self.screen_stack[0].query_one("#place").content_size.height < 3:
-            return []
-        opinions = map(printable, self.opinions.get(self.session.case.id, ()))
-        return [*opinions, texts.origin_note(self.session, hides_ranks=self._hides_scores) or ""]
-
-    def _set(self, name: str, text: str | Text) -> None:
-        widget = self.screen_stack[0].query_one(f"#{name}", Static)
-        widget.update(Text(text, no_wrap=False) if isinstance(text, str) else text)
-
     def draw(self) -> None:
         """Show the present state of the session."""
-        session, size = self.session, self.size
-        self.screen_stack[0].set_class(size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT, "-small")
-        least = f"make it {LEAST_WIDTH} × {LEAST_HEIGHT}, or"
-        self._set("small", f"{size.width} × {size.height} is too small\n{least}\n--plain; q quits")
-        self._set("case", texts.case_title(session))
-        self._set("file", texts.file_text(session))
-        self._set("saved", "● saved " if session.is_saved else "○ unsaved ")
-        self._set("question", texts.question_text(session))
-        self._set("answerable", texts.answerable_text(session))
-        self._set("golds", texts.golds_text(session))
-        self._set("message", self._message())
-        self._draw_chunks()
-        self._draw_text()
+        session, size, screen = self.session, self.size, self.screen_stack[0]
+        view = session_view(session, hides_ranks=self._hides_scores)
+        done = session.labelled * 10 // len(session.cases)
+        is_wide = size.width >= WIDE
+        screen.set_class(size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT, "-small")
+        saved = "● saved" if session.is_saved else "○ unsaved"
+        bar = f"{'▓' * done}{'░' * (10 - done)}  {clean(session.store.file_name)} " if is_wide else ""
+        answerable = f"answerable? {self._answerable()}" if is_wide else self._answerable()
+        texts: dict[str, Text | Table] = {
+            "small": Text(f"{size.width} × {size.height} is too small\nmake it {LEAST}, or\n--plain; q quits"),
+            "case": _two_ends(case_title(session), bar + saved),
+            "question": _two_ends(question_line(session), answerable),
+            "golds": Text(golds_line(session, view)),
+            "message": Text(self._message()),
+            "notes": Text("\n".join(self._notes(view))),
+        }
+        for name, text in texts.items():
+            screen.query_one(f"#{name}", Static).update(text)
+        prompt = screen.query_one(Input)
+        prompt.display, screen.query_one("#message").display = bool(self._asks), not self._asks
+        place = [GAP.join((row.place, *row.headings)) for row in view.rows[session.row : session.row + 1]]
+        screen.query_one("#place").border_title = Text(clean(*place) if place else " ")
+        screen.query_one(ChunkText).show(view.text, view.spans, self._words)
+        self._draw_chunks(screen.query_one(OptionList), view)
+
+    def _answerable(self) -> str:
+        """Return whether the case is answerable; nothing of a case that a blind labeller has not marked."""
+        session, marks = self.session, self.session.marks
+        if session.is_blind and marks == session.store.marks_of(session.case) and not marks.is_label:
+            return "[a/u]"
+        return "[a] yes" if marks.answerable else "[u] no"
 
     def _message(self) -> str:
-        if self._typing is not None:
-            return f" {self._typing}: "
-        if self.snippet_lines is not None:
-            return " snippet: ↑↓ to the last line, ⏎ takes it, esc leaves it"
-        return f" {texts.clean(self.session.message)}"
+        if isinstance(self.focused, ChunkText):
+            return "snippet: ↑↓ to the last line, ⏎ takes it, esc leaves it"
+        return clean(self.session.message)
 
-    def _draw_chunks(self) -> None:
-        session, chunks = self.session, self._chunks
-        chunks.border_title = Text(texts.pool_title(session))
-        view, width = session.view(), max(2, chunks.scrollable_content_region.width)
-        candidates = len(session.pool.candidates)
-        rows = [texts.candidate_row(session, view, at, width) for at in range(candidates)]
-        options = [Option(Text(row, style=style, no_wrap=True)) for row, style in rows]
-        if not candidates and session.waits_for is None:
+    def _notes(self, view: SessionView) -> Iterator[str]:
+        """Yield notes on the chunk pointed at, if there is room."""
+        if self.size.height > LEAST_HEIGHT:
+            yield from map(printable, self.opinions.get(self.session.case.id, ()))
+            hidden = len(view.text) - MOST_SHOWN
+            yield " · ".join(filter(None, [f"{counted(hidden, 'more character')}" * (hidden > 0), clean(view.note)]))
+
+    def _draw_chunks(self, chunks: OptionList, view: SessionView) -> None:
+        session = self.session
+        waiting = f"asking {clean(', '.join(session.source.systems)) or 'the search'} …"
+        chunks.border_title = Text(view.title if session.waits_for is None else waiting)
+        options = [Option(row_text(row)) for row in view.rows]
+        if not options and session.waits_for is None:
             options.append(Option(Text(" no chunks; / asks another query"), disabled=True))
-        problems = (Text(f" ! {texts.clean(problem)}", style="red") for problem in session.pool.problems)
+        problems = (Text(f" ! {clean(problem)}", style="red") for problem in session.pool.problems)
         chunks.set_options([*options, *(Option(problem, disabled=True) for problem in problems)])
-        chunks.highlighted = session.row if candidates else None
-
-    def _draw_text(self) -> None:
-        session, (width, height) = self.session, self._text_size
-        text = texts.chunk_text(session)
-        rows, marked = texts.laid_out(text, width), texts.snippet_rows(session, text, width)
-        shown = []
-        for number, row in enumerate(rows[self.scroll_row : self.scroll_row + height], start=self.scroll_row):
-            is_meant = self.snippet_lines is not None and self.snippet_lines[0] <= number <= self.snippet_lines[1]
-            style = "reverse" if is_meant else "black on yellow" if number in marked else ""
-            shown.append(Text(row.shown, style=style))
-            if self._words.strip():
-                shown[-1].highlight_words([self._words], "bold underline", case_sensitive=False)
-        self._set("text", Text("\n").join(shown))
-        hidden = len(rows) - self.scroll_row - height
-        notes = self._notes
-        if notes and hidden > 0:
-            notes[-1] = " · ".join(filter(None, [f"] {counted(hidden, 'more line')}", notes[-1]]))
-        self._set("notes", "\n".join(notes))
-        self.screen_stack[0].query_one("#place").border_title = Text(texts.place_title(session) or " ")
+        chunks.highlighted = session.row if view.rows else None
 
     # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def on_key(self, event: events.Key) -> None:
-        if self._typing is not None and event.key != "escape":
-            return  # the prompt takes it
-        event.stop()
-        event.prevent_default()
-        before = self.session.at, self.session.row
-        if self._typing is not None:
-            self._end_typing()
-        elif self.snippet_lines is not None:
-            self._choose_lines(event.key)
-        else:
-            self._press(event)
-        if (self.session.at, self.session.row) != before:
-            self.scroll_row = 0
-        if self.session.at != before[0]:
-            self._await_pool()
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:  # noqa: ARG002 because it is called so
+        """Return False for the keys of the list while something is typed or a snippet is chosen."""
+        is_of_list = self.focused is None and action not in ("focus_next", "focus_previous")
+        return is_of_list or action in ("leave", "finish", "take_snippet")
+
+    def action_do(self, name: str, *arguments: object) -> None:
+        """Call the session, and show what it came to."""
+        session, before = self.session, self.session.at
+        self._is_told_of_unsaved = False
+        session.do(name, *arguments)
+        if session.at != before:
+            self._draw_when_done(session.source.pool(session.case))
         self.draw()
 
-    def _press(self, event: events.Key) -> None:
-        key = event.character if event.is_printable and event.character and event.key != "space" else event.key
-        if key != "q":
-            self._is_told_of_unsaved = False
-        if key != "u":
-            self.session.asks_to_clear = False
+    def action_hide_scores(self) -> None:
+        self._hides_scores = not self._hides_scores
+        self.session.message = "scores are hidden" if self._hides_scores else "scores are shown"
+        self.draw()
+
+    def action_scroll_text(self, rows: int) -> None:
+        self.query_one(ChunkText).scroll_relative(y=rows, animate=False)
+
+    def action_edit(self) -> None:
         self.session.message = ""
-        if key == "escape":
-            self.session.range_start, self._words = None, ""
-        elif (action := self._keys.get(key)) is not None:
-            action()
+        edit_draft(self.session, nullcontext if self.is_headless else self.suspend)
+        self.draw()
 
-    def _type(self, what: str) -> None:
-        self._typing = what
-        prompt = self.query_one(PromptLine)
-        prompt.value, prompt.display = "", True
-        prompt.focus()
-
-    def _end_typing(self) -> None:
-        self._typing = None
-        self.query_one(PromptLine).display = False
-        self.set_focus(None)
+    def action_type(self, asks: str) -> None:
+        """Read a line: what to find in the chunks, or to ask."""
+        self._asks = asks
+        prompt = self.query_one(Input)
+        prompt.value, prompt.placeholder = "", "find in the chunks" if asks == "find" else "ask the systems"
+        self.draw()
+        self.set_focus(prompt)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Find or ask the typed text."""
-        what, typed = self._typing, event.value
-        self._end_typing()
+        asks, typed = self._asks, event.value
+        self.action_leave()
         if not typed.strip():
-            pass
-        elif what == "ask":
-            at, future = self.session.at, self.session.ask_more(typed)
-            self._when_done(future, lambda: self.session.take_more(at, future.result()))
-        else:
-            self._words, self.scroll_row = typed, 0
+            return
+        if asks == "find":
+            self._words = typed
             self.session.find(typed)
+        else:
+            self._draw_when_done(self.session.ask_more(typed), self.session.at)
         self.draw()
 
-    def _begin_snippet(self) -> None:
+    def action_snippet(self) -> None:
         if self.session.candidate is not None:
-            self.snippet_lines = (self.scroll_row, self.scroll_row)
+            text = self.query_one(ChunkText)
+            text.begin()
+            self.set_focus(text)
+            self.draw()
 
-    def _choose_lines(self, key: str) -> None:
-        assert self.snippet_lines is not None
-        (first, last), (width, height) = self.snippet_lines, self._text_size
-        text = texts.chunk_text(self.session)
-        end = len(texts.laid_out(text, width)) - 1
-        if key in ("up", "down"):
-            last = min(end, max(first, last + (1 if key == "down" else -1)))
-        elif key == "shift+up":
-            first = max(0, first - 1)
-        elif key in ("shift+down", "v"):
-            first = min(end, first + 1)
-        elif key == "enter":
-            self.session.add_snippet(texts.snippet_of(text, self.snippet_lines, width))
-        self.snippet_lines = None if key in ("enter", "escape") else (first, max(first, last))
-        if self.snippet_lines is not None:
-            self.scroll_row = min(max(self.scroll_row, self.snippet_lines[1] - height + 1), first)
+    def action_take_snippet(self) -> None:
+        chosen = self.query_one(ChunkText).chosen
+        self.action_leave()
+        self.action_do("add_snippet", chosen)
 
-    def _scroll(self, by: int) -> None:
-        rows = len(texts.laid_out(texts.chunk_text(self.session), self._text_size[0]))
-        self.scroll_row = min(rows - 1, max(0, self.scroll_row + by))
-
-    def _toggle_scores(self) -> None:
-        self._hides_scores = not self._hides_scores
-        self.session.message = "scores are hidden" if self._hides_scores else "scores are shown"
-
-    @contextmanager
-    def _suspended(self) -> Iterator[None]:
-        """Release the terminal to the editor, if there is one."""
-        try:
-            with self.suspend():
-                yield
-        except SuspendNotSupported:
-            yield
+    def action_leave(self) -> None:
+        """Leave what was begun: typing, a snippet, a range, a search."""
+        if self.focused is None:
+            self.session.range_start, self._words = None, ""
+        self._asks, self.session.message, self.session.asks_to_clear = "", "", False
+        text = self.query_one(ChunkText)
+        text.selection = Selection.cursor(text.selection.start)
+        self.set_focus(None)
+        self.draw()
 
     # ── waiting and ending ────────────────────────────────────────────────────────────────────────────────────
 
-    def _await_pool(self) -> None:
-        if (future := self.session.waits_for) is not None:
-            self._when_done(future, lambda: None)
-
-    def _when_done(self, future: Future[Pool], then: Callable[[], object]) -> None:
-        def done() -> None:
-            if not future.cancelled():
-                then()
-            self.draw()
-
-        def wake(_: Future[Pool]) -> None:
-            if not self._event_loop.is_closed():
-                self._event_loop.call_soon_threadsafe(done)
-
-        future.add_done_callback(wake)
+    @work
+    async def _draw_when_done(self, future: Future[Pool], at: int | None = None) -> None:
+        """Draw again when a pool is there; `at`: the case that gets it as more chunks."""
+        pool = await asyncio.wrap_future(future)
+        if at is not None:
+            self.session.take_more(at, pool)
+        self.draw()
 
     def action_finish(self) -> None:
         """Save and leave; if the case cannot be saved, warn first and leave the second time."""
+        self.session.message = ""
         if self.session.save() or self._is_told_of_unsaved:
             self.exit()
             return
         self._is_told_of_unsaved = True
         self.session.message += "; q again leaves without this case"
         self.draw()
+
+
+def _two_ends(left: str, right: str) -> Table:
+    """Return a line whose right end stays in sight where the left one is too long."""
+    line = Table.grid(expand=True, padding=(0, 1))
+    line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    line.add_column(no_wrap=True)
+    line.add_row(Text(left), Text(right))
+    return line

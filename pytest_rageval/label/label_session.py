@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 from pytest_rageval.cases.marks import Marks, Place, label_place
 from pytest_rageval.errors import CaseError
-from pytest_rageval.label.draft_store import Decision, DraftStore
-from pytest_rageval.label.label_store import LabelStore
+from pytest_rageval.label.label_store import CaseState, Decision, DraftStore, LabelStore, edited_draft
 from pytest_rageval.label.opening import PoolSource
 from pytest_rageval.label.pools import Candidate, Pool, PoolView
 from pytest_rageval.model import EvalCase
@@ -18,24 +16,6 @@ from pytest_rageval.text import counted
 from pytest_rageval.words import fold
 
 NO_POOL = Pool()
-
-
-@dataclass(frozen=True, slots=True)
-class CaseState:
-    """A person's labels of one case so far."""
-
-    marks: Marks
-    decision: Decision | None = None
-
-
-class Step(NamedTuple):
-    """One change that can be undone."""
-
-    at: int
-    before: CaseState
-    after: CaseState
-    texts: tuple[str, str] | None = None
-    """The text of an edited draft before and after."""
 
 
 class LabelSession:
@@ -51,14 +31,13 @@ class LabelSession:
     ) -> None:
         if not cases:
             raise CaseError("there is no case to label")
-        self.cases = list(cases)
         self.store, self.source, self.is_blind = store, source, is_blind
-        self.states = [CaseState(store.marks_of(case)) for case in cases]
+        self.states = [CaseState(case, store.marks_of(case)) for case in cases]
         self._saved = list(self.states)
         self._more: dict[int, Pool] = {}
         self._skipped: set[int] = set()
-        self._undo: list[Step] = []
-        self._redo: list[Step] = []
+        self._undo: list[tuple[int, CaseState]] = []
+        self._redo: list[tuple[int, CaseState]] = []
         self._shown: tuple[object, Pool] | None = None
         self.message = ""
         self.asks_to_clear = False
@@ -70,8 +49,12 @@ class LabelSession:
     # ── what there is ─────────────────────────────────────────────────────────────────────────────────────────
 
     @property
+    def cases(self) -> list[EvalCase]:
+        return [state.case for state in self.states]
+
+    @property
     def case(self) -> EvalCase:
-        return self.cases[self.at]
+        return self.states[self.at].case
 
     @property
     def marks(self) -> Marks:
@@ -117,20 +100,29 @@ class LabelSession:
             self._shown = key, full.with_places(self.case, self.marks)
         return self._shown[1]
 
-    def view(self) -> PoolView:
+    def matches(self) -> PoolView:
         """Match each candidate to the marks."""
         return PoolView.of(self.case, self.marks, [candidate.chunk for candidate in self.pool.candidates])
 
+    def do(self, name: str, *arguments: object) -> None:
+        """Call a method for a key or a command: what was said before is gone, and only a second `u` clears golds."""
+        self.message = ""
+        if name != "ask_to_clear":
+            self.asks_to_clear = False
+        getattr(self, name)(*arguments)
+
     # ── pointing ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def move(self, by: int, *, extends: bool = False) -> None:
-        """Move to another candidate; `extends` selects all between there and here."""
-        last = max(0, len(self.pool.candidates) - 1)
-        if not extends:
-            self.range_start = None
-        elif self.range_start is None:
-            self.range_start = self.row
-        self.row = min(last, max(0, self.row + by))
+    def move(self, by: int) -> None:
+        """Move to another candidate."""
+        self.range_start = None
+        self.row = min(max(0, len(self.pool.candidates) - 1), max(0, self.row + by))
+
+    def extend(self, by: int) -> None:
+        """Move to another candidate, and select all between the first of these moves and here."""
+        start = self.row if self.range_start is None else self.range_start
+        self.move(by)
+        self.range_start = start
 
     @property
     def selected(self) -> range:
@@ -154,54 +146,52 @@ class LabelSession:
 
     def toggle_gold(self) -> None:
         """Mark the selected candidates as golds of the present group; unmark them if all are golds."""
-        view = self.view()
-        if all(view.golds[row] for row in self.selected):
-            self._change(self.marks.without_golds(gold for row in self.selected for gold in view.golds[row]))
+        matches = self.matches()
+        if all(matches.golds[row] for row in self.selected):
+            self._change(self.marks.without_golds(gold for row in self.selected for gold in matches.golds[row]))
         else:
-            self._mark(lambda marks, place: marks.with_gold(place, self.group), skip=view.golds)
+            self._mark(lambda marks, place: marks.with_gold(place, self.group), skip=matches.golds)
 
     def toggle_irrelevant(self) -> None:
         """Mark the selected candidates as irrelevant; unmark them if all are."""
-        view = self.view()
-        if all(view.irrelevant[row] for row in self.selected):
-            self._change(self.marks.without_irrelevant(at for row in self.selected for at in view.irrelevant[row]))
+        matches = self.matches()
+        if all(matches.irrelevant[row] for row in self.selected):
+            self._change(self.marks.without_irrelevant(at for row in self.selected for at in matches.irrelevant[row]))
             return
-        marks = self.marks.without_golds(gold for row in self.selected for gold in view.golds[row])
-        self._mark(lambda marks, place: marks.with_irrelevant(place), skip=view.irrelevant, marks=marks)
+        marks = self.marks.without_golds(gold for row in self.selected for gold in matches.golds[row])
+        self._mark(lambda marks, place: marks.with_irrelevant(place), skip=matches.irrelevant, marks=marks)
 
     def put_in_group(self, group: int) -> None:
         """Make the selected candidates golds of this group."""
-        if self._has_no_groups():
+        if self._is_of_ids("groups"):
             return
-        golds = [gold for row in self.selected for gold in self.view().golds[row]]
+        golds = [gold for row in self.selected for gold in self.matches().golds[row]]
         marks = self.marks
         for gold in golds:
             marks = marks.in_group(gold, group)
-        self._mark(lambda marks, place: marks.with_gold(place, group), skip=self.view().golds, marks=marks)
+        self._mark(lambda marks, place: marks.with_gold(place, group), skip=self.matches().golds, marks=marks)
         self.group = group
 
     def next_group(self) -> None:
         """Put the golds that follow into the next group; after the first empty one return to the first."""
-        if not self._has_no_groups():
+        if not self._is_of_ids("groups"):
             groups = len(self.marks.groups) or bool(self.marks.golds)
             self.group = self.group + 1 if self.group <= groups and self.group < 9 else 1
             self.message = f"golds that follow go into group {self.group}"
 
-    def _has_no_groups(self) -> bool:
+    def _is_of_ids(self, what: str) -> bool:
+        """Return True, and say so, if the golds are ids, which have neither groups nor snippets."""
         if self.pool.kind(self.marks) == "anchors":
             return False
-        self.message = "groups are for places; this case's golds are ids"
+        self.message = f"{what} are for places; this case's golds are ids"
         return True
 
     def add_snippet(self, snippet: str) -> None:
         """Make the current candidate a gold that quotes this passage."""
         candidate = self.candidate
-        if candidate is None or not snippet.strip():
+        if candidate is None or not snippet.strip() or self._is_of_ids("snippets"):
             return
-        if self.pool.kind(self.marks) == "ids":
-            self.message = "snippets are for places; this case's golds are ids"
-            return
-        marks, golds = self.marks, sorted(self.view().golds[self.row])
+        marks, golds = self.marks, sorted(self.matches().golds[self.row])
         if not golds:
             place = label_place(candidate.chunk, "anchors")
             if place is None:
@@ -252,7 +242,7 @@ class LabelSession:
 
     def _change_state(self, state: CaseState) -> None:
         if state != self.states[self.at]:
-            self._undo.append(Step(self.at, self.states[self.at], state))
+            self._undo.append((self.at, self.states[self.at]))
             self._redo.clear()
             self.states[self.at] = state
 
@@ -268,23 +258,10 @@ class LabelSession:
 
     def edit_draft(self, text: str) -> None:
         """Replace the text of the draft."""
-        if self.drafts is None:
-            return
-        text_before, state_before = self.drafts.written_text(self.case), self.states[self.at]
         try:
-            self._take_text(self.at, text)
+            self._change_state(edited_draft(self.states[self.at], text))
         except CaseError as error:
             self.message = str(error)
-            return
-        self.states[self.at] = self._saved[self.at]
-        self._undo.append(Step(self.at, state_before, self.states[self.at], (text_before, text)))
-        self._redo.clear()
-
-    def _take_text(self, at: int, text: str) -> None:
-        """Write a new text for the draft; raise CaseError if it is no case."""
-        assert self.drafts is not None
-        self.cases[at] = self.drafts.edit(self.cases[at], text)
-        self._saved[at] = CaseState(self.drafts.marks_of(self.cases[at]))
 
     # ── undo ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -296,18 +273,16 @@ class LabelSession:
         """Redo the change that was undone last."""
         self._step(self._redo, self._undo, "redo")
 
-    def _step(self, steps: list[Step], others: list[Step], name: str) -> None:
-        """Apply the last step of one stack, and push its reverse on the other."""
+    def _step(self, steps: list[tuple[int, CaseState]], others: list[tuple[int, CaseState]], name: str) -> None:
+        """Return to the last state of one stack, and push the present one on the other."""
         if not steps:
             self.message = f"nothing to {name}"
-        elif steps[-1].at == self.at or self.save():
-            at, wanted, present, texts = steps.pop()
-            others.append(Step(at, present, wanted, texts and texts[::-1]))
+        elif steps[-1][0] == self.at or self.save():
+            at, state = steps.pop()
+            others.append((at, self.states[at]))
             if at != self.at:
                 self._arrive(at)
-            if texts is not None:
-                self._take_text(at, texts[0])
-            self.states[at] = wanted
+            self.states[at] = state
 
     # ── going on ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -317,10 +292,7 @@ class LabelSession:
             return True
         state = self.states[self.at]
         try:
-            if self.drafts is not None and state.decision != self._saved[self.at].decision:
-                self.message = self.drafts.decide(self.case, state.marks, state.decision)
-            else:
-                self.message = self.store.save(self.case, state.marks, self._judged())
+            self.message = self.store.save(state, self._judged())
         except (CaseError, OSError) as error:
             self.message = str(error)
             return False
@@ -334,26 +306,15 @@ class LabelSession:
 
     def go(self, by: int) -> None:
         """Save, and open the next case (1) or the previous one (-1)."""
-        to, self.message = self.at + by, ""
-        if not self.save():
-            return
-        if 0 <= to < len(self.cases):
-            self._arrive(to)
-        else:
-            self.message = self.message or f"this is the {'last' if by > 0 else 'first'} case"
+        to = self.at + by
+        otherwise = f"this is the {'last' if by > 0 else 'first'} case"
+        self._leave_for(to if 0 <= to < len(self.states) else None, otherwise)
 
     def next_unlabelled(self) -> None:
         """Save, and open the next case that is unlabelled and was not skipped."""
-        self.message = ""
-        if not self.save():
-            return
-        order = [*range(self.at + 1, len(self.cases)), *range(self.at)]
+        order = [*range(self.at + 1, len(self.states)), *range(self.at)]
         to = next((at for at in order if not self.is_labelled(at) and at not in self._skipped), None)
-        if to is None:
-            what = "decided" if self.drafts is not None else "labelled"
-            self.message = self.message or f"no other case is left to be {what}"
-        else:
-            self._arrive(to)
+        self._leave_for(to, f"no other case is left to be {'decided' if self.drafts is not None else 'labelled'}")
 
     def skip(self) -> None:
         """Leave the case unchanged, and open the next."""
@@ -361,12 +322,20 @@ class LabelSession:
         self._skipped.add(self.at)
         self.go(1)
 
+    def _leave_for(self, to: int | None, otherwise: str) -> None:
+        """Save, and open another case; without one say so."""
+        self.message = ""
+        if self.save() and to is not None:
+            self._arrive(to)
+        else:
+            self.message = self.message or otherwise
+
     def open_case(self, case_id: str) -> None:
         """Open the case with this id; raise CaseError if there is none."""
-        at = next((at for at, case in enumerate(self.cases) if case.id == case_id), None)
-        if at is None:
+        ids = [state.case.id for state in self.states]
+        if case_id not in ids:
             raise CaseError(f"there is no case {case_id!r} to label")
-        self._arrive(at)
+        self._arrive(ids.index(case_id))
 
     def ask_more(self, question: str) -> Future[Pool]:
         """Ask another question; `take_more` takes its candidates."""

@@ -1,25 +1,43 @@
-"""The stores of labels: the case file, a file of second opinions, or a new one if the case file was changed."""
+"""The stores of labels: the case file, a file of second opinions, or a file of drafts and what receives them."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pytest_rageval.cases.canonical import case_to_mapping
-from pytest_rageval.cases.case_text import CaseText, case_text
+from pytest_rageval.cases.case_text import CaseText, case_text, edited_json
 from pytest_rageval.cases.case_writer import CaseWriter, ChangedMeanwhile
+from pytest_rageval.cases.conversion import case_from_record
+from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks, Place, case_with_marks
 from pytest_rageval.cases.note_folder import note_hashes
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.atomic import write_lines
+from pytest_rageval.io.messages import Unsound
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Anchor, EvalCase, Json
 
 POOL = "pool"
 """The key in the metadata of a second opinion: the places that were judged."""
+DRAFT = "draft"
+"""The tag of every draft that this package writes."""
+Decision = Literal["accepted", "dropped"]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseState:
+    """What a person said of one case so far. A draft may be decided, and have another text than in its file."""
+
+    case: EvalCase
+    marks: Marks
+    decision: Decision | None = None
+    text: str | None = None
 
 
 class LabelStore(Protocol):
@@ -31,10 +49,10 @@ class LabelStore(Protocol):
     def marks_of(self, case: EvalCase) -> Marks:
         """Return the marks that a case begins with."""
 
-    def save(self, case: EvalCase, marks: Marks, pool: Sequence[Place]) -> str:
-        """Write the marks of a case, with the `pool` of places looked at; return a message, or an empty text.
+    def save(self, state: CaseState, pool: Sequence[Place]) -> str:
+        """Write the state of a case, with the `pool` of places looked at; return a message, or an empty text.
 
-        Raises CaseError if they cannot be written.
+        Raises CaseError if it cannot be written.
         """
 
 
@@ -43,7 +61,7 @@ class CaseFileStore:
 
     def __init__(self, path: Path, notes: Path | None) -> None:
         self._writer = CaseWriter(path)
-        self.text: CaseText = case_text(self._writer.content, path.name)
+        self._text = case_text(self._writer.content, path.name)
         self._notes = notes
         self._changed: dict[int, str] = {}
         self._aside = AsideFile(path)
@@ -55,21 +73,20 @@ class CaseFileStore:
     def marks_of(self, case: EvalCase) -> Marks:
         return Marks.of(case)
 
-    def save(self, case: EvalCase, marks: Marks, pool: Sequence[Place]) -> str:  # noqa: ARG002 because others need it
-        line, hashes = case.source.line, hashes_of(marks, self._notes)
-        changed = {**self._changed, line: self.text.line_with(case, marks, hashes)}
+    def save(self, state: CaseState, pool: Sequence[Place]) -> str:  # noqa: ARG002 because others need it
+        case, marks, line = state.case, state.marks, state.case.source.line
+        hashes, said = hashes_of(marks, self._notes), "saved in"
+        changed = {**self._changed, line: self._text.line_with(case, marks, hashes)}
         if self._aside.path is None:
             try:
-                self._writer.write(self.text.composed(changed))
+                self._writer.write(self._text.composed(changed))
             except ChangedMeanwhile as error:
-                name = self._aside.put(line, self._record(case, marks, hashes))
-                return f"{error}; this label and all that follow are in {name}"
-            self._changed = changed
-            return ""
-        return f"saved in {self._aside.put(line, self._record(case, marks, hashes))}"
-
-    def _record(self, case: EvalCase, marks: Marks, hashes: Mapping[str, str]) -> str:
-        return json.dumps(self.text.record_with(case, marks, hashes), ensure_ascii=False)
+                said = f"{error}; this label and all that follow are in"
+            else:
+                self._changed = changed
+                return ""
+        record = self._text.record_with(case, marks, hashes)
+        return f"{said} {self._aside.put(line, json.dumps(record, ensure_ascii=False))}"
 
 
 class AsideFile:
@@ -86,6 +103,89 @@ class AsideFile:
         self._lines[line] = text
         write_lines(self.path, self._lines.values())
         return self.path.name
+
+
+class DraftStore:
+    """`X.drafts.jsonl`, and the `X.jsonl` that receives accepted drafts. Dropped ones stay in the backup."""
+
+    def __init__(self, path: Path, root: Path, notes: Path | None = None) -> None:
+        self._notes = notes
+        self._drafts = CaseWriter(path)
+        self._text = CaseText(self._drafts.content)
+        self._first_texts: dict[int, str] = {}
+        self._cases = CaseWriter(path.with_name(path.name.removesuffix(ENDING) + ".jsonl"), may_be_new=True)
+        self._ids = {case.id for case in opinions(self._cases.path, root, is_strict=False)}
+        self._cases_before = self._cases.content
+        self._changed: dict[int, str] = {}
+        self._accepted: dict[int, tuple[str, str]] = {}
+        """Id and text by line in the file of drafts, in the order of acceptance."""
+        self._aside = AsideFile(path)
+
+    @property
+    def file_name(self) -> str:
+        return self._drafts.path.name
+
+    def marks_of(self, case: EvalCase) -> Marks:
+        return Marks.of(case)
+
+    def save(self, state: CaseState, pool: Sequence[Place] = ()) -> str:  # noqa: ARG002 because others need it
+        """Write a draft with its marks, accepted or dropped if it is decided; a CaseError where its id is taken."""
+        line, text = state.case.source.line, self._line(state)
+        accepted = {at: entry for at, entry in self._accepted.items() if at != line}
+        if state.decision == "accepted":
+            accepted |= self._as_accepted(state, text, {case_id for case_id, _ in accepted.values()})
+        if accepted != self._accepted:
+            before = self._cases_before
+            ended = before if not before or before.endswith(b"\n") else before + b"\n"
+            lines = "".join(f"{written}\n" for _, written in accepted.values()).encode()
+            if problem := self._written(line, text, lambda: self._cases.write(ended + lines if lines else before)):
+                return problem
+            self._accepted = accepted
+        self._changed[line] = "" if state.decision is not None else text
+        return self._written(line, text, lambda: self._drafts.write(self._text.composed(self._changed)))
+
+    def _as_accepted(self, state: CaseState, text: str, taken: set[str]) -> dict[int, tuple[str, str]]:
+        """Return the line of an accepted draft; none if it stands there, since we were stopped between the files."""
+        text = text.rstrip("\r")  # that of a file whose lines end with CRLF
+        tags = parse(text).get("tags")
+        if isinstance(tags, list) and DRAFT in tags:
+            text = edited_json(text, {("tags",): [tag for tag in tags if tag != DRAFT]})
+        if text in self._cases_before.decode("utf-8").split("\n"):
+            return {}
+        if state.case.id in self._ids | taken:
+            name, case_id = self._cases.path.name, state.case.id
+            raise CaseError(f"case {case_id!r}: {name} has a case with this id; press e and give it another one")
+        return {state.case.source.line: (state.case.id, text)}
+
+    def _written(self, line: int, text: str, write: Callable[[], object]) -> str:
+        """Write a file; if another program changed it, write the draft next to it and return a message."""
+        try:
+            write()
+        except ChangedMeanwhile as error:
+            return f"{error}; this draft is in {self._aside.put(line, text.rstrip(chr(13)))}"
+        return ""
+
+    def text_of(self, state: CaseState) -> str:
+        """Return the draft with its marks, as it would be written."""
+        return self._line(state).rstrip("\r")
+
+    def _line(self, state: CaseState) -> str:
+        line = state.case.source.line
+        first_text = self._first_texts.setdefault(line, self._text.text_of(line))
+        self._text.replace(line, first_text if state.text is None else state.text)
+        return self._text.line_with(state.case, state.marks, hashes_of(state.marks, self._notes))
+
+
+def edited_draft(state: CaseState, text: str) -> CaseState:
+    """Return the draft with another text; raise CaseError if it is no case."""
+    try:
+        record = parse(text)
+        case, _ = case_from_record(dict(record) if isinstance(record, dict) else {}, state.case.source)
+    except StrictJsonError as error:
+        raise CaseError(f"not taken: {error.oddities[0][1]}; press e again") from None
+    except Unsound as unsound:
+        raise CaseError(f"not taken: {unsound.findings.first[0]}; press e again") from None
+    return CaseState(case, Marks.of(case), state.decision, text)
 
 
 def hashes_of(marks: Marks, notes: Path | None) -> dict[str, str]:
@@ -117,10 +217,16 @@ class OpinionStore:
             return Marks.of(opinion)
         return Marks(Marks.of(case).kind)
 
-    def save(self, case: EvalCase, marks: Marks, pool: Sequence[Place]) -> str:
+    def save(self, state: CaseState, pool: Sequence[Place]) -> str:
+        case = state.case
         bare = EvalCase(case.id, case.question, metadata={POOL: [*map(_judged, pool)]})
-        cases = {**self._cases, case.id: case_with_marks(bare, marks)}
-        self._writer.write("".join(f"{_as_line(opinion)}\n" for opinion in cases.values()).encode("utf-8"))
+        cases = {**self._cases, case.id: case_with_marks(bare, state.marks)}
+        lines = []
+        for opinion in cases.values():
+            mapping = case_to_mapping(opinion)
+            del mapping["source"], mapping["requires_kg"]
+            lines.append(json.dumps(mapping, ensure_ascii=False) + "\n")
+        self._writer.write("".join(lines).encode("utf-8"))
         self._cases = cases
         return ""
 
@@ -129,12 +235,6 @@ def _judged(place: Place) -> Json:
     if isinstance(place, Anchor):
         return {"rel_path": place.rel_path, "heading_path": place.heading_path}
     return place
-
-
-def _as_line(case: EvalCase) -> str:
-    mapping = case_to_mapping(case)
-    del mapping["source"], mapping["requires_kg"]
-    return json.dumps(mapping, ensure_ascii=False)
 
 
 def opinion_file(path: Path, name: str) -> Path:
@@ -151,11 +251,11 @@ def opinion_files(path: Path) -> dict[str, Path]:
     return {file.name.removeprefix(stem).removesuffix(".jsonl"): file for file in files}
 
 
-def opinions(path: Path, root: Path) -> Sequence[EvalCase]:
-    """Read the cases of a file of second opinions; none if it does not exist, CaseError if it is broken."""
+def opinions(path: Path, root: Path, *, is_strict: bool = True) -> Sequence[EvalCase]:
+    """Read the cases of a file that may not exist; raise CaseError if it is broken and `is_strict`."""
     if not path.exists():
         return ()
     loaded = load_file(path, root)
-    if loaded.problems:
+    if loaded.problems and is_strict:
         raise CaseError(*loaded.problems)
     return loaded.cases

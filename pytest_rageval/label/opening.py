@@ -6,8 +6,7 @@ import asyncio
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -19,8 +18,7 @@ from pytest_rageval.engine import raised
 from pytest_rageval.errors import CaseError, Problems, SettingsError, TargetError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.label.draft_store import DraftStore
-from pytest_rageval.label.label_store import CaseFileStore, LabelStore, OpinionStore, opinion_file
+from pytest_rageval.label.label_store import CaseFileStore, DraftStore, LabelStore, OpinionStore, opinion_file
 from pytest_rageval.label.notes_search import NotesSearch
 from pytest_rageval.label.pools import Pool, Retrieval, merged, path_prefix
 from pytest_rageval.model import AskRequest, EvalCase, Json
@@ -39,7 +37,6 @@ MOST_PATHS = 1000
 """Paths of chunks to remember, enough to tell how a system names its notes."""
 CLOSE_PATIENCE_S = 2.0
 """Seconds that targets may take to close."""
-SEARCH = "search"
 
 
 class Labelling(NamedTuple):
@@ -178,7 +175,7 @@ class PoolSource:
 
     def pool(self, case: EvalCase) -> Future[Pool]:
         """Return the pool of a case, asked for at most once unless it was long ago."""
-        future = self._pools.pop(case.key, None) or self._started(case)
+        future = self._pools.pop(case.key, None) or self._loop.submit(self._filled(case))
         self._pools[case.key] = future
         while len(self._pools) > MOST_POOLS:
             self._pools.pop(next(iter(self._pools))).cancel()
@@ -191,69 +188,47 @@ class PoolSource:
 
     def ask(self, case: EvalCase, question: str) -> Future[Pool]:
         """Ask the systems another question in the scope of a case."""
-        return self._started(replace(case, question=question))
+        return self._loop.submit(self._filled(replace(case, question=question)))
 
     def close(self) -> None:
         """Cancel pending calls and close the targets; safe to call twice."""
         if self._is_closed:
             return
         self._is_closed = True
-        self._loop.cancel()
-        closed: Future[None] = Future()
-        self._loop.start([self._close_targets(closed)])
+        for future in self._pools.values():
+            future.cancel()
+        closing = self._loop.submit(self._close_targets())
         # An async target that blocks its loop is abandoned on its daemon thread, without a wait.
-        with suppress(TimeoutError):
-            closed.result(CLOSE_PATIENCE_S)
+        if wait([closing], CLOSE_PATIENCE_S).done:
             self._loop.close()
 
-    async def _close_targets(self, closed: Future[None]) -> None:
-        try:
-            for system in self._systems:
-                await system.target.aclose()
-        finally:
-            closed.set_result(None)
+    async def _close_targets(self) -> None:
+        for system in self._systems:
+            await system.target.aclose()
 
-    def _started(self, case: EvalCase) -> Future[Pool]:
-        future: Future[Pool] = Future()
-        self._loop.start([self._fill(future, case)])
-        return future
-
-    async def _fill(self, future: Future[Pool], case: EvalCase) -> None:
+    async def _filled(self, case: EvalCase) -> Pool:
         try:
-            pool = await self._pool(case)
-        except asyncio.CancelledError:
-            future.cancel()
-            raise
+            return await self._pool(case)
         except Exception as error:  # noqa: BLE001 because whoever waits for the pool shows it
-            pool = Pool(problems=(f"{type(error).__name__}: {error}",))
-        if not future.cancelled():
-            future.set_result(pool)
+            return Pool(problems=(f"{type(error).__name__}: {error}",))
 
     async def _pool(self, case: EvalCase) -> Pool:
-        asked = [_asked(case, system) for system in self._systems]
-        if self._search is not None:
-            asked.append(self._searched(case, self._search))
         self._first_case = self._first_case or case.key
         try:
-            retrievals = await asyncio.gather(*asked)
-            self._remember_paths(retrievals)
+            retrievals = await asyncio.gather(*(_asked(case, system) for system in self._systems))
+            paths = (chunk.rel_path for retrieval in retrievals for chunk in retrieval.chunks if chunk.rel_path)
+            self._paths |= dict.fromkeys(itertools.islice(paths, max(0, MOST_PATHS - len(self._paths))))
         finally:
             if case.key == self._first_case:
                 self._has_first.set()
-        if self._search is None:
-            return merged(case, retrievals, is_shuffled=self._is_shuffled)
-        # A system that gives nothing for a case must not change how its notes are named.
-        await self._has_first.wait()
-        prefix = path_prefix(self._search.folder, self._paths)
-        return merged(case, retrievals, prefix, is_shuffled=self._is_shuffled)
-
-    def _remember_paths(self, retrievals: Iterable[Retrieval]) -> None:
-        chunks = (chunk for retrieval in retrievals if not retrieval.is_search for chunk in retrieval.chunks)
-        paths = filter(None, (chunk.rel_path for chunk in chunks))
-        self._paths |= dict.fromkeys(itertools.islice(paths, max(0, MOST_PATHS - len(self._paths))))
-
-    async def _searched(self, case: EvalCase, search: NotesSearch) -> Retrieval:
-        return Retrieval(SEARCH, tuple(await asyncio.to_thread(search.find, case.question, POOL_K)), is_search=True)
+        found = None
+        if self._search is not None:
+            sections = await asyncio.to_thread(self._search.find, case.question, POOL_K)
+            # A system that gives nothing for a case must not change how its notes are named.
+            await self._has_first.wait()
+            prefix = path_prefix(self._search.folder, self._paths)
+            found = [replace(section, rel_path=f"{prefix}{section.rel_path}") for section in sections]
+        return merged(case, retrievals, found, is_shuffled=self._is_shuffled)
 
 
 async def _asked(case: EvalCase, system: AskedSystem) -> Retrieval:

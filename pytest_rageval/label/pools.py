@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -17,11 +17,10 @@ from pytest_rageval.words import fold
 
 
 class Retrieval(NamedTuple):
-    """The chunks that one system, or the search, gave for a question; `problem` says why there are none."""
+    """The chunks that one system gave for a question; `problem` says why there are none."""
 
     system: str
     chunks: tuple[Chunk, ...] = ()
-    is_search: bool = False
     problem: str | None = None
 
 
@@ -91,7 +90,7 @@ class Pool:
         view = PoolView.of(case, marks, [candidate.chunk for candidate in listed])
         golds = [place for at, place in enumerate(marks.golds) if not any(at in hit for hit in view.golds)]
         lost = [place for at, place in enumerate(marks.irrelevant) if not any(at in hit for hit in view.irrelevant)]
-        more = [Candidate(_chunk_at(place), is_listed=True) for place in dict.fromkeys((*golds, *lost))]
+        more = [Candidate(chunk_at(place), is_listed=True) for place in dict.fromkeys((*golds, *lost))]
         return replace(self, candidates=(*listed, *more))
 
     def kind(self, marks: Marks) -> Kind:
@@ -102,7 +101,8 @@ class Pool:
         return "ids"
 
 
-def _chunk_at(place: Place) -> Chunk:
+def chunk_at(place: Place) -> Chunk:
+    """Return a chunk that stands for a marked place."""
     if isinstance(place, Anchor):
         text = "\n".join(place.snippets) or None
         return Chunk(rel_path=place.rel_path, heading_path=place.heading_path, text=text)
@@ -136,50 +136,42 @@ def _hits(case: EvalCase, marks: Marks, chunks: tuple[Chunk, ...]) -> tuple[froz
 # ── merged ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def merged(case: EvalCase, retrievals: Iterable[Retrieval], prefix: str = "", *, is_shuffled: bool = False) -> Pool:
-    """Return one pool of what the systems and the search retrieved, by the best rank that each chunk has.
+def merged(
+    case: EvalCase,
+    retrievals: Sequence[Retrieval],
+    found: Sequence[Chunk] | None = None,
+    *,
+    is_shuffled: bool = False,
+) -> Pool:
+    """Return one pool of what the systems retrieved and the search found, by the best rank that each chunk has.
 
-    `is_shuffled` is for a blind labeller: the order then follows from the case alone and says nothing about ranks. A
-    section that the search found and of which a system retrieved a chunk is that chunk. `prefix` is what the systems
-    write before the paths of the search.
+    A section that was found, and of which a system retrieved a chunk, is that chunk. `is_shuffled` is for a blind
+    labeller: the order then follows from the case alone and says nothing about ranks.
     """
-    retrievals = list(retrievals)
     candidates: dict[tuple[str, ...], Candidate] = {}
-    for retrieval in retrievals:
-        if not retrieval.is_search:
-            _add_system(candidates, retrieval)
-    for retrieval in retrievals:
-        if retrieval.is_search:
-            _add_search(candidates, [replace(c, rel_path=f"{prefix}{c.rel_path}") for c in retrieval.chunks])
-    ordered = sorted(candidates.values(), key=lambda candidate: candidate.best_rank)
-    if is_shuffled:
-        ordered.sort(key=lambda candidate: _shuffled(case, candidate.chunk))
-    return Pool(
-        tuple(ordered),
-        tuple(f"{retrieval.system}: {retrieval.problem}" for retrieval in retrievals if retrieval.problem),
-        tuple(retrieval.system for retrieval in retrievals if not retrieval.is_search),
-        any(retrieval.is_search for retrieval in retrievals),
-    )
-
-
-def _add_system(candidates: dict[tuple[str, ...], Candidate], retrieval: Retrieval) -> None:
-    for rank, chunk in enumerate(in_rank_order(retrieval.chunks), start=1):
-        score = next((s for s in (chunk.score_final, chunk.score_vector, chunk.score_lexical) if s is not None), None)
-        candidate = candidates.setdefault(_identity(chunk), Candidate(chunk))
-        if all(other.system != retrieval.system for other in candidate.ranks):
-            ranks = (*candidate.ranks, Rank(retrieval.system, rank, score))
-            candidates[_identity(chunk)] = replace(candidate, ranks=ranks)
-
-
-def _add_search(candidates: dict[tuple[str, ...], Candidate], sections: Iterable[Chunk]) -> None:
     at_place: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
-    for identity, candidate in candidates.items():
-        at_place.setdefault(_place(candidate.chunk), []).append(identity)
-    for rank, section in enumerate(sections, start=1):
+    for retrieval in retrievals:
+        for rank, chunk in enumerate(in_rank_order(retrieval.chunks), start=1):
+            identity = _identity(chunk)
+            if identity not in candidates:
+                candidates[identity] = Candidate(chunk)
+                at_place.setdefault(_place(chunk), []).append(identity)
+            before = candidates[identity]
+            if all(other.system != retrieval.system for other in before.ranks):
+                scores = (chunk.score_final, chunk.score_vector, chunk.score_lexical)
+                score = next((score for score in scores if score is not None), None)
+                ranks = (*before.ranks, Rank(retrieval.system, rank, score))
+                candidates[identity] = replace(before, ranks=ranks)
+    for rank, section in enumerate(found or (), start=1):
         for identity in at_place.get(_place(section), ()):
             candidates[identity] = replace(candidates[identity], search_rank=candidates[identity].search_rank or rank)
         if _place(section) not in at_place:
             candidates.setdefault(_identity(section), Candidate(section, search_rank=rank))
+    ordered = sorted(candidates.values(), key=lambda candidate: candidate.best_rank)
+    if is_shuffled:
+        ordered.sort(key=lambda candidate: _shuffled(case, candidate.chunk))
+    problems = tuple(f"{retrieval.system}: {retrieval.problem}" for retrieval in retrievals if retrieval.problem)
+    return Pool(tuple(ordered), problems, tuple(retrieval.system for retrieval in retrievals), found is not None)
 
 
 def _place(chunk: Chunk) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 from processes import running
 
-from pytest_rageval.demo.app import AsgiApp, create_app
+from pytest_rageval.demo.app import DemoApp, create_app
 
 SHIPPED = create_app()
 """The demo over its own notes: built once for all tests of this process that only ask."""
@@ -30,13 +30,13 @@ def write_notes(corpus: Path, notes: dict[str, str | bytes]) -> Path:
     return corpus
 
 
-def an_app(tmp_path: Path, notes: dict[str, str]) -> AsgiApp:
+def an_app(tmp_path: Path, notes: dict[str, str]) -> DemoApp:
     """The demo over these notes among thirty others, so that a word can be rare."""
     others = {f"v/filler/{number}.md": f"# Filler {number}\n\nNothing but entry {number}." for number in range(30)}
     return create_app(write_notes(tmp_path, {**others, **notes}))
 
 
-def request(app: AsgiApp, method: str, target: str, **kwargs: Any) -> httpx.Response:
+def request(app: DemoApp, method: str, target: str, **kwargs: Any) -> httpx.Response:
     """One request to an ASGI app, in process."""
 
     async def send() -> httpx.Response:
@@ -46,7 +46,7 @@ def request(app: AsgiApp, method: str, target: str, **kwargs: Any) -> httpx.Resp
     return asyncio.run(send())
 
 
-def ask(question: str, *, app: AsgiApp = SHIPPED, **parameters: Any) -> dict[str, Any]:
+def ask(question: str, *, app: DemoApp = SHIPPED, **parameters: Any) -> dict[str, Any]:
     """The response to a question, `debug` included."""
     response = request(app, "POST", "/api/v1/ask?debug=true", json={"question": question, **parameters})
     assert response.status_code == 200, response.text

@@ -6,13 +6,12 @@ import importlib.util
 import io
 import json
 import os
-import shlex
 import sys
 from typing import Any
 
 import pytest
 from label_desk import BOT
-from project import Project, a_case
+from project import Project
 
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cli.label import _has_screen
@@ -77,14 +76,6 @@ def test_the_end_of_the_input_saves_what_was_marked(desk: Project, typed: Any):
     typed("1")
     assert desk.rageval("label", "cases.jsonl", "--plain").ret == 0
     assert case(desk, "c0").gold.supports
-
-
-def test_unanswerable_asks_once_where_there_are_golds(desk: Project, typed: Any):
-    typed("1", "u", "u", "q")
-    assert (
-        "! u again clears 1 gold; anything else keeps them" in desk.rageval("label", "cases.jsonl", "--plain").outlines
-    )
-    assert (case(desk, "c0").gold.supports, case(desk, "c0").answerable) == (None, False)
 
 
 def test_only_unlabelled_cases_and_one_to_begin_with(desk: Project, typed: Any):
@@ -231,24 +222,3 @@ def test_without_the_extra_there_are_numbers_by_line(
     assert _has_screen(is_plain=False) is False
     line = "the full screen needs pip install 'pytest-rageval[cli]'; numbers by line instead\n"
     assert capsys.readouterr().err == line
-
-
-@pytest.mark.child_process
-def test_by_lines_a_draft_is_edited_in_the_persons_editor_and_the_edit_taken_back(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-):
-    editor = "import sys,pathlib; p=pathlib.Path(sys.argv[1]); p.write_text(p.read_text().replace('wather', 'water'))"
-    project.write("editor.py", editor)
-    monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setenv("EDITOR", shlex.join([sys.executable, str(project.path / "editor.py")]))
-    lines = [a_case("one", "When does wather boil?"), a_case("two", "When does wather freeze?")]
-    project.cases(lines, "evalcases/x.drafts.jsonl")
-    monkeypatch.setattr("sys.stdin", io.StringIO("e\ny\ne\nz\ny\nq\n"))
-    result = project.rageval("label", "evalcases/x.drafts.jsonl", "--plain")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["Q  *When does wather boil?", "Q  *When does water boil?", "Q  *When does water freeze?"]
-    )
-    accepted = (project.path / "evalcases/x.jsonl").read_text(encoding="utf-8")
-    assert "When does water boil?" in accepted
-    assert "When does wather freeze?" in accepted

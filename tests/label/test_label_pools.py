@@ -38,8 +38,7 @@ def test_the_shuffled_order_follows_from_the_case_and_not_from_the_systems(chunk
 def test_the_order_is_that_of_the_best_rank_that_a_system_or_the_search_gives():
     first = Retrieval("one", tuple(map(a_chunk, "abc")))
     second = Retrieval("two", tuple(map(a_chunk, "cad")))
-    search = Retrieval("search", tuple(map(a_chunk, "xb")), is_search=True)
-    pool = merged(CASE, [search, first, second])
+    pool = merged(CASE, [first, second], [*map(a_chunk, "xb")])
     assert [candidate.chunk.chunk_id for candidate in pool.candidates] == ["a", "c", "x", "b", "d"]
 
 
@@ -56,8 +55,7 @@ def test_a_blind_labeller_alone_sees_the_chunks_shuffled(tmp_path: Path):
 
 
 def test_a_section_that_only_the_search_found_is_marked_and_one_that_a_system_had_is_not():
-    search = Retrieval("search", (a_chunk("a", "another cut of it"), a_chunk("z")), is_search=True)
-    pool = merged(CASE, [Retrieval("one", (a_chunk("a"),)), search])
+    pool = merged(CASE, [Retrieval("one", (a_chunk("a"),))], [a_chunk("a", "another cut of it"), a_chunk("z")])
     flags = {c.chunk.rel_path: (c.is_retrieved, c.is_searched) for c in pool.candidates}
     assert flags == {"notes/a.md": (True, True), "notes/z.md": (False, True)}
 

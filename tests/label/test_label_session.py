@@ -37,7 +37,7 @@ def test_a_snippet_tells_chunks_of_one_section_apart(folder: Desk):
     session.row = next(at for at, c in enumerate(session.pool.candidates) if "price" in (c.chunk.text or ""))
     session.add_snippet("price is 5")
     assert session.marks.golds == (Anchor("notes/a.md", "# P", ("price is 5",)),)
-    assert [bool(golds) for golds in session.view().golds].count(True) == 1
+    assert [bool(golds) for golds in session.matches().golds].count(True) == 1
     session.add_snippet("price")
     assert session.marks.golds == (Anchor("notes/a.md", "# P", ("price is 5", "price")),)
 
@@ -45,7 +45,7 @@ def test_a_snippet_tells_chunks_of_one_section_apart(folder: Desk):
 def test_chunks_without_paths_are_marked_by_id(folder: Desk):
     folder.write(a_bare("one"))
     session = folder.session(Bot({"q": (Chunk("c1", text="x"), Chunk("c2", text="y"), Chunk(text="z"))}))
-    session.move(2, extends=True)
+    session.extend(2)
     session.toggle_gold()
     assert "says no id" in session.message
     session.put_in_group(2)

@@ -16,10 +16,10 @@ from web_app import WebApp
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.label.draft_store import DraftStore
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.label_store import (
     CaseFileStore,
+    DraftStore,
     OpinionStore,
     opinion_file,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
@@ -12,25 +12,10 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, BeforeValidator, Field
 
 from pytest_rageval.label.label_session import LabelSession
-from pytest_rageval.label.pools import Candidate, PoolView
-from pytest_rageval.text import counted
-from pytest_rageval.words import fold
+from pytest_rageval.label.session_view import SessionView, session_view
 
 MOST_LINES, LONGEST_LINE = 200, 2_000
 """Limits of a chunk's displayed text; a snippet may include lines beyond them by number."""
-SYMBOLS = {"gold": "✔", "irrelevant": "✘", "": ""}
-
-
-class RowView(NamedTuple):
-    """One chunk of the list. `origin` shows its groups of golds, and whether it is listed, retrieved or searched."""
-
-    number: int
-    mark: str
-    symbol: str
-    origin: str
-    place: str
-    heading: str
-    is_meant: bool
 
 
 class LineView(NamedTuple):
@@ -43,24 +28,17 @@ class LineView(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LabelView:
-    """The values that the label page shows of a session."""
+    """The values that the label page shows of a session; `of` is what every face shows."""
 
     session: LabelSession
-    rows: list[RowView]
+    of: SessionView
     lines: list[LineView]
     more_lines: int
-    notes: list[str]
-    groups: list[tuple[int, list[int]]]
-    irrelevant: list[int]
     draft: str | None
 
     @property
-    def title(self) -> str:
-        """Return the title of the list: the sources and the number of its chunks."""
-        pool = self.session.pool
-        parts = [counted(len(pool.systems), "system")] if pool.systems else []
-        parts += ["search"] if pool.has_search else []
-        return f"chunks of {' + '.join(parts) or 'the case'} ({len(pool.candidates)})"
+    def groups(self) -> list[tuple[int, list[int]]]:
+        return sorted(self.of.groups.items())
 
     @property
     def neighbours(self) -> tuple[str | None, str | None]:
@@ -71,74 +49,23 @@ class LabelView:
 
 def label_view(session: LabelSession, *, hides_scores: bool = False) -> LabelView:
     """Return the current view of a session."""
-    candidates, view = session.pool.candidates, session.view()
-    golds_here = view.golds[min(session.row, len(candidates) - 1)] if candidates else frozenset()
-    rows = [_row(session, view, at, candidate) for at, candidate in enumerate(candidates)]
-    groups: dict[int, list[int]] = {}
-    for number, golds in enumerate(view.golds, start=1):
-        for group in sorted({session.marks.group_of(gold) or 0 for gold in golds}):
-            groups.setdefault(group, []).append(number)
-    lines, more = _lines(session, golds_here)
-    candidate = session.candidate
-    note = candidate.origin(is_gold=bool(golds_here), hides_ranks=hides_scores) if candidate is not None else ""
-    return LabelView(
-        session,
-        rows,
-        lines,
-        more,
-        [note] if note else [],
-        sorted(groups.items()),
-        [row.number for row in rows if row.mark == "irrelevant"],
-        _draft(session),
-    )
-
-
-def _row(session: LabelSession, view: PoolView, at: int, candidate: Candidate) -> RowView:
-    golds = view.golds[at]
-    mark = "gold" if golds else "irrelevant" if view.irrelevant[at] else ""
-    groups = sorted({group for gold in golds if (group := session.marks.group_of(gold))})
-    origin = " ".join(map(str, groups)) + ("–" if candidate.is_listed else "" if candidate.is_retrieved else "S")
-    chunk = candidate.chunk
-    place = chunk.rel_path or chunk.chunk_id or chunk.doc_id or "no place"
-    headings = (part.strip().lstrip("# ") for part in (chunk.heading_path or "").split(">"))
-    heading = " › ".join(filter(None, headings))
-    return RowView(at + 1, mark, SYMBOLS[mark], origin, place, heading, at in session.selected)
-
-
-def _lines(session: LabelSession, golds_here: Iterable[int]) -> tuple[list[LineView], int]:
-    """Return the text lines of the selected chunk, and how many more it has."""
-    candidate = session.candidate
-    text = (candidate.chunk.text or "") if candidate is not None else ""
-    if not text:
-        return [], 0
-    spans = list(_snippet_spans(session, golds_here, text))
+    view = session_view(session, hides_ranks=hides_scores)
     lines, start = [], 0
-    written = text.split("\n")
+    written = view.text.split("\n") if view.text else []
     for number, line in enumerate(written[:MOST_LINES], start=1):
         end = start + len(line)
-        is_marked = any(first < end and last > start for first, last in spans)
+        is_marked = any(first < end and last > start for first, last in view.spans)
         shown = line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… ({len(line):,} characters)"
         lines.append(LineView(number, shown, is_marked))
         start = end + 1
-    return lines, max(0, len(written) - MOST_LINES)
-
-
-def _snippet_spans(session: LabelSession, golds_here: Iterable[int], text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the golds' snippets in the text of their chunk."""
-    for gold in golds_here:
-        for snippet in getattr(session.marks.golds[gold], "snippets", ()):
-            start = text.find(snippet)
-            if start < 0:
-                start = text.casefold().find(fold(snippet))
-            if start >= 0:
-                yield start, start + len(snippet)
+    return LabelView(session, view, lines, max(0, len(written) - MOST_LINES), _draft(session))
 
 
 def _draft(session: LabelSession) -> str | None:
     """Return the draft as JSON, indented for editing."""
     if session.drafts is None:
         return None
-    record: Any = json.loads(session.drafts.text_of(session.case, session.marks))
+    record: Any = json.loads(session.drafts.text_of(session.states[session.at]))
     return json.dumps(record, ensure_ascii=False, indent=1)
 
 

@@ -1,0 +1,171 @@
+"""What every face shows of a labelling session: the chunks with their marks, the groups, the text pointed at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from rich.text import Text
+
+from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.text import counted, printable
+from pytest_rageval.words import fold
+
+SYMBOLS = {"gold": "✔", "irrelevant": "✘", "": ""}
+GAP = " › "
+MOST_SHOWN, LONGEST_LINE = 20_000, 500
+"""Characters of a chunk that are shown, and of a line before it is broken: the widget lays out whole lines."""
+
+
+class RowView(NamedTuple):
+    """One chunk of the list.
+
+    mark     gold, irrelevant, or nothing
+    origin   its groups, and S if only the search found it, – if only the case names it
+    groups   of its golds; 0 for a gold without one
+    """
+
+    number: int
+    mark: str
+    origin: str
+    groups: tuple[int, ...]
+    place: str
+    headings: tuple[str, ...]
+    is_meant: bool
+
+    @property
+    def symbol(self) -> str:
+        return SYMBOLS[self.mark]
+
+    @property
+    def heading(self) -> str:
+        return GAP.join(self.headings)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """The case on screen.
+
+    groups   numbers of the chunks by group of golds
+    text     of the chunk pointed at
+    spans    of the snippets in that text
+    note     who gave that chunk; blank if there is nothing to say
+    """
+
+    title: str
+    rows: list[RowView]
+    groups: dict[int, list[int]]
+    irrelevant: list[int]
+    text: str
+    spans: list[tuple[int, int]]
+    note: str
+
+
+def session_view(session: LabelSession, *, hides_ranks: bool = False) -> SessionView:
+    """Return the present view of a session; a blind labeller is not told who gave a chunk."""
+    rows = list(_rows(session))
+    groups: dict[int, list[int]] = {}
+    for row in rows:
+        for group in row.groups:
+            groups.setdefault(group, []).append(row.number)
+    candidate = session.candidate
+    text = (candidate.chunk.text or "") if candidate is not None else ""
+    golds = session.matches().golds[session.row] if candidate is not None else frozenset()
+    note = None
+    if candidate is not None and not session.is_blind:
+        note = candidate.origin(is_gold=bool(golds), hides_ranks=hides_ranks)
+    irrelevant = [row.number for row in rows if row.mark == "irrelevant"]
+    return SessionView(_title(session), rows, groups, irrelevant, text, list(_spans(session, golds, text)), note or "")
+
+
+def _title(session: LabelSession) -> str:
+    """Return the title of the list: who gave the chunks."""
+    pool = session.pool
+    parts = [counted(len(pool.systems), "system")] if pool.systems else []
+    parts += ["search"] if pool.has_search else []
+    return f"chunks of {' + '.join(parts) or 'the case'} ({len(pool.candidates)})"
+
+
+def _rows(session: LabelSession) -> Iterator[RowView]:
+    matches = session.matches()
+    for at, candidate in enumerate(session.pool.candidates):
+        chunk, golds = candidate.chunk, matches.golds[at]
+        groups = tuple(sorted({session.marks.group_of(gold) or 0 for gold in golds}))
+        origin = " ".join(str(group) for group in groups if group)
+        if not session.is_blind:
+            origin += "–" if candidate.is_listed else "" if candidate.is_retrieved else "S"
+        mark = "gold" if golds else "irrelevant" if matches.irrelevant[at] else ""
+        place = chunk.rel_path or chunk.chunk_id or chunk.doc_id or "no place"
+        headings = (part.strip().lstrip("# ") for part in (chunk.heading_path or "").split(">"))
+        yield RowView(at + 1, mark, origin, groups, place, tuple(filter(None, headings)), at in session.selected)
+
+
+def _spans(session: LabelSession, golds: frozenset[int], text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the golds' snippets in the text of their chunk."""
+    for gold in golds:
+        for snippet in getattr(session.marks.golds[gold], "snippets", ()):
+            start = text.find(snippet)
+            if start < 0:
+                start = text.casefold().find(fold(snippet))
+            if start >= 0:
+                yield start, start + len(snippet)
+
+
+# ── lines for a terminal ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def clean(text: str) -> str:
+    """Return a text as one line that a terminal shows as it is: invisible characters are escaped."""
+    return printable(" ".join(text.split()))
+
+
+def case_title(session: LabelSession) -> str:
+    """Return the title: the case, its number and how many are done."""
+    word = "decided" if session.drafts is not None else "labelled"
+    return f"{clean(session.case.id)} · {session.at + 1} of {len(session.cases)} · {session.labelled} {word}"
+
+
+def question_line(session: LabelSession) -> str:
+    """Return the question, with its category unless the labelling is blind."""
+    category = session.case.category
+    shown = f"[{clean(category)}] " if category and not session.is_blind else ""
+    return f"Q  {shown}{clean(session.case.question)}"
+
+
+def golds_line(session: LabelSession, view: SessionView) -> str:
+    """Return the numbers of the golds by group, of the irrelevant chunks, and of the steps to undo."""
+    groups = [
+        f"group {group} = " + ("{" + ",".join(map(str, view.groups[group])) + "}" if group in view.groups else "–")
+        for group in range(1, max(max(view.groups, default=0), session.group, 2) + 1)
+    ]
+    golds = "   ".join(groups) if session.marks.answerable else "none, unanswerable"
+    irrelevant = ",".join(map(str, view.irrelevant)) or "–"
+    return f"golds: {golds}     irrelevant: {irrelevant}     undo: {counted(session.undo_steps, 'step')}"
+
+
+def row_text(row: RowView) -> Text:
+    """Return the row of a chunk: the note and its last heading first, which are cut last."""
+    folder, _, name = row.place.rpartition("/")
+    heading = "".join(f"{GAP}{heading}" for heading in row.headings[-1:])
+    head = f" {'▸' if row.is_meant else ' '} {row.number:>2} ({row.symbol or ' '}) {row.origin or '·':<2} "
+    style = {"gold": "bold", "irrelevant": "dim", "": ""}[row.mark]
+    text = f"{head}{clean(name + heading)}  {clean(folder)}"
+    return Text(text, style=style)
+
+
+@lru_cache(maxsize=64)
+def displayed(text: str) -> tuple[str, list[int]]:
+    """Return a text as a terminal can show it, and the place in the source of each of its characters and of its end."""
+    shown: list[str] = []
+    places: list[int] = []
+    width = 0
+    for place, character in enumerate(text[:MOST_SHOWN]):
+        piece = character if character in "\n\t" else printable(character)
+        width = 0 if character == "\n" else width + len(piece)
+        if width > 2 * LONGEST_LINE or (width > LONGEST_LINE and character == " "):
+            piece, width = f"{piece}\n", 0
+        shown.append(piece)
+        places += [place] * len(piece)
+    return "".join(shown), [*places, min(len(text), MOST_SHOWN)]
