@@ -74,6 +74,19 @@ class ResultsTable:
         """Return the cells of some cases."""
         return {record["case_key"]: [_shown(record, name) for name in columns] for record in self._records({*keys})}
 
+    def objects(self, keys: Sequence[str]) -> list[dict[str, Any]]:
+        """Return what the API says of some cases, in their order."""
+        found = {
+            record["case_key"]: {
+                "id": record["test_case_id"],
+                "outcome": record["outcome"],
+                **{name: value_of(record, name) for name in (*TEXTS, EXPLANATION, *MORE)},
+                "scores": dict(record["scores"]),
+            }
+            for record in self._records({*keys})
+        }
+        return [found[key] for key in keys if key in found]
+
     def _records(self, keys: Collection[str]) -> Iterator[dict[str, Any]]:
         """Yield the record of the first trial of each of these cases."""
         places = {key: place for key, place in self.source.places.items() if key[0] in keys and key[1] == 0}

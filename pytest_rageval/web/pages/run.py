@@ -165,7 +165,7 @@ def results_of(table: ResultsTable, cases: PagedCases, listed: CasePage, chosen:
     current = {word: match[0].partition(":")[2].strip('"') for word, match in matches.items() if match}
     try:
         cells = table.rows([case.key for case in listed.rows], columns)
-    except SettingsError:  # a baseline without records keeps scores alone
+    except (SettingsError, LookupError, TypeError, AttributeError):  # records were edited, or only scores are kept
         cells = {}
     return Results(columns, table.choices, columns == table.usual, cells, values, current)
 
@@ -272,11 +272,8 @@ def export_run(
     if form not in FORMATS:
         raise UnknownPageError(f"there is no export as {form!r}; there are {', '.join(FORMATS)}")
     stored = site.stored_run(run_id)
-    cases, table = _cases_and_table(runs, stored)
-    try:
-        keys = [case.key for case in cases.matching(q)]
-    except FilterError as error:
-        raise SettingsError(str(error)) from None
+    cases, table = cases_and_table(runs, stored)
+    keys = matching_keys(cases, q)
     name = "".join(character if character.isascii() and character.isalnum() else "_" for character in run_id)
     headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
     if form == "json":
@@ -290,7 +287,15 @@ def export_run(
     return StreamingResponse(_encoded(lines), media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _cases_and_table(runs: OpenedRuns, stored: StoredRun) -> tuple[PagedCases, ResultsTable]:
+def matching_keys(cases: PagedCases, query: str, sort: str = "") -> list[str]:
+    """Return the keys of the cases that pass a filter, in order; SettingsError if filter or order is invalid."""
+    try:
+        return [case.key for case in cases.matching(query, sort)]
+    except FilterError as error:
+        raise SettingsError(str(error)) from None
+
+
+def cases_and_table(runs: OpenedRuns, stored: StoredRun) -> tuple[PagedCases, ResultsTable]:
     """Return the cases of a run and the table of its results, finished or not."""
     try:
         if stored.metrics is None:
