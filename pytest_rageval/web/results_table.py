@@ -80,7 +80,7 @@ class ResultsTable:
             record["case_key"]: {
                 "id": record["test_case_id"],
                 "outcome": record["outcome"],
-                **{name: value_of(record, name) for name in (*TEXTS, EXPLANATION, *MORE)},
+                **{name: cell_value(record, name) for name in (*TEXTS, EXPLANATION, *MORE)},
                 "scores": dict(record["scores"]),
             }
             for record in self._records({*keys})
@@ -102,11 +102,11 @@ class ResultsTable:
         """Yield the names of the columns, then their uncut values for each of these cases."""
         yield ["id", "outcome", *columns]
         for record in self._records({*keys}):
-            yield [record["test_case_id"], record["outcome"], *(value_of(record, name) for name in columns)]
+            yield [record["test_case_id"], record["outcome"], *(cell_value(record, name) for name in columns)]
 
 
 def _shown(record: Mapping[str, Any], column: str) -> ShownCell:
-    value = value_of(record, column)
+    value = cell_value(record, column)
     is_failed = any(gate["metric"] == column for gate in record["verdict"]["failed_gates"])
     if column == "latency":
         text = "" if value is None else f"{value:.0f} ms"
@@ -117,7 +117,7 @@ def _shown(record: Mapping[str, Any], column: str) -> ShownCell:
     return ShownCell(column, text, is_failed)
 
 
-def value_of(record: Mapping[str, Any], column: str) -> Cell:
+def cell_value(record: Mapping[str, Any], column: str) -> Cell:
     """Return the value of a column: a text, a score, or None."""
     if column in record["scores"]:
         score: float = record["scores"][column]

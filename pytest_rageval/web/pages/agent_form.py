@@ -29,7 +29,6 @@ from pytest_rageval.web.versions.agent import (
     own_prompt,
 )
 from pytest_rageval.web.versions.agent_check import agent_problems
-from pytest_rageval.web.versions.agent_store import new_agent
 
 TARGETS = (
     ("demo", "the demo system"), ("http", "a server, at a URL"), ("chat", "a model of a provider"),
@@ -111,7 +110,7 @@ def agent_of_form(form: FormData, registry: Registry, original: Agent | None, ro
     original  the version that is edited: its settings without a field stay; None for a new agent
     root      the project, whose configuration lists what the browser may name
     """
-    state = _read(form, registry)
+    state = read_agent_form(form, registry)
     sent = state.model or _readable_part(state)
     problems: list[Problem] = []
     fields = _agent_fields(sent, state.values, registry, problems)
@@ -125,7 +124,7 @@ def agent_of_form(form: FormData, registry: Registry, original: Agent | None, ro
     return ReadAgent(state, None if state.errors else agent)
 
 
-def _read(form: FormData, registry: Registry) -> FormState[AgentForm]:
+def read_agent_form(form: FormData, registry: Registry) -> FormState[AgentForm]:
     """Read the form as typed: its own fields, and those of the metrics and prompts."""
     state = read_form(AgentForm, form)
     named = [*(f"threshold.{metric.name}" for metric in registry), *(f"prompt.{name}" for name in editable_rubrics())]
@@ -139,14 +138,6 @@ def _read(form: FormData, registry: Registry) -> FormState[AgentForm]:
 
 
 _PAIRED = ("param_name", "param_value", "header_name", "header_value")
-
-
-def asked_agent(form: FormData, registry: Registry, root: Path) -> ReadAgent:
-    """Return the agent as far as it is asked; its name and how it is measured may still be wrong."""
-    measured = {"name": "asked", "judge_kind": "lexical", "metrics": "token_f1", "other_metrics": "", "gates": ""}
-    kept = [(name, text) for name, text in form.multi_items() if name not in measured and "." not in name]
-    read = agent_of_form(FormData([*kept, *measured.items()]), registry, None, root)
-    return read._replace(form=FormState(_read(form, registry).values, read.form.errors, read.form.model))
 
 
 def _readable_part(state: FormState[AgentForm]) -> AgentForm:
@@ -167,12 +158,7 @@ def _with_problems(state: FormState[AgentForm], problems: Iterable[Problem], sen
 
 def with_default_prompt(form: FormData, registry: Registry, rubric: str) -> FormState[AgentForm]:
     """Return the form as typed, with the shipped prompt of a rubric in its field. Check nothing."""
-    return FormState({**_read(form, registry).values, f"prompt.{rubric}": default_prompt(rubric)})
-
-
-def new_agent_values(registry: Registry) -> dict[str, str | Sequence[str]]:
-    """Return the field values for a new agent: two judged metrics with the default threshold."""
-    return agent_values(new_agent(), registry)
+    return FormState({**read_agent_form(form, registry).values, f"prompt.{rubric}": default_prompt(rubric)})
 
 
 def agent_values(agent: Agent, registry: Registry) -> dict[str, str | Sequence[str]]:
@@ -396,9 +382,6 @@ def _mapping_values(mapping: Mapping[str, Any] | None) -> dict[str, str]:
     return {"mapping": toml_document(mapping).strip("\n")}
 
 
-_FIELDS = {"headers": "header_name", "params": "param_name"}
-
-
 def _field_of(name: str, form: AgentForm) -> str:
     """Return the form field for a problem of an agent."""
     if name == "target":
@@ -411,4 +394,4 @@ def _field_of(name: str, form: AgentForm) -> str:
         return "other_metrics"
     if name == "mapping" and not form.mapping.strip():
         return "map_answer"
-    return _FIELDS.get(name, name)
+    return {"headers": "header_name", "params": "param_name"}.get(name, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Request
@@ -22,10 +23,10 @@ from pytest_rageval.web.pages.agent_form import (
     MODELS,
     TARGETS,
     AgentForm,
+    ReadAgent,
     agent_of_form,
     agent_values,
-    asked_agent,
-    new_agent_values,
+    read_agent_form,
     shown_metrics,
     with_default_prompt,
 )
@@ -33,7 +34,7 @@ from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, Agent, AgentVersion, editable_rubrics, threshold_gate
 from pytest_rageval.web.versions.agent_check import agent_warnings
-from pytest_rageval.web.versions.agent_store import FIRST_METRICS, AgentStore
+from pytest_rageval.web.versions.agent_store import FIRST_METRICS, AgentStore, new_agent
 from pytest_rageval.web.versions.value_changes import agent_changes, changed_in_words
 from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
 
@@ -67,7 +68,7 @@ def agents_page(request: Request, store: Agents, q: str = "") -> Response:
 
 @router.get("/agents/new")
 def new_agent_page(request: Request, store: Agents) -> Response:
-    return _form_page(request, store, FormState(new_agent_values(store.registry)), None, 0)
+    return _form_page(request, store, FormState(agent_values(new_agent(), store.registry)), None, 0)
 
 
 @router.post("/agents")
@@ -104,12 +105,20 @@ def _before_saving(
     if "ask" not in submitted:
         return None
     root, env_file = site.settings.root, site.settings.env_file
-    form, agent = asked_agent(submitted, store.registry, root)
+    form, agent = _asked_agent(submitted, store.registry, root)
     if agent is None or form.model is None:
         return _form_page(request, store, form, original, based_on, status=422)
     told = ask_one_question(agent, store, root, key_environment(env_file), form.model.question)
     form = replace(form, values={**form.values, **told.found})
     return _form_page(request, store, form, original, based_on, told=told)
+
+
+def _asked_agent(form: FormData, registry: Registry, root: Path) -> ReadAgent:
+    """Return the agent as far as it is asked; its name and how it is measured may still be wrong."""
+    measured = {"name": "asked", "judge_kind": "lexical", "metrics": "token_f1", "other_metrics": "", "gates": ""}
+    kept = [(name, text) for name, text in form.multi_items() if name not in measured and "." not in name]
+    read = agent_of_form(FormData([*kept, *measured.items()]), registry, None, root)
+    return read._replace(form=FormState(read_agent_form(form, registry).values, read.form.errors, read.form.model))
 
 
 @router.get("/agents/{slug}")

@@ -29,7 +29,6 @@ from pytest_rageval.web.versions.version_folder import StoredVersion
 
 PREFIX = "/api/v1"
 MOST_ROWS = 1_000
-MOST_RUNS = 10_000
 
 
 def _program(request: Request) -> None:
@@ -64,7 +63,7 @@ class VersionInfo(BaseModel):
     problem: str | None
 
 
-class RunInfo(BaseModel):
+class ListedRun(BaseModel):
     """A run, as the list of runs shows it."""
 
     id: str
@@ -116,9 +115,9 @@ def _version(version: StoredVersion) -> VersionInfo:
     return VersionInfo(name=version.slug, title=version.title, **about)
 
 
-def _run(row: RunRow) -> RunInfo:
-    return RunInfo(id=row.run_id, verdict=row.sentence, **{
-        name: getattr(row, name) for name in RunInfo.model_fields if name not in ("id", "verdict")
+def _run(row: RunRow) -> ListedRun:
+    return ListedRun(id=row.run_id, verdict=row.sentence, **{
+        name: getattr(row, name) for name in ListedRun.model_fields if name not in ("id", "verdict")
     })  # fmt: skip
 
 
@@ -166,14 +165,14 @@ def read_dataset_version(
 
 
 @router.get("/runs")
-def list_runs(folders: TheFolders, start: Start = 0, limit: Limit = 100) -> list[RunInfo]:
+def list_runs(folders: TheFolders, start: Start = 0, limit: Limit = 100) -> list[ListedRun]:
     """List all runs that are not archived, the newest first, whoever started them."""
     folders.refresh()
     return [_run(row) for row in folders.rows()[start : start + limit]]
 
 
 @router.get("/runs/{run_id}")
-def read_run_by_id(folders: TheFolders, run_id: str) -> RunInfo:
+def read_run_by_id(folders: TheFolders, run_id: str) -> ListedRun:
     """Read a run."""
     folders.refresh()
     rows = [*folders.rows(), *folders.rows(is_archived=True)]
