@@ -79,17 +79,20 @@ def a_metric(number: int) -> dict[str, Any]:
 
 def listed(folder: Path, count: int) -> dict[str, float]:
     from pytest_rageval.web.run_folders import RunFolders
-    from pytest_rageval.web.run_lines import RunFilter, latest_of_series, lines_of_runs, run_cards, run_choices
+    from pytest_rageval.web.run_lines import RunFilter, latest_of_series, run_choices, trends_of
+    from pytest_rageval.web.site import Site, WebSettings
 
-    folders = RunFolders(store_folders(folder, count), folder / "data" / "jobs")
+    store_folders(folder, count)
+    folders = RunFolders(Site(WebSettings(root=folder, reports=folder / "reports", data=folder / "data")))
 
     def dashboard() -> int:
         progress = folders.refresh(600)
         assert progress.is_done
         rows = folders.rows()
         run_choices(rows)
-        run_cards(rows, latest_of_series(rows, 6))
-        return len(lines_of_runs(rows, RunFilter().of(rows)[:50]))
+        shown = RunFilter().of(rows)[:50]
+        trends_of(rows, [*latest_of_series(rows, 6), *shown])
+        return len(shown)
 
     return {"first list": timed(dashboard)[0], "later list": timed(dashboard)[0]}
 
@@ -110,7 +113,7 @@ def opened(folder: Path, cases: int) -> dict[str, float]:
     compare_with_before(folder / "reports" / "runs" / "now")
     limits = WebLimits(patience_seconds=600)
     site = Site(WebSettings(root=folder, reports=folder / "reports", data=folder / "data", limits=limits))
-    runs = OpenedRuns(site, RunFolders(site.runs, folder / "data" / "jobs"))
+    runs = OpenedRuns(site, RunFolders(site))
     read, _ = timed(lambda: sum(1 for _ in StoredRun(site.runs / "now").records()))
     first, opened = timed(lambda: runs.open("now"))
     pages = []

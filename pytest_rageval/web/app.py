@@ -11,7 +11,7 @@ from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.text import printable
@@ -21,6 +21,7 @@ from pytest_rageval.web.labelling.label_desk import LabelDesk
 from pytest_rageval.web.opened_runs import OpenedRuns, StillReadingError
 from pytest_rageval.web.pages import (
     agents,
+    api,
     case,
     dashboard,
     dataset_cases,
@@ -40,13 +41,13 @@ from pytest_rageval.web.rendering import page
 from pytest_rageval.web.rendering import router as assets
 from pytest_rageval.web.run_folders import RunFolders
 from pytest_rageval.web.security.guard import Guard
-from pytest_rageval.web.security.sessions import Sessions, TokenCheck, open_key
+from pytest_rageval.web.security.sessions import API, Sessions, TokenCheck, open_key
 from pytest_rageval.web.site import Site, UnknownPageError, WebSettings, check_reach
 
 ROUTERS = (
     assets, *(module.router for module in (
         login, dashboard, runs, run, case, agents, dataset_import, datasets, dataset_cases, health, jobs, new_run,
-        label, dataset_labelling, demo,
+        label, dataset_labelling, demo, api,
     )),
 )  # fmt: skip
 """The routers of all page modules. The navigation links to those listed here."""
@@ -74,14 +75,14 @@ def create_web_app(settings: WebSettings) -> FastAPI:
         **NO_TELEMETRY,
     )
     app.state.site = site = Site(settings)
-    app.state.run_folders = folders = RunFolders(site.runs, settings.data / "jobs")
+    app.state.run_folders = folders = RunFolders(site)
     app.state.opened_runs = OpenedRuns(site, folders)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
     app.state.label_desk = LabelDesk(settings.data, settings.env_file)
     app.state.tokens = tokens = TokenCheck(settings.token, key)
     app.state.addresses = {getattr(route, "path", "") for router in ROUTERS for route in router.routes}
     for router in ROUTERS:
-        app.include_router(router)
+        app.include_router(router, include_in_schema=router is api.router)
     add_error_pages(app)
     app.add_middleware(Guard, settings=settings, tokens=tokens, refusal_page=refusal_page)
     app.add_middleware(Sessions, key=key, data=settings.data)
@@ -106,6 +107,8 @@ def refusal_page(request: Request, error: HTTPException) -> Response:
 def error_page(
     request: Request, status: int, problems: list[str], headers: Mapping[str, str] | None = None
 ) -> Response:
+    if request.url.path.startswith(API):
+        return JSONResponse({"problems": problems}, status, dict(headers or {}))
     title = HTTPStatus(status).phrase
     response = page(request, "error.html", status=status, title=title, code=status, problems=problems)
     response.headers.update(headers or {})
@@ -136,6 +139,8 @@ def _rageval_error_page(request: Request, error: Exception) -> Response:
 
 def _still_reading_page(request: Request, error: Exception) -> Response:
     """Return a page that reloads itself until the run is read, without a script."""
+    if request.url.path.startswith(API):
+        return error_page(request, 503, [f"{error}; ask again"], {"Retry-After": str(AGAIN_S)})
     response = page(request, "still_reading.html", status=202, what=str(error))
     response.headers["Refresh"] = str(AGAIN_S)
     return response

@@ -12,7 +12,7 @@ from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
 from pytest_rageval.text import names_of
-from pytest_rageval.web.security.sessions import is_form_token
+from pytest_rageval.web.security.sessions import API, is_form_token
 from pytest_rageval.web.site import site_of
 from pytest_rageval.web.versions.agent import LONGEST_NOTE, LONGEST_PROMPT
 
@@ -30,7 +30,7 @@ async def submitted(request: Request) -> AsyncIterator[FormData]:
 
     The app depends on it for every request, so that no route that writes can forget it.
     """
-    if request.method != "POST":
+    if request.method != "POST" or request.url.path.startswith(API):  # the API needs the token of the app instead
         yield FormData()
         return
     kind, _, rest = request.headers.get("content-type", "").partition(";")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.config.settings import ENVIRONMENT
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
+from pytest_rageval.web.versions.agent import Agent
 
 LARGEST = 64 * 1024
 """Bytes."""
@@ -80,14 +81,39 @@ def run_environment(root: Path, env_file: Path | None, environment: Mapping[str,
 
 
 class KeyState(NamedTuple):
-    """The name of a variable that holds a key, and where it is set; never its value."""
+    """The name of a variable that holds a key, where it is set, and what it is for; never its value."""
 
     name: str
     where: str
+    purpose: str = ""
+
+    @property
+    def is_set(self) -> bool:
+        return self.where != NOT_SET
 
 
-def key_states(env_file: Path | None) -> tuple[list[KeyState], Sequence[str]]:
-    """Return which keys are set, and the problems of the `.env`."""
+NOT_SET = "not set"
+KEYS_OF_PROVIDERS: Mapping[str, str] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+
+
+def needed_keys(agent: Agent, env_file: Path | None, *, is_asked: bool = True) -> list[KeyState]:
+    """Return the keys without which a run of this agent fails; `is_asked`: its system is asked, not only judged."""
+    purposes: dict[str, str] = {}
+    specs = [("the judge", "" if agent.judge_base_url else agent.judge)]
+    if is_asked:
+        specs.insert(0, ("what is asked", (agent.target or "") if agent.target_kind == "chat" else ""))
+        headers = ((name, value.removeprefix("env:")) for name, value in agent.headers.items() if value[:4] == "env:")
+        purposes = {variable: f"header {name}" for name, variable in headers}
+    for purpose, spec in specs:
+        variable = KEYS_OF_PROVIDERS.get(spec.partition(":")[0])
+        if variable is not None and "@http" not in spec:
+            purposes.setdefault(variable, purpose)
+    states = {state.name: state for state in key_states(env_file, purposes)[0]}
+    return [states[name]._replace(purpose=purpose) for name, purpose in purposes.items()]
+
+
+def key_states(env_file: Path | None, more: Iterable[str] = ()) -> tuple[list[KeyState], Sequence[str]]:
+    """Return which keys are set (those of providers, of the `.env` and `more`), and the problems of the `.env`."""
     problems: Sequence[str] = ()
     from_file: dict[str, str] = {}
     if env_file is not None:
@@ -95,11 +121,11 @@ def key_states(env_file: Path | None) -> tuple[list[KeyState], Sequence[str]]:
             from_file = read_env_file(env_file)
         except RagevalError as error:
             problems = error.problems
-    names = [*SENT_FROM_ENVIRONMENT, *sorted(set(from_file) - {*SENT_FROM_ENVIRONMENT})]
+    names = dict.fromkeys([*SENT_FROM_ENVIRONMENT, *sorted(from_file), *more])
     return [KeyState(name, _where(name, from_file)) for name in names], problems
 
 
 def _where(name: str, from_file: Mapping[str, str]) -> str:
     if os.environ.get(name):
         return "set in the environment"
-    return "set in .env" if from_file.get(name) else "not set"
+    return "set in .env" if from_file.get(name) else NOT_SET

@@ -25,6 +25,7 @@ from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, S
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.text import printable
 from pytest_rageval.web.case_list import PagedCases, cases_of_page, recorded_cases
+from pytest_rageval.web.results_table import ResultsTable
 from pytest_rageval.web.run_folders import RunFolders
 from pytest_rageval.web.run_lines import recent_runs_of
 from pytest_rageval.web.site import Site
@@ -48,6 +49,11 @@ class OpenedRun:
     def content(self) -> Mapping[str, Any]:
         """Return the template values of the first screen and the sections."""
         return page_content(self.page)
+
+    @cached_property
+    def table(self) -> ResultsTable:
+        """Return the table of its results."""
+        return ResultsTable(run_of(self), self.cases.metrics)
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:

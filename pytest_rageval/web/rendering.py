@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from pytest_rageval.render.html.environment import asset, environment
-from pytest_rageval.text import counted, printable
+from pytest_rageval.text import counted, duration, printable
 from pytest_rageval.web.forms import FORM_TOKEN
 from pytest_rageval.web.jobs.job import Job
 from pytest_rageval.web.run_lines import made_from
@@ -127,7 +127,9 @@ def is_fragment_wanted(request: Request) -> bool:
 def path_to(*steps: str, **query: object) -> str:
     """Return an address without None or blank parameters: `path_to("runs", run_id, "cases", key, q="x")`."""
     asked = {name: value for name, value in query.items() if value not in (None, "")}
-    return "/" + "/".join(quote(step, safe="") for step in steps) + (f"?{urlencode(asked)}" if asked else "")
+    return (
+        "/" + "/".join(quote(step, safe="") for step in steps) + (f"?{urlencode(asked, doseq=True)}" if asked else "")
+    )
 
 
 @cache
@@ -141,6 +143,7 @@ def web_environment() -> Environment:
     pages.filters = reports.filters | {
         "field_value": field_value,
         "counted": counted,
+        "duration": duration,
         "printable": printable,
         "key": _case_link,
         "cases": _list_link,

@@ -19,6 +19,8 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.jobs.job import ENDED, JOB, read_end, read_job
 from pytest_rageval.web.jobs.job_status import ENDED_WITH_A_VERDICT, JobStatus, ProgressReader, status
 from pytest_rageval.web.run_rows import RunRow, read_run
+from pytest_rageval.web.run_shelf import RunShelf
+from pytest_rageval.web.site import Site
 
 PATIENCE_S = 0.5
 """Seconds that a page waits for the folders before it shows those read so far."""
@@ -53,8 +55,9 @@ class _Folder(NamedTuple):
 class RunFolders:
     """The rows of the folders in `runs`, and of the jobs in `jobs` that died before they had such a folder."""
 
-    def __init__(self, runs: Path, jobs: Path) -> None:
-        self._runs, self._jobs = runs, jobs
+    def __init__(self, site: Site) -> None:
+        self._runs, self._jobs = site.runs, site.settings.data / "jobs"
+        self._shelf = RunShelf(site)
         self._changed = threading.Condition()
         self._known: dict[str, tuple[_Stamp, RunRow | None]] = {}
         self._waiting: dict[str, _Folder] = {}
@@ -76,10 +79,12 @@ class RunFolders:
             self._changed.wait_for(lambda: not self._waiting, patience_s)
             return ReadingProgress(self._read, self._read + len(self._waiting))
 
-    def rows(self) -> list[RunRow]:
-        """Return the rows of the runs read so far, the newest first."""
+    def rows(self, *, is_archived: bool = False) -> list[RunRow]:
+        """Return the rows of the runs read so far, the newest first: those that are archived, or the others."""
+        archived = self._shelf.archived()
         with self._changed:
-            rows = [row for _, row in self._known.values() if row is not None]
+            known = (row for _, row in self._known.values() if row is not None)
+            rows = [row for row in known if (row.run_id in archived) is is_archived]
         return sorted(rows, key=lambda row: (row.begun, row.run_id), reverse=True)
 
     def _queue_changed(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +10,6 @@ from typing import NamedTuple
 from pytest_rageval.render.html.figures import Spark, spark
 from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun, with_changes
-from pytest_rageval.text import duration
 from pytest_rageval.web.run_rows import RUN_STATES, RunRow
 from pytest_rageval.web.versions.version_folder import versions_title
 
@@ -24,8 +22,7 @@ Rows = Sequence[RunRow]
 """All runs, the newest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunFilter:
+class RunFilter(NamedTuple):
     """A filter of a list of runs; blank fields match every run."""
 
     agent: str = ""
@@ -37,7 +34,7 @@ class RunFilter:
     @property
     def asked(self) -> dict[str, str]:
         """Return the fields in use, as query parameters."""
-        return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
+        return {name: value for name, value in self._asdict().items() if value}
 
     def of(self, rows: Rows) -> list[RunRow]:
         """Return the runs that meet all fields."""
@@ -151,49 +148,23 @@ def recent_runs_of(rows: Rows, run_id: str) -> list[PastRun]:
 # ── lines and cards ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-class RunLine(NamedTuple):
-    """A run in a list.
-
-    rate       share of cases that pass, in per cent
-    change     of the rate since the compared run, in points; '' if unknown
-    tone       of the change: worse, better or plain
-    took       from start to end
-    begun      UTC, to the minute
-    """
-
-    run: RunRow
-    rate: str
-    change: str
-    tone: str
-    took: str
-    begun: str
-    trend: Spark | None
-
-
-class RunCard(NamedTuple):
-    """The last run of a series on the dashboard, with the names and values of its main metrics."""
-
-    line: RunLine
-    metrics: Sequence[tuple[str, float]]
-    p95: str
-
-
-def lines_of_runs(rows: Rows, shown: Rows) -> list[RunLine]:
-    """Return a line for each of the `shown` runs, in the same order."""
+def trends_of(rows: Rows, shown: Rows) -> dict[str, Spark | None]:
+    """Return the line of the pass rates up to each of the `shown` runs, by id."""
     series: dict[object, list[RunRow]] = {}
     for run in _complete_runs(rows):
         series.setdefault(_trend_key(run), []).append(run)
-    return [_line(run, series.get(_trend_key(run), [])) for run in shown]
+    trends: dict[str, Spark | None] = {}
+    for run in shown:
+        if run.is_finished:
+            own = (run.begun, run.run_id)
+            before = (each.pass_rate for each in series.get(_trend_key(run), ()) if (each.begun, each.run_id) <= own)
+            trends[run.run_id] = spark([*islice(before, TREND)][::-1])
+    return trends
 
 
-def run_cards(rows: Rows, shown: Rows) -> list[RunCard]:
-    """Return a card for each of the `shown` runs, in the same order."""
-    return [
-        RunCard(
-            line, chosen_metrics(line.run.past.metrics.items() if line.run.past else (), CARD_METRICS), _p95(line.run)
-        )
-        for line in lines_of_runs(rows, shown)
-    ]
+def card_metrics(run: RunRow) -> list[tuple[str, float]]:
+    """Return the names and means of a run's main metrics."""
+    return chosen_metrics(run.past.metrics.items() if run.past else (), CARD_METRICS)
 
 
 def chosen_metrics(means: Iterable[tuple[str, float | None]], most: int) -> list[tuple[str, float]]:
@@ -216,21 +187,3 @@ def made_from(run: RunRow, data: Path) -> str:
 def _trend_key(run: RunRow) -> tuple[object, ...]:
     """Return the key of a run's trend. A trend has runs of the same cases: other pass rates are not comparable."""
     return run.series, run.past.dataset_hash if run.past else None
-
-
-def _line(run: RunRow, series: Rows) -> RunLine:
-    rate, points = run.pass_rate, run.points
-    before = (each.pass_rate for each in series if (each.begun, each.run_id) <= (run.begun, run.run_id))
-    return RunLine(
-        run=run,
-        rate="–" if rate is None else f"{100 * rate:.1f} %",
-        change="" if points is None else f"{points:+.1f}" if points else "=",
-        tone="plain" if not points else "better" if points > 0 else "worse",
-        took="–" if run.seconds is None else duration(1000 * run.seconds) if run.seconds else "< 1 s",
-        begun=run.begun[:16].replace("T", " "),
-        trend=spark([*islice(before, TREND)][::-1]) if run.is_finished else None,
-    )
-
-
-def _p95(run: RunRow) -> str:
-    return "" if run.p95_ms is None else f"p95 {duration(run.p95_ms)}"

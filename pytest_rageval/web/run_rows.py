@@ -12,7 +12,7 @@ from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.history import PastRun, past_run
 from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS, StoredRun
-from pytest_rageval.text import printable
+from pytest_rageval.text import duration, printable
 
 RunState = Literal["passed", "worse", "failed", "partial", "stopped", "running", "unreadable"]
 RUN_STATES: Mapping[str, str] = {
@@ -77,6 +77,29 @@ class RunRow:
     def pass_rate(self) -> float | None:
         """Return the share of cases that pass, or None if none ended."""
         return self.past.outcomes.get("passed", 0) / self.past.total if self.past and self.past.total else None
+
+    @property
+    def rate(self) -> str:
+        """Return the share of cases that pass in per cent; `–` if unknown."""
+        return "–" if self.pass_rate is None else f"{100 * self.pass_rate:.1f} %"
+
+    @property
+    def change(self) -> str:
+        """Return the change of the rate in points; blank if unknown."""
+        return "" if self.points is None else f"{self.points:+.1f}" if self.points else "="
+
+    @property
+    def change_tone(self) -> str:
+        return "plain" if not self.points else "better" if self.points > 0 else "worse"
+
+    @property
+    def took(self) -> str:
+        """Return the time from start to end."""
+        return "–" if self.seconds is None else duration(1000 * self.seconds) if self.seconds else "< 1 s"
+
+    @property
+    def begun_minute(self) -> str:
+        return self.begun[:16].replace("T", " ")
 
     @property
     def is_finished(self) -> bool:

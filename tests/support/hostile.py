@@ -170,7 +170,7 @@ def write_job(folder: Path) -> None:
     folder.mkdir(parents=True)
     job = Job(
         id=folder.name, agent=ALL, agent_version=1, dataset=ALL, dataset_version=1, source="connector", description=ALL,
-        created="2026-11-22T10:00:00+00:00", cases=2, warnings=tuple(TEXTS), arguments=(),
+        created="2026-11-22T10:00:00+00:00", cases=2, arguments=(),
     )  # fmt: skip
     (folder / JOB).write_text(job.model_dump_json())
     (folder / ENDED).write_text('{"exit_code": 4, "ended": "2026-11-22T10:00:01+00:00", "is_cancelled": false}')

@@ -198,7 +198,7 @@ class Labeller:
         return title[1]
 
     def row_of(self, note: str) -> int:
-        rows = re.findall(r"<li[^>]*><a href=.*?</li>", self.page, re.DOTALL)
+        rows = re.findall(r"<li[^>]*><button class=\"check\".*?</li>", self.page, re.DOTALL)
         return next(at for at, row in enumerate(rows) if note in row)
 
     def point(self, note: str, **more: object) -> None:

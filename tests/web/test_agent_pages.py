@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -43,15 +46,14 @@ def test_an_agent_is_begun_with_the_two_judged_metrics_at_the_default_threshold(
     assert version.agent.target == "demo"
     assert version.agent.tags == ("a", "b")
     assert version.agent.description == "what\nfor"
-    assert "recall_any" in version.agent.metrics
-    assert not {"token_f1", "groundedness", "correctness"} & {*version.agent.metrics}
+    assert version.agent.metrics == ("reference_match", "faithfulness")
     page = app.page(f"/agents/{slug}")
     assert "v1, the newest" in page
     assert slug in app.page("/agents")
 
 
 def test_a_judged_metric_that_is_turned_on_begins_with_the_default_threshold(app: WebApp):
-    slug = begin(app, "Turned on", judge="openai:m")
+    slug = begin(app, "Turned on", judge_kind="openai", judge_model="m")
     fields = edited(app, slug)
     assert "synthesis" not in store_of(app).newest(slug).agent.thresholds
     assert app.post(f"/agents/{slug}", fields | {"metrics": [*fields["metrics"], "synthesis"]}).status_code == 303
@@ -63,8 +65,10 @@ def test_a_judged_metric_that_is_turned_on_begins_with_the_default_threshold(app
     [
         ({"target_kind": "http", "url": "http://localhost:1"}, "http://localhost:1"),
         ({"target_kind": "chat", "chat_model": "m"}, "openai:m"),
-        ({"target_kind": "chat", "chat_api": "ollama", "chat_model": "q:7b", "chat_url": "http://h:1"},
+        ({"target_kind": "chat", "chat_provider": "ollama", "chat_model": "q:7b", "chat_url": "http://h:1"},
          "ollama:q:7b@http://h:1"),
+        ({"target_kind": "chat", "chat_provider": "server", "chat_model": "m", "chat_url": "http://h:1"},
+         "openai:m@http://h:1"),
         ({"target_kind": "python", "python": "bot:answer"}, "bot:answer"),
         ({"target_kind": "answers"}, None),
     ],
@@ -81,47 +85,51 @@ def test_each_kind_of_target_is_spelt_as_in_the_configuration_and_shown_again(
 
 def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_stays(app: WebApp):
     sent = sent_by(app.page("/agents/new"), "/agents") | {
-        "name": " ", "target_kind": "http", "url": "ftp", "k": "0", "params": "x", "threshold.mrr": "much",
+        "name": " ", "target_kind": "http", "url": "ftp", "k": "0", "param_value": "x", "threshold.mrr": "much",
         "metrics": "mrr", "description": "kept <b>&amp;",
     }  # fmt: skip
     response = app.post("/agents", sent)
     assert response.status_code == 422
-    assert errors_beside(response.text).keys() == {"k", "name", "params", "url", "threshold.mrr"}
+    assert errors_beside(response.text).keys() == {"k", "name", "param_name", "url", "threshold.mrr"}
     assert '<a href="#k">k</a>' in response.text
     assert 'Not saved: <a href="#not-saved">5 fields to mend</a>' in response.text
-    assert sent_by(response.text, "/agents") == sent
+    again = sent_by(response.text, "/agents")
+    assert {name: again[name] for name in ("name", "url", "k", "threshold.mrr", "description", "metrics")} == {
+        name: sent[name] for name in ("name", "url", "k", "threshold.mrr", "description", "metrics")
+    }
     assert 'aria-describedby="url-errors url-hint"' in response.text
-    assert "<details open><summary>retrieval: 1 of 16 on" in response.text
+    assert '<details class="more" open><summary>45 other metrics: 1 on' in response.text
     assert not store_of(app).files.numbers("n")
 
 
 def test_everything_that_is_wrong_is_said_at_once(app: WebApp):
     """A prompt, a gate, a metric and a parameter, although a threshold and the judge are wrong as well."""
     sent = sent_by(app.page("/agents/new"), "/agents") | {
-        "name": "x" * 81, "threshold.mrr": "7", "metrics": ["mrr"], "judge": "gpt", "gates": "token_f1 about 3",
-        "other_metrics": "recal@5", "params": "x = ", "prompt.reference_match": "Rate {asnwer}",
-        "prompt.faithfulness": "Is it so?", "headers": "X-Api-Key = 'abcdefghijklmnop'",
+        "name": "x" * 81, "threshold.mrr": "7", "metrics": ["mrr"], "judge_kind": "other", "judge_spec": "gpt",
+        "gates": "token_f1 about 3", "other_metrics": "recal@5", "param_value": "3",
+        "prompt.reference_match": "Rate {asnwer}", "prompt.faithfulness": "Is it so?",
+        "header_name": "X-Api-Key", "header_value": "abcdefghijklmnop",
     }  # fmt: skip
     errors = errors_beside(app.post("/agents", sent).text)
     assert errors.keys() == {
-        "name", "threshold.mrr", "judge", "gates", "other_metrics", "params", "prompt.reference_match",
-        "prompt.faithfulness", "headers",
+        "name", "threshold.mrr", "judge_spec", "gates", "other_metrics", "param_name", "prompt.reference_match",
+        "prompt.faithfulness", "header_name",
     }  # fmt: skip
     assert errors["prompt.reference_match"][0].startswith("unknown placeholder {asnwer}; did you mean")
     assert errors["other_metrics"] == ["unknown metric &#39;recal@5&#39;; did you mean &#39;recall&#39;?"]
 
 
 def test_a_text_that_is_too_long_says_how_long_it_may_be(app: WebApp):
-    sent = sent_by(app.page("/agents/new"), "/agents") | {"name": "x" * 81, "judge": " "}
+    sent = sent_by(app.page("/agents/new"), "/agents") | {"name": "x" * 81, "judge_kind": "openai"}
     assert errors_beside(app.post("/agents", sent).text)["name"][0].endswith("at most 80 characters")
-    assert errors_beside(app.post("/agents", sent | {"name": "x"}).text) == {"judge": ["is blank"]}
+    assert errors_beside(app.post("/agents", sent | {"name": "x"}).text) == {"judge_model": ["is missing"]}
 
 
-@pytest.mark.parametrize("text", ["x = " + "9" * 5000, "x = " + "[" * 20_000, "x = inf", "x = [1, {a = nan}]"])
+@pytest.mark.parametrize("text", ["9" * 1900, "[" * 1900, "Infinity", '[1, {"a": null}]', "0.3", '{"a": [1]}'])
 def test_parameters_of_any_kind_are_errors_of_their_field_or_taken(app: WebApp, text: str):
-    sent = sent_by(app.page("/agents/new"), "/agents") | {"name": f"Odd {text[:8]} {len(text)}", "params": text}
-    response = app.post("/agents", sent)
-    assert response.status_code == 303 or errors_beside(response.text).keys() == {"params"}
+    sent = sent_by(app.page("/agents/new"), "/agents") | {"name": f"Odd {text[:8]} {len(text)}"}
+    response = app.post("/agents", sent | {"param_name": "x", "param_value": text})
+    assert response.status_code == 303 or errors_beside(response.text).keys() == {"param_name"}
 
 
 def test_no_metric_at_all_is_refused(app: WebApp):
@@ -148,11 +156,13 @@ def test_saving_a_change_makes_the_next_version_with_a_note_of_what_changed(app:
     slug = begin(app, "Edited")
     unchanged = app.post(f"/agents/{slug}", edited(app, slug))
     assert "Nothing differs from version 1." in unchanged.text
-    assert app.post(f"/agents/{slug}", edited(app, slug, k="7", **{"threshold.mrr": "0.25"})).status_code == 303
+    assert (
+        app.post(f"/agents/{slug}", edited(app, slug, k="7", **{"threshold.faithfulness": "0.25"})).status_code == 303
+    )
     version = store_of(app).newest(slug)
-    assert (version.number, version.note) == (2, "k 5 → 7, threshold of mrr – → 0.25")
+    assert (version.number, version.note) == (2, "k 5 → 7, threshold of faithfulness 0.7 → 0.25")
     page = app.page(f"/agents/{slug}/diff?before=1&after=2")
-    assert "thresholds.mrr" in page
+    assert "thresholds.faithfulness" in page
     assert re.search(r'<del title="only in v1">5</del><ins title="only in v2">7</ins>', page)
     old = app.page(f"/agents/{slug}/versions/1")
     assert "v1 of 2" in old
@@ -205,7 +215,7 @@ def test_two_windows_that_save_one_agent_lose_nothing(app: WebApp):
 
 
 def test_a_judge_that_is_the_tested_model_is_warned_about_on_the_page(app: WebApp):
-    slug = begin(app, "Self", target_kind="chat", chat_model="gpt-4o", judge="openai:gpt-4o")
+    slug = begin(app, "Self", target_kind="chat", chat_model="gpt-4o", judge_kind="openai", judge_model="gpt-4o")
     assert "judges itself" in app.page(f"/agents/{slug}")
 
 
@@ -274,3 +284,90 @@ def test_all_that_is_wrong_with_a_mapping_stands_beside_it(app: WebApp, mapping:
     response = app.post("/agents", sent | {"name": "M", "target_kind": "http", "url": "http://x", "mapping": mapping})
     assert response.status_code == 422
     assert errors_beside(response.text).keys() == {"mapping"}
+
+
+class OwnServer(BaseHTTPRequestHandler):
+    """Speaks JSON of its own: the question as `query`, the answer and its passages somewhere inside."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        hits = [{"body": "It boils.", "meta": {"source": "notes/water.md"}}]
+        reply = {"result": {"text": f"You asked {body.get('query')}"}, "hits": hits}
+        self.send_response(200 if "query" in body else 422)
+        self.end_headers()
+        self.wfile.write(json.dumps(reply if "query" in body else {"detail": "no query"}).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def own_server() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), OwnServer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/ask"
+    server.shutdown()
+    server.server_close()
+
+
+def test_one_question_finds_the_mapping_of_a_server_with_json_of_its_own(app: WebApp, own_server: str):
+    sent = sent_by(app.page("/agents/new"), "/agents") | {
+        "target_kind": "http",
+        "url": own_server,
+        "judge_kind": "openai",
+    }
+    first = app.post("/agents", sent | {"question": "Does it boil?", "ask": "yes"})
+    assert first.status_code == 200
+    found = sent_by(first.text, "/agents")
+    assert {name: found[name] for name in found if name.startswith("map_")} == {
+        "map_question": "query", "map_answer": "result.text", "map_chunks": "hits", "map_text": "body",
+        "map_path": "meta.source", "map_heading": "",
+    }  # fmt: skip
+    second = app.post("/agents", found | {"ask": "yes"})
+    assert "You asked Does it boil?" in second.text
+    assert "notes/water.md" in second.text
+    slug = begin(
+        app, "Own JSON", **{name: value for name, value in found.items() if name not in ("name", "judge_kind")}
+    )
+    assert store_of(app).newest(slug).agent.mapping == {
+        "request": {"query": "{question}"},
+        "response": {
+            "answer": "result.text",
+            "retrieved_chunks": {"each": "hits", "text": "body", "rel_path": "meta.source"},
+        },
+    }
+    assert edited(app, slug)["map_answer"] == "result.text"
+
+
+def test_one_question_says_what_went_wrong_and_keeps_what_was_typed(app: WebApp):
+    sent = sent_by(app.page("/agents/new"), "/agents") | {
+        "ask": "yes",
+        "name": "Only asked",
+        "question": "Who are you?",
+    }
+    refused = app.post("/agents", sent | {"target_kind": "http", "url": "http://127.0.0.1:9/"})
+    assert refused.status_code == 200
+    assert "<b>Who are you?</b>" in refused.text
+    assert sent_by(refused.text, "/agents")["name"] == "Only asked"
+    assert app.post("/agents", sent | {"target_kind": "http", "url": "ftp"}).status_code == 422
+    assert "there is nobody to ask" in app.post("/agents", sent | {"target_kind": "answers"}).text
+    assert "web_allows" in app.post("/agents", sent | {"target_kind": "python", "python": "os:system"}).text
+    assert not list((app.settings.data / "agents").glob("only*"))
+
+
+def test_the_form_says_which_keys_are_set(app: WebApp, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key-for-the-test")
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    page = app.page("/agents/new")
+    assert "<code>OPENAI_API_KEY</code> ✔ set in the environment" in page
+    assert "<code>ANTHROPIC_API_KEY</code> not set" in page
+    assert "sk-a-key" not in page
+    slug = begin(app, "Unset", judge_kind="anthropic", judge_model="claude-sonnet-4-5")
+    assert "<code>ANTHROPIC_API_KEY</code> is not set, which the judge needs" in app.page(f"/agents/{slug}")
+
+
+def test_a_version_names_its_author_whom_the_next_form_suggests(app: WebApp):
+    slug = begin(app, "Authored", author="Anna")
+    assert store_of(app).newest(slug).author == "Anna"
+    assert "Anna" in app.page(f"/agents/{slug}")
+    assert edited(app, slug)["author"] == "Anna"

@@ -186,7 +186,7 @@ def ask(method, path, fields=None, body=None, kind="application/x-www-form-urlen
     token = (re.findall('name="form_token" value="([0-9a-f]+)"', text) or [token])[0]
     print(answer.status, answer.getheader("location"))
 ask("GET", "/login")
-agent = {"name": "evil", "target_kind": "python", "python": "os:system", "metrics": "token_f1", "judge": "lexical"}
+agent = {"name": "evil", "target_kind": "python", "python": "os:system", "metrics": "token_f1"}
 ask("POST", "/agents", agent | {"k": "5", "judge_temperature": "0"})
 rows = 'Content-Disposition: form-data; name="cases"; filename="a.csv"\\r\\n\\r\\nquestion,reference\\ntouch owned,x\\n'
 part = f'Content-Disposition: form-data; name="form_token"\\r\\n\\r\\n{token}'
@@ -218,14 +218,14 @@ REFUSED = "which runs code or reads files of this machine; if the browser may na
     [
         ("python", "os:system", "os:system"), ("python", "asgi:shop.app:app", "shop.app"),
         ("python", "answers:/etc/passwd", "answers:/etc/passwd"), ("python", "shop.bot:ask", "shop.bot"),
-        ("judge", "os:abort", "os:abort"), ("judge", "nli:/etc", "nli:/etc"),
-        ("judge", "shop.judge:Strict", "shop.judge"), ("judge", "qwen:latest", "qwen:latest"),
+        ("judge_spec", "os:abort", "os:abort"), ("judge_spec", "nli:/etc", "nli:/etc"),
+        ("judge_spec", "shop.judge:Strict", "shop.judge"), ("judge_spec", "qwen:latest", "qwen:latest"),
     ],
 )  # fmt: skip
 def test_code_and_files_of_the_machine_are_taken_only_as_the_project_lists_them(
     web_app: WebApp, field: str, spec: str, listed: str
 ):
-    kind = {"target_kind": "python"} if field == "python" else {}
+    kind = {"target_kind": "python"} if field == "python" else {"judge_kind": "other"}
     fields = sent_by(web_app.page("/agents/new"), "/agents") | {"name": "a", field: spec} | kind
     refused = web_app.post("/agents", fields)
     assert refused.status_code == 422

@@ -6,10 +6,12 @@ import csv
 import io
 import os
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from openpyxl import Workbook
 from project import FOUNDING, Project
 from web_app import (
     EVAL_SET,
@@ -28,7 +30,9 @@ from web_app import (
 )
 
 from pytest_rageval.cases.loading import load_file
+from pytest_rageval.errors import CaseError
 from pytest_rageval.web.site import WebSettings
+from pytest_rageval.web.uploads.tables import workbook_as_csv
 
 
 @pytest.fixture(scope="module")
@@ -287,3 +291,41 @@ def test_a_file_of_thousands_of_columns_is_refused_at_once(app: WebApp):
     assert response.status_code == 422
     assert "20,000 columns" in response.text
     assert len(response.text) < 10_000
+
+
+def a_workbook(*rows: tuple[object, ...]) -> bytes:
+    book, file = Workbook(), io.BytesIO()
+    for row in rows:
+        book.active.append([*row])
+    book.save(file)
+    return file.getvalue()
+
+
+def test_the_first_sheet_of_a_workbook_is_a_table(app: WebApp):
+    rows = (
+        ("Frage", "Antwort", "price"),
+        ("Why, and; when?", "So", 3.0),
+        (None, None, None),
+        ("Where?", "Here", 2.5),
+    )
+    address = upload(app, ("fragen.xlsx", a_workbook(*rows)))
+    page = app.page(address)
+    assert "how the file is written" not in page
+    assert sent_by(page, address)["field"] == ["question", "reference", "metadata.*"]
+    response = confirm(app, address, name="From a workbook")
+    assert response.status_code == 303, (errors_beside(response.text), problems_on(response.text))
+    first, second = store_of(app).cases("from-a-workbook", 1)
+    assert (first.question, first.metadata) == ("Why, and; when?", {"price": "3"})
+    assert (second.question, second.gold.answers) == ("Where?", ("Here",))
+
+
+def test_a_workbook_that_holds_too_much_is_refused_unread(tmp_path: Path):
+    file = tmp_path / "bomb.xlsx"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("xl/sharedStrings.xml", b"x" * 3_000_000)
+    with pytest.raises(CaseError, match="holds 3,000,000 bytes, more than is taken"):
+        workbook_as_csv(file, "bomb.xlsx", 100_000, 10)
+    book = tmp_path / "long.xlsx"
+    book.write_bytes(a_workbook(*[("question",)] * 20))
+    with pytest.raises(CaseError, match="more than 10 rows"):
+        workbook_as_csv(book, "long.xlsx", 100_000, 10)

@@ -52,7 +52,7 @@ def test_the_steps_that_are_done_are_ticked_and_lead_on(web_app: WebApp):
     assert "✔ A dataset" in page
     assert page.count('href="/new-run"') == 2
     assert "Ready to run</strong>: 1 agent, 1 dataset" in text_of(web_app, "/health")
-    assert "nobody is asked, nothing is paid" in text_of(web_app, "/new-run")
+    assert "judge lexical compares words, which is rough: nothing is paid" in text_of(web_app, "/new-run")
 
 
 def test_the_demo_becomes_versions_like_any_other_and_what_is_there_stays(web_app: WebApp):

@@ -110,6 +110,8 @@ def forms(app: WebApp) -> Iterator[Sent]:
     yield "/datasets/{slug}/label", label, typed("/datasets/set", label), {}
     yield "/label/cases", "/label/cases", typed(desk, "/label/cases") | {"do": "unanswerable"}, {}
     lines = (app.settings.reports / "runs" / "now" / "results.jsonl").read_text().splitlines()
+    yield "/runs/selected", "/runs/selected", {"action": "archive", "run": "before"}, {}
+    yield "/runs/{run_id}/description", "/runs/now/description", {"description": "x"}, {}
     yield "/runs/{run_id}/draft", "/runs/now/draft", {"case": json.loads(lines[0])["case_key"]}, {}
     yield "/jobs/{job_id}/resume", f"/jobs/{STOPPED}/resume", {}, {}
 
@@ -154,4 +156,4 @@ def test_every_form_says_that_the_disk_is_full_and_is_taken_once_there_is_room(p
                     file.seek(0)
                 again = app.post(address, fields, files=files or None)
                 assert again.status_code == 303, f"{route}: {again.status_code}\n{again.text}"
-    assert routes == KEEPS_NOTHING
+    assert {route for route in routes if not route.startswith("/api/")} == KEEPS_NOTHING

@@ -93,7 +93,7 @@ def test_words_are_found_and_the_systems_are_asked_for_more(app: WebApp):
     person = Labeller(app, f"/label/cases?file={FILE}&case=place")
     assert "no chunk here holds" in person.press("find", words="zebra")
     person.press("find", words="28,000")
-    assert re.search(r'aria-current="true"><a[^>]*>.*?old\.md', person.page, re.DOTALL)
+    assert re.search(r'aria-current="true"><button[^>]*>.*?old\.md', person.page, re.DOTALL)
     assert "more chunks" in person.press("ask", words="price before")
     assert app.post("/label/cases", {"do": "fly", "file": FILE, "case": "place"}).status_code == 400
 
@@ -111,7 +111,9 @@ def test_a_second_window_that_is_behind_changes_nothing(app: WebApp, file: Path)
     first.point("price.md")
     second = Labeller(app, first.address)
     first.press("gold")
-    assert "marked or changed elsewhere meanwhile" in second.press("irrelevant", status=409)
+    refused = second.press("irrelevant", status=409)
+    assert "marked or changed elsewhere meanwhile" in refused
+    assert "Yours was: irrelevant for chunk" in refused
     assert paths_of(stored(file)["price"]) == ["price.md"]
     second.press("irrelevant")
     assert paths_of(stored(file)["price"]) == []
@@ -232,3 +234,16 @@ def test_the_list_of_chunks_is_one_stop_of_tab_and_the_focus_is_what_is_marked(a
         user.wait_for_text("3 of 3")
         user.wait_until("!!document.activeElement.closest('#label')")  # the last case has no link to a next one
         assert page.problems == []
+
+
+def test_a_checkbox_marks_its_own_chunk_and_is_ticked_then(app: WebApp):
+    person = Labeller(app, f"/label/cases?file={FILE}")
+    boxes = re.findall(r'name="toggle" value="([^"]+)" role="checkbox" aria-checked="(\w+)"', person.page)
+    assert {state for _, state in boxes} == {"false"}
+    person.press("", toggle=boxes[1][0])
+    states = re.findall(r'role="checkbox" aria-checked="(\w+)"', person.page)
+    assert [place for place, state in enumerate(states) if state == "true"] == [1]
+    person.press("", toggle=boxes[1][0])
+    assert 'aria-checked="true"' not in person.page
+    assert "chunks have changed" in person.press("", toggle=f"0-{'0' * 12}")
+    assert app.post("/label/cases", {"case": "x", "do": "", "toggle": "../x"}).status_code == 400

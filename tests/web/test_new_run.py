@@ -105,7 +105,12 @@ def test_an_agent_is_asked_and_the_next_run_is_compared_with_this_one(app: WebAp
     )
     AgentStore(app.settings.data).save("calculator", stricter, "stricter", 1)
     held_to_more = finished(app, app.post("/new-run", CHOSEN | {"agent": "calculator/2"}).headers["location"])
-    assert held_to_more.finished_metrics["comparison"] is None, "runs of other thresholds are nothing to compare with"
+    assert held_to_more.finished_metrics["comparison"]["baseline_run_id"] == again.run_id
+    alone = finished(app, app.post("/new-run", CHOSEN | {"baseline": "none"}).headers["location"])
+    assert alone.finished_metrics["comparison"] is None
+    chosen = finished(app, app.post("/new-run", CHOSEN | {"baseline": run.run_id}).headers["location"])
+    assert chosen.finished_metrics["comparison"]["baseline_run_id"] == run.run_id
+    assert "no complete run" in app.post("/new-run", CHOSEN | {"baseline": "nothing-like-it"}).text
 
 
 @pytest.mark.child_process
@@ -148,6 +153,7 @@ def test_uploaded_answers_are_looked_at_and_then_scored_with_who_wrote_them(app:
     assert "1 answer of 2 come without contexts" in page
     assert "answers <b>.csv" in page
     run = finished(app, app.post(address).headers["location"])
+    assert 'data-label="reference">4<' in app.page(f"/runs/{run.run_id}")
     assert run.config["origin"]["source"] == "uploaded answers"
     lines = (run.path / "results.jsonl").read_text().splitlines()
     records = {record["test_case_id"]: record for record in map(json.loads, lines)}

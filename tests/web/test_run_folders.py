@@ -25,6 +25,7 @@ from pytest_rageval.web.run_lines import (
     run_choices,
 )
 from pytest_rageval.web.run_rows import RunRow, read_run
+from pytest_rageval.web.site import Site, WebSettings
 
 LONG_ENOUGH = 60
 
@@ -36,7 +37,7 @@ def reports(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folders(tmp_path: Path, reports: Path) -> RunFolders:
-    return RunFolders(reports / "runs", tmp_path / "data" / "jobs")
+    return RunFolders(Site(WebSettings(root=tmp_path, reports=reports, data=tmp_path / "data")))
 
 
 def rows(folders: RunFolders, **narrowed: str) -> dict[str, RunRow]:

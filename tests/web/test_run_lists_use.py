@@ -39,7 +39,7 @@ def test_a_filter_narrows_the_list_in_place_and_back_and_reload_keep_it(chromium
         assert page.locator("#run-list td.id").count() == 3
         assert page.input_value("select[name=agent]") == "shop-bot"
         page.click("#run-list td.id a >> nth=0")
-        page.wait_for_selector("h1 a.run")
+        page.wait_for_selector("h1 .run, h1 a.run")
         page.go_back()
         page.wait_for_selector("#run-list")
         assert page.locator("#run-list td.id").count() == 3

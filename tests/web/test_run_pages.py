@@ -277,7 +277,6 @@ def test_every_case_that_a_killed_run_recorded_has_its_page(copied: tuple[WebApp
     page = app.page(f"/runs/{folder.name}")
     assert "3 cases recorded" in page
     assert ids(page) == ["freeze", "boil", "boil-again"]
-    assert page.count('<td class="drop">–</td>') == 1, "an error without scores has no mean"
     addresses = [links(page, id)[0] for id in ids(page)]
     shown = [app.page(address) for address in addresses]
     assert [re.findall(r'data-md="case">(.*?)</span>', each) for each in shown] == [

@@ -65,6 +65,7 @@
   function rove() {
     const current = one(".chunks [aria-current] a");
     for (const link of document.querySelectorAll(".chunks a")) link.tabIndex = link === current ? 0 : -1;
+    for (const box of document.querySelectorAll(".chunks button")) box.tabIndex = -1; // Space ticks the chunk pointed at
     if (document.activeElement?.closest(".chunks") && document.activeElement !== current) current?.focus();
   }
 

@@ -101,7 +101,6 @@ class Job(_Stored):
     description: str = ""
     created: Annotated[str, AfterValidator(_time_with_zone)]
     cases: int
-    warnings: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
 
 

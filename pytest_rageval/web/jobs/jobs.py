@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,6 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.runs.folder import check_reports
-from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.web.jobs.job import (
     CANCELLED,
     ENDED,
@@ -26,7 +25,6 @@ from pytest_rageval.web.jobs.job import (
     LOG,
     PROCESS,
     Job,
-    Source,
     identify,
     log_tail,
     read_job,
@@ -65,18 +63,6 @@ class Jobs:
             with suppress(SettingsError):
                 if not (self._folder / name / ENDED).exists() and (job := self.status(name)).is_going:
                     yield job
-
-    def last_whole(self, agent: str, versions: Collection[int], dataset: str, source: Source) -> str | None:
-        """Return the baseline of the next run: the last complete run of these versions, or None."""
-        for name in sorted(self._names(), reverse=True):
-            with suppress(SettingsError):
-                job = read_job(self._folder / name)
-                is_alike = (job.agent, job.dataset, job.source) == (agent, dataset, source)
-                if is_alike and job.agent_version in versions:
-                    metrics = StoredRun(self._run_folder(name)).metrics
-                    if metrics is not None and not metrics["partial"]:
-                        return name
-        return None
 
     def _names(self) -> list[str]:
         try:

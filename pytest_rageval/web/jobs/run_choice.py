@@ -1,17 +1,18 @@
-"""A chosen agent and dataset version: the outlook of a run, its warnings, and its job."""
+"""A chosen agent and dataset version: what a run of them takes, what to beware of, and its job."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import socket
 import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
@@ -23,8 +24,9 @@ from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff
 from pytest_rageval.model import EvalCase
 from pytest_rageval.plan import make_plan
 from pytest_rageval.runs.judge_notes import estimate_at
-from pytest_rageval.text import counted
+from pytest_rageval.text import counted, duration
 from pytest_rageval.web.jobs.job import CONFIGURATION, Job, Source
+from pytest_rageval.web.keys import needed_keys
 from pytest_rageval.web.uploads.answers_upload import AnswersUpload
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, AgentVersion
 from pytest_rageval.web.versions.agent_check import agent_warnings
@@ -33,9 +35,9 @@ from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersi
 
 CASES = "evalcases"
 """Folder of a job's case file. The file is named after the dataset without its version, so that case keys stay."""
-
 NEED_CONTEXTS = ("groundedness", "faithfulness", "claim_support", "citation_accuracy", "synthesis", "composite")
 """Metrics that compare an answer with its contexts, and have no value without any."""
+PROBE_S = 1.5
 
 
 @dataclass(frozen=True)
@@ -56,46 +58,76 @@ class RunChoice:
     def title(self) -> str:
         return f"{self.agent.title} × {self.dataset.title}"
 
-    def check(self) -> None:
-        """Raise SettingsError if a version was changed after it was saved, or the agent has no target to query."""
-        self.datasets.checked_path(self.dataset.slug, self.dataset.number)
-        if self.source == "connector" and self.agent.agent.target is None:
-            raise SettingsError(f"{self.agent.title} names no system to ask; upload its answers, or give it a target")
+    @property
+    def is_asked(self) -> bool:
+        return self.source == "connector"
 
-    def outlook(self) -> RunOutlook:
-        """Return what the run takes, or raise SettingsError if it cannot begin."""
-        self.check()
-        return run_outlook(self.agents, self.agent.slug, self.agent.number, len(self.cases), self.source)
+    def outlook(self, seconds_a_case: float | None = None) -> list[str]:
+        """Return what the run takes, a line each; raise SettingsError if it cannot begin. This queries no server.
 
-    def warnings(self, answers: AnswersUpload | None = None) -> list[str]:
-        """Return the warnings to show before the run starts."""
-        warnings = agent_warnings(self.agent.agent, self.agents.registry, answers.model_names if answers else ())
-        doubts = [version.problem for version in (self.agent, self.dataset) if version.problem is not None]
+        seconds_a_case  what a case of the agent took the last time, if it ran before
+        """
+        version = self.datasets.version(self.dataset.slug, self.dataset.number)
+        if version.problem is not None and not version.is_sound:
+            raise SettingsError(version.problem)
+        if self.is_asked and self.agent.agent.target is None:
+            raise SettingsError(f"{self.agent.title} names no system to ask; upload its answers, or give it one")
+        with tempfile.TemporaryDirectory(prefix="rageval-outlook-") as folder:
+            self.agents.write_configuration(self.agent.slug, self.agent.number, Path(folder))
+            settings = load_settings(Path(folder), environment={})
+            plan = make_plan(settings, self.agents.registry, Path(folder))
+        cases, times = len(self.cases), len(self.cases) * settings.repeat
+        asked = f"{counted(times, 'question')} to {settings.target}" if self.is_asked else "nothing is asked"
+        lines = [f"{counted(cases, 'case')}; {asked}"]
+        if not asks_server(settings.judge) or settings.retrieval_only or not plan.wordings:
+            how = "compares words, which is rough" if settings.judge == "lexical" else "is free"
+            lines.append(f"judge {settings.judge} {how}: nothing is paid")
+        else:
+            judgements = times * settings.judge_repeats * len(plan.wordings)
+            lines.append(f"judge {settings.judge}: up to {counted(judgements, 'judgement')}")
+            lines.append(estimate_at(_tariff(settings), plan, cases) or "what a judgement costs there is not known")
+        if seconds_a_case is not None:
+            lines.append(f"about {duration(1000 * seconds_a_case * cases)}, as the last run of this agent took")
+        return lines
+
+    def warnings(self, env_file: Path | None, answers: AnswersUpload | None = None) -> list[str]:
+        """Return what to beware of before the run starts. This tries to connect to the agent's server, once."""
+        agent = self.agent.agent
+        return [
+            *(version.problem for version in (self.agent, self.dataset) if version.problem is not None),
+            *(
+                f"{key.name} is not set, which {key.purpose} needs: put it into .env or the environment"
+                for key in needed_keys(agent, env_file, is_asked=self.is_asked)
+                if not key.is_set
+            ),
+            *(_unreachable(agent.target) if self.is_asked and agent.target else ()),
+            *agent_warnings(agent, self.agents.registry, answers.model_names if answers else ()),
+            *self._unmeasured(),
+            *(self._without_contexts(answers) if answers is not None else ()),
+        ]
+
+    def _unmeasured(self) -> Iterator[str]:
         if MAIN_RUBRIC in self.agent.agent.thresholds and not any(case.gold.answers for case in self.cases):
-            warnings.append(
+            yield (
                 f"no case of {self.dataset.title} has a reference answer: the threshold of {MAIN_RUBRIC} would look at "
                 "nothing, which fails a run; add references, or take the threshold out of the agent"
             )
-        if answers is not None and answers.without_contexts:
-            warnings.append(
+
+    def _without_contexts(self, answers: AnswersUpload) -> Iterator[str]:
+        if answers.without_contexts:
+            yield (
                 f"{counted(answers.without_contexts, 'answer')} of {answers.answers} come without contexts: "
                 "faithfulness, groundedness and whatever else is held against contexts are skipped for them"
             )
-            if left_out := self.left_out(answers):
-                names = ", ".join(left_out)
-                warnings.append(f"thresholds of {self.agent.title} that would look at nothing do not count: {names}")
-        return [*doubts, *warnings]
+        if left_out := self.left_out(answers):
+            names = ", ".join(left_out)
+            yield f"thresholds of {self.agent.title} that would look at nothing do not count: {names}"
 
     def left_out(self, answers: AnswersUpload | None) -> list[str]:
         """Return the metrics whose gates would have nothing to check, because no answer has contexts."""
         if answers is None or answers.without_contexts < answers.answers:
             return []
         return [name for name in self.agent.agent.thresholds if name in NEED_CONTEXTS]
-
-    def comparable_versions(self) -> list[int]:
-        """Return the versions of the agent whose runs are comparable with this one."""
-        versions, _ = self.agents.versions(self.agent.slug)
-        return [version.number for version in versions if version.agent.measures_as(self.agent.agent)]
 
     def lay_out(
         self, folder: Path, description: str, baseline: str | None, file: Path | None, answers: AnswersUpload | None
@@ -123,7 +155,6 @@ class RunChoice:
             description=description,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             cases=len(self.cases),
-            warnings=tuple(self.warnings(answers)),
             arguments=tuple(arguments),
         )
         add_origin(folder / CONFIGURATION, job)
@@ -139,39 +170,19 @@ def add_origin(file: Path, job: Job) -> None:
     write_text(file, f"{configuration.rstrip()}\n\n[{prefix}origin]\n" + "\n".join(lines) + "\n")
 
 
-class RunOutlook(NamedTuple):
-    """The lines that a page shows before a run starts."""
-
-    asked: str
-    judged: str
-    price: str | None
-
-
-def run_outlook(agents: AgentStore, slug: str, number: int, cases: int, source: Source) -> RunOutlook:
-    """Return what a run of an agent version over this many cases takes; raise SettingsError if it cannot begin.
-
-    This queries no server and needs no key.
-    """
-    with tempfile.TemporaryDirectory(prefix="rageval-outlook-") as folder:
-        agents.write_configuration(slug, number, Path(folder))
-        settings = load_settings(Path(folder), environment={})
-        plan = make_plan(settings, agents.registry, Path(folder))
-    times = cases * settings.repeat
-    asked = (
-        "nothing is asked: the answers are there"
-        if source != "connector"
-        else (f"{counted(times, 'question')} to {settings.target}")
-    )
-    if not asks_server(settings.judge) or settings.retrieval_only or not plan.wordings:
-        words = " compares words, a heuristic" if settings.judge == "lexical" else ""
-        return RunOutlook(asked, f"judge {settings.judge}{words}: nobody is asked, nothing is paid", None)
-    requests, repeats = plan.judge_requests
-    judgements = times * repeats * len(plan.wordings)
-    judged = f"judge {settings.judge}: up to {counted(judgements, 'judgement')} ({', '.join(plan.wordings)})"
-    if requests < len(plan.wordings):
-        judged += f" in {counted(times * repeats * requests, 'request')}"
-    price = estimate_at(_tariff(settings), plan, cases)
-    return RunOutlook(asked, judged, price or "what a judgement costs there is not known")
+def _unreachable(target: str) -> Iterator[str]:
+    """Yield a warning if nothing listens at a target's address."""
+    address = target if target.startswith("http") else f"http{target.partition('@http')[2]}"
+    try:
+        parts = urlsplit(address)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return
+    if parts.hostname:
+        try:
+            socket.create_connection((parts.hostname, port), PROBE_S).close()
+        except OSError as error:
+            yield f"{parts.hostname}:{port} cannot be reached: {error.strerror or error}; is the system running?"
 
 
 def _tariff(settings: Settings) -> Tariff | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -13,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from pytest_rageval.label.label_session import LabelSession
 from pytest_rageval.label.session_view import SessionView, session_view
+from pytest_rageval.model import Chunk
 
 MOST_LINES, LONGEST_LINE = 200, 2_000
 """Limits of a chunk's displayed text; a snippet may include lines beyond them by number."""
@@ -78,7 +81,11 @@ Blank = Annotated[int | None, BeforeValidator(lambda written: None if written ==
 
 
 class LabelForm(BaseModel):
-    """The form of a mark: the place, the hash of the case when the page was made (`seen`), and the action (`do`)."""
+    """The form of a mark: the place, the hash of the case when the page was made (`seen`), and the action.
+
+    do      the word of a button
+    toggle  the checkbox of a chunk: its row and its hash
+    """
 
     file: str = ""
     dataset: str = ""
@@ -87,15 +94,40 @@ class LabelForm(BaseModel):
     start: Blank = None
     group: int = Field(1, ge=1, le=9)
     seen: str = ""
-    do: str
+    do: str = ""
+    toggle: str = ""
     words: str = Field("", max_length=LONGEST_WORDS)
     first: Blank = None
     last: Blank = None
     draft: str = Field("", max_length=LONGEST_DRAFT)
 
 
+def chunk_token(row: int, chunk: Chunk) -> str:
+    """Return the name of a chunk's checkbox: another chunk may be in its row when it is pressed."""
+    return f"{row}-{hashlib.sha256(repr(chunk).encode('utf-8', 'replace')).hexdigest()[:12]}"
+
+
+def _toggle(session: LabelSession, token: str) -> None:
+    """Mark the chunk of a checkbox as gold, or unmark it."""
+    for row, candidate in enumerate(session.pool.candidates):
+        if token == chunk_token(row, candidate.chunk):
+            session.row, session.range_start = row, None
+            session.toggle_gold()
+            return
+    session.message = "the chunks have changed meanwhile; nothing was marked"
+
+
+def words_of(form: LabelForm) -> str:
+    """Return what a form was to do."""
+    if form.toggle:
+        return f"tick or untick chunk {int(form.toggle.partition('-')[0] or 0) + 1}"
+    return f"{form.do} for chunk {form.row + 1}" if form.do in ("gold", "irrelevant", "snippet") else form.do
+
+
 def action_of(form: LabelForm) -> Action | None:
     """Return the action of a form, or None if it is unknown."""
+    if re.fullmatch(r"\d{1,4}-[0-9a-f]{12}", form.toggle):
+        return lambda session: _toggle(session, form.toggle)
     if form.do.startswith("group-") and form.do[6:] in set("123456789"):
         return lambda session: session.put_in_group(int(form.do[6:]))
     plain = _PLAIN.get(form.do)

@@ -1,30 +1,24 @@
-"""The form of an agent: from its fields to an agent and back."""
+"""The form of an agent: what is asked, which judge, what counts; from its fields to an agent and back."""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
 
 from pytest_rageval.config.toml_text import toml_document
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.providers import PROVIDERS
+from pytest_rageval.model import Json
 from pytest_rageval.text import excerpt, names_of
-from pytest_rageval.web.forms import (
-    FormState,
-    Note,
-    OneLine,
-    Paragraphs,
-    Prose,
-    Title,
-    read_form,
-    split_tags,
-)
+from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Prose, Title, read_form, split_tags
 from pytest_rageval.web.versions.agent import (
     ANSWERS_ONLY,
     DEFAULT_THRESHOLD,
@@ -35,86 +29,124 @@ from pytest_rageval.web.versions.agent import (
     own_prompt,
 )
 from pytest_rageval.web.versions.agent_check import agent_problems
-from pytest_rageval.web.versions.agent_store import new_agent
 
-TARGET_KINDS = (
-    ("demo", "the demo system"), ("http", "HTTP, at a URL"), ("chat", "a model behind a chat endpoint"),
-    ("python", "a Python function or ASGI app"), (ANSWERS_ONLY, "uploaded answers only"),
+TARGETS = (
+    ("demo", "the demo system"), ("http", "a server, at a URL"), ("chat", "a model of a provider"),
+    (ANSWERS_ONLY, "answers that I upload"), ("python", "code of this project"),
 )  # fmt: skip
-_TARGET_FIELDS = {"http": "url", "chat": "chat_model", "python": "python"}
-"""The form field of each kind of target."""
-CHAT_APIS = (("openai", "OpenAI's kind"), ("ollama", "Ollama"))
-JUDGES = ("lexical", *(row.example for row in PROVIDERS.values() if row.example), "nli:FOLDER", "none")
-"""Suggestions for the judge field."""
+CHAT_PROVIDERS = (("openai", "OpenAI"), ("ollama", "Ollama"), ("server", "another server of OpenAI's kind"))
+JUDGES = (
+    ("lexical", "none: compare words (free, rough)"), ("openai", "OpenAI"), ("anthropic", "Anthropic"),
+    ("server", "another server of OpenAI's kind"), ("none", "none: judge nothing"), ("other", "another judge"),
+)  # fmt: skip
+MODELS: Mapping[str, Sequence[str]] = {
+    "openai": ("gpt-4.1-2025-04-14", "gpt-4.1-mini-2025-04-14", "gpt-4o-2024-08-06", "gpt-4o-mini-2024-07-18"),
+    "anthropic": ("claude-sonnet-4-5-20250929", "claude-haiku-4-5-20251001"),
+    "ollama": ("llama3.1:8b", "qwen2.5:7b"),
+}
+"""Models that the form suggests."""
+MAPPED = {"map_question": "question", "map_answer": "answer", "map_chunks": "each", "map_text": "text",
+          "map_path": "rel_path", "map_heading": "heading_path"}  # fmt: skip
+"""The fields of the form for a mapping, and what each one finds."""
 
 
 class AgentForm(BaseModel):
-    """The fields that every agent has; thresholds and prompts are read by their names."""
+    """The fields that every agent has; thresholds and prompts are read by their names.
+
+    map_…    how a server's own JSON is asked and read; `mapping` is any other mapping as a configuration writes it
+    param_…, header_…  the names and values of parameters and headers, in order
+    """
 
     name: Title
     description: Paragraphs = ""
     tags: OneLine = ""
     target_kind: Literal["demo", "http", "chat", "python", "answers"] = "demo"
     url: Paragraphs = ""
+    map_question: OneLine = ""
+    map_answer: OneLine = ""
+    map_chunks: OneLine = ""
+    map_text: OneLine = ""
+    map_path: OneLine = ""
+    map_heading: OneLine = ""
     mapping: Prose = ""
-    chat_api: Literal["openai", "ollama"] = "openai"
+    chat_provider: Literal["openai", "ollama", "server"] = "openai"
     chat_model: OneLine = ""
     chat_url: Paragraphs = ""
     python: OneLine = ""
     llm: OneLine = ""
-    params: Prose = ""
-    headers: Prose = ""
+    param_name: list[OneLine] = Field(default_factory=list)
+    param_value: list[Paragraphs] = Field(default_factory=list)
+    header_name: list[OneLine] = Field(default_factory=list)
+    header_value: list[Paragraphs] = Field(default_factory=list)
     k: int = Field(5, ge=1, le=10_000)
     metrics: list[str] = Field(default_factory=list)
     other_metrics: Paragraphs = ""
     gates: Prose = ""
-    judge: OneLine = "lexical"
-    judge_base_url: Paragraphs = ""
+    judge_kind: Literal["lexical", "openai", "anthropic", "server", "none", "other"] = "lexical"
+    judge_model: OneLine = ""
+    judge_url: Paragraphs = ""
+    judge_spec: OneLine = ""
     judge_temperature: float = Field(0.0, ge=0, le=2)
     note: Note = ""
+    author: Title = ""
     based_on: int = Field(0, ge=0)
+    question: Paragraphs = ""
 
 
-def agent_of_form(
-    form: FormData, registry: Registry, original: Agent | None, root: Path
-) -> tuple[FormState[AgentForm], Agent | None]:
-    """Return the submitted form and its agent, or None in its place if the form has errors.
+Problem = tuple[str, str]
+"""A field, and what is wrong with it."""
+
+
+class ReadAgent(NamedTuple):
+    """A submitted form and its agent, None if the form has errors."""
+
+    form: FormState[AgentForm]
+    agent: Agent | None
+
+
+def agent_of_form(form: FormData, registry: Registry, original: Agent | None, root: Path) -> ReadAgent:
+    """Return the submitted form and its agent. Report all problems at once, each beside its field.
 
     original  the version that is edited: its settings without a field stay; None for a new agent
     root      the project, whose configuration lists what the browser may name
     """
-    state = _read(form, registry)
+    state = read_agent_form(form, registry)
     sent = state.model or _readable_part(state)
-    fields, problems = _agent_fields(sent, state.values, registry)
-    if original is not None and not original.metrics and set(fields["metrics"]) == {*shown_metrics(original, registry)}:
-        fields["metrics"] = ()
-    agent = Agent(**fields, more={} if original is None else dict(original.more))
+    problems: list[Problem] = []
+    fields = _agent_fields(sent, state.values, registry, problems)
+    if original is not None:
+        fields |= {"more": dict(original.more), "judge_base_url": original.judge_base_url}
+        if not original.metrics and set(fields["metrics"]) == {*shown_metrics(original, registry)}:
+            fields["metrics"] = ()
+    agent = Agent(**fields)
     state = _with_problems(state, problems, sent)
-    # Report all problems at once: a wrong prompt must not appear only after a threshold is fixed.
     state = _with_problems(state, agent_problems(agent, registry, root), sent)
-    return state, None if state.errors else agent
+    return ReadAgent(state, None if state.errors else agent)
 
 
-def _read(form: FormData, registry: Registry) -> FormState[AgentForm]:
+def read_agent_form(form: FormData, registry: Registry) -> FormState[AgentForm]:
     """Read the form as typed: its own fields, and those of the metrics and prompts."""
     state = read_form(AgentForm, form)
     named = [*(f"threshold.{metric.name}" for metric in registry), *(f"prompt.{name}" for name in editable_rubrics())]
     texts = {name: text.replace("\r\n", "\n") for name in named if isinstance(text := form.get(name), str)}
-    return FormState({**state.values, **texts}, state.errors, state.model)
+    pairs = {name: list(state.values.get(name, ())) for name in _PAIRED}
+    for one, other in (_PAIRED[:2], _PAIRED[2:]):  # blank rows of the form are none
+        rows = [row for row in zip_longest(pairs[one], pairs[other], fillvalue="") if any(map(str.strip, row))]
+        pairs |= {one: [row[0] for row in rows], other: [row[1] for row in rows]}
+    model = None if state.model is None else state.model.model_copy(update=pairs)
+    return FormState({**state.values, **pairs, **texts}, state.errors, model)
+
+
+_PAIRED = ("param_name", "param_value", "header_name", "header_value")
 
 
 def _readable_part(state: FormState[AgentForm]) -> AgentForm:
     """Return the form without its unreadable fields, so that the other fields are checked too."""
-    fields = {name: value for name, value in state.values.items() if name in AgentForm.model_fields}
-    return AgentForm.model_validate(
-        {name: value for name, value in fields.items() if name not in state.errors}
-        | ({"name": "unread"} if "name" in state.errors else {})
-    )
+    sound = {name: value for name, value in state.values.items() if name not in state.errors}
+    return AgentForm.model_validate({"name": "unread"} | sound)
 
 
-def _with_problems(
-    state: FormState[AgentForm], problems: Iterable[tuple[str, str]], sent: AgentForm
-) -> FormState[AgentForm]:
+def _with_problems(state: FormState[AgentForm], problems: Iterable[Problem], sent: AgentForm) -> FormState[AgentForm]:
     """Add these problems to their fields. Skip fields that have problems already: they would repeat them."""
     refused = state
     for name, message in problems:
@@ -126,41 +158,36 @@ def _with_problems(
 
 def with_default_prompt(form: FormData, registry: Registry, rubric: str) -> FormState[AgentForm]:
     """Return the form as typed, with the shipped prompt of a rubric in its field. Check nothing."""
-    return FormState({**_read(form, registry).values, f"prompt.{rubric}": default_prompt(rubric)})
+    return FormState({**read_agent_form(form, registry).values, f"prompt.{rubric}": default_prompt(rubric)})
 
 
 def agent_values(agent: Agent, registry: Registry) -> dict[str, str | Sequence[str]]:
     """Return the field values for an existing agent."""
     names = {metric.name for metric in registry}
     shown = shown_metrics(agent, registry)
-    other = [name for name in shown if name not in names]
     values: dict[str, str | Sequence[str]] = {
         "name": agent.name,
         "description": agent.description,
         "tags": ", ".join(agent.tags),
         "target_kind": agent.target_kind,
         "llm": agent.llm or "",
-        "params": _toml(agent.params),
-        "headers": _toml(agent.headers),
+        "param_name": [*agent.params],
+        "param_value": [_written(value) for value in agent.params.values()],
+        "header_name": [*agent.headers],
+        "header_value": [*agent.headers.values()],
         "k": str(agent.k),
         "metrics": list(shown),
-        "other_metrics": ", ".join(other),
+        "other_metrics": ", ".join(name for name in shown if name not in names),
         "gates": "\n".join(agent.gates),
-        "judge": agent.judge,
-        "judge_base_url": agent.judge_base_url or "",
         "judge_temperature": f"{agent.judge_temperature:g}",
-        "mapping": _toml(agent.mapping or {}),
+        **_target_values(agent),
+        **_mapping_values(agent.mapping),
+        **_judge_values(agent),
     }
-    values |= _target_values(agent)
     off = [metric.name for metric in registry if metric.rubrics and metric.layer == "L5" and metric.name not in shown]
     values |= {f"threshold.{name}": f"{DEFAULT_THRESHOLD:g}" for name in off}  # what they begin with, once they are on
     values |= {f"threshold.{name}": f"{threshold:g}" for name, threshold in agent.thresholds.items()}
     return values | {f"prompt.{name}": agent.prompts.get(name, default_prompt(name)) for name in editable_rubrics()}
-
-
-def new_agent_values(registry: Registry) -> dict[str, str | Sequence[str]]:
-    """Return the field values for a new agent: two judged metrics with the default threshold."""
-    return agent_values(new_agent(registry), registry)
 
 
 def shown_metrics(agent: Agent, registry: Registry) -> tuple[str, ...]:
@@ -169,74 +196,126 @@ def shown_metrics(agent: Agent, registry: Registry) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*named, *agent.thresholds]))
 
 
-# ── fields ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── from fields to an agent ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _agent_fields(
-    form: AgentForm, values: Mapping[str, str | Sequence[str]], registry: Registry
-) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Return the fields of an agent, and the problems of the form by field name."""
-    problems: list[tuple[str, str]] = []
-    problems += [(name, "is blank") for name in ("name", "judge") if not getattr(form, name).strip()]
+    form: AgentForm, values: Mapping[str, str | Sequence[str]], registry: Registry, problems: list[Problem]
+) -> dict[str, Any]:
+    """Return the fields of an agent; add the problems of the form by field name."""
+    if not form.name.strip():
+        problems.append(("name", "is blank"))
     metrics = tuple(dict.fromkeys([*form.metrics, *names_of(form.other_metrics)]))
     if not metrics:
         problems.append(("metrics", "no metric is on; choose at least one"))
-    tables = {name: _table(name, getattr(form, name), problems) for name in ("params", "headers", "mapping")}
-    fields: dict[str, Any] = {
+    return {
         "name": form.name.strip(),
         "description": form.description.strip(),
         "tags": split_tags(form.tags),
         "target": _target(form, problems),
+        "mapping": _mapping(form, problems) if form.target_kind == "http" else None,
         "llm": form.llm.strip() or None,
-        "params": tables["params"],
+        "params": _params(form, problems),
+        "headers": _pairs("header", form, problems),
         "k": form.k,
         "metrics": metrics,
-        "gates": _lines(form.gates),
-        "judge": form.judge.strip(),
-        "judge_base_url": form.judge_base_url.strip() or None,
+        "gates": tuple(line.strip() for line in form.gates.split("\n") if line.strip()),
+        "judge": _judge(form, problems),
         "judge_temperature": form.judge_temperature,
         "thresholds": _thresholds(form.metrics, values, registry, problems),
         "prompts": _prompts(values, problems),
     }
-    if form.target_kind == "http" and tables["mapping"]:
-        fields["mapping"] = tables["mapping"]
-    if all(isinstance(value, str) for value in tables["headers"].values()):
-        fields["headers"] = tables["headers"]
-    else:
-        problems.append(("headers", 'holds a value that is no text; write NAME = "env:VARIABLE"'))
-    return fields, problems
 
 
-def _lines(written: str) -> tuple[str, ...]:
-    return tuple(line.strip() for line in written.split("\n") if line.strip())
-
-
-def _table(name: str, written: str, problems: list[tuple[str, str]]) -> dict[str, Any]:
-    try:
-        return tomllib.loads(written)
-    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits and very deep nesting
-        problems.append((name, f"is not valid TOML: {excerpt(str(error))}"))
-        return {}
-
-
-def _target(form: AgentForm, problems: list[tuple[str, str]]) -> str | None:
-    """Return the target in its configuration format, or None if answers are uploaded."""
-    if form.target_kind == ANSWERS_ONLY:
-        return None
-    if form.target_kind == "demo":
-        return "demo"
-    name = _TARGET_FIELDS[form.target_kind]
+def _needed(form: AgentForm, name: str, problems: list[Problem]) -> str:
     written = str(getattr(form, name)).strip()
     if not written:
         problems.append((name, "is missing"))
-    if form.target_kind == "chat":
-        url = form.chat_url.strip()
-        return f"{form.chat_api}:{written}" + (f"@{url}" if url else "")
     return written
 
 
+def _target(form: AgentForm, problems: list[Problem]) -> str | None:
+    """Return the target in its configuration format, or None if answers are uploaded."""
+    if form.target_kind == "chat":
+        model, url = _needed(form, "chat_model", problems), form.chat_url.strip()
+        if form.chat_provider == "server":
+            url = _needed(form, "chat_url", problems)
+        api = "ollama" if form.chat_provider == "ollama" else "openai"
+        return f"{api}:{model}" + (f"@{url}" if url and form.chat_provider != "openai" else "")
+    if form.target_kind in ("http", "python"):
+        return _needed(form, "url" if form.target_kind == "http" else "python", problems)
+    return None if form.target_kind == ANSWERS_ONLY else "demo"
+
+
+def _judge(form: AgentForm, problems: list[Problem]) -> str:
+    if form.judge_kind in ("lexical", "none"):
+        return form.judge_kind
+    if form.judge_kind == "other":
+        return _needed(form, "judge_spec", problems)
+    model = _needed(form, "judge_model", problems)
+    if form.judge_kind == "server":
+        return f"openai:{model}@{_needed(form, 'judge_url', problems)}"
+    return f"{form.judge_kind}:{model}"
+
+
+def _mapping(form: AgentForm, problems: list[Problem]) -> dict[str, Any] | None:
+    if form.mapping.strip():
+        try:
+            return tomllib.loads(form.mapping)
+        except (ValueError, RecursionError) as error:  # also numbers of thousands of digits and very deep nesting
+            problems.append(("mapping", f"is not valid TOML: {excerpt(str(error))}"))
+            return None
+    written = {name: text for name in MAPPED if (text := str(getattr(form, name)).strip())}
+    if not written:
+        return None
+    answer = _needed(form, "map_answer", problems)
+    request = {form.map_question.strip() or "question": "{question}"}
+    chunks = {MAPPED[name]: text for name, text in written.items() if name not in ("map_question", "map_answer")}
+    if chunks and "each" not in chunks:
+        problems.append(("map_chunks", "is missing: where is the list of passages?"))
+    response: dict[str, Any] = {"answer": answer} | ({"retrieved_chunks": chunks} if "each" in chunks else {})
+    return {"request": request, "response": response}
+
+
+def _pairs(kind: str, form: AgentForm, problems: list[Problem]) -> dict[str, str]:
+    names, values = getattr(form, f"{kind}_name"), getattr(form, f"{kind}_value")
+    written = [(name.strip(), value.strip()) for name, value in zip_longest(names, values, fillvalue="")]
+    pairs = {name: value for name, value in written if name}
+    if any(value and not name for name, value in written):
+        problems.append((f"{kind}_name", "a value has no name beside it"))
+    if len(pairs) < sum(bool(name) for name, _ in written):
+        problems.append((f"{kind}_name", "two of them have one name"))
+    return pairs
+
+
+def _params(form: AgentForm, problems: list[Problem]) -> dict[str, Json]:
+    params: dict[str, Json] = {}
+    for name, text in _pairs("param", form, problems).items():
+        value = _value(text)
+        try:
+            toml_document({name: value})
+        except ValueError as error:
+            problems.append(("param_name", f"{name} cannot be kept: {error}"))
+        else:
+            params[name] = value
+    return params
+
+
+def _value(text: str) -> Json:
+    """Return a parameter as JSON where it is such, else as text."""
+    try:
+        return parse(text)
+    except StrictJsonError:
+        return text
+
+
+def _written(value: Json) -> str:
+    is_plain = isinstance(value, str) and _value(value) == value
+    return str(value) if is_plain else json.dumps(value, ensure_ascii=False)
+
+
 def _thresholds(
-    metrics: Sequence[str], values: Mapping[str, Any], registry: Registry, problems: list[tuple[str, str]]
+    metrics: Sequence[str], values: Mapping[str, Any], registry: Registry, problems: list[Problem]
 ) -> dict[str, float]:
     """Return the thresholds of the metrics that are on. A metric with a blank threshold keeps its own gate."""
     thresholds: dict[str, float] = {}
@@ -251,7 +330,7 @@ def _thresholds(
     return thresholds
 
 
-def _prompts(values: Mapping[str, Any], problems: list[tuple[str, str]]) -> dict[str, str]:
+def _prompts(values: Mapping[str, Any], problems: list[Problem]) -> dict[str, str]:
     prompts: dict[str, str] = {}
     for name in editable_rubrics():
         written = own_prompt(name, str(values.get(f"prompt.{name}", "")))
@@ -262,22 +341,57 @@ def _prompts(values: Mapping[str, Any], problems: list[tuple[str, str]]) -> dict
     return prompts
 
 
+# ── and back ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def _target_values(agent: Agent) -> dict[str, str]:
     target = agent.target or ""
     if agent.target_kind == "chat":
         api, _, rest = target.partition(":")
         model, _, url = rest.partition("@http")
-        return {"chat_api": api, "chat_model": model, "chat_url": f"http{url}" if url else ""}
-    field = _TARGET_FIELDS.get(agent.target_kind)
+        provider = "server" if api == "openai" and url else api
+        return {"chat_provider": provider, "chat_model": model, "chat_url": f"http{url}" if url else ""}
+    field = {"http": "url", "python": "python"}.get(agent.target_kind)
     return {field: target} if field else {}
+
+
+def _judge_values(agent: Agent) -> dict[str, str]:
+    kind, _, rest = agent.judge.partition(":")
+    model, _, url = rest.partition("@http")
+    if agent.judge in ("lexical", "none"):
+        return {"judge_kind": agent.judge}
+    if kind in ("openai", "anthropic") and not url and not agent.judge_base_url:
+        return {"judge_kind": kind, "judge_model": model}
+    if kind == "openai" and url and not agent.judge_base_url:
+        return {"judge_kind": "server", "judge_model": model, "judge_url": f"http{url}"}
+    return {"judge_kind": "other", "judge_spec": agent.judge}
+
+
+def _mapping_values(mapping: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the values of the fields of a mapping, or the whole mapping as text if the fields cannot hold it."""
+    if not mapping:
+        return {}
+    request, response = mapping.get("request"), mapping.get("response")
+    if isinstance(request, Mapping) and isinstance(response, Mapping) and list(request.values()) == ["{question}"]:
+        chunks = response.get("retrieved_chunks", {})
+        found = {"question": next(iter(request)), **(chunks if isinstance(chunks, Mapping) else {})}
+        found["answer"] = response.get("answer", "")
+        is_plain = {*response} <= {"answer", "retrieved_chunks"} and {*mapping} == {"request", "response"}
+        if is_plain and {*found} <= {*MAPPED.values()} and all(isinstance(text, str) for text in found.values()):
+            return {name: found.get(what, "") for name, what in MAPPED.items()}
+    return {"mapping": toml_document(mapping).strip("\n")}
 
 
 def _field_of(name: str, form: AgentForm) -> str:
     """Return the form field for a problem of an agent."""
     if name == "target":
-        return _TARGET_FIELDS.get(form.target_kind, "target_kind")
-    return "other_metrics" if name == "metrics" and form.other_metrics.strip() else name
-
-
-def _toml(table: Mapping[str, Any]) -> str:
-    return toml_document(table).strip("\n") if table else ""
+        return {"http": "url", "chat": "chat_model", "python": "python"}.get(form.target_kind, "target_kind")
+    if name == "judge":
+        return {"other": "judge_spec", "lexical": "judge_kind", "none": "judge_kind"}.get(
+            form.judge_kind, "judge_model"
+        )
+    if name == "metrics" and form.other_metrics.strip():
+        return "other_metrics"
+    if name == "mapping" and not form.mapping.strip():
+        return "map_answer"
+    return {"headers": "header_name", "params": "param_name"}.get(name, name)

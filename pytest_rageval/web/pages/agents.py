@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Request
+from starlette.datastructures import FormData
 from starlette.responses import PlainTextResponse, Response
 
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.registry import LAYERS, Metric, Registry, doc_parts
+from pytest_rageval.metrics.registry import Metric, Registry, doc_parts
+from pytest_rageval.web.first_question import ask_one_question, key_environment
 from pytest_rageval.web.forms import FormState, Submitted
+from pytest_rageval.web.keys import KEYS_OF_PROVIDERS, key_states, needed_keys
 from pytest_rageval.web.pages.agent_form import (
-    CHAT_APIS,
+    CHAT_PROVIDERS,
     JUDGES,
-    TARGET_KINDS,
+    MODELS,
+    TARGETS,
     AgentForm,
+    ReadAgent,
     agent_of_form,
     agent_values,
-    new_agent_values,
+    read_agent_form,
     shown_metrics,
     with_default_prompt,
 )
 from pytest_rageval.web.rendering import page, path_to, redirect
-from pytest_rageval.web.site import TheSite
+from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.versions.agent import MAIN_RUBRIC, Agent, AgentVersion, editable_rubrics, threshold_gate
 from pytest_rageval.web.versions.agent_check import agent_warnings
-from pytest_rageval.web.versions.agent_store import AgentStore
+from pytest_rageval.web.versions.agent_store import FIRST_METRICS, AgentStore, new_agent
 from pytest_rageval.web.versions.value_changes import agent_changes, changed_in_words
 from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
 
 router = APIRouter()
+AUTHOR = "author"
+"""The key of the session for the name that its forms suggest."""
+TITLES = {"reference_match": "Judged correctness", "faithfulness": "Faithfulness to sources"}
+"""The names that people know the first metrics by."""
 
 
 @cache
@@ -58,35 +68,67 @@ def agents_page(request: Request, store: Agents, q: str = "") -> Response:
 
 @router.get("/agents/new")
 def new_agent_page(request: Request, store: Agents) -> Response:
-    return _form_page(request, store, FormState(new_agent_values(store.registry)), None, 0)
+    return _form_page(request, store, FormState(agent_values(new_agent(), store.registry)), None, 0)
 
 
 @router.post("/agents")
 def create_agent(request: Request, site: TheSite, store: Agents, submitted: Submitted) -> Response:
     """Save the first version of an agent, unless the name is taken."""
-    if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
-        state = with_default_prompt(submitted, store.registry, rubric)
-        return _form_page(request, store, state, None, 0, reset=rubric)
+    if (page := _before_saving(request, site, store, submitted, None, 0)) is not None:
+        return page
     form, agent = agent_of_form(submitted, store.registry, None, site.settings.root)
     if agent is None or form.model is None:
         return _form_page(request, store, form, None, 0, status=422)
     slug = slug_of(agent.name)
     try:
-        store.save(slug, agent, form.model.note.strip(), 0)
+        _save(request, store, slug, agent, form.model, form.model.note.strip(), 0)
     except NewerVersion:
         refused = form.with_problem("name", "is taken: an agent of this name, or of one very like it, is there already")
         return _form_page(request, store, refused, None, 0, status=422)
     return redirect(path_to("agents", slug))
 
 
+def _save(
+    request: Request, store: AgentStore, slug: str, agent: Agent, form: AgentForm, note: str, based_on: int
+) -> None:
+    store.save(slug, agent, note, based_on, form.author.strip())
+    request.session[AUTHOR] = form.author.strip()
+
+
+def _before_saving(
+    request: Request, site: Site, store: AgentStore, submitted: FormData, original: AgentVersion | None, based_on: int
+) -> Response | None:
+    """Return the form after one question to the system, or with a prompt reset; None if its button saves."""
+    if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
+        state = with_default_prompt(submitted, store.registry, rubric)
+        return _form_page(request, store, state, original, based_on, reset=rubric)
+    if "ask" not in submitted:
+        return None
+    root, env_file = site.settings.root, site.settings.env_file
+    form, agent = _asked_agent(submitted, store.registry, root)
+    if agent is None or form.model is None:
+        return _form_page(request, store, form, original, based_on, status=422)
+    told = ask_one_question(agent, store, root, key_environment(env_file), form.model.question)
+    form = replace(form, values={**form.values, **told.found})
+    return _form_page(request, store, form, original, based_on, told=told)
+
+
+def _asked_agent(form: FormData, registry: Registry, root: Path) -> ReadAgent:
+    """Return the agent as far as it is asked; its name and how it is measured may still be wrong."""
+    measured = {"name": "asked", "judge_kind": "lexical", "metrics": "token_f1", "other_metrics": "", "gates": ""}
+    kept = [(name, text) for name, text in form.multi_items() if name not in measured and "." not in name]
+    read = agent_of_form(FormData([*kept, *measured.items()]), registry, None, root)
+    return read._replace(form=FormState(read_agent_form(form, registry).values, read.form.errors, read.form.model))
+
+
 @router.get("/agents/{slug}")
-def agent_page(request: Request, store: Agents, slug: str) -> Response:
-    return _version_page(request, store, store.newest(slug))
+def agent_page(request: Request, site: TheSite, store: Agents, slug: str) -> Response:
+    return _version_page(request, site, store, store.newest(slug))
 
 
 @router.get("/agents/{slug}/versions/{number}")
-def agent_version_page(request: Request, store: Agents, slug: str, number: int) -> Response:
-    return _version_page(request, store, store.read(slug, number))
+def agent_version_page(request: Request, site: TheSite, store: Agents, slug: str, number: int) -> Response:
+    return _version_page(request, site, store, store.read(slug, number))
 
 
 @router.get("/agents/{slug}/versions/{number}/toml")
@@ -112,9 +154,8 @@ def save_agent(request: Request, site: TheSite, store: Agents, submitted: Submit
     newest = store.files.newest(slug)
     based_on = _number_or(submitted.get("based_on"), newest)
     original = store.read(slug, min(based_on, newest))
-    if isinstance(rubric := submitted.get("reset"), str) and rubric in editable_rubrics():
-        state = with_default_prompt(submitted, store.registry, rubric)
-        return _form_page(request, store, state, original, based_on, reset=rubric)
+    if (page := _before_saving(request, site, store, submitted, original, based_on)) is not None:
+        return page
     form, agent = agent_of_form(submitted, store.registry, original.agent, site.settings.root)
     if agent is None or form.model is None:
         return _form_page(request, store, form, original, based_on, status=422)
@@ -123,7 +164,7 @@ def save_agent(request: Request, site: TheSite, store: Agents, submitted: Submit
         return _form_page(request, store, refused, original, based_on, status=422)
     note = form.model.note.strip() or changed_in_words(agent_changes(original.agent, agent))
     try:
-        store.save(slug, agent, note, based_on)
+        _save(request, store, slug, agent, form.model, note, based_on)
     except NewerVersion as newer:
         return _conflict_page(request, store, form, original, agent, newer)
     return redirect(path_to("agents", slug))
@@ -150,7 +191,7 @@ def agent_diff_page(
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _version_page(request: Request, store: AgentStore, version: AgentVersion) -> Response:
+def _version_page(request: Request, site: Site, store: AgentStore, version: AgentVersion) -> Response:
     versions, problems = store.versions(version.slug)
     agent = version.agent
     on = shown_metrics(agent, store.registry)
@@ -167,6 +208,8 @@ def _version_page(request: Request, store: AgentStore, version: AgentVersion) ->
         held=held,
         others=others,
         main_rubric=MAIN_RUBRIC,
+        titles=TITLES,
+        keys=needed_keys(agent, site.settings.env_file),
         warnings=agent_warnings(agent, store.registry),
         newest=store.files.newest(version.slug),
         place=store.files.path(version.slug, version.number),
@@ -189,13 +232,15 @@ def _form_page(
     original  the version that its values come from, None for a new agent
     reset     the rubric whose prompt was just restored
     """
-    layers = _by_layer(store.registry)
-    wrong = [
-        title
-        for title, choices in layers.items()
-        if any(f"threshold.{choice.metric.name}" in form.errors for choice in choices)
-    ]
-    opened = {name.removeprefix("prompt.") for name in form.errors} | {reset}
+    choices = [_metric_choice(store.registry, metric) for metric in store.registry]
+    main = [choice for name in FIRST_METRICS for choice in choices if choice.metric.name == name]
+    others = [choice for choice in choices if choice not in main]
+    on = frozenset(form.values.get("metrics", ()))
+    wrong = {name.partition(".")[2] for name in form.errors} | {reset}
+    settings = request.app.state.site.settings
+    states = {state.name: state for state in key_states(settings.env_file)[0]}
+    author = str(request.session.get(AUTHOR, ""))
+    form = replace(form, values={"author": author, **form.values})
     return page(
         request,
         "agent_form.html",
@@ -203,16 +248,20 @@ def _form_page(
         form=form,
         original=original,
         based_on=based_on,
-        layers=layers,
-        open_layers={LAYERS["L5"], *wrong},
+        main=main,
+        others=others,
+        titles=TITLES,
+        are_others_open=any(choice.metric.name in wrong for choice in others) or not on <= {*FIRST_METRICS},
         rubrics=editable_rubrics(),
         main_rubric=MAIN_RUBRIC,
-        target_kinds=TARGET_KINDS,
-        chat_apis=CHAT_APIS,
+        targets=TARGETS,
+        chat_providers=CHAT_PROVIDERS,
         judges=JUDGES,
-        on=frozenset(form.values.get("metrics", ())),
-        are_prompts_open=not opened.isdisjoint(editable_rubrics()[1:]),
-        **{"conflict": None, **content},
+        models=MODELS,
+        keys={provider: states[variable] for provider, variable in KEYS_OF_PROVIDERS.items()},
+        on=on,
+        are_prompts_open=not wrong.isdisjoint(editable_rubrics()),
+        **{"conflict": None, "told": None, **content},
     )
 
 
@@ -244,13 +293,8 @@ class MetricChoice(NamedTuple):
     gate: str
 
 
-def _by_layer(registry: Registry) -> Mapping[str, Sequence[MetricChoice]]:
-    """Return the metrics by the titles of their layers."""
-    layers: dict[str, list[MetricChoice]] = {title: [] for title in LAYERS.values()}
-    for metric in registry:
-        choice = MetricChoice(metric, doc_parts(metric).definition.replace("`", ""), _own_gate(registry, metric.name))
-        layers[LAYERS[metric.layer]].append(choice)
-    return {title: choices for title, choices in layers.items() if choices}
+def _metric_choice(registry: Registry, metric: Metric) -> MetricChoice:
+    return MetricChoice(metric, doc_parts(metric).definition.replace("`", ""), _own_gate(registry, metric.name))
 
 
 def _own_gate(registry: Registry, name: str) -> str:

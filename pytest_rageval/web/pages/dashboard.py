@@ -18,11 +18,11 @@ from pytest_rageval.web.run_folders import TheFolders
 from pytest_rageval.web.run_lines import (
     Rows,
     RunFilter,
+    card_metrics,
     latest_of_series,
-    lines_of_runs,
     made_from,
-    run_cards,
     run_choices,
+    trends_of,
 )
 from pytest_rageval.web.site import site_of
 from pytest_rageval.web.versions.version_folder import versions_title
@@ -41,8 +41,10 @@ def dashboard(request: Request, folders: TheFolders, agents: Agents, datasets: D
     return page(
         request,
         "dashboard.html",
-        cards=run_cards(rows, latest_of_series(rows, CARDS)),
-        lines=lines_of_runs(rows, rows[:NEWEST]),
+        cards=(cards := latest_of_series(rows, CARDS)),
+        lines=rows[:NEWEST],
+        trends=trends_of(rows, [*cards, *rows[:NEWEST]]),
+        card_metrics=card_metrics,
         total=len(rows),
         choices=run_choices(rows),
         agents=len(agents.files.slugs()),

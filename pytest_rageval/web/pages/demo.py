@@ -38,7 +38,7 @@ def save_demo_agent(store: AgentStore) -> str:
     slug = slug_of(AGENT)
     about = "The small RAG system inside the package: real retrieval over shipped notes, no model, no network."
     with suppress(NewerVersion):
-        store.save(slug, new_agent(store.registry, AGENT, about), "", 0)
+        store.save(slug, new_agent(AGENT, about), "", 0)
     return slug
 
 

@@ -13,7 +13,7 @@ from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.web.forms import Submitted, read_form
 from pytest_rageval.web.labelling.label_desk import LabelDesk, LabelPlace, OpenLabelling, TheDesk, label_files
-from pytest_rageval.web.labelling.label_view import LabelForm, action_of, label_view
+from pytest_rageval.web.labelling.label_view import LabelForm, action_of, chunk_token, label_view, words_of
 from pytest_rageval.web.pages.datasets import Datasets, TheVersionPages
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite, UnknownPageError
@@ -92,7 +92,8 @@ def mark(request: Request, site: TheSite, desk: TheDesk, submitted: Submitted) -
             raise HTTPException(409, CLOSED)
         _move_to(labelling, place)
         if form.seen != labelling.seen:
-            problem = "This case was marked or changed elsewhere meanwhile; nothing was overwritten. So it is now."
+            theirs = "This case was marked or changed elsewhere meanwhile; nothing was overwritten. So it is now."
+            problem = f"{theirs} Yours was: {words_of(form)}; press it again if it is still right."
             return _render(request, labelling, place, status=409, problem=problem)
         asks_to_clear = form.do == "unanswerable" and bool(labelling.session.marks.golds)
         labelling.act(action)
@@ -155,6 +156,7 @@ def _render(
             session=session,
             place=labelling.current_place(place),
             seen=labelling.seen,
+            tokens=[chunk_token(row, each.chunk) for row, each in enumerate(session.pool.candidates)],
             message=message,
             is_waiting=is_waiting,
             is_aside=labelling.is_aside,

@@ -1,11 +1,10 @@
-"""The pages of a new run: an agent version on a dataset version, with live or uploaded answers."""
+"""The pages of a new run: an agent version on a dataset version, with answers given now or uploaded."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import AfterValidator, BaseModel, Field
@@ -13,23 +12,33 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from pytest_rageval.errors import RagevalError
-from pytest_rageval.metrics import load_registry
-from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.text import printable
 from pytest_rageval.web.forms import FormState, Submitted, read_form
-from pytest_rageval.web.jobs.job import Source
+from pytest_rageval.web.jobs.job import Job, Source
 from pytest_rageval.web.jobs.jobs import Jobs
-from pytest_rageval.web.jobs.run_choice import RunChoice, RunOutlook
+from pytest_rageval.web.jobs.run_choice import RunChoice
+from pytest_rageval.web.pages.agents import Agents
+from pytest_rageval.web.pages.datasets import Datasets
 from pytest_rageval.web.pages.jobs import TheJobs
 from pytest_rageval.web.rendering import NEW_RUN, page, path_to, redirect
+from pytest_rageval.web.run_folders import RunFolders, TheFolders
+from pytest_rageval.web.run_lines import Rows, made_from
 from pytest_rageval.web.site import TheSite
 from pytest_rageval.web.uploads.answers_upload import AnswersUpload, read_answers_upload
 from pytest_rageval.web.uploads.upload import Upload, Uploads, file_of
-from pytest_rageval.web.versions.agent_store import AgentStore
-from pytest_rageval.web.versions.dataset_store import DatasetStore
 from pytest_rageval.web.versions.version_folder import VersionChoice, version_choice
 
 LONGEST_DESCRIPTION = 500
+MOST_BASELINES = 100
+ANSWERS = "answers"
+SOURCES: tuple[tuple[Source, str], ...] = (
+    ("connector", "ask the agent now"), ("uploaded answers", "score answers that I upload"),
+)  # fmt: skip
+LIKE_THIS, NONE = "", "none"
+"""The choices of a baseline besides the id of a run."""
+BLANK = {"agent": "", "dataset": "", "source": "connector", "description": "", "baseline": LIKE_THIS}
+_OTHER_CHOICE = "Another choice than this page was showing: look at what it takes, and start it then."
+router = APIRouter()
 
 
 def _choice(written: str) -> str:
@@ -38,22 +47,21 @@ def _choice(written: str) -> str:
     return written
 
 
-Choice = Annotated[str, AfterValidator(_choice)]
-
-
 class NewRunForm(BaseModel):
     """The form of a new run: an agent version on a dataset version, with live or uploaded answers.
 
-    shown   the choice whose outlook the page showed; "" if no page did
-    action  `look` only shows what the choice takes
+    baseline  what the run is compared with: a run, NONE, or the last run like this one
+    shown     the choice whose outlook the page showed; "" if no page did
+    action    `look` only shows what the choice takes
 
     The description becomes a command argument, which must not contain NUL.
     """
 
-    agent: Choice
-    dataset: Choice
+    agent: Annotated[str, AfterValidator(_choice)]
+    dataset: Annotated[str, AfterValidator(_choice)]
     source: Source = "connector"
     description: Annotated[str, AfterValidator(printable)] = Field("", max_length=LONGEST_DESCRIPTION)
+    baseline: str = Field(LIKE_THIS, max_length=200)
     shown: str = ""
     action: Literal["look", "start"] = "start"
 
@@ -63,39 +71,21 @@ class NewRunForm(BaseModel):
         return self.shown in ("", f"{self.agent} {self.dataset} {self.source}")
 
 
-ANSWERS = "answers"
-SOURCES: tuple[tuple[Source, str], ...] = (
-    ("connector", "ask the agent now"), ("uploaded answers", "score answers that I upload"),
-)  # fmt: skip
-BLANK: dict[str, str | Sequence[str]] = {"agent": "", "dataset": "", "source": "connector", "description": ""}
-_OTHER_CHOICE = "Another choice than this page was showing: look at what it takes, and start it then."
-
-router = APIRouter()
-
-
-@cache
-def _registry() -> Registry:
-    return load_registry([])
-
-
 class Stores:
-    """The stores of agents, datasets and uploads, and the choices from them."""
+    """The agents, datasets, uploads and runs from which a run is chosen."""
 
-    def __init__(self, site: TheSite) -> None:
-        self.agents = AgentStore(site.settings.data, _registry())
-        self.datasets = DatasetStore(site.settings.data)
-        self.uploads = Uploads(site.settings.data, site.settings.limits)
-        self.limits = site.settings.limits
+    def __init__(self, site: TheSite, agents: Agents, datasets: Datasets, folders: TheFolders) -> None:
+        self.agents, self.datasets, self.folders, self.data = agents, datasets, folders, site.settings.data
+        self.uploads, self.limits = Uploads(site.settings.data, site.settings.limits), site.settings.limits
+        self.env_file = site.settings.env_file
 
     def agent_options(self) -> list[tuple[str, str]]:
         """Return every version of every agent, grouped by agent, the newest first."""
-        slugs = self.agents.files.slugs()
-        versions = (version for slug in slugs for version in self.agents.versions(slug)[0])
+        versions = (version for slug in self.agents.files.slugs() for version in self.agents.versions(slug)[0])
         return [(str(VersionChoice(version.slug, version.number)), version.title) for version in versions]
 
     def dataset_options(self) -> list[tuple[str, str]]:
-        slugs = self.datasets.files.slugs()
-        versions = (version for slug in slugs for version in self.datasets.versions(slug))
+        versions = (version for slug in self.datasets.files.slugs() for version in self.datasets.versions(slug))
         return [(str(VersionChoice(version.slug, version.number)), version.title) for version in versions]
 
     def first_source(self, agent: str) -> Source:
@@ -120,9 +110,27 @@ class Stores:
 TheStores = Annotated[Stores, Depends(Stores)]
 
 
+def whole_runs(folders: RunFolders) -> Rows:
+    """Return the complete runs, the newest first: what a run can be compared with."""
+    folders.refresh()
+    return [row for row in folders.rows() if row.is_finished and not row.is_partial]
+
+
+def last_like(rows: Rows, choice: RunChoice) -> str | None:
+    """Return the default baseline: the last complete run of the same agent, dataset and source, if there is one."""
+    wanted = (choice.agent.slug, choice.dataset.slug, choice.source)
+    return next((row.run_id for row in rows if (row.agent, row.dataset, row.source) == wanted), None)
+
+
 @router.get(NEW_RUN)
 def new_run_page(
-    request: Request, stores: TheStores, agent: str = "", dataset: str = "", source: str = "", description: str = ""
+    request: Request,
+    stores: TheStores,
+    agent: str = "",
+    dataset: str = "",
+    source: str = "",
+    description: str = "",
+    baseline: str = LIKE_THIS,
 ) -> Response:
     """Show the form with what the chosen run takes; the address holds the choice."""
     agents, datasets = stores.agent_options(), stores.dataset_options()
@@ -132,6 +140,7 @@ def new_run_page(
         "dataset": _chosen_version(dataset, datasets),
         "description": description,
         "source": source if source in get_args(Source) else stores.first_source(chosen),
+        "baseline": baseline,
     }
     return _form_page(request, stores, FormState[NewRunForm](values))
 
@@ -150,32 +159,28 @@ def start_run(request: Request, stores: TheStores, jobs: TheJobs, submitted: Sub
     if form.model is None:
         return _form_page(request, stores, form, status=422)
     chosen = form.model
+    about = chosen.model_dump(include={"agent", "dataset", "source", "description", "baseline"})
     if chosen.action == "look":
-        source = "" if chosen.source == "connector" else chosen.source
-        about = {"agent": chosen.agent, "dataset": chosen.dataset, "source": source, "description": chosen.description}
-        return redirect(path_to("new-run", **about))
+        return redirect(path_to("new-run", **about | {"source": "" if chosen.source == "connector" else chosen.source}))
     if not chosen.is_as_shown:
         return _form_page(request, stores, form.with_problem("", _OTHER_CHOICE), status=422)
+    field = ""
     try:
         choice = stores.choice(chosen.agent, chosen.dataset, chosen.source)
-        if chosen.source == "connector":
+        if choice.is_asked:
             choice.outlook()
-            return _start(jobs, choice, chosen.description)
-    except RagevalError as error:
-        return _form_page(request, stores, form.with_problem("", *error.problems), status=422)
-    file = file_of(submitted, ANSWERS)
-    if file is None:
-        return _form_page(request, stores, form.with_problem(ANSWERS, "choose the file of answers"), status=422)
-    about = {"agent": chosen.agent, "dataset": chosen.dataset, "description": chosen.description}
-    try:
+            return redirect(path_to("jobs", start_job(stores, jobs, choice, chosen.description, chosen.baseline).id))
+        field, file = ANSWERS, file_of(submitted, ANSWERS)
+        if file is None:
+            raise RagevalError("choose the file of answers")
         upload = stores.uploads.begin(request.session, {ANSWERS: file}, about)
+        try:
+            read_answers(stores, choice, upload)
+        except RagevalError:
+            stores.uploads.remove(upload)
+            raise
     except RagevalError as error:
-        return _form_page(request, stores, form.with_problem(ANSWERS, *error.problems), status=422)
-    try:
-        _read(stores, choice, upload)
-    except RagevalError as error:
-        stores.uploads.remove(upload)
-        return _form_page(request, stores, form.with_problem(ANSWERS, *error.problems), status=422)
+        return _form_page(request, stores, form.with_problem(field, *error.problems), status=422)
     return redirect(path_to("new-run", "answers", upload.id))
 
 
@@ -183,7 +188,7 @@ def start_run(request: Request, stores: TheStores, jobs: TheJobs, submitted: Sub
 def answers_page(request: Request, stores: TheStores, upload_id: str) -> Response:
     """Show uploaded answers that cover the dataset, before they are scored."""
     upload, choice = _waiting_upload(stores, upload_id)
-    answers = _read(stores, choice, upload)
+    answers = read_answers(stores, choice, upload)
     return page(
         request,
         "new_run_answers.html",
@@ -191,7 +196,7 @@ def answers_page(request: Request, stores: TheStores, upload_id: str) -> Respons
         choice=choice,
         answers=answers,
         outlook=choice.outlook(),
-        warnings=choice.warnings(answers),
+        warnings=choice.warnings(stores.env_file, answers),
         description=upload.about["description"],
     )
 
@@ -200,10 +205,10 @@ def answers_page(request: Request, stores: TheStores, upload_id: str) -> Respons
 def start_with_answers(_: Submitted, stores: TheStores, jobs: TheJobs, upload_id: str) -> Response:
     """Start a run that scores the uploaded answers."""
     upload, choice = _waiting_upload(stores, upload_id)
-    answers = _read(stores, choice, upload)
-    response = _start(jobs, choice, upload.about["description"], upload, answers)
+    about = upload.about
+    job = start_job(stores, jobs, choice, about["description"], about["baseline"], upload)
     stores.uploads.remove(upload)
-    return response
+    return redirect(path_to("jobs", job.id))
 
 
 @router.post(f"{NEW_RUN}/answers/{{upload_id}}/discard")
@@ -223,25 +228,56 @@ def _waiting_upload(stores: Stores, upload_id: str) -> tuple[Upload, RunChoice]:
         raise HTTPException(404, problem) from None
 
 
-def _read(stores: Stores, choice: RunChoice, upload: Upload) -> AnswersUpload:
+def read_answers(stores: Stores, choice: RunChoice, upload: Upload) -> AnswersUpload:
     path, name = upload.path(ANSWERS), upload.names[ANSWERS]
     return read_answers_upload(path, name, choice.cases, stores.limits.upload_rows)
 
 
-def _start(
-    jobs: Jobs, choice: RunChoice, description: str, upload: Upload | None = None, answers: AnswersUpload | None = None
-) -> Response:
-    """Start the run and redirect to its page."""
+def start_job(
+    stores: Stores, jobs: Jobs, choice: RunChoice, description: str, baseline: str, upload: Upload | None = None
+) -> Job:
+    """Start the chosen run; raise RagevalError if it cannot begin."""
+    rows = whole_runs(stores.folders)
+    if baseline not in (LIKE_THIS, NONE) and all(row.run_id != baseline for row in rows):
+        raise RagevalError(f"there is no complete run {baseline!r} to compare with; choose another, or none")
+    compared = {LIKE_THIS: last_like(rows, choice), NONE: None}.get(baseline, baseline)
+    answers = None if upload is None else read_answers(stores, choice, upload)
     file = None if upload is None else upload.path(ANSWERS)
-    baseline = jobs.last_whole(choice.agent.slug, choice.comparable_versions(), choice.dataset.slug, choice.source)
-    job = jobs.start(lambda folder: choice.lay_out(folder, description.strip(), baseline, file, answers))
-    return redirect(path_to("jobs", job.id))
+    return jobs.start(lambda folder: choice.lay_out(folder, description.strip(), compared, file, answers))
+
+
+class BaselineOption(NamedTuple):
+    """A choice of what a run is compared with."""
+
+    value: str
+    title: str
+
+
+def _baselines(stores: Stores, rows: Rows, choice: RunChoice | None) -> list[BaselineOption]:
+    like = None if choice is None else last_like(rows, choice)
+    first = "No baseline: this is the first run of its kind" if like is None else f"the last run like this one: {like}"
+    titles = ((row, made_from(row, stores.data)) for row in rows[:MOST_BASELINES])
+    others = [BaselineOption(row.run_id, f"{row.description or row.run_id} · {title}") for row, title in titles]
+    return [BaselineOption(LIKE_THIS, first), *([BaselineOption(NONE, "nothing")] if like else []), *others]
 
 
 def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *, status: int = 200) -> Response:
     """Render the form with what its choice takes, if there is one. A submitted form may lack fields."""
     form = replace(form, values={**BLANK, **form.values})
-    choice, outlook, problems = _choice_and_outlook(stores, form)
+    agent, dataset, source = (str(form.values[name]) for name in ("agent", "dataset", "source"))
+    rows = whole_runs(stores.folders)
+    choice: RunChoice | None = None
+    outlook: Sequence[str] = ()
+    problems: Sequence[str] = ()
+    try:
+        if agent and dataset:
+            kind: Source = "uploaded answers" if source == "uploaded answers" else "connector"
+            choice = stores.choice(agent, dataset, kind)
+            paces = (row.seconds / row.cases for row in rows if row.agent == choice.agent.slug
+                     and row.source == kind and row.seconds and row.cases)  # fmt: skip
+            outlook = choice.outlook(next(paces, None))
+    except RagevalError as error:
+        problems = error.problems
     return page(
         request,
         "new_run.html",
@@ -250,25 +286,9 @@ def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *,
         agents=stores.agent_options(),
         datasets=stores.dataset_options(),
         sources=SOURCES,
+        baselines=_baselines(stores, rows, choice),
         choice=choice,
         outlook=outlook,
         problems=problems,
-        warnings=choice.warnings() if choice is not None else [],
+        warnings=choice.warnings(stores.env_file) if choice is not None else [],
     )
-
-
-def _choice_and_outlook(
-    stores: Stores, form: FormState[NewRunForm]
-) -> tuple[RunChoice | None, RunOutlook | None, Sequence[str]]:
-    agent, dataset, source = (str(form.values.get(name, "")) for name in ("agent", "dataset", "source"))
-    if not agent or not dataset:
-        return None, None, ()
-    kind: Source = "uploaded answers" if source == "uploaded answers" else "connector"
-    try:
-        choice = stores.choice(agent, dataset, kind)
-    except RagevalError as error:
-        return None, None, error.problems
-    try:
-        return choice, choice.outlook(), ()
-    except RagevalError as error:
-        return choice, None, error.problems

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from pytest_rageval.comparison.case_diff import representative_trial
+from pytest_rageval.comparison.filter_language import FilterError
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.export.export_source import look_through
 from pytest_rageval.export.formats import csv_lines
 from pytest_rageval.export.report_json import json_lines
 from pytest_rageval.render.html.case_view import RecordedCase, read_case_lines, recorded_case_of
 from pytest_rageval.render.html.report_file import FILES
 from pytest_rageval.render.html.report_page import KEYS
-from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
-from pytest_rageval.runs.results_file import journals
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
-from pytest_rageval.web.case_list import CasePage, CaseQuery
+from pytest_rageval.web.case_list import CasePage, CaseQuery, PagedCases
 from pytest_rageval.web.jobs.job import LOG, log_tail
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.opened_runs import BASELINE, OpenedRun, OpenedRuns, TheRuns, run_of
 from pytest_rageval.web.pages.jobs import TheJobs, jobs_of
 from pytest_rageval.web.rendering import page, path_to, redirect
+from pytest_rageval.web.results_table import ResultsTable, ShownCell, csv_rows_of, workbook
 from pytest_rageval.web.run_folders import TheFolders
-from pytest_rageval.web.run_lines import Rows, lines_of_runs
+from pytest_rageval.web.run_lines import Rows
 from pytest_rageval.web.site import TheSite, UnknownPageError
 from pytest_rageval.web.versions.version_folder import is_slug
 
@@ -88,10 +90,8 @@ def unfinished_case(run: StoredRun, key: str, baseline: Path) -> RecordedCase | 
     return recorded_case_of(run, representative_trial(lines.records), registry_of(run), baseline) if lines else None
 
 
-FORMATS = {
-    "csv": (csv_lines, "text/csv; charset=utf-8"),
-    "json": (json_lines, "application/json; charset=utf-8"),
-}
+FORMATS = ("csv", "json", "xlsx")
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 LONGEST_QUERY = 2_000
 UNFINISHED = (("cases", "Cases"), ("files", "Files"))
 """The sections of an unfinished run: their ids and titles."""
@@ -101,6 +101,73 @@ router = APIRouter()
 Filter = Annotated[str, Query(max_length=LONGEST_QUERY)]
 Order = Annotated[str, Query(max_length=200)]
 PageNumber = Annotated[int, Query(ge=1, le=1_000_000, alias="page")]
+Menu = Annotated[str | None, Query(max_length=400)]
+
+
+class Menus:
+    """The menus beside the filter line. Each stands for a term, which it adds or replaces, or removes by ANY."""
+
+    def __init__(self, outcome: Menu = None, category: Menu = None, tag: Menu = None) -> None:
+        self._chosen = {"outcome": outcome, "category": category, "tag": tag}
+
+    def added_to(self, query: str) -> str:
+        """Return the filter with the chosen values."""
+        for word, value in self._chosen.items():
+            if value:
+                rest = re.sub(_TERM_OF.format(word), " ", query).strip()
+                quoted = json.dumps(value, ensure_ascii=False) if re.search(r'[\s",]', value) else value
+                query = rest if value == ANY else f"{rest} {word}:{quoted}".strip()
+        return query
+
+
+ANY = "*"
+NO_MENUS = Menus()
+_TERM_OF = r'(?:^|(?<=\s)){}:(?:"(?:[^"\\]|\\.)*"|[^\s"]+)'
+
+
+class Results(NamedTuple):
+    """The table of a page of cases: the columns shown, all columns, the cells by case, and the menus' values."""
+
+    columns: Sequence[str]
+    choices: Sequence[str]
+    is_usual: bool
+    cells: Mapping[str, Sequence[ShownCell]]
+    menus: Mapping[str, Sequence[str]]
+    chosen: Mapping[str, str]
+
+    def address(self, query: CaseQuery) -> dict[str, object]:
+        """Return the parameters of an address that shows the same."""
+        number = query.page if query.page > 1 else None
+        return {"q": query.q, "sort": query.sort, "page": number, "col": None if self.is_usual else [*self.columns]}
+
+
+def at_address(response: Response, address: str) -> Response:
+    """Let a script show this address for a part of a page that it has asked for."""
+    response.headers["HX-Replace-Url"] = address
+    return response
+
+
+MOST_IN_MENU = 100
+
+
+def results_of(table: ResultsTable, cases: PagedCases, listed: CasePage, chosen: Sequence[str]) -> Results:
+    """Return the table of a page of cases."""
+    columns = table.columns(chosen)
+    every = cases.listed.cases
+    found = {
+        "outcome": {case.outcome for case in every},
+        "category": {case.category for case in every if case.category},
+        "tag": {tag for case in every for tag in case.tags},
+    }
+    values = {word: sorted(names)[:MOST_IN_MENU] for word, names in found.items()}
+    query = listed.query.q
+    matches = {word: re.search(_TERM_OF.format(word), query) for word in values}
+    current = {word: match[0].partition(":")[2].strip('"') for word, match in matches.items() if match}
+    try:
+        cells = table.rows([case.key for case in listed.rows], columns)
+    except (SettingsError, LookupError, TypeError, AttributeError):  # records were edited, or only scores are kept
+        cells = {}
+    return Results(columns, table.choices, columns == table.usual, cells, values, current)
 
 
 @router.get("/runs/{run_id}")
@@ -113,40 +180,59 @@ def show_run(
     q: Filter = "",
     sort: Order = "",
     number: PageNumber = 1,
+    menus: Annotated[Menus, Depends(Menus)] = NO_MENUS,
+    col: Annotated[list[str] | None, Query()] = None,
 ) -> Response:
     """Show a finished run as its report, and any other run as far as it is recorded."""
     try:
-        stored, query = site.stored_run(run_id), CaseQuery(q, sort, number)
+        stored, query = site.stored_run(run_id), CaseQuery(menus.added_to(q), sort, number)
     except UnknownPageError:
         if run_id not in jobs:
             raise
         return redirect(path_to("jobs", run_id))  # the run died before it had a folder
     try:
         if stored.metrics is None:
-            return _unfinished_page(request, runs, stored, query, ())
+            return _unfinished_page(request, runs, stored, query, (), col or ())
         opened = runs.open(run_id)
         listed = opened.cases.page(query)
+        results = results_of(opened.table, opened.cases, listed, col or ())
     except SettingsError as error:
-        return _unfinished_page(request, runs, stored, query, error.problems)
-    job = run_id if opened.page.metrics["partial"] and run_id in jobs else None
-    return page(request, "run.html", **run_content(opened), listed=listed, log=_log_lines(jobs, stored), job=job)
+        return _unfinished_page(request, runs, stored, query, error.problems, col or ())
+    content = run_content(opened) | {"listed": listed, "results": results, "log": _log_lines(jobs, stored)}
+    content["job"] = run_id if opened.page.metrics["partial"] and run_id in jobs else None
+    return at_address(page(request, "run.html", **content), path_to("runs", run_id, **results.address(listed.query)))
 
 
 def _unfinished_page(
-    request: Request, runs: OpenedRuns, run: StoredRun, query: CaseQuery, problems: Sequence[str]
+    request: Request,
+    runs: OpenedRuns,
+    run: StoredRun,
+    query: CaseQuery,
+    problems: Sequence[str],
+    chosen: Sequence[str],
 ) -> Response:
     """Show an unfinished or unreadable run: its versions, files and recorded cases."""
-    recorded, more = _cases_of_unfinished(runs, run, query)
+    recorded: CasePage | None = None
+    results: Results | None = None
+    more: Sequence[str] = ()
+    try:
+        cases = runs.recorded(run)
+        recorded = cases.page(query)
+        results = results_of(ResultsTable(run, cases.metrics), cases, recorded, chosen) if recorded.total else None
+    except SettingsError as error:
+        more = error.problems
     run_id, jobs = printable(run.run_id), jobs_of(request)
     return page(
         request,
         "unfinished_run.html",
         run=unfinished_run(run, [*problems, *more]),
         listed=recorded,
+        results=results,
         log=_log_lines(jobs, run),
         run_id=run_id,
         keys=KEYS,
         about="",
+        description=None,
         job=run_id if run.run_id in jobs else None,
         head=head_of_run(run.config) if recorded else None,
         sections=UNFINISHED if recorded and recorded.total else (),
@@ -169,29 +255,56 @@ def run_content(opened: OpenedRun) -> dict[str, Any]:
         "keys": KEYS,
         "run_id": run_id,
         "compare_with": path_to("compare", b=run_id),
+        "description": opened.page.metrics.get("description"),
     }
 
 
-def _cases_of_unfinished(runs: OpenedRuns, run: StoredRun, query: CaseQuery) -> tuple[CasePage | None, tuple[str, ...]]:
-    """Return the recorded cases of an unfinished run, as far as they are readable."""
-    try:
-        return runs.recorded(run).page(query), ()
-    except SettingsError as error:
-        return None, error.problems
-
-
 @router.get("/runs/{run_id}/export.{form}")
-def export_run(run_id: str, form: str, site: TheSite) -> Response:
-    """Return the run as CSV or JSON, with texts, scores and explanations of each trial, in full if it keeps them."""
+def export_run(
+    run_id: str,
+    form: str,
+    site: TheSite,
+    runs: TheRuns,
+    q: Filter = "",
+    col: Annotated[list[str] | None, Query()] = None,
+) -> Response:
+    """Return the cases that pass the filter: with columns what the table shows, else everything of each trial."""
     if form not in FORMATS:
-        raise UnknownPageError(f"there is no export as {form!r}; there are {' and '.join(FORMATS)}")
+        raise UnknownPageError(f"there is no export as {form!r}; there are {', '.join(FORMATS)}")
     stored = site.stored_run(run_id)
-    has_observations = (stored.path / OBSERVATIONS).is_file() or bool(journals(stored.path, OBSERVATIONS))
-    source = look_through(stored, full_text=has_observations)
-    lines, kind = FORMATS[form]
+    cases, table = cases_and_table(runs, stored)
+    keys = matching_keys(cases, q)
     name = "".join(character if character.isascii() and character.isalnum() else "_" for character in run_id)
     headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
-    return StreamingResponse(_encoded(lines(source)), media_type=kind, headers=headers)
+    if form == "json":
+        lines = json_lines(table.narrowed(keys))
+        return StreamingResponse(_encoded(lines), media_type="application/json; charset=utf-8", headers=headers)
+    columns = table.columns(col or ()) if col or form == "xlsx" else None
+    if form == "xlsx":
+        return Response(workbook(table.cells(keys, columns or table.usual)), media_type=XLSX, headers=headers)
+    source = table.narrowed(keys)
+    lines = csv_lines(source) if columns is None else csv_rows_of(table.cells(keys, columns))
+    return StreamingResponse(_encoded(lines), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def matching_keys(cases: PagedCases, query: str, sort: str = "") -> list[str]:
+    """Return the keys of the cases that pass a filter, in order; SettingsError if filter or order is invalid."""
+    try:
+        return [case.key for case in cases.matching(query, sort)]
+    except FilterError as error:
+        raise SettingsError(str(error)) from None
+
+
+def cases_and_table(runs: OpenedRuns, stored: StoredRun) -> tuple[PagedCases, ResultsTable]:
+    """Return the cases of a run and the table of its results, finished or not."""
+    try:
+        if stored.metrics is None:
+            raise SettingsError(f"run {stored.run_id} has not ended")
+        opened = runs.open(printable(stored.run_id))
+    except SettingsError:
+        listed = runs.recorded(stored)
+        return listed, ResultsTable(stored, listed.metrics)
+    return opened.cases, opened.table
 
 
 def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
@@ -217,6 +330,8 @@ def compare_page(
     q: Filter = "",
     sort: Order = "",
     number: PageNumber = 1,
+    menus: Annotated[Menus, Depends(Menus)] = NO_MENUS,
+    col: Annotated[list[str] | None, Query()] = None,
 ) -> Response:
     """Compare run `a` with the later run `b`, or two selected runs (`run`) in order of their start."""
     folders.refresh()
@@ -231,8 +346,10 @@ def compare_page(
         raise
     except SettingsError as error:
         return _choice_form(request, rows, a, b, str(error))
-    listed = opened.cases.page(CaseQuery(q, sort, number))
-    return page(request, "compare.html", **run_content(opened), listed=listed, against=a)
+    listed = opened.cases.page(CaseQuery(menus.added_to(q), sort, number))
+    results = results_of(opened.table, opened.cases, listed, col or ())
+    shown = page(request, "compare.html", **run_content(opened), listed=listed, results=results, against=a)
+    return at_address(shown, path_to("compare", a=a, b=b, **results.address(listed.query)))
 
 
 def _compare_selected(request: Request, rows: Rows, run_ids: list[str]) -> Response:
@@ -246,8 +363,8 @@ def _compare_selected(request: Request, rows: Rows, run_ids: list[str]) -> Respo
 
 def _choice_form(request: Request, rows: Rows, a: str = "", b: str = "", problem: str = "") -> Response:
     """Render the form that selects two runs."""
-    finished = lines_of_runs(rows, [run for run in rows[:CHOICES] if run.is_finished])
-    newest = [line.run.run_id for line in finished[:2]]
+    finished = [run for run in rows[:CHOICES] if run.is_finished]
+    newest = [run.run_id for run in finished[:2]]
     chosen = {"a": a or (newest[1] if len(newest) > 1 else BASELINE), "b": b or (newest[0] if newest else "")}
     return page(
         request, "compare_choice.html", status=409 if problem else 200, lines=finished, chosen=chosen, problem=problem

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
+from pydantic import AfterValidator, BaseModel, Field
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.html.figures import Spark, spark
 from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun
-from pytest_rageval.text import change, score_text
+from pytest_rageval.text import change, printable, score_text
 from pytest_rageval.views.history import change_words
-from pytest_rageval.web.rendering import page
+from pytest_rageval.web.forms import Submitted, read_form
+from pytest_rageval.web.pages.jobs import TheJobs
+from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.run_folders import TheFolders
-from pytest_rageval.web.run_lines import Rows, RunFilter, datasets_run, lines_of_runs, past_runs, run_choices
+from pytest_rageval.web.run_lines import Rows, RunFilter, datasets_run, past_runs, run_choices, trends_of
 from pytest_rageval.web.run_rows import RUN_STATES
+from pytest_rageval.web.run_shelf import TheShelf
+from pytest_rageval.web.site import TheSite
 
 ROWS = 50
+ARCHIVED = "archived"
+"""The choice of the status filter for archived runs."""
+DONE, MOST_UNDONE = "done", 50
+"""The key of the session for what was done last with runs, and how many of them can be undone by one button."""
 
 router = APIRouter()
 
@@ -29,6 +41,7 @@ Word = Annotated[str, Query(max_length=400)]
 def runs_page(
     request: Request,
     folders: TheFolders,
+    shelf: TheShelf,
     agent: Word = "",
     dataset: Word = "",
     source: Word = "",
@@ -36,26 +49,77 @@ def runs_page(
     text: Word = "",
     number: Annotated[int, Query(alias="page", ge=1, le=1_000_000)] = 1,
 ) -> Response:
-    progress, narrowed = folders.refresh(), RunFilter(agent, dataset, source, state, text)
-    rows = folders.rows()
+    """Show everything that was started, whoever started it: running, finished, partial, failed, archived."""
+    progress, is_archived = folders.refresh(), state == ARCHIVED
+    narrowed = RunFilter(agent, dataset, source, "" if is_archived else state, text)
+    rows = folders.rows(is_archived=is_archived)
     left = narrowed.of(rows)
     pages = max(1, -(-len(left) // ROWS))
     number = min(number, pages)
     first = (number - 1) * ROWS
+    lines = left[first : first + ROWS]
     return page(
         request,
         "runs.html",
-        lines=lines_of_runs(rows, left[first : first + ROWS]),
+        lines=lines,
+        trends=trends_of(rows, lines),
         left=len(left),
         total=len(rows),
         number=number,
         pages=pages,
         first=first + 1,
         choices=run_choices(rows),
-        narrowed=narrowed,
+        narrowed=narrowed._replace(state=state) if is_archived else narrowed,
         progress=progress,
         states=RUN_STATES,
+        archived=len(shelf.archived()),
+        is_archived=is_archived,
+        deleted=shelf.deleted(),
+        done=request.session.pop(DONE, None),
     )
+
+
+class SelectedForm(BaseModel):
+    """The selected runs, and what is done with them."""
+
+    run: list[str] = Field(default_factory=list, max_length=1_000)
+    action: Literal["compare", "archive", "unarchive", "delete", "restore"]
+
+
+@router.post("/runs/selected")
+def change_selected(request: Request, shelf: TheShelf, submitted: Submitted) -> Response:
+    """Compare, archive or delete the selected runs, or undo that; the list then offers the way back."""
+    form = read_form(SelectedForm, submitted).model
+    if form is None:
+        raise HTTPException(400, "This button is none of the list of runs.")
+    if form.action == "compare":
+        return redirect(f"/compare?{urlencode({'run': form.run}, doseq=True)}")
+    if not form.run:
+        raise SettingsError("no run is selected: tick the runs first")
+    if form.action in ("archive", "unarchive"):
+        shelf.archive(form.run, is_archived=form.action == "archive")
+    elif form.action == "delete":
+        shelf.delete(form.run)
+    else:
+        shelf.restore(form.run)
+    request.session[DONE] = {"action": form.action, "runs": form.run[:MOST_UNDONE]}
+    return redirect("/runs")
+
+
+class DescriptionForm(BaseModel):
+    description: Annotated[str, AfterValidator(printable)] = Field("", max_length=500)
+
+
+@router.post("/runs/{run_id}/description")
+def describe_run(site: TheSite, jobs: TheJobs, shelf: TheShelf, submitted: Submitted, run_id: str) -> Response:
+    """Change the description of a run."""
+    form = read_form(DescriptionForm, submitted)
+    if form.model is None:
+        raise HTTPException(422, f"The description {form.errors['description'][0]}.")
+    if run_id not in jobs:
+        site.stored_run(run_id)  # raises unless there is one
+    shelf.describe(run_id, form.model.description.strip())
+    return redirect(path_to("runs", run_id))
 
 
 PASSING = "pass rate"

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_rageval.text import short
-from pytest_rageval.web.security.sessions import TokenCheck
+from pytest_rageval.web.security.sessions import API, TokenCheck
 from pytest_rageval.web.site import MEGABYTE, WebLimits, WebSettings
 
 POLICY = (
@@ -48,8 +48,8 @@ def with_headers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 METHODS = SAFE_METHODS | {"POST"}
 LOGIN = "/login"
-ASSETS, API = "/assets/", "/api/"
-"""The login page and the assets need no token; programs that use the API are refused, not sent to the login page."""
+ASSETS = "/assets/"
+"""The login page and the assets need no token."""
 TOKEN = "token"  # noqa: S105 because it is the name of a parameter
 """The token in an address becomes a cookie and is removed, so that no history, bookmark or referrer has it."""
 PAGES_WITH_EFFECTS = frozenset({"/label/cases"})

@@ -60,6 +60,8 @@ def open_key(data: Path) -> bytes:
 
 
 MONTH_S = 30 * 24 * 60 * 60
+API = "/api/"
+"""The beginning of the addresses of the API."""
 FORM, LOGIN = "form", "login"
 """The keys of a session: the token of its forms, and the proof that it has given the app's token."""
 Session = MutableMapping[str, Any]

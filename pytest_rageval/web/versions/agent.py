@@ -71,10 +71,6 @@ ANSWERS_ONLY = "answers"
 """The kind of target of an agent that is never queried: its answers are uploaded."""
 
 
-MEASURES = ("metrics", "thresholds", "gates", "judge", "judge_base_url", "judge_temperature", "prompts", "more")
-"""Fields that determine how an agent's answers are measured; the others determine how it is queried."""
-
-
 class Agent(BaseModel):
     """The content of an agent version, with the names of the configuration.
 
@@ -106,10 +102,6 @@ class Agent(BaseModel):
     judge_temperature: float = 0.0
     prompts: Mapping[str, str] = Field(default_factory=dict)
     more: Mapping[str, Any] = Field(default_factory=dict)
-
-    def measures_as(self, other: Agent) -> bool:
-        """Return True if both have the same thresholds and judge, so that their runs can be compared."""
-        return all(getattr(self, name) == getattr(other, name) for name in MEASURES)
 
     @property
     def target_kind(self) -> str:
@@ -181,6 +173,7 @@ def agent_text(version: AgentVersion, registry: Registry) -> str:
         "version": version.number,
         "created": version.created,
         "note": version.note,
+        "author": version.author,
         "description": agent.description,
         "tags": list(agent.tags),
         "thresholds": dict(agent.thresholds),
@@ -201,9 +194,8 @@ def read_agent(content: bytes, slug: str, number: int, place: str, registry: Reg
     _check_prompts(about.get("prompts", {}), place)
     try:
         agent = Agent.model_validate(_fields(table, about, registry) | {"name": about.get("name") or slug})
-        return AgentVersion(
-            slug=slug, number=number, agent=agent, note=about.get("note", ""), created=about.get("created", "")
-        )
+        said = {name: about.get(name, "") for name in ("note", "created", "author")}
+        return AgentVersion(slug=slug, number=number, agent=agent, **said)
     except ValidationError as error:
         flaws = (f"{'.'.join(map(str, flaw['loc']))}: {flaw['msg']}" for flaw in error.errors())
         raise SettingsError(*(f"{place}: {flaw}" for flaw in flaws)) from None

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from pathlib import Path
 
+from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import write_bytes
+from pytest_rageval.io.atomic import write_bytes, write_text
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.web.versions.agent import (
@@ -16,6 +17,7 @@ from pytest_rageval.web.versions.agent import (
     RUBRICS,
     Agent,
     AgentVersion,
+    agent_table,
     agent_text,
     read_agent,
     write_prompts,
@@ -25,9 +27,6 @@ from pytest_rageval.web.versions.version_folder import CHANGED, VersionFolder, s
 CONFIGURATION = "rageval.toml"
 FIRST_METRICS = (MAIN_RUBRIC, "faithfulness")
 """Metrics that are on in a new agent, each with the default threshold."""
-OFF_AT_FIRST = ("token_f1", "groundedness", "correctness")
-"""Metrics that are off in a new agent although they are on by default: token_f1 penalises a right answer that says more
-than the reference, and a judge of the other two would cost money for nearly the questions of FIRST_METRICS."""
 
 
 class AgentStore:
@@ -57,12 +56,17 @@ class AgentStore:
         flaw = seal_problem(content)
         return version if flaw is None else version.model_copy(update={"problem": f"{place} {flaw}"})
 
-    def save(self, slug: str, agent: Agent, note: str, based_on: int) -> AgentVersion:
+    def lay_out(self, agent: Agent, folder: Path) -> None:
+        """Write an agent that may not be saved yet as the configuration of a run."""
+        write_text(folder / CONFIGURATION, toml_document(agent_table(agent, self.registry)))
+        write_prompts(agent.prompts, folder / RUBRICS)
+
+    def save(self, slug: str, agent: Agent, note: str, based_on: int, author: str = "") -> AgentVersion:
         """Write the next version, or raise NewerVersion if `based_on` (0: none) is not the newest any more."""
         created = saved_now()
 
         def version(number: int) -> AgentVersion:
-            return AgentVersion(slug=slug, number=number, agent=agent, note=note, created=created)
+            return AgentVersion(slug=slug, number=number, agent=agent, note=note, created=created, author=author)
 
         number = self.files.save(
             slug,
@@ -102,13 +106,12 @@ def _read_agent(content: bytes, slug: str, number: int, place: str, registry: Re
     return read_agent(content, slug, number, place, registry)
 
 
-def new_agent(registry: Registry, name: str = "", description: str = "") -> Agent:
+def new_agent(name: str = "", description: str = "") -> Agent:
     """Return the default new agent: the demo system with two judged metrics."""
-    on = [metric.name for metric in registry if metric.on_by_default or metric.name in FIRST_METRICS]
     return Agent(
         name=name,
         description=description,
         target="demo",
-        metrics=tuple(metric for metric in on if metric not in OFF_AT_FIRST),
+        metrics=FIRST_METRICS,
         thresholds=dict.fromkeys(FIRST_METRICS, DEFAULT_THRESHOLD),
     )

@@ -160,7 +160,7 @@ class DatasetStore:
             self.close(slug)
         _content_hash.cache_clear()
         version = self.version(slug, number)
-        if version.problem is not None and version.problem.endswith(CHANGED):
+        if version.problem is not None and not version.is_sound:
             raise SettingsError(version.problem)
         return self.files.path(slug, number)
 

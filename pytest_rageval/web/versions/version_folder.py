@@ -64,6 +64,7 @@ class StoredVersion(BaseModel):
     slug     the name in addresses and on disk
     note     what changed, in the author's words
     created  UTC, ISO 8601; empty if unknown
+    author   who saved it, as typed
     problem  why the file is doubtful; None if it is unchanged
     """
 
@@ -73,12 +74,18 @@ class StoredVersion(BaseModel):
     number: int
     note: str = ""
     created: str = ""
+    author: str = ""
     problem: str | None = None
 
     @property
     def name(self) -> str:
         """Return the display name."""
         return self.slug
+
+    @property
+    def is_sound(self) -> bool:
+        """Return False if the files were changed after they were saved."""
+        return self.problem is None or not self.problem.endswith(CHANGED)
 
     @property
     def title(self) -> str:

@@ -1,0 +1,251 @@
+"""The HTTP API, `/api/v1/…`: agents, datasets, runs and cases as JSON; answers uploaded, runs started and cancelled.
+
+The functions are those of the pages. A program gives the app's token as `Authorization: Bearer`; whatever changes
+something needs it, because a browser sends cookies with requests of other pages, too.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, FastAPI, File, Form, Query, Request, UploadFile
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from pytest_rageval.web.jobs.job_status import JobStatus
+from pytest_rageval.web.opened_runs import TheRuns
+from pytest_rageval.web.pages.agents import Agents
+from pytest_rageval.web.pages.datasets import Datasets
+from pytest_rageval.web.pages.jobs import TheJobs
+from pytest_rageval.web.pages.new_run import ANSWERS, LIKE_THIS, TheStores, start_job
+from pytest_rageval.web.pages.run import cases_and_table, matching_keys
+from pytest_rageval.web.run_folders import TheFolders
+from pytest_rageval.web.run_rows import RunRow
+from pytest_rageval.web.security.sessions import is_program
+from pytest_rageval.web.site import TheSite, UnknownPageError
+from pytest_rageval.web.uploads.upload import UploadedFile
+from pytest_rageval.web.versions.version_folder import StoredVersion
+
+PREFIX = "/api/v1"
+MOST_ROWS = 1_000
+
+
+def _program(request: Request) -> None:
+    if request.app.state.tokens.token is not None and not is_program(request):
+        raise HTTPException(401, "Give the token: Authorization: Bearer TOKEN.", {"WWW-Authenticate": "Bearer"})
+
+
+class ApiProblem(BaseModel):
+    """What is wrong, a line each."""
+
+    problems: list[str]
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ApiProblem} for status in (400, 401, 403, 404, 409, 413, 415, 422, 429, 503, 507)
+}
+router = APIRouter(prefix=PREFIX, responses=REFUSALS, tags=["v1"])
+Program = Depends(_program)
+Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
+Start = Annotated[int, Query(ge=0, le=10_000_000)]
+
+
+class VersionInfo(BaseModel):
+    """A version of an agent or dataset."""
+
+    name: str = Field(description="in addresses and as `NAME/NUMBER` in requests")
+    title: str
+    number: int
+    note: str
+    created: str
+    author: str
+    problem: str | None
+
+
+class ListedRun(BaseModel):
+    """A run, as the list of runs shows it."""
+
+    id: str
+    state: str
+    begun: str
+    source: str
+    agent: str | None
+    agent_version: str | None
+    dataset: str | None
+    dataset_version: str | None
+    description: str | None
+    cases: int | None
+    pass_rate: float | None
+    verdict: str | None
+    problem: str | None
+
+
+class JobInfo(BaseModel):
+    """The progress of a run that was started here."""
+
+    id: str
+    state: str
+    sentence: str
+    done: int
+    total: int
+    passed: int
+    failed: int
+    errors: int
+
+
+class CasesInfo(BaseModel):
+    """Cases that pass the filter, worst first unless sorted."""
+
+    total: int
+    cases: list[dict[str, Any]]
+
+
+class NewRun(BaseModel):
+    """The order for a run: versions as `NAME/NUMBER`, and a baseline: a run, `none`, or "" for the usual one."""
+
+    agent: str = Field(max_length=100)
+    dataset: str = Field(max_length=100)
+    description: str = Field("", max_length=500)
+    baseline: str = Field(LIKE_THIS, max_length=200)
+
+
+def _version(version: StoredVersion) -> VersionInfo:
+    about = version.model_dump(include={"number", "note", "created", "author", "problem"})
+    return VersionInfo(name=version.slug, title=version.title, **about)
+
+
+def _run(row: RunRow) -> ListedRun:
+    return ListedRun(id=row.run_id, verdict=row.sentence, **{
+        name: getattr(row, name) for name in ListedRun.model_fields if name not in ("id", "verdict")
+    })  # fmt: skip
+
+
+def _job(status: JobStatus) -> JobInfo:
+    progress = {name: getattr(status.progress, name) for name in ("done", "total", "passed", "failed", "errors")}
+    return JobInfo(id=status.job.id, state=status.state, sentence=status.sentence, **progress)
+
+
+@router.get("/agents")
+def list_agents(agents: Agents) -> list[VersionInfo]:
+    """List the newest version of each agent."""
+    return [_version(version) for version in agents.newest_versions()[0]]
+
+
+@router.get("/agents/{name}/{number}")
+def read_agent_version(agents: Agents, name: str, number: int) -> dict[str, Any]:
+    """Read an agent: what is asked, who judges, what counts."""
+    version = agents.read(name, number)
+    return {**_version(version).model_dump(), "agent": version.agent.model_dump(mode="json")}
+
+
+@router.get("/datasets")
+def list_datasets(datasets: Datasets) -> list[VersionInfo]:
+    """List the newest version of each dataset."""
+    return [_version(version) for version in datasets.newest_versions()]
+
+
+@router.get("/datasets/{name}/{number}")
+def read_dataset_version(
+    datasets: Datasets, name: str, number: int, start: Start = 0, limit: Limit = 100
+) -> dict[str, Any]:
+    """Read cases of a dataset: id, question, reference answers, category and tags."""
+    version, cases = datasets.version(name, number), datasets.cases(name, number)
+    shown = [
+        {
+            "id": case.id,
+            "question": case.question,
+            "reference_answers": list(case.gold.answers or ()),
+            "category": case.category,
+            "tags": list(case.tags),
+        }
+        for case in cases[start : start + limit]
+    ]
+    return {**_version(version).model_dump(), "total": len(cases), "cases": shown}
+
+
+@router.get("/runs")
+def list_runs(folders: TheFolders, start: Start = 0, limit: Limit = 100) -> list[ListedRun]:
+    """List all runs that are not archived, the newest first, whoever started them."""
+    folders.refresh()
+    return [_run(row) for row in folders.rows()[start : start + limit]]
+
+
+@router.get("/runs/{run_id}")
+def read_run_by_id(folders: TheFolders, run_id: str) -> ListedRun:
+    """Read a run."""
+    folders.refresh()
+    rows = [*folders.rows(), *folders.rows(is_archived=True)]
+    row = next((row for row in rows if row.run_id == run_id), None)
+    if row is None:
+        raise UnknownPageError(f"there is no run {run_id!r}")
+    return _run(row)
+
+
+@router.get("/runs/{run_id}/cases")
+def read_run_cases(
+    site: TheSite,
+    runs: TheRuns,
+    run_id: str,
+    q: Annotated[str, Query(max_length=2_000, description="a filter, as in `outcome:failed`")] = "",
+    sort: Annotated[str, Query(max_length=200)] = "",
+    start: Start = 0,
+    limit: Limit = 100,
+) -> CasesInfo:
+    """Read the cases of a run: question, answer, reference, scores, outcome and explanation."""
+    cases, table = cases_and_table(runs, site.stored_run(run_id))
+    keys = matching_keys(cases, q, sort)
+    return CasesInfo(total=len(keys), cases=table.objects(keys[start : start + limit]))
+
+
+@router.post("/runs", status_code=201, dependencies=[Program])
+def start_new_run(stores: TheStores, jobs: TheJobs, order: Annotated[NewRun, Body()]) -> JobInfo:
+    """Start a run that asks the agent now."""
+    choice = stores.choice(order.agent, order.dataset, "connector")
+    choice.outlook()
+    return _job(jobs.status(start_job(stores, jobs, choice, order.description, order.baseline).id))
+
+
+@router.post("/answers", status_code=201, dependencies=[Program])
+def score_answers(
+    stores: TheStores,
+    jobs: TheJobs,
+    agent: Annotated[str, Form(max_length=100)],
+    dataset: Annotated[str, Form(max_length=100)],
+    answers: Annotated[UploadFile, File(description="CSV or JSONL with `id` and `answer` for each case")],
+    description: Annotated[str, Form(max_length=500)] = "",
+    baseline: Annotated[str, Form(max_length=200)] = LIKE_THIS,
+) -> JobInfo:
+    """Upload answers and start a run that scores them."""
+    choice = stores.choice(agent, dataset, "uploaded answers")
+    choice.outlook()
+    upload = stores.uploads.begin({}, {ANSWERS: UploadedFile(answers.filename or "answers", answers.file)}, {})
+    try:
+        job = start_job(stores, jobs, choice, description, baseline, upload)
+    finally:
+        stores.uploads.remove(upload)
+    return _job(jobs.status(job.id))
+
+
+@router.get("/jobs/{job_id}")
+def read_job_status(jobs: TheJobs, job_id: str) -> JobInfo:
+    """Read how far a run is that was started here."""
+    if job_id not in jobs:
+        raise UnknownPageError(f"there is no job {job_id!r}")
+    return _job(jobs.status(job_id))
+
+
+@router.post("/jobs/{job_id}/cancel", dependencies=[Program])
+def cancel_run(jobs: TheJobs, job_id: str) -> JobInfo:
+    """Stop a run; what has ended stays."""
+    if job_id not in jobs:
+        raise UnknownPageError(f"there is no job {job_id!r}")
+    jobs.cancel(job_id)
+    return _job(jobs.status(job_id))
+
+
+@router.get("/openapi.json", include_in_schema=False)
+def openapi_document(request: Request) -> JSONResponse:
+    """Return the description of this API."""
+    app: FastAPI = request.app
+    return JSONResponse(app.openapi())

@@ -1,0 +1,157 @@
+"""The table of a run's results: its columns, and the cells of some cases, read from their records."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from pytest_rageval.export.export_source import ExportSource, flat, look_through
+from pytest_rageval.export.formats import as_text, csv_line
+from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
+from pytest_rageval.runs.results_file import journals
+from pytest_rageval.text import cut, printable, score_text
+
+TEXTS = ("question", "answer", "reference")
+MORE = ("category", "tags", "difficulty", "latency")
+EXPLANATION = "explanation"
+LONGEST = 280
+"""Characters of a text in a cell."""
+Cell = str | float | bool | int | None
+
+
+class ShownCell(NamedTuple):
+    """A cell of the table: its column, its text, and whether a threshold of its metric failed."""
+
+    column: str
+    text: str
+    is_failed: bool = False
+
+
+@dataclass(frozen=True)
+class ResultsTable:
+    """The results of a run, finished or not; `metrics` are those with a score, `gated` those with a threshold."""
+
+    run: StoredRun
+    metrics: Sequence[str]
+
+    @cached_property
+    def source(self) -> ExportSource:
+        """Return the records, in full if the run keeps observations; raise SettingsError if there are none."""
+        has_observations = (self.run.path / OBSERVATIONS).is_file() or bool(journals(self.run.path, OBSERVATIONS))
+        return look_through(self.run, full_text=has_observations)
+
+    @cached_property
+    def gated(self) -> list[str]:
+        """Return the metrics with a threshold of the configuration; if they have no score, all with a gate."""
+        config = self.run.config
+        own = ((config.get("settings") or {}).get("gates") or {}).get("case") or ()
+        every = (config.get("gates") or {}).get("case") or ()
+        for gates in (own, every):
+            names = {str(gate).split()[0] for gate in gates if str(gate).strip()}
+            if found := [name for name in self.metrics if name in names or name.partition("@")[0] in names]:
+                return found
+        return []
+
+    @property
+    def choices(self) -> list[str]:
+        """Return all columns that can be chosen, besides outcome and id."""
+        return [*TEXTS, *self.metrics, EXPLANATION, *MORE]
+
+    @property
+    def usual(self) -> list[str]:
+        """Return the columns that are shown unless others are chosen."""
+        return [*TEXTS, *self.gated, EXPLANATION]
+
+    def columns(self, chosen: Sequence[str]) -> list[str]:
+        """Return the chosen columns in their usual order, the usual ones if none of them exists."""
+        return [name for name in self.choices if name in chosen] or self.usual
+
+    def rows(self, keys: Sequence[str], columns: Sequence[str]) -> dict[str, list[ShownCell]]:
+        """Return the cells of some cases."""
+        return {record["case_key"]: [_shown(record, name) for name in columns] for record in self._records({*keys})}
+
+    def objects(self, keys: Sequence[str]) -> list[dict[str, Any]]:
+        """Return what the API says of some cases, in their order."""
+        found = {
+            record["case_key"]: {
+                "id": record["test_case_id"],
+                "outcome": record["outcome"],
+                **{name: cell_value(record, name) for name in (*TEXTS, EXPLANATION, *MORE)},
+                "scores": dict(record["scores"]),
+            }
+            for record in self._records({*keys})
+        }
+        return [found[key] for key in keys if key in found]
+
+    def _records(self, keys: Collection[str]) -> Iterator[dict[str, Any]]:
+        """Yield the record of the first trial of each of these cases."""
+        places = {key: place for key, place in self.source.places.items() if key[0] in keys and key[1] == 0}
+        yield from replace(self.source, places=places).records()
+
+    # ── export ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def narrowed(self, keys: Collection[str]) -> ExportSource:
+        """Return the records of these cases alone, all trials."""
+        return replace(self.source, places={key: at for key, at in self.source.places.items() if key[0] in keys})
+
+    def cells(self, keys: Sequence[str], columns: Sequence[str]) -> Iterator[list[Cell]]:
+        """Yield the names of the columns, then their uncut values for each of these cases."""
+        yield ["id", "outcome", *columns]
+        for record in self._records({*keys}):
+            yield [record["test_case_id"], record["outcome"], *(cell_value(record, name) for name in columns)]
+
+
+def _shown(record: Mapping[str, Any], column: str) -> ShownCell:
+    value = cell_value(record, column)
+    is_failed = any(gate["metric"] == column for gate in record["verdict"]["failed_gates"])
+    if column == "latency":
+        text = "" if value is None else f"{value:.0f} ms"
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        text = score_text(value)
+    else:
+        text = cut(str(value or ""), LONGEST)
+    return ShownCell(column, text, is_failed)
+
+
+def cell_value(record: Mapping[str, Any], column: str) -> Cell:
+    """Return the value of a column: a text, a score, or None."""
+    if column in record["scores"]:
+        score: float = record["scores"][column]
+        return score
+    if column == EXPLANATION:
+        return explanation_of(record)
+    name = {"reference": "reference_answers", "latency": "total_ms"}.get(column, column)
+    value: Cell = flat(record).get(name)
+    return value
+
+
+def explanation_of(record: Mapping[str, Any]) -> str:
+    """Return why a case failed, and what the judge said of the metrics that failed, or of all if none did."""
+    failed = {gate["metric"] for gate in record["verdict"]["failed_gates"]}
+    judged: dict[str, Any] = {**(record.get("judgements") or {})}
+    judged |= {name: record[name] for name in ("groundedness", "correctness") if record.get(name)}
+    told = {name: str(each["reasoning"]) for name, each in judged.items() if each and each.get("reasoning")}
+    chosen = {name: text for name, text in told.items() if name in failed} or told
+    return " · ".join(filter(None, [record.get("reason"), *(f"{name}: {text}" for name, text in chosen.items())]))
+
+
+def csv_rows_of(rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
+    return (csv_line(row) for row in rows)
+
+
+def workbook(rows: Iterable[Sequence[Cell]]) -> bytes:
+    """Return the rows as an XLSX file, without texts that a spreadsheet would run as formulas."""
+    from openpyxl import Workbook  # here, because only this export needs it
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("results")
+    for row in rows:
+        sheet.append([printable(as_text(cell)) if isinstance(cell, str) else cell for cell in row])
+    with TemporaryDirectory(prefix="rageval-export-") as folder:
+        path = Path(folder) / "results.xlsx"
+        book.save(path)
+        return path.read_bytes()

@@ -1,0 +1,109 @@
+"""What a person does with runs: archive and delete them, both with a way back, and rename their descriptions."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from pytest_rageval.errors import Problems, SettingsError
+from pytest_rageval.io.atomic import is_locked, read_json, write_json
+from pytest_rageval.runs.folder import write_metrics
+from pytest_rageval.runs.reader import METRICS
+from pytest_rageval.text import printable
+from pytest_rageval.web.jobs.job import JOB, read_job
+from pytest_rageval.web.site import Site, site_of
+
+MOST_DELETED = 50
+"""Deleted runs that can be restored; the ones deleted before them are gone."""
+RUN, JOB_FOLDER = "run", "job"
+
+
+class RunShelf:
+    """The archived and deleted runs of a data folder.
+
+    `archived.json` names the archived ones. A deleted one is moved to `deleted/ID/`, with its job.
+    """
+
+    def __init__(self, site: Site) -> None:
+        data = site.settings.data
+        self._runs, self._jobs, self._deleted = site.runs, data / "jobs", data / "deleted"
+        self._file = data / "archived.json"
+
+    def archived(self) -> frozenset[str]:
+        """Return the ids of the archived runs."""
+        try:
+            return frozenset(read_json(self._file, "archive").get("runs", ()))
+        except (SettingsError, TypeError):
+            return frozenset()
+
+    def archive(self, run_ids: Iterable[str], *, is_archived: bool = True) -> None:
+        """Leave runs out of the lists, or show them again."""
+        before = self.archived()
+        after = before | {*run_ids} if is_archived else before - {*run_ids}
+        write_json(self._file, {"runs": sorted(after)})
+
+    def deleted(self) -> list[str]:
+        """Return the ids of the runs that can be restored, the last deleted first."""
+        folders = [path for path in self._deleted.glob("*") if path.is_dir() and not path.is_symlink()]
+        return [path.name for path in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True)]
+
+    def delete(self, run_ids: Collection[str]) -> None:
+        """Move runs with their jobs out of the way; raise SettingsError if one is going on or unknown."""
+        problems, known = Problems(), _names(self._runs) | _names(self._jobs)
+        for run_id in run_ids:
+            if run_id not in known:
+                problems.append(f"there is no run {run_id!r}")
+            elif is_locked(self._runs / known[run_id]):
+                problems.append(f"run {run_id} is going on; cancel it first")
+        problems.raise_all()
+        for run_id in run_ids:
+            place = self._deleted / known[run_id]
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True)
+            for folder, name in ((self._runs, RUN), (self._jobs, JOB_FOLDER)):
+                if (folder / known[run_id]).is_dir():
+                    shutil.move(folder / known[run_id], place / name)
+        for old in self.deleted()[MOST_DELETED:]:
+            shutil.rmtree(self._deleted / old, ignore_errors=True)
+
+    def restore(self, run_ids: Iterable[str]) -> None:
+        """Bring deleted runs back; raise SettingsError for one that is gone."""
+        there = self.deleted()
+        for run_id in run_ids:
+            if run_id not in there:
+                raise SettingsError(f"run {run_id!r} is gone: it cannot be restored")
+            for folder, name in ((self._runs, RUN), (self._jobs, JOB_FOLDER)):
+                kept = self._deleted / run_id / name
+                if kept.is_dir() and not (folder / run_id).exists():
+                    folder.mkdir(parents=True, exist_ok=True)
+                    shutil.move(kept, folder / run_id)
+            shutil.rmtree(self._deleted / run_id, ignore_errors=True)
+
+    def describe(self, run_id: str, description: str) -> None:
+        """Change the description of a run, in its folder and in its job."""
+        path = self._runs / _names(self._runs).get(run_id, "") / METRICS
+        if path.is_file():
+            write_metrics(path, {**read_json(path, "run"), "description": description or None})
+        if run_id in _names(self._jobs):
+            job = read_job(self._jobs / run_id).model_copy(update={"description": description})
+            write_json(self._jobs / run_id / JOB, job.model_dump())
+
+
+def _names(folder: Path) -> dict[str, str]:
+    """Return the folders in a folder by their printable names: a name from a form is looked up, it is never a path."""
+    try:
+        return {printable(path.name): path.name for path in folder.iterdir() if path.is_dir() and not path.is_symlink()}
+    except OSError:
+        return {}
+
+
+def _shelf(request: Request) -> RunShelf:
+    return RunShelf(site_of(request))
+
+
+TheShelf = Annotated[RunShelf, Depends(_shelf)]
+"""A route parameter: the archived and deleted runs."""
