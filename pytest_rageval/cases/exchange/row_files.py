@@ -255,7 +255,7 @@ def _as_json(row: Json) -> dict[str, Json]:
 def is_squad(path: Path) -> bool:
     """Return True if a file is a JSON document of SQuAD."""
     report = RowReport(path.name, has_lines=False)
-    return is_squad_document(_json("".join(text for _, text, _ in read_lines(path, report, LONGEST)), report))
+    return is_squad_document(_json("".join(line.text for line in read_lines(path, report, LONGEST)), report))
 
 
 def is_squad_document(document: Json) -> bool:

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from pytest_rageval.comparison.case_diff import representative_trial
-from pytest_rageval.comparison.filter_language import FilterError
+from pytest_rageval.comparison.case_filter import FilterError
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.formats import csv_lines
 from pytest_rageval.export.report_json import json_lines
