@@ -34,19 +34,15 @@ LONGEST_LINE = 16 * 2**20
 
 
 class AnswerRecord(NamedTuple):
-    """One line. `name` is its id as written, a case's id or its full key; without an id it is `asking(question)`.
-
-    `text` is the answer as JSON, or the place of its line in the file: offset and length in bytes.
-    """
+    """One line. `name` is its id as written, a case's id or its full key; without an id it is `asking(question)`."""
 
     name: str
     line: int
     question: str | None
     text: str | tuple[int, int]
+    """The answer as JSON, or the place of its line in the file: offset and length in bytes."""
 
 
-BLOCK = 1 << 18
-"""Bytes that are read at a time."""
 BLOCK = 1 << 18
 """Bytes that are read at a time."""
 
@@ -158,11 +154,12 @@ class _Reading:
 
     def take(self, row: JsonRow | CsvRow) -> None:
         """Add one row, or report its problems."""
-        if isinstance(row, JsonRow) and not row.record.keys() <= KNOWN:
+        is_as_written = isinstance(row, JsonRow) and row.record.keys() <= KNOWN
+        if isinstance(row, JsonRow) and not is_as_written:
             names = _known_names([*row.record])
             row = row._replace(record=dict(zip(names, row.record.values(), strict=True)))
         try:
-            system, record = _record(row)
+            system, record = _record(row, is_as_written)
         except Unsound as unsound:
             case_id = row.record.get("id")
             named = case_id if isinstance(case_id, str) else None
@@ -208,17 +205,18 @@ class _Reading:
             yield f"{self._report.file}: kept as metadata and not read: {listed(named)}"
 
 
-def _record(row: JsonRow | CsvRow) -> tuple[str | None, AnswerRecord]:
-    """Return the system and the record of one line."""
+def _record(row: JsonRow | CsvRow, is_as_written: bool) -> tuple[str | None, AnswerRecord]:
+    """Return the system and the record of one line; one with other names keeps its answer under ours."""
     if isinstance(row, CsvRow):
         _complete(row)
+    if isinstance(row, CsvRow) or not is_as_written:
         text: str | tuple[int, int] = json.dumps(row.record)
     else:
         text = row.start, len(row.text.encode())
         if row.value is not None:
             system, name, question = row.value
             return system, AnswerRecord(name, row.line, question, text)
-    line = _LINES.response(row.record, row.text if isinstance(row, JsonRow) else None)
+    line = _LINES.response(row.record, row.text if isinstance(row, JsonRow) and is_as_written else None)
     answer = _answer_of(line)
     if answer.text is None and answer.chunks is None and not _is_empty_on_purpose(row.record):
         raise invalid("holds neither 'answer' nor 'retrieved_chunks'")

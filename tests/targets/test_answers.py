@@ -87,9 +87,11 @@ def test_a_line_holds_an_id_and_whatever_an_answer_record_may_hold(tmp_path: Pat
     ],
 )
 def test_names_of_people_and_other_tools_are_understood(tmp_path: Path, name: str, content: str):
-    (record,) = load_answers(write(tmp_path, content, name)).records.values()
+    answers = load_answers(write(tmp_path, content, name))
+    (record,) = answers.records.values()
     assert record.question == "Why?"
-    assert (record.answer.text, record.answer.chunks) == ("So.", (Chunk(text="It is so."),))
+    answer = answers.answer(record)
+    assert (answer.text, answer.chunks) == ("So.", (Chunk(text="It is so."),))
 
 
 def test_a_blank_answer_or_an_empty_list_is_what_the_system_gave(tmp_path: Path):
