@@ -16,12 +16,12 @@ from project import Project, a_case
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "pytest_rageval"
 BUDGET = {
-    "lines": 68_610,
-    "statements": 43_140,
-    "modules": 415,
+    "lines": 70_230,
+    "statements": 44_470,
+    "modules": 421,
     "folders with modules": 44,
     "characters of the mean line that is not blank": 53,
-    "lines of tests": 51_370,
+    "lines of tests": 52_710,
     "modules in tests/support": 10,
     "imports of our own modules inside functions": 35,
     "private names of other packages, and patches": 7,
