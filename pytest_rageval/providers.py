@@ -1,7 +1,7 @@
 """Providers of language models, as far as they are known before their modules are loaded.
 
-Judges, help texts, masking of keys and the browser's form read this table: a new provider is a row here, and a module
-in `pytest_rageval/llm/` that holds everything else about it.
+Judges, help texts, masking of keys and the browser's states of keys read this table: a new provider is a row here, and
+a module in `pytest_rageval/llm/` that holds everything else about it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ class ProviderRow(NamedTuple):
     forms    formats of a judge's spec of this kind
     keys     environment variables with its keys, masked wherever they appear
     hosts    hosts that keep their dated or numbered models unchanged
-    example  a spec that the browser's form suggests
     """
 
     factory: str
     forms: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
-    example: str = ""
 
 
 PROVIDERS: Mapping[str, ProviderRow] = {
@@ -33,7 +31,6 @@ PROVIDERS: Mapping[str, ProviderRow] = {
         ("openai:MODEL", "openai:MODEL@URL"),
         ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"),
         ("api.openai.com", "api.mistral.ai", "generativelanguage.googleapis.com", "api.x.ai"),
-        "openai:gpt-4o-2024-08-06",
     ),
     "http": ProviderRow("openai:openai_model", ("http://HOST",)),
     "https": ProviderRow("openai:openai_model"),
@@ -42,7 +39,6 @@ PROVIDERS: Mapping[str, ProviderRow] = {
         ("anthropic:MODEL",),
         ("ANTHROPIC_API_KEY",),
         ("api.anthropic.com",),
-        "anthropic:claude-sonnet-4-5",
     ),
     "any-llm": ProviderRow("any_llm:any_llm_model", ("any-llm:PROVIDER/MODEL",)),
 }

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pytest_rageval.config.settings import ENVIRONMENT
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.environment_secrets import SENT_FROM_ENVIRONMENT, WEB_TOKEN
+from pytest_rageval.providers import PROVIDERS
 from pytest_rageval.web.versions.agent import Agent
 
 LARGEST = 64 * 1024
@@ -93,7 +94,7 @@ class KeyState(NamedTuple):
 
 
 NOT_SET = "not set"
-KEYS_OF_PROVIDERS: Mapping[str, str] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+KEYS_OF_PROVIDERS: Mapping[str, str] = {kind: row.keys[0] for kind, row in PROVIDERS.items() if row.keys}
 
 
 def needed_keys(agent: Agent, env_file: Path | None, *, is_asked: bool = True) -> list[KeyState]:
