@@ -104,7 +104,8 @@ def _is_native(result: Any) -> bool:
     if not isinstance(result, dict):
         return result is None or isinstance(result, str)
     return bool(result.keys() & {"retrieved_chunks", "debug", "references"}) or (
-        isinstance(result.get("answer"), str) and not result.keys() & {*DOCUMENTS}
+        # An answer of a wrong type is a problem of the record; an object with `content` is a message of a framework.
+        "answer" in result and not hasattr(result["answer"], "content") and not result.keys() & {*DOCUMENTS}
     )
 
 

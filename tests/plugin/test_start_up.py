@@ -34,6 +34,7 @@ OF_A_GUEST = {
     "pytest_rageval.plugin.hooks",
     "pytest_rageval.plugin.hookspecs",
     "pytest_rageval.plugin.session",
+    "pytest_rageval.providers",
 }
 """All that a suite without cases loads of us."""
 MOST_OF_A_RUN = 200
@@ -66,7 +67,7 @@ def guest(project: Project) -> Project:
     return project
 
 
-def test_a_suite_without_cases_loads_15_small_modules_and_of_others_the_standard_library(guest: Project):
+def test_a_suite_without_cases_loads_16_small_modules_and_of_others_the_standard_library(guest: Project):
     with_us = imported(guest, "pytest", *HOOKS)
     assert ours(with_us) == OF_A_GUEST
     foreign = {module.partition(".")[0] for module in with_us - imported(guest, "pytest") - OF_A_GUEST}
