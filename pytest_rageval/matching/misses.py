@@ -19,7 +19,8 @@ def matching_fields(result: CaseResult, rules: PlaceRules) -> dict[str, Json]:
         return {"flags": []}
     is_looked_at = result.failed_gates and obs.matching.kind == "anchors"
     flags = [*obs.matching.flags, *(_misses(obs, rules) if is_looked_at else ())]
-    return {"flags": flags} | ({"doubt": obs.matching.doubts} if obs.matching.loose and obs.matching.doubts else {})
+    doubts = obs.matching.doubts if obs.matching.loose else {}
+    return {"flags": flags} | ({"doubt": doubts} if doubts else {})
 
 
 def _misses(obs: Observation, rules: PlaceRules) -> Iterator[str]:
