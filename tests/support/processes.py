@@ -323,8 +323,7 @@ def warm_up() -> None:
             pytest.main(arguments.split())
     importlib.import_module("xdist.remote")  # what a worker runs first; pytest has to be there before it
     del sys.modules["warming_bot"]
-    # A thread that was told to end may still be ending on a busy machine: a fork has no threads but its own.
-    wait_until(lambda: threading.active_count() == 1, "the end of all other threads")
+    wait_until(lambda: threading.active_count() == 1, "the end of all threads but the one that forks")
 
 
 if __name__ == "__main__":
