@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.case_diff import has_same_id, place_of
 from pytest_rageval.metrics.answer import stated_facts
-from pytest_rageval.runs.record_texts import CUT
+from pytest_rageval.runs.records import CUT
 from pytest_rageval.text import change, printable, score_text, short
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
 from pytest_rageval.views.text_diff import word_diff, word_set
