@@ -126,6 +126,11 @@ def answer_from_response(data: Json, where: str) -> Answer:
     return _or_target_error(lambda: read_response(plain_json(data)), where)
 
 
+def answer_from_line(data: Json, where: str) -> Answer:
+    """Convert the response in a line that a run wrote, which is strict JSON; see `answer_from_response`."""
+    return _or_target_error(lambda: read_response(data), where)
+
+
 def answer_from_record(data: Json, where: str) -> Answer:
     """Convert an answer record: a native response that may have the fields of `debug` at its top level."""
     return _or_target_error(lambda: _read(plain_json(data), _RECORDS), where)
