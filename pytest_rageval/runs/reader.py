@@ -24,7 +24,7 @@ from pytest_rageval.model import EvalCase, Judgement, Observation, Problem, Sour
 from pytest_rageval.runs.columns import CaseColumns, read_scores, scores_of_records
 from pytest_rageval.runs.row import check_observation, check_result, row_records
 from pytest_rageval.runs.run_ref import find_run
-from pytest_rageval.targets.native_contract import answer_from_line
+from pytest_rageval.targets.native_contract import answer_from_response
 
 CONFIG, METRICS, RESULTS, OBSERVATIONS = "config.json", "metrics.json", "results.jsonl", "observations.jsonl"
 RUN_ID = "%Y%m%d_%H%M%S"
@@ -188,7 +188,7 @@ def observation_of(
     judgements = {name: _judgement(name, judgement) for name, judgement in record["judgements"].items()}
     return observe(
         recorded_case(record),
-        answer_from_line(record["answer"], record["case_key"]),
+        answer_from_response(record["answer"], record["case_key"], is_plain=True),
         k=record["k"],
         asked_k=record["asked_k"],
         judgements=judgements,
