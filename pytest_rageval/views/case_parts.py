@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.case_diff import best_chunks, has_same_id, place_of
+from pytest_rageval.comparison.case_diff import aligned_chunks, best_chunks, place_of
 from pytest_rageval.metrics.answer import stated_facts
 from pytest_rageval.model import EvalCase, Gold
 from pytest_rageval.text import change, printable, score_text, short
@@ -219,16 +219,6 @@ class MovedScore(NamedTuple):
     delta: str
 
 
-class AlignedChunk(NamedTuple):
-    """A chunk with its rank on both sides, None if absent. `state`: equal, moved, NEW or GONE."""
-
-    before: int | None
-    after: int | None
-    golds: str
-    place: str
-    state: str
-
-
 def case_comparison(
     record: Mapping[str, Any],
     earlier: Mapping[str, Any] | None,
@@ -270,30 +260,3 @@ def _moved(now: Mapping[str, float], before: Mapping[str, float], names: Mapping
         )
         for name, old, new in sorted(moved, key=lambda row: (-abs(row[2] - row[1]), row[0]))
     ]
-
-
-def aligned_chunks(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> list[AlignedChunk]:
-    """Merge both lists in the order of the ranks after; chunks that are gone keep their rank before."""
-    return sorted(_aligned(before, after), key=lambda row: (row.after or row.before or 0, row.after is None))
-
-
-def _aligned(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Iterator[AlignedChunk]:
-    remaining = list(before)
-    for chunk in after:
-        twin = next((other for other in remaining if _is_same(other, chunk)), None)
-        if twin is not None:
-            remaining.remove(twin)
-        rank, rank_before = chunk["rank"], twin["rank"] if twin else None
-        state = "NEW" if rank_before is None else "equal" if rank_before == rank else "moved"
-        yield AlignedChunk(rank_before, rank, _golds(chunk), place_of(chunk), state)
-    yield from (AlignedChunk(chunk["rank"], None, _golds(chunk), place_of(chunk), "GONE") for chunk in remaining)
-
-
-def _is_same(chunk: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    if chunk["chunk_id"] is not None and other["chunk_id"] is not None:
-        return has_same_id(chunk, other)
-    return bool(chunk["rel_path"]) and place_of(chunk) == place_of(other)
-
-
-def _golds(chunk: Mapping[str, Any]) -> str:
-    return "gold " + ", ".join(str(gold + 1) for gold in chunk["matches"]) if chunk["matches"] else ""

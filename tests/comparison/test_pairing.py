@@ -129,15 +129,12 @@ def test_a_flipped_case_says_what_became_of_its_chunks_and_its_answer(tmp_path: 
         (2, 2, None),
         (3, None, 3),
     ]
-    assert [(one["place"], one["other_rank"]) for one in detail["chunks_before"]] == [
-        ("a.md", 2),
-        ("b.md", None),
-        ("c.md", None),
-    ]
-    assert [(one["place"], one["other_rank"]) for one in detail["chunks_after"]] == [
-        ("new.md", None),
-        ("a.md", 1),
-        ("d.md", None),
+    assert [(one["place"], one["before"], one["after"], one["state"]) for one in detail["chunks"]] == [
+        ("new.md", None, 1, "NEW"),
+        ("a.md", 1, 2, "moved"),
+        ("b.md", 2, None, "GONE"),
+        ("d.md", None, 3, "NEW"),
+        ("c.md", 3, None, "GONE"),
     ]
     assert (detail["answer_before"], detail["answer_after"]) == ("Yes.", "No.")
     assert detail["failed_gates_after"] == [{"metric": "mrr", "value": 0.0, "threshold": ">= 1", "tag": "low"}]

@@ -28,6 +28,7 @@ from stored_runs import (
     store_full,
 )
 
+from pytest_rageval.comparison.case_diff import aligned_chunks
 from pytest_rageval.render.html import first_screen, report_page, sections
 from pytest_rageval.render.html.figures import (
     doubling_histogram,
@@ -40,7 +41,7 @@ from pytest_rageval.render.html.figures import (
 from pytest_rageval.render.html.report_page import BODIES, report_html
 from pytest_rageval.runs.records import to_line
 from pytest_rageval.text import score_text
-from pytest_rageval.views.case_parts import aligned_chunks, marked_text
+from pytest_rageval.views.case_parts import marked_text
 
 
 def blocks_of(html: str) -> list[Any]:

@@ -22,7 +22,7 @@ def test_the_page_says_what_the_terminal_says_draws_each_parameter_and_leads_to_
     assert sentence[0] in html
     assert "Best: min_score 0.6, k 5" in html
     assert re.search(r"questions saved</th><td class=\"n\">60 of 140<", html)
-    assert "[tool.rageval.params]\nmin_score = 0.6" in html
+    assert "\nmin_score = 0.6" in html
     assert re.findall(r'<svg[^>]*aria-label="([^;]+);', html) == [
         "score by min_score", "score by k", "recall against negative accuracy",
     ]  # fmt: skip
