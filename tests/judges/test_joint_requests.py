@@ -109,6 +109,33 @@ def test_the_same_run_asks_the_same_and_another_run_fences_otherwise():
     assert first == again != other
 
 
+@pytest.mark.parametrize("first", ["groundedness", "faithfulness"])
+def test_two_rubrics_of_a_case_with_five_chunks_take_eight_thousand_characters_at_most(first: str):
+    chunks = tuple(Chunk(f"c{at}", rel_path=f"{at}.md", text=(f"{at} camera " * 60)[:370]) for at in range(5))
+    text = "It records 30 frames per second [1]. The clock is shared [2]. The wheel of the rig turns freely."
+    cited = (Reference("c0", rel_path="0.md"), Reference("c1", rel_path="1.md"))
+    with JudgeServer() as server:
+        judged(a_judge(server), (first, "correctness"), replace(ANSWER, text=text, chunks=chunks, references=cited))
+    (chat,) = server.chats
+    instructions, material = (message["content"] for message in chat.json["messages"])
+    assert len(instructions) + len(material) <= 8_000
+    # 4.36 characters a token, counted by the vocabulary o200k_base of OpenAI's models.
+    assert len(instructions) / 4.37 >= 1_024
+
+
+def test_what_is_empty_is_left_out_but_for_contexts_and_citations():
+    with JudgeServer() as server:
+        judged(a_judge(server), answer=replace(ANSWER, chunks=(), references=()))
+    material = server.chats[0].json["messages"][1]["content"]
+    assert re.findall(r"^<fence-\w+ (.*)>$", material, re.MULTILINE) == [
+        "question",
+        "context",
+        "citations",
+        "reference answers",
+        "answer",
+    ]
+
+
 def test_each_chunk_stands_once_and_is_cited_by_its_number():
     with JudgeServer(BOTH) as server:
         judged(a_judge(server))
@@ -124,7 +151,8 @@ def test_each_chunk_stands_once_and_is_cited_by_its_number():
 
 
 def test_rubrics_on_claims_and_prompts_of_another_form_are_asked_for_alone():
-    own = replace(load_rubric("relevance"), prompt="Is {answer} good? The marker is {marker}. Judge now.")
+    prompt = "Is {answer} good? The marker is {marker}. Judge now."
+    own = replace(load_rubric("relevance"), prompt=prompt, material=())
     assert {name for name in rubric_names() if not can_join(load_rubric(name))} == {"claim_support"}
     assert not can_join(own)
     with JudgeServer() as server:
