@@ -17,7 +17,7 @@ from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.judges.model_judge import ModelJudge
 from pytest_rageval.llm.batch import PRICE, BatchClient, BatchExchange, BatchReply, BatchState, BatchWire
-from pytest_rageval.llm.endpoint_options import REPLY_TOKENS, estimated_tokens
+from pytest_rageval.llm.endpoint_options import Tariff
 from pytest_rageval.model import Json, Judgement
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.rejudge import Rejudge
@@ -119,9 +119,8 @@ class BatchedRun:
 
     def check_price(self, most: float | None) -> None:
         """Raise SettingsError if the waiting requests are likely to cost more than the limit."""
-        tokens = sum(estimated_tokens(str(body), 0) for body in self.client.waiting.values())
-        tariff = getattr(self.make_judge(), "tariff", None)
-        dollars = tariff and tariff.cost(tokens, REPLY_TOKENS * len(self.client.waiting))
+        tariff: Tariff | None = getattr(self.make_judge(), "tariff", None)
+        dollars = tariff and tariff.estimate(map(str, self.client.waiting.values()))
         if most is not None and dollars is not None and dollars * PRICE > most:
             likely = f"the batch is likely to cost ${dollars * PRICE:.2f}"
             raise SettingsError(f"--max-cost: {likely}, more than ${most:.2f}")
