@@ -33,6 +33,7 @@ BEFORE: dict[str, Any] = {
         ({"rerank_weights": {"vector": 0.7, "lexical": 0.3}}, ["rerank_weights.lexical", "rerank_weights.vector"]),
         ({"params": {"rerank": "off"}}, ["params.rerank"]),
         ({"judge": {"model": "m-2", "heuristic": True}}, ["judge.model"]),
+        ({"judge": None, "target": "http://b"}, ["target", "judge.model"]),
         ({"k": 10, "asked_k": 10, "metrics": ["recall_any@10", "mrr"]}, ["k"]),
         ({"asked_k": 20}, ["asked_k"]),
         ({"gates": {"case": ["mrr >= 0.6"], "run": [], "regression": []}}, ["gates.case"]),

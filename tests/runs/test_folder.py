@@ -6,13 +6,10 @@ import json
 import threading
 from pathlib import Path
 
-import pytest
 from processes import PATIENCE_S
 
-from pytest_rageval.comparison.baseline import read_baseline
-from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_json
-from pytest_rageval.runs.folder import RunFolder, check_reports
+from pytest_rageval.runs.folder import RunFolder
 
 
 def test_two_runs_in_one_second_have_folders_of_their_own(tmp_path: Path):
@@ -54,23 +51,3 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path):
         stop.set()
         writer.join(PATIENCE_S)
     assert [file.name for file in tmp_path.iterdir()] == ["metrics.json"]
-
-
-def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path):
-    (tmp_path / "reports").write_text("")
-    with pytest.raises(SettingsError, match="is a file"):
-        check_reports(tmp_path / "reports" / "deeper")
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"metrics": {}}', '{"cases": {"q": {}}}', "\x00"])
-def test_a_baseline_that_is_none_is_said(tmp_path: Path, content: str):
-    path = tmp_path / "baseline.json"
-    path.write_text(content)
-    with pytest.raises(SettingsError, match=r"baseline: .*baseline\.json"):
-        read_baseline(path, is_required=False)
-
-
-def test_no_baseline_is_no_problem_unless_it_was_named(tmp_path: Path):
-    assert read_baseline(tmp_path / "gone.json", is_required=False) is None
-    with pytest.raises(SettingsError, match="does not exist"):
-        read_baseline(tmp_path / "gone.json", is_required=True)
