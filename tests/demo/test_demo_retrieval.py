@@ -23,11 +23,6 @@ def test_a_korean_word_is_found_with_any_particle_on_it(tmp_path: Path):
         assert paths(ask(question, app=app, min_score=0.1))[:1] == ["food/a.md"]
 
 
-def test_words_are_found_in_other_forms(tmp_path: Path):
-    app = an_app(tmp_path, {"v/lab/a.md": "# A\n\nSessions with dropped frames are excluded."})
-    assert paths(ask("Why exclude a session: which frame drops?", app=app, min_score=0.1)) == ["lab/a.md"]
-
-
 @pytest.mark.parametrize(
     ("word", "other"), [("drifts", "drifting"), ("images", "imaging"), ("stopped", "stop"), ("studies", "study")]
 )
@@ -58,11 +53,6 @@ def test_ids_and_order_are_the_same_after_re_indexing_and_beside_other_notes(tmp
     more = {**notes, "v/lab/0.md": "# Zero\n\nSomething else entirely."}
     after = chunks(ask("heron nodes", app=an_app(tmp_path / "two", more), min_score=0))
     assert [chunk["chunk_id"] for chunk in before] == [chunk["chunk_id"] for chunk in after]
-
-
-def test_equal_scores_keep_the_order_of_the_corpus(tmp_path: Path):
-    notes = {f"v/lab/{name}.md": "# Same\n\nThe heron has four nodes." for name in "cab"}
-    assert paths(ask("heron nodes", app=an_app(tmp_path, notes), min_score=0)) == ["lab/a.md", "lab/b.md", "lab/c.md"]
 
 
 def test_folders_are_chosen_by_name_title_and_heading(tmp_path: Path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -48,24 +46,6 @@ def test_it_answers_over_http_and_keeps_the_connection(url: str):
         assert client.get("/api/v1/index/stats").json()["docs_processed"] >= 60
 
 
-def test_two_requests_sent_at_once_are_answered_in_order(url: str):
-    one = b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    two = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    received = send_raw(url, one + two)
-    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200", b"404"]
-
-
-def test_a_client_that_waits_for_continue_is_told_to(url: str):
-    body = json.dumps({"question": "drift"}).encode()
-    head = b"POST /api/v1/ask HTTP/1.1\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
-    assert re.findall(rb"HTTP/1.1 (\d+)", send_raw(url, head % len(body) + body)) == [b"100", b"200"]
-
-
-def test_an_escaped_path_is_read_as_what_it_means(url: str):
-    assert httpx.get(f"{url}/api/v1/%68ealth", timeout=PATIENCE_S).status_code == 200
-    assert "no such path '/\\xe9'" in httpx.get(f"{url}/%c3%a9", timeout=PATIENCE_S).json()["error"]
-
-
 @pytest.mark.parametrize(
     ("sent", "status", "said"),
     [
@@ -94,12 +74,6 @@ def test_what_it_does_not_speak_is_refused_politely(url: str, sent: bytes, statu
 def test_half_a_request_costs_nobody_anything(url: str):
     assert send_raw(url, b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: 100\r\n\r\n{") == b""
     assert httpx.get(f"{url}/api/v1/health", timeout=PATIENCE_S).status_code == 200
-
-
-def test_a_head_request_gets_no_body(url: str):
-    received = send_raw(url, b"HEAD /api/v1/health HTTP/1.1\r\nConnection: close\r\n\r\n")
-    assert received.startswith(b"HTTP/1.1 405 ")
-    assert received.endswith(b"\r\n\r\n")
 
 
 def test_ctrl_c_ends_it_quietly_even_with_a_client_connected():
