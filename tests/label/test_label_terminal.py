@@ -40,21 +40,6 @@ def labelled(folder: Path) -> list[str]:
     return [case.id for case in loaded.cases if case.gold.supports]
 
 
-def test_keys_mark_and_q_ends_with_the_terminal_as_it_was(folder: Path, terminal: Terminal):
-    terminal.type(" ")
-    terminal.until("unsaved")
-    terminal.type("\r")
-    terminal.until("Question 1?")
-    terminal.type("\x1b[B ")
-    terminal.until("unsaved")
-    terminal.type("q")
-    assert terminal.ended() == 0
-    assert labelled(folder) == ["case-0", "case-1"]
-    assert "\x1b[?1049l" in terminal.written
-    assert "2 of 4 in cases.jsonl" in terminal.written
-    assert "Traceback" not in terminal.written
-
-
 def test_ctrl_c_saves_the_case_on_screen(folder: Path, terminal: Terminal):
     terminal.type(" ")
     terminal.until("unsaved")
@@ -76,15 +61,6 @@ def test_whoever_is_killed_loses_the_case_on_screen_at_most(folder: Path, termin
     assert set(labelled(folder)) >= {"case-0", "case-1"}
     left = {path.name for path in folder.iterdir()} - {"__pycache__"}
     assert left == {"bot.py", "pyproject.toml", "cases.jsonl", "cases.jsonl.bak"}
-
-
-def test_the_screen_follows_the_size_of_the_terminal(terminal: Terminal):
-    terminal.resize(40, 12)
-    terminal.until("chunks of 1 system (5)")
-    terminal.resize(30, 11)
-    terminal.until("too small")
-    terminal.type("q")
-    assert terminal.ended() == 0
 
 
 def test_plain_lines_on_a_terminal_prompt(folder: Path):

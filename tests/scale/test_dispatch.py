@@ -11,7 +11,6 @@ from project import Project, a_case
 
 from pytest_rageval.config.project import Project as Configured
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import EvalCase, Source
 from pytest_rageval.prepare import Prepared, prepare
 from pytest_rageval.scale import dispatch
@@ -80,38 +79,6 @@ def dispatched(
     return came, given_up, handing_out.notes
 
 
-def test_all_cases_come_once():
-    came, given_up, notes = dispatched(MadeUpCrew())
-    assert sorted(came) == sorted(case.id for case in CASES)
-    assert not given_up
-    assert not notes
-
-
-def test_a_lost_worker_costs_a_retry_of_what_had_not_come():
-    deaths = iter(["q3", "q8"])
-    next_death = [next(deaths)]
-
-    def dies(id: str) -> bool:
-        if id != next_death[0]:
-            return False
-        next_death[0] = next(deaths, "")
-        return True
-
-    came, given_up, notes = dispatched(MadeUpCrew(dies))
-    assert sorted(came) == sorted(case.id for case in CASES), "none is lost, and none came twice"
-    assert not given_up
-    assert notes == [
-        "a worker was lost (killed); 2 cases went to another: evalcases/a.jsonl::q3, evalcases/a.jsonl::q4",
-        "a worker was lost (killed); 2 cases went to another: evalcases/a.jsonl::q8, evalcases/a.jsonl::q9",
-    ]
-
-
-def test_a_case_that_kills_each_worker_is_given_up_and_the_others_come():
-    came, given_up, _ = dispatched(MadeUpCrew(lambda id: id == "q6"))
-    assert given_up == ["q6"]
-    assert sorted([*came, "q6"]) == sorted(case.id for case in CASES)
-
-
 def test_where_every_worker_dies_it_ends(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(dispatch, "MOST_FUTILE", 6)
     crew = MadeUpCrew(lambda _: True)
@@ -124,12 +91,6 @@ def test_a_worker_that_refuses_is_left_out_and_said():
     came, _, notes = dispatched(MadeUpCrew(refuses=[1]))
     assert len(came) == len(CASES)
     assert notes == ["a worker was left out: no such model"]
-
-
-def test_where_all_refuse_the_reason_is_said_once():
-    with pytest.raises(SettingsError) as raised:
-        dispatched(MadeUpCrew(refuses=[0, 1]))
-    assert raised.value.problems == ("no worker can take part: no such model",)
 
 
 def test_a_worker_in_the_place_of_a_lost_one_may_spend_what_that_had_left():
@@ -177,22 +138,6 @@ def test_settings_come_over_as_they_were_but_for_the_share(recorded: Project):
 
 def an_assignment(recorded: Project, **options: object) -> str:
     return assignment(prepared_in(recorded, **options), SHARES[0]).model_dump_json()
-
-
-def test_a_worker_sends_the_records_of_its_cases_in_their_order(recorded: Project):
-    worker = PortionWorker()
-    assert worker.begin(an_assignment(recorded, repeat=2)) == []
-    blocks = list(worker.blocks("\n".join(json.dumps({"id": f"q{n}", "question": "?", "source": ["a.jsonl", n]})
-                                          for n in (4, 2)), "abc"))  # fmt: skip
-    worker.end()
-    records = [json.loads(line) for block in blocks for line in block.results.splitlines()]
-    assert [(record["test_case_id"], record["trial"]) for record in records] == [
-        ("q4", 0), ("q4", 1), ("q2", 0), ("q2", 1)
-    ]  # fmt: skip
-    assert sum(block.cases for block in blocks) == 2
-    assert sum(block.asked for block in blocks) == sum(block.observations.count("\n") for block in blocks) == 4
-    assert {record["config"] for record in records} == {"abc"}
-    assert not (recorded.path / "reports").exists(), "it writes nothing there but into the judge cache"
 
 
 def accept_baseline(root: Path) -> None:

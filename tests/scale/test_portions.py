@@ -53,14 +53,6 @@ def test_long_cases_make_shorter_portions(monkeypatch):
     assert [len(portion) for portion in taken] == [2, 2, 2, 2, 1]
 
 
-def test_what_a_lost_worker_has_left_waits_first():
-    waiting = Portions(some_cases(6), 3)
-    lost = waiting.take()
-    lost.recorded = 1
-    assert waiting.put_back(lost) is None
-    assert drained(waiting) == [["q1", "q2"], ["q3", "q4", "q5"]]
-
-
 def test_a_portion_that_is_lost_again_and_again_is_divided_until_a_case_is_alone():
     waiting = Portions(some_cases(8), 8)
     losses, alive = 0, list[str]()
@@ -78,12 +70,6 @@ def test_a_portion_that_is_lost_again_and_again_is_divided_until_a_case_is_alone
     assert losses == 5, "twice as a whole, then once for each of 4, 2 and 1 cases"
 
 
-def test_a_portion_counts_from_what_came():
-    portion = Portions(some_cases(3), 3).take()
-    portion.recorded = 2
-    assert ids(portion.unrecorded) == ["q2"]
-
-
 GOLD = Gold(answers=("x",), supports=(Anchor("a.md", "# A", ("s",), "2026-01-01"),), kg_edges=(Edge("a", "is", "b"),))
 ODD = [
     EvalCase("a", "lone \ud800 surrogate\nand a line", source=Source("b.jsonl", 3)),
@@ -99,12 +85,3 @@ def test_cases_come_over_as_they_were():
     assert read_cases(text) == ODD
     assert list(map(content_hash, read_cases(text))) == list(map(content_hash, ODD))
     assert text.isascii()
-
-
-def test_what_is_left_of_a_divided_portion_is_sent_as_it_was():
-    waiting = Portions(some_cases(5), 5)
-    for recorded in (0, 1):
-        lost = waiting.take()
-        lost.recorded = recorded
-        assert waiting.put_back(lost) is None
-    assert [ids(read_cases(waiting.take().text)) for _ in range(2)] == [["q1", "q2"], ["q3", "q4"]]

@@ -22,19 +22,6 @@ def test_wilson_is_scipys(share, n):
     assert wilson(successes / n, n) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
 
 
-def test_wilson_by_hand():
-    # z = 1.959964, z² = 3.841459: centre (0.5 + 3.841459/20) / (1 + 3.841459/10) = 0.5,
-    # half 1.959964 · sqrt(0.25/10 + 3.841459/400) / 1.3841459 = 0.263407
-    assert wilson(0.5, 10) == pytest.approx((0.236593, 0.763407), abs=1e-6)
-    assert wilson(1, 4) == pytest.approx((4 / (4 + 3.841459), 1), abs=1e-6)
-
-
-def test_a_share_of_all_or_none_leaves_room_on_one_side_only():
-    assert wilson(0, 30)[0] == 0
-    assert wilson(1, 30)[1] == 1
-    assert 0 < wilson(0, 30)[1] < 0.12
-
-
 def test_of_fewer_than_five_cases_nothing_is_shown():
     assert share_interval(0.5, 4) is None
     assert share_interval(0.6, 5) == wilson(0.6, 5)

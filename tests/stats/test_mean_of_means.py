@@ -32,18 +32,6 @@ def test_names_of_their_own_are_surer_together_than_one_and_less_sure_than_the_m
     assert 0.95 * (means[1] - means[0]) < high - low < 0.9 * (one[1] - one[0])
 
 
-def test_a_name_with_one_value_is_nearly_unknown():
-    cases: list[dict[str, float]] = [{"a": 1.0} for _ in range(99)]
-    low, _ = mean_of_means_interval(columns_of([*cases, {"a": 1.0, "b": 1.0}])) or (1, 1)
-    assert low < 0.55
-
-
-def test_it_lies_around_the_mean_of_means_within_the_scale():
-    cases = [{"a": 1.0} for _ in range(20)] + [{"a": 1.0, "b": float(number % 2)} for number in range(6)]
-    low, high = mean_of_means_interval(columns_of(cases)) or (1, 0)
-    assert 0 <= low < (1.0 + 0.5) / 2 < high <= 1
-
-
 def test_of_fewer_than_five_cases_or_none_nothing_is_said():
     assert mean_of_means_interval({"a": [1.0] * 4}) is None
     assert mean_of_means_interval({}) is None

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
-
-import pytest
-
-from pytest_rageval.tools.sweep.grid import FULL, QUICK, Grid, Point, parse_grid
+from pytest_rageval.tools.sweep.grid import FULL, QUICK, Grid, parse_grid
 
 
 def test_values_are_json_where_they_are_some_and_text_otherwise():
@@ -18,13 +14,6 @@ def test_the_quick_grid_has_six_points_and_the_full_one_189():
     assert len(Grid(QUICK).points()) == 6
     assert len(Grid(FULL).points()) == 189
     assert len(Grid(FULL).families()) == 9
-
-
-def test_points_with_one_index_follow_one_another():
-    grid = parse_grid(["k=1,2", "model=a,b", "chunk_max_tokens=400,200"], ["model"])
-    indexes = [grid.index_of(point) for point in grid.points()]
-    assert len(set(indexes)) == 4
-    assert [index for at, index in enumerate(indexes) if index not in indexes[:at]] == indexes[::2]
 
 
 def test_a_family_differs_in_its_cuts_alone_and_its_widest_point_cuts_least():
@@ -39,11 +28,3 @@ def test_a_threshold_that_is_no_number_is_no_cut():
     grid = parse_grid(["min_score=low,high", "k=5,10"])
     assert grid.cuts == ("k",)
     assert len(grid.families()) == 2
-
-
-@pytest.mark.parametrize(
-    "params", [{"k": 7}, {"k": 7, "folder_mode": "off", "min_score": 0.3}, {"style": 'a "b"', "parts": [1, "x"]}]
-)
-def test_the_lines_to_paste_are_toml(params: dict[str, object]):
-    table = tomllib.loads(Point(params).toml())["tool"]["rageval"]
-    assert table.pop("params", {}) | table == params

@@ -6,14 +6,12 @@ from random import Random
 
 import pytest
 
-from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import EvalCase, Source
 from pytest_rageval.tools.sweep.ranking import (
     CaseParts,
     Weights,
     difference,
     in_halves,
-    parse_weights,
     point_scores,
     sampled,
 )
@@ -24,13 +22,6 @@ BEFORE = {f"p{at}": CaseParts(0.5, None, 0.25) for at in range(10)} | {
 AFTER = {f"p{at}": CaseParts(1.0, None, 0.25) for at in range(10)} | {
     f"n{at}": CaseParts(None, float(at < 3), None) for at in range(5)
 }
-
-
-def test_negative_cases_stay_out_of_recall_and_rank():
-    scores = point_scores(AFTER, Weights(), AFTER)
-    assert (scores.recall, scores.negative_accuracy, scores.mrr) == (1.0, 0.6, 0.25)
-    assert scores.n == {"recall": 10, "negative_accuracy": 5, "mrr": 10}
-    assert scores.score == pytest.approx(0.5 * 1 + 0.3 * 0.6 + 0.2 * 0.25)
 
 
 def test_a_part_without_cases_counts_nothing():
@@ -104,11 +95,3 @@ def test_samples_are_in_order_and_grow_by_cases():
     assert [case.source.line for case in more] == sorted(case.source.line for case in more)
     assert sampled(cases, 5, 1) != few
     assert sampled(cases, 99, 0) == cases
-
-
-def test_weights_that_are_not_named_count_nothing():
-    assert parse_weights("recall=2") == Weights(2, 0, 0)
-    assert parse_weights(None) == Weights(0.5, 0.3, 0.2)
-    for written in ("recall=nan", "recall=-1", "recall", "x=1", "recall=0"):
-        with pytest.raises(SettingsError):
-            parse_weights(written)
