@@ -103,13 +103,6 @@ def test_a_run_that_died_and_one_that_is_broken_are_shown_as_far_as_they_go():
     assert json.loads(runs("show", "broken", "--json").output)["aggregates"] is None
 
 
-def test_a_run_as_json_holds_its_files_and_both_of_its_small_ones(three):
-    whole = json.loads(runs("show", "b", "--json").output)
-    assert (whole["run_id"], whole["configuration"]["k"]) == ("b", 5)
-    assert whole["aggregates"]["metrics"]["mrr"]["mean"] == 0.5
-    assert whole["files"]["config.json"] == (REPORTS / "runs/b/config.json").stat().st_size
-
-
 # ── prune ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

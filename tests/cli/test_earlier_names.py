@@ -43,12 +43,6 @@ def test_a_folder_that_is_named_is_searched_whole_where_no_glob_finds_a_case_in_
     assert [*project.records()] == [SOME[0]["id"]]
 
 
-def test_judges_are_skipped_whatever_judge_is_named(project: Project):
-    project.cases(SOME[:1])
-    assert project.rageval("run", "--skip-judges", "--judge", "openai:m@http://127.0.0.1:9/v1").ret == 0
-    assert judged(project) is None
-
-
 def test_aggregates_alone_follow_new_labels_and_leave_every_score(project: Project):
     project.cases([a_case("boil", category="old")])
     project.run().assert_outcomes(passed=1)

@@ -67,13 +67,6 @@ def test_an_earlier_run_is_the_target_by_any_of_its_names(project: Project, refe
     assert project.metrics()["outcomes"]["passed"] == len(SOME)
 
 
-def test_a_run_that_is_not_there_comes_with_what_was_probably_meant(project: Project):
-    project.cases(SOME)
-    project.run("--rageval-run-id", "first")
-    result = project.run("--rageval-target", "run:fist")
-    assert lines_with(result, "target run:fist: there is no run 'fist'; did you mean 'first'?")
-
-
 def test_a_torn_line_of_the_run_that_answers_is_said_once_at_the_end(project: Project):
     project.cases(SOME)
     project.run("--rageval-run-id", "first")

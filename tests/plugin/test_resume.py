@@ -114,13 +114,6 @@ def test_another_configuration_is_another_run(counting: Project):
     result.stderr.fnmatch_lines(["*was begun with another configuration: dataset was *"])
 
 
-def test_a_run_that_does_not_exist_cannot_be_resumed(counting: Project):
-    result = counting.run("--rageval-resume", "yesterday")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*there is no run 'yesterday'*"])
-    assert not (counting.path / "asked.txt").exists()
-
-
 @pytest.mark.child_process
 def test_a_run_that_is_being_written_cannot_be_resumed(counting: Project):
     process = start(counting)
