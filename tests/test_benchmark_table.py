@@ -104,8 +104,3 @@ def test_the_table_is_written_between_its_marks_and_nowhere_else(tmp_path: Path,
     page.write_text("no marks", encoding="utf-8")
     with pytest.raises(SystemExit, match="the marks"):
         run._write("new\n")
-
-
-def test_the_page_has_the_marks():
-    page = run.PAGE.read_text(encoding="utf-8")
-    assert 0 < page.index(run.BEGIN) < page.index(run.END)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pytest_rageval.gates.effect import GatesInEffect
 from pytest_rageval.gates.gate import Gate, parse_gate, resolve
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.model import EvalCase, Gold
+from pytest_rageval.model import EvalCase
 
 
 def a_gate(written: str) -> Gate:
@@ -54,27 +52,3 @@ def test_cases_with_the_same_labels_have_the_same_gates_which_ask_for_nothing_mo
     assert [(str(gate), gate.when) for gate in gates] == [("mrr >= 0.5", ()), ("recall_any@5 >= 1", ())]
     assert effect.meant_for(a_case("multi_hop"), "ids") is gates
     assert [str(gate) for gate in effect.meant_for(a_case("factual"), "none")] == ["mrr >= 0.5"]
-
-
-@pytest.mark.parametrize(
-    ("condition", "meets", "does_not"),
-    [
-        ("tag=a", {"tags": ("b", "a")}, {"tags": ("b",)}),
-        ("groups=true", {"gold": Gold(support_groups=((0,),))}, {}),
-        ("answerable=false", {"answerable": False}, {}),
-        ("requires_kg=true", {"requires_kg": True}, {}),
-        ("domain=uncategorised", {}, {"domain": "lab"}),
-        ("difficulty=hard", {"difficulty": "hard"}, {"difficulty": "easy"}),
-    ],
-)
-def test_cases_that_differ_in_what_a_condition_looks_at_are_told_apart(
-    condition: str, meets: dict[str, Any], does_not: dict[str, Any]
-):
-    effect = GatesInEffect([a_gate(f"mrr >= 0.5 when {condition}")], 5)
-    gates = [effect.meant_for(EvalCase("q1", "Why?", **labels), "none") for labels in (meets, does_not)]
-    assert [len(each) for each in gates] == [1, 0]
-
-
-def test_the_gates_depend_on_the_kind_of_gold():
-    effect = GatesInEffect([a_gate("mrr >= 0.5 when gold=ids")], 5)
-    assert (len(effect.meant_for(a_case(), "ids")), len(effect.meant_for(a_case(), "anchors"))) == (1, 0)

@@ -8,7 +8,6 @@ import os
 import signal
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from markupsafe import escape
 from processes import python, wait_until
 from project import BOT, SOME, Project, a_case, a_missed_case
 
-import pytest_rageval
 from pytest_rageval import EvaluatedRun, Observation, compare, compare_runs, evaluate, load_cases, metric
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.text import printable
@@ -233,14 +231,6 @@ def test_a_notebook_shows_verdict_metrics_and_failing_cases(project: Project):
     assert "<style" not in html
 
 
-def test_a_notebook_shows_a_comparison(project: Project):
-    html = compare_runs(
-        evaluate("evalcases", bot, run_id="a"), evaluate("evalcases", deaf_bot, run_id="b")
-    )._repr_html_()
-    assert "Newly failing cases" in html
-    assert "boil" in html
-
-
 def test_what_a_notebook_shows_has_a_limit(project: Project):
     long = "word & < > \U0001f600 " * 3_000
     cases = [a_missed_case(f"case-{n} {'x' * 300}", question=f"What? {long}", gold={"answer": long}) for n in range(60)]
@@ -266,12 +256,3 @@ def test_hostile_texts_stand_in_a_notebook_as_text(project: Project):
             question = printable(" ".join(f"question {payload}".split()))
             assert escape(question) in html
             assert "<" not in payload or question not in html
-
-
-def test_the_names_are_imported_when_they_are_used():
-    scripting = {"evaluate", "load_cases", "compare", "compare_runs", "EvaluatedRun", "RunComparison"}
-    assert scripting <= {*pytest_rageval.__all__}
-
-
-def test_notes_of_the_run_are_kept_in_the_object(project: Project, tmp_path: Path):
-    assert isinstance(evaluate("evalcases", bot).notes, tuple)
