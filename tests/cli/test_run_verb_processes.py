@@ -31,8 +31,7 @@ def records_on_disk(project: Project) -> int:
 
 
 @pytest.mark.child_process
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(("number", "times"), [(signal.SIGINT, 2), (signal.SIGTERM, 1)])
 def test_ctrl_c_leaves_a_partial_run_that_can_be_finished(project: Project, number: signal.Signals, times: int):
     project.write("slow.py", SLOW)
     project.configure('target = "slow:answer"')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import warnings
 
 import pytest
 from project import SOME, Project, a_case, lines_with
@@ -188,9 +187,10 @@ async def answer(question):
     )
     project.configure('target = "background:answer"')
     project.cases([a_case("a")])
-    with warnings.catch_warnings(action="ignore"):
-        gc.collect()  # what earlier tests of this process left is not looked at here
-    caplog.clear()
-    project.run().assert_outcomes(passed=1)
-    gc.collect()
+    gc.freeze()  # what earlier tests of this process left is not looked at here
+    try:
+        project.run().assert_outcomes(passed=1)
+        gc.collect()
+    finally:
+        gc.unfreeze()
     assert "Task was destroyed but it is pending!" not in caplog.text
