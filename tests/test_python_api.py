@@ -1,4 +1,4 @@
-"""`evaluate`, `load_cases` and `compare_runs` as a script or a notebook uses them."""
+"""The package from outside: `evaluate`, `load_cases` and `compare_runs`, its public names, the command as a module."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from markupsafe import escape
 from processes import python, wait_until
 from project import BOT, SOME, Project, a_case, a_missed_case
 
+import pytest_rageval
 from pytest_rageval import EvaluatedRun, Observation, compare, compare_runs, evaluate, load_cases, metric
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.text import printable
@@ -256,3 +258,31 @@ def test_hostile_texts_stand_in_a_notebook_as_text(project: Project):
             question = printable(" ".join(f"question {payload}".split()))
             assert escape(question) in html
             assert "<" not in payload or question not in html
+
+
+# ── the package from outside ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_version_is_that_of_the_installed_package():
+    assert pytest_rageval.__version__ == version("pytest-rageval")
+
+
+@pytest.mark.child_process
+def test_neither_import_nor_version_of_the_package_is_paid_for_by_those_who_do_not_ask():
+    code = "import sys; before = {*sys.modules}; import pytest_rageval; print({*sys.modules} - before)"
+    loaded = python("-c", code, check=True).stdout
+    assert "importlib.metadata" not in loaded
+    assert "pydantic" not in loaded
+    assert "pytest_rageval.model" not in loaded
+
+
+def test_every_public_name_is_there_and_others_are_refused():
+    assert all(getattr(pytest_rageval, name) is not None for name in pytest_rageval.__all__)
+    with pytest.raises(AttributeError, match="module 'pytest_rageval' has no attribute 'nothing'"):
+        pytest_rageval.nothing  # noqa: B018 because looking is what fails
+
+
+@pytest.mark.child_process
+def test_the_package_run_as_a_module_is_the_command():
+    assert python("-m", "pytest_rageval", "--version").stdout == f"rageval, version {version('pytest-rageval')}\n"
+    assert "python -m pytest_rageval" in python("-m", "pytest_rageval", "--help").stdout
