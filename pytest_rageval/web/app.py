@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -18,7 +18,7 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.forms import submitted
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.labelling.label_desk import LabelDesk
-from pytest_rageval.web.opened_runs import OpenedRuns, StillReadingError
+from pytest_rageval.web.opened_runs import OpenedRuns
 from pytest_rageval.web.pages import (
     agents,
     api,
@@ -37,9 +37,10 @@ from pytest_rageval.web.pages import (
     run,
     runs,
 )
+from pytest_rageval.web.readings import StillReadingError
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.rendering import router as assets
-from pytest_rageval.web.run_folders import RunFolders
+from pytest_rageval.web.run_list import RunFolders
 from pytest_rageval.web.security.guard import Guard
 from pytest_rageval.web.security.sessions import API, Sessions, TokenCheck, open_key
 from pytest_rageval.web.site import Site, UnknownPageError, WebSettings, check_reach
@@ -50,7 +51,7 @@ ROUTERS = (
         label, dataset_labelling, demo, api,
     )),
 )  # fmt: skip
-"""The routers of all page modules. The navigation links to those listed here."""
+"""The routers of all page modules."""
 
 
 _OFF = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
@@ -80,23 +81,13 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
     app.state.label_desk = LabelDesk(settings.data, settings.env_file)
     app.state.tokens = tokens = TokenCheck(settings.token, key)
-    app.state.addresses = {getattr(route, "path", "") for router in ROUTERS for route in router.routes}
     for router in ROUTERS:
         app.include_router(router, include_in_schema=router is api.router)
-    add_error_pages(app)
+    for kind, handler in ERROR_PAGES.items():
+        app.add_exception_handler(kind, handler)
     app.add_middleware(Guard, settings=settings, tokens=tokens, refusal_page=refusal_page)
     app.add_middleware(Sessions, key=key, data=settings.data)
     return app
-
-
-def add_error_pages(app: FastAPI) -> None:
-    """Render every exception of a route as a page."""
-    app.add_exception_handler(HTTPException, _http_error_page)
-    app.add_exception_handler(RequestValidationError, _validation_error_page)
-    app.add_exception_handler(RagevalError, _rageval_error_page)
-    app.add_exception_handler(StillReadingError, _still_reading_page)
-    app.add_exception_handler(OSError, _disk_error_page)
-    app.add_exception_handler(Exception, _bug_page)
 
 
 def refusal_page(request: Request, error: HTTPException) -> Response:
@@ -142,7 +133,8 @@ def _still_reading_page(request: Request, error: Exception) -> Response:
     if request.url.path.startswith(API):
         return error_page(request, 503, [f"{error}; ask again"], {"Retry-After": str(AGAIN_S)})
     response = page(request, "still_reading.html", status=202, what=str(error))
-    response.headers["Refresh"] = str(AGAIN_S)
+    # A script that asked for a part of its page keeps it, and asks again.
+    response.headers.update({"Refresh": str(AGAIN_S), "HX-Reswap": "none"})
     return response
 
 
@@ -158,3 +150,14 @@ def _disk_error_page(request: Request, error: Exception) -> Response:
 def _bug_page(request: Request, error: Exception) -> Response:
     LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
     return error_page(request, 500, ["Something went wrong here; what it was stands where rageval web was started."])
+
+
+ERROR_PAGES: Mapping[type[Exception], Callable[[Request, Exception], Response]] = {
+    HTTPException: _http_error_page,
+    RequestValidationError: _validation_error_page,
+    RagevalError: _rageval_error_page,
+    StillReadingError: _still_reading_page,
+    OSError: _disk_error_page,
+    Exception: _bug_page,
+}
+"""Every exception of a route becomes a page."""

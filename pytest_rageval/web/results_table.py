@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from pytest_rageval.export.export_source import ExportSource, flat, look_through
-from pytest_rageval.export.formats import as_text, csv_line
+from pytest_rageval.export.formats import as_text
 from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.text import cut, printable, score_text
@@ -137,10 +137,6 @@ def explanation_of(record: Mapping[str, Any]) -> str:
     told = {name: str(each["reasoning"]) for name, each in judged.items() if each and each.get("reasoning")}
     chosen = {name: text for name, text in told.items() if name in failed} or told
     return " · ".join(filter(None, [record.get("reason"), *(f"{name}: {text}" for name, text in chosen.items())]))
-
-
-def csv_rows_of(rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
-    return (csv_line(row) for row in rows)
 
 
 def workbook(rows: Iterable[Sequence[Cell]]) -> bytes:

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.jobs.job_status import JobStatus
-from pytest_rageval.web.jobs.jobs import Jobs
+from pytest_rageval.web.jobs.jobs import Jobs, TheJobs
 from pytest_rageval.web.rendering import page, path_to, redirect
 
 router = APIRouter()
-
-
-def jobs_of(request: Request) -> Jobs:
-    jobs: Jobs = request.app.state.jobs
-    return jobs
-
-
-TheJobs = Annotated[Jobs, Depends(jobs_of)]
-"""A route parameter: the jobs."""
 
 
 @router.get("/jobs/{job_id}")
