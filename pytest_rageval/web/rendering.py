@@ -6,7 +6,6 @@ import re
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -26,7 +25,7 @@ from pytest_rageval.web.run_list import made_from
 from pytest_rageval.web.run_rows import RunRow
 from pytest_rageval.web.security.guard import HEADERS, NO_CACHE
 from pytest_rageval.web.security.sessions import form_token
-from pytest_rageval.web.versions.version_folder import Kind, version_name, versions_title
+from pytest_rageval.web.versions.version_folder import Kind, is_slug, version_name
 
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 SHARED = ("tokens.css", "case_parts.js")
@@ -121,8 +120,8 @@ def web_environment() -> Environment:
         "minute": lambda written: written[:16].replace("T", " "),
         "made_from": _made_from,
         "version_name": _version_name,
-        "job_title": _job_title,
     }
+    pages.tests = reports.tests | {"slug": is_slug}
     pages.globals = reports.globals | {"is_served": True, "path_to": path_to, "asset": _asset_address}
     return pages
 
@@ -141,15 +140,9 @@ def _case_link(context: Context, key: str, is_compared: bool = False, **query: s
 
 
 @pass_context
-def _made_from(context: Context, run: RunRow) -> str:
+def _made_from(context: Context, run: RunRow | Job) -> str:
     """Return the names of the versions that a run is made from."""
     return made_from(run, context["frame"]["data"])
-
-
-@pass_context
-def _job_title(context: Context, job: Job) -> str:
-    data: Path = context["frame"]["data"]
-    return versions_title(data, (job.agent, job.agent_version), (job.dataset, job.dataset_version))
 
 
 @pass_context

@@ -20,7 +20,7 @@ from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun, with_changes
 from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS
 from pytest_rageval.text import printable
-from pytest_rageval.web.jobs.job import ENDED, JOB, number_in, read_job
+from pytest_rageval.web.jobs.job import ENDED, JOB, Job, number_in, read_job
 from pytest_rageval.web.jobs.job_status import ENDED_WITH_A_VERDICT, JobStatus, ProgressReader, status
 from pytest_rageval.web.readings import Readings, StillReadingError, states_of
 from pytest_rageval.web.run_rows import RUN_STATES, RunRow, iso_time, read_run
@@ -177,11 +177,11 @@ def run_choices(rows: Rows) -> dict[str, list[str]]:
     return choices | {"state": [state for state in RUN_STATES if state in states]}
 
 
-def made_from(run: RunRow, data: Path) -> str:
+def made_from(run: RunRow | Job, data: Path) -> str:
     """Return `Shop bot v4 × Products v2`, with the current names; for a run of pytest its target."""
     if run.agent or run.dataset:
         return versions_title(data, (run.agent, run.agent_version), (run.dataset, run.dataset_version))
-    return f"{UNVERSIONED_TITLE} · {run.target}" if run.target else UNVERSIONED_TITLE
+    return f"{UNVERSIONED_TITLE} · {run.target}" if isinstance(run, RunRow) and run.target else UNVERSIONED_TITLE
 
 
 # ── series and time ───────────────────────────────────────────────────────────────────────────────────────────

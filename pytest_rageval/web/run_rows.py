@@ -8,7 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
+from pytest_rageval.config.tables import Origin
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.history import PastRun, past_run
 from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS, StoredRun
@@ -28,6 +31,7 @@ STATE_SYMBOLS = {"stopped": "◐", "running": "▶", "unreadable": "⊘"}
 """The symbols of states without a verdict."""
 PYTEST = "pytest"
 """The source of a run that was not started in the browser."""
+_NO_ORIGIN: Mapping[str, Any] = {"source": PYTEST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,23 +142,29 @@ def _lines(path: Path) -> int:
 
 def _begun_row(run: StoredRun) -> RunRow:
     """Return the row of a running run: the values from the configuration, which every run has."""
-    config = run.config
-    target, origin = config.get("target"), config.get("origin") or {}
-    agent, agent_version, dataset, dataset_version = (
-        None if origin.get(name) is None else str(origin[name])
-        for name in ("agent", "agent_version", "dataset", "dataset_version")
+    origin, target = origin_of(run.config), run.config.get("target")
+    agent_version, dataset_version = (
+        None if version is None else str(version) for version in (origin.agent_version, origin.dataset_version)
     )
     return RunRow(
         printable(run.run_id),
         "running",
         _start_time(run),
-        str(origin.get("source") or PYTEST),
-        agent,
+        origin.source,
+        origin.agent,
         agent_version,
-        dataset,
+        origin.dataset,
         dataset_version,
         target if isinstance(target, str) else None,
     )
+
+
+def origin_of(config: Mapping[str, Any]) -> Origin:
+    """Return which versions a run is made from, by its config.json; for a run of pytest none."""
+    try:
+        return Origin.model_validate(config.get("origin"))
+    except ValidationError:
+        return Origin.model_construct(**_NO_ORIGIN)
 
 
 def _start_time(run: StoredRun) -> str:

@@ -25,6 +25,7 @@ from pytest_rageval.web.jobs.job import CANCELLED, ENDED, JOB, LOG, PROCESS, Job
 from pytest_rageval.web.jobs.job_status import JobStatus, ProgressReader, status
 from pytest_rageval.web.keys import run_environment
 from pytest_rageval.web.security.code_border import check_listed
+from pytest_rageval.web.site import UnknownPageError
 
 MOST_AT_ONCE = 4
 """Maximum number of concurrent jobs."""
@@ -60,7 +61,7 @@ class Jobs:
     def _place(self, job_id: str) -> Path:
         """Return the folder of a job. Look the id up among the existing names: it never becomes a path."""
         if job_id not in self:
-            raise SettingsError(f"there is no job {job_id!r}")
+            raise UnknownPageError(f"there is no job {job_id!r}")
         return self._folder / job_id
 
     def going(self) -> Iterator[JobStatus]:
@@ -71,7 +72,7 @@ class Jobs:
                     yield job
 
     def status(self, job_id: str) -> JobStatus:
-        """Return the current status of a job, or raise SettingsError if the id is unknown."""
+        """Return the current status of a job, or raise UnknownPageError if the id is unknown."""
         folder, run_folder = self._place(job_id), self._reports / "runs" / job_id
         job = read_job(folder)
         # Kept while the run goes on, so that only new lines are read.

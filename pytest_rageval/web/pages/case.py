@@ -27,9 +27,10 @@ from pytest_rageval.views.case import CaseView
 from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.labelling.label_desk import LabelPlace
 from pytest_rageval.web.opened_runs import TheRuns
-from pytest_rageval.web.pages.run import any_cases, head_of_run
+from pytest_rageval.web.pages.run import any_cases
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.run_cases import CaseQuery, Filter, Order
+from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
 
 View = Literal["case", "compare"]
@@ -102,7 +103,7 @@ def show_case(
         links=CaseLinks(run_id, case.key, q, sort, view if has_both_sides else "case", diff, against),
         neighbours=opened.neighbours(case.key, CaseQuery(q, sort)),
         has_both_sides=has_both_sides,
-        head=head_of_run(stored.config),
+        head=origin_of(stored.config),
         definitions=definitions_of(names, registry),
         keys=KEYS,
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
@@ -23,44 +23,9 @@ from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.results_table import workbook
 from pytest_rageval.web.run_cases import CaseQuery, Filter, RunCases, TheQuery
 from pytest_rageval.web.run_list import Rows, RunFolders, TheFolders
+from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
 from pytest_rageval.web.versions.version_folder import is_slug
-
-PYTEST = "pytest (unversioned)"
-
-
-class RunHead(NamedTuple):
-    """The line beside a run's id. `agent` and `dataset` are None for a run of pytest."""
-
-    source: str
-    agent: MadeFrom | None
-    dataset: MadeFrom | None
-
-
-class MadeFrom(NamedTuple):
-    """A version in the configuration of a run. `address` leads to its page; '' if the name is no valid slug."""
-
-    slug: str
-    version: int
-    address: str
-
-
-def head_of_run(config: Mapping[str, Any]) -> RunHead:
-    """Return the head of a run with this config.json."""
-    origin = config.get("origin")
-    origin = origin if isinstance(origin, Mapping) else {}
-    source = origin.get("source")
-    return RunHead(
-        source if isinstance(source, str) else PYTEST, *(_made_from(origin, kind) for kind in ("agent", "dataset"))
-    )
-
-
-def _made_from(origin: Mapping[str, Any], kind: str) -> MadeFrom | None:
-    slug, version = origin.get(kind), origin.get(f"{kind}_version")
-    if not isinstance(slug, str) or not isinstance(version, int):
-        return None
-    return MadeFrom(slug, version, path_to(f"{kind}s", slug, "versions", str(version)) if is_slug(slug) else "")
-
 
 FORMATS = ("csv", "json", "xlsx")
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -156,7 +121,8 @@ def _unfinished_page(
         "about": "",
         "description": None,
         "job": run_id if has_job else None,
-        "head": head_of_run(run.config) if opened else None,
+        "has_head": opened is not None,
+        "head": origin_of(run.config) if opened else None,
         "sections": UNFINISHED if listed and listed.total else (),
     }
     return page(request, "unfinished_run.html", **content)
@@ -171,11 +137,13 @@ def run_content(opened: RunCases) -> dict[str, Any]:
     """Return the values that the templates of a finished run need."""
     report = opened.report
     assert report is not None  # because it has ended
-    run_id = printable(opened.run.run_id)
+    run_id, head = printable(opened.run.run_id), origin_of(report.config)
+    dataset, version = head.dataset, str(head.dataset_version)
     return {
         **opened.content,
         "page": report,
-        "head": head_of_run(report.config),
+        "head": head,
+        "audit": path_to("datasets", dataset, "versions", version, "audit") if dataset and is_slug(dataset) else None,
         "keys": KEYS,
         "run_id": run_id,
         "compare_with": path_to("compare", b=run_id),
