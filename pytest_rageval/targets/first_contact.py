@@ -26,6 +26,8 @@ _PLACES = (NATIVE, "/ask", "/query", "/chat", "/api/ask", "/api/query", "/api/ch
 _KEYS = ("question", "query", "message", "input", "prompt", "text", "q")
 _LIKE_PATH = re.compile(r"\S*\.[A-Za-z]\w{0,5}(#.*)?|\w+://\S+|/\S+")
 _MOST_TRIES = 24
+_MOST_ITEMS = 8
+"""Items of a list that are looked at: the first text may be a short one."""
 CONTACT_QUESTION = "What do you know?"
 CONTACT_S = 30.0
 """Seconds for one attempt at the first question."""
@@ -177,7 +179,11 @@ def _chunk_fields(items: Sequence[Json]) -> dict[str, str]:
         return {"rel_path" if _LIKE_PATH.fullmatch(items[0]) else "text": "@"}
     if not isinstance(items[0], dict):
         return {}
-    leaves = dict(_leaves(items[0], enters_lists=False))
+    leaves: dict[str, Json] = {}
+    for item in items[:_MOST_ITEMS]:
+        for path, value in _leaves(item, enters_lists=False):
+            if path not in leaves or (isinstance(value, str) and len(value) > len(str(leaves[path]))):
+                leaves[path] = value
     found: dict[str, str] = {}
 
     def take(field: str, names: Sequence[str], fits: Any) -> None:
@@ -191,7 +197,9 @@ def _chunk_fields(items: Sequence[Json]) -> dict[str, str]:
     take("rel_path", PATHS, lambda path, value: isinstance(value, str) and (
         bool(_LIKE_PATH.fullmatch(value)) or is_named(path, PATHS)))  # fmt: skip
     take("heading_path", HEADINGS, lambda path, _: is_named(path, HEADINGS) or "head" in path.lower())
-    take("score_final", SCORES, lambda path, value: isinstance(value, float) or "score" in path.lower())
+    take(
+        "score_final", SCORES, lambda path, value: isinstance(value, float) or is_named(path, SCORES) or "score" in path
+    )
     take("chunk_id", IDS, lambda path, _: is_named(path, IDS))
     take("text", TEXTS, lambda path, value: isinstance(value, str) and (is_named(path, TEXTS) or len(value) > 40))
     if isinstance(leaves.get(found.get("chunk_id", "")), int):

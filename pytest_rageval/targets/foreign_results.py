@@ -20,11 +20,12 @@ METHODS = (
 _QUESTIONS = ("question", "query", "input", "user_input", "prompt", "text")
 ANSWERS = ("answer", "result", "response", "output", "output_text", "content", "text", "data", "replies", "answers")
 DOCUMENTS = ("context", "contexts", "source_documents", "source_nodes", "documents", "docs", "nodes", "sources", "hits")
-PATHS = ("rel_path", "file_path", "source", "path", "url", "uri", "file_name", "filename")
-HEADINGS = ("heading_path", "headings", "header_path", "section", "title")
-TEXTS = ("page_content", "text", "content", "chunk")
+DOCUMENTS += ("chunks", "passages", "citations", "matches", "results")
+PATHS = ("rel_path", "file_path", "source", "path", "url", "uri", "file_name", "filename", "file", "document", "link")
+HEADINGS = ("heading_path", "headings", "header_path", "section", "heading", "title")
+TEXTS = ("page_content", "text", "content", "chunk", "passage", "body", "snippet", "excerpt")
 IDS, _DOC_IDS = ("chunk_id", "node_id", "id", "id_"), ("doc_id", "document_id", "ref_doc_id", "parent_id")
-SCORES = ("score_final", "score", "relevance_score", "similarity", "_score")
+SCORES = ("score_final", "score", "relevance_score", "similarity", "_score", "relevance")
 
 
 class Call(NamedTuple):

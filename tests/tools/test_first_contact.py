@@ -42,6 +42,10 @@ SERVERS = {
     "langserve": ("/chain/invoke", "input", {
         "output": {"answer": "At 100 degrees.", "context": [
             {"page_content": TEXT, "metadata": {"source": "water.md", "Header 1": "Water"}, "type": "Document"}]}}),
+    "short": ("/ask", "query", {"result": {"text": "At 100 degrees.", "citations": [
+        {"url": "https://wiki/notes/water.md", "title": "Boiling", "passage": "At 100 degrees.", "relevance": 1}]}}),
+    "unnamed": ("/ask", "query", {"reply": "At 100 degrees.", "found": [
+        {"where": "notes/water.md", "said": "At 100 degrees."}, {"where": "notes/tea.md", "said": TEXT}]}),
     "texts": ("/chat", "message", {"reply": {"content": "At 100 degrees."}, "contexts": [TEXT]}),
 }  # fmt: skip
 MAPPINGS = {
@@ -53,6 +57,10 @@ MAPPINGS = {
     "langserve": {"answer": "output.answer", "retrieved_chunks": {
         "each": "output.context", "rel_path": "metadata.source", "heading_path": 'metadata."Header 1"',
         "text": "page_content"}},
+    "short": {"answer": "result.text", "retrieved_chunks": {
+        "each": "result.citations", "rel_path": "url", "heading_path": "title", "text": "passage",
+        "score_final": "relevance"}},
+    "unnamed": {"answer": "reply", "retrieved_chunks": {"each": "found", "rel_path": "where", "text": "said"}},
     "texts": {"answer": "reply.content", "retrieved_chunks": {"each": "contexts", "text": "@"}},
 }  # fmt: skip
 
