@@ -39,8 +39,7 @@ class OpenedRuns:
     def open(self, run_id: str, other: str | None = None) -> RunCases:
         """Return a finished run, compared with `other` (a run or `baseline`) or with its recorded baseline.
 
-        Raise SettingsError if the run has not ended or is unreadable, StillReadingError if reading takes long; it
-        continues in the background.
+        Raise SettingsError if the run has not ended or is unreadable.
         """
         folders = [self._site.stored_run(name).path for name in (run_id, other) if name and name != BASELINE]
         files = [folder / name for folder in folders for name in (CONFIG, METRICS, RESULTS, OBSERVATIONS, SCORES)]
@@ -49,13 +48,13 @@ class OpenedRuns:
         return self._result(run_id, other, stamp, lambda: self._opened(run_id, other))
 
     def recorded(self, run: StoredRun) -> RunCases:
-        """Return the cases of a run that has not ended or is partly unreadable. Raise the errors of `open`."""
+        """Return the cases of a run that has not ended or is partly unreadable."""
         files = [run.path / name for name in (CONFIG, METRICS, RESULTS)]
         stamp = states_of([*files, *journals(run.path, RESULTS)])
         return self._result(run.run_id, RESULTS, stamp, lambda: recorded_cases(run), WAIT)
 
     def as_far_as_recorded(self, run: StoredRun) -> tuple[RunCases | None, Sequence[str]]:
-        """Return a finished run, or else its recorded cases, or else None; and what is wrong with its files."""
+        """Return a run, or its recorded cases, or None; and what is wrong with it."""
         problems: Sequence[str] = ()
         try:
             if run.metrics is not None:
@@ -76,7 +75,7 @@ class OpenedRuns:
             try:
                 return read()
             except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
-                # The readers trust files that a run wrote: an edited file must become an error page, not a traceback.
+                # The readers trust files that a run wrote; an edited one must become a page.
                 what = f"its files are not what a run writes: {type(error).__name__}: {error}; were they edited?"
                 raise SettingsError(f"run {run_id}: {what}") from None
 

@@ -42,7 +42,7 @@ class Readings:
 
         wait  files that change are read again only after this many times the duration of reading them
 
-        Raise StillReadingError if reading takes longer than the patience; it continues in a thread of its own.
+        Raise StillReadingError if that takes longer than the patience; it goes on in a thread.
         """
         with self._lock:
             kept = self._kept.get(key)

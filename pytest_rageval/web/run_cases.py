@@ -45,7 +45,7 @@ Menu = Annotated[str | None, Query(max_length=400)]
 
 
 class CaseQuery(NamedTuple):
-    """What is asked of a list: a filter, an order (a metric, `id`, `latency`; `-` reverses it), a page, columns."""
+    """A filter, an order (a metric, `id`, `latency`; `-` reverses it), a page, columns."""
 
     q: str = ""
     sort: str = ""
@@ -67,7 +67,7 @@ def _query(
     category: Menu = None,
     tag: Menu = None,
 ) -> CaseQuery:
-    """Return the query of an address. The menus stand for terms of the filter, which they add, replace or remove."""
+    """Return the query of an address. A menu adds, replaces or removes a term of the filter."""
     for word, value in (("outcome", outcome), ("category", category), ("tag", tag)):
         if value:
             rest = re.sub(_TERM_OF.format(word), " ", q).strip()
@@ -82,7 +82,7 @@ TheQuery = Annotated[CaseQuery, Depends(_query)]
 
 @dataclass(frozen=True)
 class CasePage:
-    """A page of the list: `left` cases pass the filter. `problem`: the error of the filter or order; then no rows."""
+    """A page of the list: `left` cases pass the filter; without rows if that has a `problem`."""
 
     cases: RunCases
     query: CaseQuery
@@ -123,10 +123,7 @@ class CasePage:
 
 
 class Neighbours(NamedTuple):
-    """The position of a case, from 1, among the `left` filtered ones, and the adjacent keys; None at the ends.
-
-    `position` is None if the filter excludes the case.
-    """
+    """The position of a case among the `left` that pass the filter, from 1, and the adjacent keys."""
 
     position: int | None
     left: int
@@ -188,7 +185,7 @@ class RunCases:
         return CasePage(self, query._replace(page=number), rows, len(found))
 
     def neighbours(self, key: str, query: CaseQuery) -> Neighbours:
-        """Return the cases before and after a case; none if the filter is invalid (the list shows the error)."""
+        """Return the cases before and after a case; none if the filter is invalid."""
         try:
             keys = [case.key for case in self.matching(query.q, query.sort)]
         except FilterError:
@@ -200,14 +197,14 @@ class RunCases:
         return Neighbours(place + 1, len(keys), *(next(iter(adjacent), None) for adjacent in (before, after)))
 
     def matching(self, query: str = "", sort: str = "") -> Sequence[ListedCase]:
-        """Return the cases that pass a filter, in order, or raise FilterError if filter or order is invalid."""
+        """Return the cases that pass a filter, in order; raise FilterError if one is invalid."""
         if len(query) > LONGEST:
             raise FilterError(f"the filter is longer than {LONGEST:,} characters")
         numbers = self._filter.numbers(query, MOST_TERMS) if query else range(len(self.listed.cases))
         return [self.listed.cases[number] for number in self._sorted(numbers, sort)]
 
     def keys(self, query: str, sort: str = "") -> list[str]:
-        """Return the keys of the cases that pass a filter, in order; SettingsError if filter or order is invalid."""
+        """Return the keys of `matching`; raise SettingsError if filter or order is invalid."""
         try:
             return [case.key for case in self.matching(query, sort)]
         except FilterError as error:
@@ -218,7 +215,7 @@ class RunCases:
         return CaseFilter(self.listed)
 
     def _sorted(self, left: Sequence[int], sort: str) -> Sequence[int]:
-        """Sort by `latency`, `-latency`, `id` or a metric, cases without a value last; by default the worst first."""
+        """Sort by latency, id or a metric, cases without a value last; else the worst first."""
         name, is_turned = sort.removeprefix("-"), sort.startswith("-")
         if not sort:
             return left
@@ -233,7 +230,7 @@ class RunCases:
 
 
 def cases_of_report(report: PageRun) -> RunCases:
-    """Return the cases of a finished run. If the other run is missing, use the changes recorded at the end."""
+    """Return the cases of a finished run, with the recorded changes if the other run is gone."""
     listed, decided, run = report.listed, report.metrics.get("comparison"), report.side.run
     assert run is not None  # because the app opens runs by their ids
     if report.before is None and decided and decided["compared"]:

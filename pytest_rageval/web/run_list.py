@@ -33,7 +33,7 @@ Rows = Sequence[RunRow]
 
 
 class RunFolders:
-    """The rows of the run folders, and of the jobs that died before they had one. Each is read when it changes."""
+    """The rows of the run folders, and of jobs that died before they had one."""
 
     def __init__(self, site: Site) -> None:
         self._runs, self._jobs = site.runs, site.settings.data / "jobs"
@@ -91,7 +91,7 @@ def _entries(folder: Path) -> dict[str, str]:
 
 
 def _stamp(folder: str, job: str | None) -> object:
-    """Return the state of a run's files; for an unfinished one also whether a process writes it and its job's end."""
+    """Return the state of a run's files and job, and whether a process writes it."""
     files = states_of([f"{folder}/{name}" for name in (METRICS, CONFIG, RESULTS)])
     ended = states_of([f"{job}/{JOB}", f"{job}/{ENDED}"]) if job else ()
     return files, ended, files[0] is None and is_locked(Path(folder))
@@ -135,8 +135,6 @@ def run_folders_of(request: Request) -> RunFolders:
 
 TheFolders = Annotated[RunFolders, Depends(run_folders_of)]
 """A route parameter: the run folders."""
-
-# ── filter ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 UNVERSIONED = "unversioned"
 """The filter value for runs without an agent or dataset of this app."""
@@ -184,8 +182,6 @@ def made_from(run: RunRow | Job, data: Path) -> str:
     return f"{UNVERSIONED_TITLE} · {run.target}" if isinstance(run, RunRow) and run.target else UNVERSIONED_TITLE
 
 
-# ── series and time ───────────────────────────────────────────────────────────────────────────────────────────
-
 TREND = 20
 CARD_METRICS = 3
 
@@ -230,7 +226,7 @@ def trends_of(rows: Rows, shown: Rows) -> dict[str, Spark | None]:
 
 
 def recent_runs_of(rows: Rows, run_id: str) -> list[PastRun]:
-    """Return the earlier complete runs of the same cases and this run, the oldest first; none if it is unknown."""
+    """Return the earlier complete runs of the same cases and this run, the oldest first."""
     place = next((place for place, run in enumerate(rows) if run.run_id == run_id), len(rows))
     own = rows[place].past if place < len(rows) else None
     if own is None:

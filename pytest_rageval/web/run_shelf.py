@@ -1,4 +1,4 @@
-"""What a person does with runs: archive and delete them, both with a way back, and rename their descriptions."""
+"""Runs archived and deleted, both with a way back, and their descriptions."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class RunShelf:
 
 
 def _names(folder: Path) -> dict[str, str]:
-    """Return the folders in a folder by their printable names: a name from a form is looked up, it is never a path."""
+    """Return the folders by printable name: a name from a form never becomes a path."""
     try:
         return {printable(path.name): path.name for path in folder.iterdir() if path.is_dir() and not path.is_symlink()}
     except OSError:

@@ -58,7 +58,7 @@ def read_job(folder: Path) -> Job:
 
 
 def number_in(path: Path, name: str) -> int | None:
-    """Return a whole number of a job's file, such as `exit_code` of ended.json; None if it is not recorded."""
+    """Return a number in a job's file, such as `exit_code`; None if it is not recorded."""
     value = readable_json(path).get(name)
     return value if isinstance(value, int) else None
 
@@ -77,7 +77,7 @@ def log_tail(path: Path, number: int = SHOWN_LINES) -> list[str]:
 
 
 def tail(path: Path, size: int) -> bytes:
-    """Return the last bytes of a file; raise OSError for a link, which in a foreign project may lead anywhere."""
+    """Return the last bytes of a file; raise OSError for a link, which may lead anywhere."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     with os.fdopen(descriptor, "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - size))

@@ -27,7 +27,7 @@ _TRIAL = b'"trial":'
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Ended cases by outcome; `rate` in cases per second and `cost_usd` of judging are None while unknown."""
+    """Ended cases by outcome, `rate` in cases per second, `cost_usd` of judging."""
 
     done: int = 0
     total: int = 0

@@ -47,8 +47,6 @@ class Jobs:
         self._beginning = threading.Lock()
         """Held until a job's process runs: only then do other threads count it."""
 
-    # ── what there is ─────────────────────────────────────────────────────────────────────────────────────────
-
     def __contains__(self, job_id: str) -> bool:
         return job_id in self._names()
 
@@ -85,8 +83,6 @@ class Jobs:
     def log(self, job_id: str) -> list[str]:
         """Return the last lines that the run of a job printed; none if there is no such job."""
         return log_tail(self._folder / job_id / LOG) if job_id in self else []
-
-    # ── what is done ──────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, lay_out: LayOut) -> Job:
         """Start the run of a new folder, or raise SettingsError if it cannot begin."""
@@ -138,7 +134,7 @@ class Jobs:
         raise SettingsError(f"{self._folder}: too many jobs in one second")
 
     def _launch(self, folder: Path, job: Job, how: str) -> None:
-        """Start the process of a job, which holds the lock of its folder; raise SettingsError if it may not run."""
+        """Start the process of a job, or raise SettingsError if it may not run."""
         if sum(is_locked(self._folder / name) for name in self._names()) >= MOST_AT_ONCE:
             raise SettingsError(f"{MOST_AT_ONCE} at most run at the same time; wait for one to end, or cancel one")
         settings = load_settings(folder, environment={})
@@ -150,7 +146,7 @@ class Jobs:
         lock = _lock(folder)
         try:
             with (folder / LOG).open("ab") as log:
-                process = subprocess.Popen(  # noqa: S603 because the arguments are ours and no shell reads them
+                process = subprocess.Popen(  # noqa: S603 because no shell reads them
                     [sys.executable, "-m", JOB_PROCESS, str(folder.resolve()), str(lock), *run],
                     cwd=folder,
                     env=environment,
@@ -184,7 +180,7 @@ def _lock(folder: Path) -> int:
 
 
 def _send(folder: Path, number: Signals) -> None:
-    """Signal the process of a job if it still holds the lock: a pid alone may be that of another process by now."""
+    """Signal the process of a job if it still holds the lock; else the pid may be another's."""
     pid = number_in(folder / PROCESS, "pid")
     if pid is not None and is_locked(folder):
         with suppress(ProcessLookupError, PermissionError):

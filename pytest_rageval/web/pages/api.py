@@ -103,7 +103,7 @@ class CasesInfo(BaseModel):
 
 
 class NewRun(BaseModel):
-    """The order for a run: versions as `NAME/NUMBER`, and a baseline: a run, `none`, or "" for the usual one."""
+    """A run of `NAME/NUMBER` versions; baseline: a run, `none`, or "" for the usual one."""
 
     agent: str = Field(max_length=100)
     dataset: str = Field(max_length=100)

@@ -27,7 +27,7 @@ from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
 TARGET = "target"
-"""The only check that uses the network or imports the project's code: it runs on request, in a separate process."""
+"""The only check that uses the network or imports code: it runs on request."""
 DOCTOR_S = 30
 """Timeout in seconds of that process."""
 

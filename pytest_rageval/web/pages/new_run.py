@@ -120,7 +120,7 @@ TheStores = Annotated[Stores, Depends(Stores)]
 
 
 def last_like(rows: Rows, choice: RunChoice) -> str | None:
-    """Return the default baseline: the last complete run of the same agent, dataset and source, if there is one."""
+    """Return the default baseline: the last run of the same agent, dataset and source."""
     wanted = (choice.agent.slug, choice.dataset.slug, choice.source)
     return next((row.run_id for row in rows if (row.agent, row.dataset, row.source) == wanted), None)
 

@@ -69,7 +69,7 @@ def show_run(
 
 
 def _leave_for(request: Request, address: str) -> Response:
-    """Return the redirect to another run; a script that asked for a part of this page loads the other page whole."""
+    """Return the redirect to another run, which a script loads as a whole page."""
     if request.headers.get("hx-request") == "true":
         return Response(headers={"HX-Redirect": address})
     return redirect(address)
@@ -82,7 +82,7 @@ def _at(response: Response, address: str) -> Response:
 
 
 def _versions(folders: RunFolders, run_id: str) -> list[tuple[str, str]]:
-    """Return the last complete run of each version of this run's agent over its dataset: run id and version."""
+    """Return the last complete run of each version of the agent, on the same dataset."""
     try:
         rows = folders.rows()
     except (StillReadingError, OSError):
@@ -160,7 +160,7 @@ def export_run(
     q: Filter = "",
     col: Annotated[list[str] | None, Query()] = None,
 ) -> Response:
-    """Return the cases that pass the filter: with columns what the table shows, else everything of each trial."""
+    """Return the cases that pass the filter: the chosen columns, else all of each trial."""
     if form not in FORMATS:
         raise UnknownPageError(f"there is no export as {form!r}; there are {', '.join(FORMATS)}")
     opened = any_cases(runs, site.stored_run(run_id))
@@ -189,8 +189,6 @@ def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
     for line in lines:
         yield f"{line}\n".encode("utf-8", "replace")
 
-
-# ── two runs ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 CHOICES = 200
 """Maximum number of runs in the list; other runs can be compared by their ids in the address."""

@@ -29,7 +29,7 @@ ROWS = 50
 ARCHIVED = "archived"
 """The choice of the status filter for archived runs."""
 DONE, MOST_UNDONE = "done", 50
-"""The key of the session for what was done last with runs, and how many of them can be undone by one button."""
+"""The session's key for what was done last, and how many runs one button can undo."""
 
 router = APIRouter()
 
@@ -120,17 +120,15 @@ def describe_run(site: TheSite, jobs: TheJobs, shelf: TheShelf, submitted: Submi
     return redirect(path_to("runs", run_id))
 
 
-# ── metrics in time ───────────────────────────────────────────────────────────────────────────────────────────
-
 PASSING = "pass rate"
 CHARTS = 6
 LASTS = (20, 50, 200)
-"""The selectable numbers of runs; the largest only for a single metric, because the page would be too long."""
+"""The selectable numbers of runs; the largest for a single metric only."""
 SHOWN_CHANGES = 3
 
 
 class TimelineRow(NamedTuple):
-    """A run in the table under a chart; `is_other_version` if its cases differ from those of the run before it."""
+    """A run under a chart; `is_other_version` if its cases differ from the run before it."""
 
     run: PastRun
     value: float | None

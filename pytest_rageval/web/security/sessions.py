@@ -100,7 +100,7 @@ def is_program(request: Request) -> bool:
 
 
 FAILURES, WITHIN_S = 20, 60.0
-"""Wrong tokens of one network in so many seconds after which its tokens are refused: this limits guessing."""
+"""Wrong tokens of one network in so many seconds after which it is refused."""
 UNGUESSABLE = 32
 """Characters from which a token needs no limit on failures: a limit would only let strangers lock the owner out."""
 
@@ -119,7 +119,7 @@ class TokenCheck:
         self._failures = LoginFailures()
 
     def accepts(self, given: str, address: str) -> bool:
-        """Compare in constant time; raise HTTPException once this address has given too many wrong tokens."""
+        """Compare in constant time; raise HTTPException after too many wrong tokens."""
         if self.token is None:
             return False
         is_guessable = len(self.token) < UNGUESSABLE
