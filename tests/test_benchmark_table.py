@@ -10,6 +10,8 @@ import pytest
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
 import environments
+import judge_modes
+import judge_requests
 import run
 from harness import Figure, Row, Usage, beside_peers
 from table import lines, markdown
@@ -109,3 +111,20 @@ def test_the_table_is_written_between_its_marks_and_nowhere_else(tmp_path: Path,
 def test_the_page_has_the_marks():
     page = run.PAGE.read_text(encoding="utf-8")
     assert 0 < page.index(run.BEGIN) < page.index(run.END)
+
+
+def test_judging_two_rubrics_is_one_request_of_at_most_eight_thousand_characters(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(judge_requests, "CASES", 2)
+    monkeypatch.setattr(judge_requests, "tokens", lambda _: None)
+    with judge_requests.served(judge_requests.Counter) as url:
+        rows = {cells[0].removeprefix("ours, "): cells[1:3] for cells in judge_requests.our_rows(url)}
+    for first in ("faithfulness", "groundedness"):
+        requests, characters = rows[f"together: {first} and correctness"]
+        assert requests == "1"
+        assert int(characters.replace(",", "")) <= 8_000
+        assert rows[f"separate: {first} and correctness"][0] == "2"
+
+
+def test_a_scripted_model_says_the_same_in_both_modes(capsys: pytest.CaptureFixture[str]):
+    assert judge_modes.main(["-n", "6"]) == 0
+    assert "| groundedness | 6 | 0 | 0 | 1.000 |" in capsys.readouterr().out

@@ -278,7 +278,9 @@ def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
     try:
         if line["error"] is None and (observation := observation_of(line, config)) is not None:
             return observation
-        answer = None if line["answer"] is None else answer_from_response(line["answer"], line["case_key"])
+        answer = (
+            None if line["answer"] is None else answer_from_response(line["answer"], line["case_key"], is_plain=True)
+        )
         return Unobserved(Problem(**line["error"]), Timings(**line["timings"]), answer)
     except (KeyError, TypeError, ValueError, AttributeError):
         where = f"{OBSERVATIONS}: {line.get('case_key')!r}"

@@ -188,7 +188,7 @@ def observation_of(
     judgements = {name: _judgement(name, judgement) for name, judgement in record["judgements"].items()}
     return observe(
         recorded_case(record),
-        answer_from_response(record["answer"], record["case_key"]),
+        answer_from_response(record["answer"], record["case_key"], is_plain=True),
         k=record["k"],
         asked_k=record["asked_k"],
         judgements=judgements,

@@ -145,10 +145,10 @@ def test_a_prompt_in_plain_text_replaces_the_wording_of_a_shipped_rubric(own: Pr
     _, server = judged(own, {"score": 4.5, "reasoning": "so"}, metrics="correctness")
     assert record(own)["scores"]["correctness"] == 4.5
     instructions, material = (message["content"] for message in server.chats[0].json["messages"])
-    assert "Right: (the reference, given below)" in instructions
+    assert "Right: (the reference answer, given below)" in instructions
     assert '"score" (a number from 0 to 5)' in instructions
     assert '"Water boils at 100 degrees at sea level."' in material
-    assert all(f" {label}>" in material for label in ("question", "reference", "answer", "contexts"))
+    assert all(f" {label}>" in material for label in ("question", "reference answer", "answer", "context"))
 
 
 def test_a_prompt_in_plain_text_is_a_new_metric_from_0_to_1(own: Project):

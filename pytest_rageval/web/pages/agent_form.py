@@ -17,6 +17,7 @@ from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Json
+from pytest_rageval.providers import OFFERED, PROVIDERS
 from pytest_rageval.text import excerpt, names_of
 from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Prose, Title, read_form, split_tags
 from pytest_rageval.web.versions.agent import (
@@ -34,17 +35,13 @@ TARGETS = (
     ("demo", "the demo system"), ("http", "a server, at a URL"), ("chat", "a model of a provider"),
     (ANSWERS_ONLY, "answers that I upload"), ("python", "code of this project"),
 )  # fmt: skip
-CHAT_PROVIDERS = (("openai", "OpenAI"), ("ollama", "Ollama"), ("server", "another server of OpenAI's kind"))
+_SERVER = ("server", "another server of OpenAI's kind")
+CHAT_PROVIDERS = (*((kind, OFFERED[kind].title) for kind in ("openai", "ollama")), _SERVER)
 JUDGES = (
-    ("lexical", "none: compare words (free, rough)"), ("openai", "OpenAI"), ("anthropic", "Anthropic"),
-    ("server", "another server of OpenAI's kind"), ("none", "none: judge nothing"), ("other", "another judge"),
+    ("lexical", "none: compare words (free, rough)"),
+    *((kind, row.title) for kind, row in PROVIDERS.items() if kind in OFFERED),
+    _SERVER, ("none", "none: judge nothing"), ("other", "another judge"),
 )  # fmt: skip
-MODELS: Mapping[str, Sequence[str]] = {
-    "openai": ("gpt-4.1-2025-04-14", "gpt-4.1-mini-2025-04-14", "gpt-4o-2024-08-06", "gpt-4o-mini-2024-07-18"),
-    "anthropic": ("claude-sonnet-4-5-20250929", "claude-haiku-4-5-20251001"),
-    "ollama": ("llama3.1:8b", "qwen2.5:7b"),
-}
-"""Models that the form suggests."""
 MAPPED = {"map_question": "question", "map_answer": "answer", "map_chunks": "each", "map_text": "text",
           "map_path": "rel_path", "map_heading": "heading_path"}  # fmt: skip
 """The fields of the form for a mapping, and what each one finds."""
@@ -360,7 +357,7 @@ def _judge_values(agent: Agent) -> dict[str, str]:
     model, _, url = rest.partition("@http")
     if agent.judge in ("lexical", "none"):
         return {"judge_kind": agent.judge}
-    if kind in ("openai", "anthropic") and not url and not agent.judge_base_url:
+    if kind in OFFERED and kind in PROVIDERS and not url and not agent.judge_base_url:
         return {"judge_kind": kind, "judge_model": model}
     if kind == "openai" and url and not agent.judge_base_url:
         return {"judge_kind": "server", "judge_model": model, "judge_url": f"http{url}"}
