@@ -23,9 +23,9 @@ from pytest_rageval.plan import Plan, make_plan
 from pytest_rageval.rescore.relabel import Labels, Line, Lines
 from pytest_rageval.runs.config import config_hash_of
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun, observation_of, recorded_case
-from pytest_rageval.runs.record_texts import CUT
-from pytest_rageval.runs.records import case_fields, result_record, to_line
+from pytest_rageval.runs.observations import observation_of, recorded_case
+from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.records import CUT, case_fields, result_record, to_line
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.stored_plan import registry_of, settings_of
 from pytest_rageval.targets.native_contract import answer_from_response

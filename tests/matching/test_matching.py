@@ -238,6 +238,7 @@ def test_a_reference_by_place_is_known_by_the_id_of_its_chunk():
     assert cited(gold, Reference(rel_path="n.md", heading_path="# A"), Chunk("c1", None, "n.md", "# A"))[0] == {0}
     assert cited(gold, Reference("c1"))[0] == {0}
     assert cited(gold, Reference("c9", doc_id="c1"))[0] == {0}
+    assert cited(gold, Reference("c9"), Chunk(text="of no place"))[0] == set()
 
 
 # ── observations ──────────────────────────────────────────────────────────────────────────────────────────────
