@@ -18,7 +18,7 @@ from pytest_rageval.io.messages import format_path, shown_value
 from pytest_rageval.io.records import flaws_of
 from pytest_rageval.io.sealed_lines import Key, Place, index, record_at, whole_records
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.matching.dialects import PlaceRules
+from pytest_rageval.matching.dialects import Notes, PlaceRules
 from pytest_rageval.matching.places import observe
 from pytest_rageval.model import EvalCase, Judgement, Observation, Problem, Source, Timings
 from pytest_rageval.runs.columns import CaseColumns, read_scores, scores_of_records
@@ -169,20 +169,17 @@ class StoredRun:
         """Return the place of the last observation of each case and trial; empty if the run stores none."""
         return index([self.path / OBSERVATIONS], check=check_observation)
 
-    def observation(self, key: str) -> Observation | None:
+    def observation(self, key: str, notes: Notes | None = None) -> Observation | None:
         """Return a case's observation; None if it ended in an error or the run stores none."""
         places = [place for (case_key, _), place in self.observation_places().items() if case_key == key]
         record = record_at(places[-1]) if places else None
-        return observation_of(record, self.config) if record and record["answer"] is not None else None
+        return observation_of(record, self.config, notes) if record and record["answer"] is not None else None
 
 
 def observation_of(
-    record: Mapping[str, Any], config: Mapping[str, Any], rules: PlaceRules | None = None
+    record: Mapping[str, Any], config: Mapping[str, Any], notes: Notes | None = None
 ) -> Observation | None:
-    """Return the observation in a line of observations.jsonl, matched to its gold again.
-
-    `rules`: with the notes; by default those of the run's settings alone.
-    """
+    """Return the observation in a line of observations.jsonl, matched to its gold and the notes again."""
     if record["k"] is None:
         return None
     judgements = {name: _judgement(name, judgement) for name, judgement in record["judgements"].items()}
@@ -197,7 +194,7 @@ def observation_of(
         gold_by=config["settings"]["gold_by"],
         params=record.get("params", {}),
         refusals=tuple(config["settings"].get("abstention", {}).get("phrases", ())),
-        rules=rules or PlaceRules.of(config["settings"]),
+        rules=PlaceRules.of(config["settings"], notes, config.get("namesakes", ())),
     )
 
 

@@ -19,8 +19,8 @@ METHODS = (
 """The methods that take a question, async and sync, in the order in which they are looked for."""
 _QUESTIONS = ("question", "query", "input", "user_input", "prompt", "text")
 ANSWERS = ("answer", "result", "response", "output", "output_text", "content", "text", "data", "replies", "answers")
-DOCUMENTS = ("context", "contexts", "source_documents", "source_nodes", "documents", "docs", "nodes", "sources", "hits")
-DOCUMENTS += ("chunks", "passages", "citations", "matches", "results")
+DOCUMENTS = ("context", "contexts", "source_documents", "source_nodes", "documents", "docs", "nodes", "sources",
+             "hits", "chunks", "passages", "citations", "matches", "results")  # fmt: skip
 PATHS = ("rel_path", "file_path", "source", "path", "url", "uri", "file_name", "filename", "file", "document", "link")
 HEADINGS = ("heading_path", "headings", "header_path", "section", "heading", "title")
 TEXTS = ("page_content", "text", "content", "chunk", "passage", "body", "snippet", "excerpt")

@@ -19,14 +19,14 @@ DIALECTS = json.loads(
 GOLD = Anchor("a.md", "# A > ## B")
 
 
-def matched(golds: Anchor | tuple[Anchor, ...], *places: tuple | dict, **rules) -> Matching:
+def matched(wanted: Anchor | tuple[Anchor, ...], *places: tuple | dict, **rules) -> Matching:
     """Match golds with chunks at `(path, heading path, text)`, or as the system writes them."""
     written = [
         place if isinstance(place, dict) else dict(zip(("rel_path", "heading_path", "text"), place, strict=False))
         for place in places
     ]
     answer = answer_from_record({"retrieved_chunks": written}, "bot")
-    supports = (golds,) if isinstance(golds, Anchor) else golds
+    supports = (wanted,) if isinstance(wanted, Anchor) else wanted
     return match(EvalCase("q1", "What?", gold=Gold(supports=supports)), answer, rules=PlaceRules(**rules))
 
 
