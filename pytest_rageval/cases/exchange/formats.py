@@ -42,6 +42,7 @@ from pytest_rageval.errors import CaseError
 from pytest_rageval.io.messages import Finding, Unsound
 from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.model import NOTHING, NOWHERE, EvalCase, Json
+from pytest_rageval.text import counted
 
 
 class Format(NamedTuple):
@@ -172,6 +173,7 @@ def _read_rows(
     used: dict[str, str] = {}
     kept: dict[str, None] = {}
     unused: Counter[str] = Counter()
+    notes: Counter[str] = Counter()
     repeated, form, columns, is_own = 0, None, dict[str, None](), False
     for place, row in rows:
         if not columns:
@@ -188,6 +190,7 @@ def _read_rows(
             continue
         used |= {field: path for field, path in reading.used.items() if field not in used}
         kept |= dict.fromkeys(reading.kept)
+        notes.update(reading.notes)
         is_own |= not reading.used
         record = {"id": case_id} | reading.case
         if case_id in cases:
@@ -207,6 +210,7 @@ def _read_rows(
     return OtherTestSet(
         list(cases.values()), answers, repeated=repeated, unused=unused, used=used, kept=tuple(kept),
         form=form.name if form else None, is_guessed=not (form or mapped or is_own),
+        notes=tuple(f"{note} ({counted(many, 'row')})" for note, many in notes.items()),
     )  # fmt: skip
 
 

@@ -14,7 +14,13 @@ from pathlib import Path
 import jmespath
 
 from pytest_rageval.cases.conversion import case_from_record
-from pytest_rageval.cases.exchange.checks import gold_of_checks, single_checks, without_counterpart, written_checks
+from pytest_rageval.cases.exchange.checks import (
+    gold_of_checks,
+    single_checks,
+    with_files,
+    without_counterpart,
+    written_checks,
+)
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, with_extra_parts
 from pytest_rageval.cases.keys import KEYS
 from pytest_rageval.cases.names import (
@@ -51,6 +57,7 @@ class RowReading:
     used          the row's names by field
     kept          names in the metadata
     unused        promptfoo's checks without a counterpart here, by type
+    notes         files that promptfoo names and that were not read, a line each
     """
 
     def __init__(self, row: Mapping[str, Json], fields: Mapping[str, str] = NOTHING, folder: Path = Path()) -> None:
@@ -58,6 +65,7 @@ class RowReading:
         self.answer: dict[str, Json] = {}
         self.used: dict[str, str] = {}
         self.unused: Counter[str] = Counter()
+        self.notes: list[str] = []
         self._metadata: dict[str, Json] = {}
         self._names: dict[str, str] = {}
         """The row's names of the case's keys."""
@@ -73,6 +81,8 @@ class RowReading:
 
     def _read(self, row: dict[str, Json], fields: Mapping[str, str]) -> None:
         extra = _extra_of(row)
+        if isinstance(variables := row.get("vars"), dict):
+            row["vars"], self._metadata, self.notes = with_files(variables, self._folder)
         checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
         leaves = dict(_leaves(row))
         for field, expression in fields.items():
@@ -140,7 +150,7 @@ class RowReading:
         if field == ANSWER:
             return _reference(value)
         if field == CONTEXTS:
-            return {"contexts": [self._file_text(text) for text in _texts(value)]}
+            return {"contexts": _texts(value)}
         if field == FACTS:
             return {"expected_key_facts": [str(fact) for fact in _listed(value)]}
         if field in (PLACES, IDS):
@@ -165,11 +175,6 @@ class RowReading:
             self.answer[RETRIEVED_IDS] = [str(chunk_id) for chunk_id in _listed(value)]
         self.used[field] = path
         return True
-
-    def _file_text(self, text: str) -> str:
-        """Return the text of a file that promptfoo names as `file://…`, if it is there."""
-        path = self._folder / text.removeprefix("file://")
-        return path.read_text("utf-8", "replace") if text.startswith("file://") and path.is_file() else text
 
     def _take_checks(self, checks: Sequence[Mapping[str, Json]]) -> None:
         answers, facts = gold_of_checks(checks)
