@@ -5,6 +5,7 @@ Target modules are imported only if chosen: scoring a file of answers never load
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -65,11 +66,12 @@ def target_from_object(
         from pytest_rageval.targets.callable_target import CallableTarget
 
         return CallableTarget(obj, name, timeout=timeout, max_bytes=max_bytes)
-    kind, methods = type(obj), ", ".join(now for _, now in METHODS)
+    kind, methods = type(obj), ", ".join(dict.fromkeys(now for _, now in METHODS))
     if isinstance(obj, str | int | float | list | dict | None):
         expected = "a Target, an HTTP client with a base URL, or a function from a question to an answer"
         raise SettingsError(f"{name or 'rag_client'}: is {kind.__name__} {shown_value(obj)}, expected {expected}")
-    adapter = f"def answer(question): return {{'answer': {(name or 'x:client').rpartition(':')[2]}.METHOD(question)}}"
+    own = next((own for own in dir(obj) if own[0] != "_" and inspect.ismethod(getattr(obj, own, None))), "METHOD")
+    adapter = f"def answer(question): return {{'answer': {(name or 'x:client').rpartition(':')[2]}.{own}(question)}}"
     raise SettingsError(
         f"{name or 'rag_client'}: is {kind.__module__}.{kind.__name__}, with none of the methods {methods}; "
         f"write a function that calls it: {adapter}"
