@@ -47,14 +47,14 @@ def call_of(obj: object) -> Call | None:
 
 
 def _only(sync: Callable[..., Any], obj: object) -> Callable[[AskRequest], Any]:
-    return lambda request: sync(_argument(obj, request))
+    return lambda request: sync(_argument(obj, request), **_options(obj))
 
 
 def _either(own: Callable[..., Any], sync: Callable[..., Any] | None, obj: object) -> Callable[[AskRequest], Any]:
     async def ask(request: AskRequest) -> Any:
         argument = _argument(obj, request)
         try:
-            return await own(argument)
+            return await own(argument, **_options(obj))
         except NotImplementedError:  # a base class declares the async method, and the object has the other one
             if sync is None:
                 raise
@@ -77,6 +77,15 @@ def _argument(obj: object, request: AskRequest) -> Any:
         return {"messages": [*turns, {"role": "user", "content": request.question}]}
     names = [name for name in _QUESTIONS if name in properties] or [name for name in properties if name != "root"]
     return {names[0]: request.question} if names else request.question
+
+
+def _options(obj: object) -> dict[str, Any]:
+    """Return what makes a pipeline of Haystack give its documents too, and not only what its last components give."""
+    inputs, outputs = getattr(obj, "inputs", None), getattr(obj, "outputs", None)
+    if not (callable(inputs) and callable(outputs)):
+        return {}
+    found = outputs(include_components_with_connected_outputs=True)
+    return {"include_outputs_from": {name for name, sockets in _items(found) if "documents" in sockets}}
 
 
 def _items(value: Any) -> Any:

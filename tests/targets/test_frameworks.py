@@ -114,6 +114,26 @@ def test_the_question_takes_the_name_that_the_system_declares():
     assert ask(pipeline, "Q").text == "Q"
 
 
+def test_a_pipeline_gives_the_documents_of_components_before_its_last_one():
+    class Pipeline:
+        def inputs(self):
+            return {"retriever": {"query": {"is_mandatory": True}}}
+
+        def outputs(self, *, include_components_with_connected_outputs):
+            return (
+                {"retriever": {"documents": {}}, "llm": {"replies": {}}}
+                if include_components_with_connected_outputs
+                else {}
+            )
+
+        def run(self, given, include_outputs_from=()):
+            parts = {"retriever": {"documents": [DOCUMENT]}, "llm": {"replies": ["Two."]}}
+            return {name: part for name, part in parts.items() if name in {"llm", *include_outputs_from}}
+
+    answer = ask(Pipeline())
+    assert (answer.text, answer.chunks) == ("Two.", (B,))
+
+
 def test_an_object_that_fits_nothing_is_told_its_type_the_methods_and_an_adapter():
     class Client:
         def find(self, text):
