@@ -314,12 +314,13 @@ _WRITTEN_AS_NUMBERS = re.compile(r"""[+&<>='"]""")
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """Yield a secret as it is, percent-encoded, as HTML, and as JSON with necessary and unnecessary escapes."""
-    yield secret
+    """Yield a secret as it is, percent-encoded, and as any of JSON, HTML and Python's repr, one in the other."""
     yield quote(secret, safe="")
-    yield escape(secret)
-    yield escape(secret, quote=False)
     yield secret.replace("/", "\\/")
-    yield dumps(secret)[1:-1]
+    spelt = {secret, dumps(secret)[1:-1]}
     for digits in ("04x", "04X"):
-        yield _WRITTEN_AS_NUMBERS.sub(lambda match: "\\u" + format(ord(match[0]), digits), secret)  # noqa: B023 - used at once
+        spelt.add(_WRITTEN_AS_NUMBERS.sub(lambda match: "\\u" + format(ord(match[0]), digits), secret))  # noqa: B023 - used at once
+    spelt |= {escape(text, quote=is_quoted) for text in spelt for is_quoted in (True, False)}
+    spelt |= {text.replace("\\", "\\\\") for text in spelt}
+    yield from spelt
+    yield from (text.replace("'", "\\'") for text in spelt)

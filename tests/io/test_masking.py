@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 from typing import Any
 
@@ -39,6 +40,12 @@ def test_words_and_short_values_of_the_environment_are_no_secrets():
 @pytest.mark.parametrize("spell", [str, lambda s: json.dumps(s)[1:-1] if s.isascii() and '"' not in s else s])
 def test_a_secret_is_found_as_it_is_spelt(secret: str, spell: Any):
     assert Mask([secret]).text(f"x {spell(secret)} y") == "x *** y"
+
+
+@pytest.mark.parametrize("within", ["{}", "both ' and \" {}", "+{}"])
+def test_a_secret_in_json_in_html_is_found_as_a_log_prints_its_bytes(within: str):
+    written = html.escape(json.dumps({"token": "pa\\'Zq7Xw9<param>"}))
+    assert "Zq7" not in Mask(["pa\\'Zq7Xw9<param>"]).text(repr(within.format(written).encode()))
 
 
 def test_what_is_cut_off_of_a_secret_goes_as_well():

@@ -10,6 +10,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import EvalCase, Source
 from pytest_rageval.tools.sweep.ranking import (
     CaseParts,
+    Gain,
     Weights,
     difference,
     in_halves,
@@ -81,6 +82,11 @@ def test_five_cases_that_all_move_are_enough_and_four_of_thirty_are_not():
     assert four.ci is not None
     assert five.ci is not None
     assert four.ci[0] < 0 < five.ci[0]
+
+
+@pytest.mark.parametrize("ci", [(0.0, 0.2), (-0.2, 0.0), (-0.1, 0.1), None])
+def test_an_interval_that_holds_or_touches_0_shows_no_change(ci: tuple[float, float] | None):
+    assert not Gain(0.1, ci, 0.05, 9).is_distinguishable
 
 
 def test_cases_with_an_error_on_one_side_are_not_compared():
