@@ -17,11 +17,11 @@ from pytest_rageval.matching.spellings import (
     FilePath,
     HeadingFit,
     can_be_same_name,
-    folded,
     heading_fit,
     heading_form,
     headings,
     path_fit,
+    path_key,
     read_headings,
     read_path,
     slug,
@@ -60,11 +60,11 @@ class FileNames:
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self._by_stem: dict[str, dict[str, None]] = {}
         for path in paths:
-            self._by_stem.setdefault(folded(read_path(path).stem), {})[path] = None
+            self._by_stem.setdefault(path_key(read_path(path).stem), {})[path] = None
 
     def called(self, path: FilePath) -> list[str]:
         """Return the paths whose files can have the name of this one."""
-        return [*self._by_stem.get(folded(path.stem), ())]
+        return [*self._by_stem.get(path_key(path.stem), ())]
 
     @property
     def ambiguous(self) -> list[str]:
@@ -73,7 +73,7 @@ class FileNames:
         for paths in self._by_stem.values():
             by_name: dict[str, list[str]] = {}
             for path in sorted(paths) if len(paths) > 1 else ():
-                by_name.setdefault(folded(read_path(path).name), []).append(path)
+                by_name.setdefault(path_key(read_path(path).name), []).append(path)
             several += [path for listed in by_name.values() for path in listed[:2]]
         return sorted(several)
 
@@ -145,7 +145,7 @@ def loose_matches(
     for gold, anchor in enumerate(golds):
         if gold not in matched:
             wanted = read_path(anchor.rel_path)
-            for at in _near(folded(wanted.stem), passages):
+            for at in _near(path_key(wanted.stem), passages):
                 path = read_path(passages[at].rel_path or "")
                 if not can_be_same_name(path, wanted) or any(golds[hit].heading_path for hit in hits[at]):
                     continue

@@ -82,14 +82,14 @@ def read_path(written: str) -> FilePath:
     return (_known_path if len(written) <= _WORTH_KEEPING else _read_path)(written)
 
 
-def folded(text: str) -> str:
+def path_key(text: str) -> str:
     """Return a part of a path in the form in which it is looked for: NFKC, case folded."""
     return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
 def can_be_same_name(one: FilePath, other: FilePath) -> bool:
     """Return True if two files have the same name, whatever its case, or a suffix is missing or that of a web page."""
-    if folded(one.stem) != folded(other.stem):
+    if path_key(one.stem) != path_key(other.stem):
         return False
     suffixes = {one.suffix.lower(), other.suffix.lower()}
     return len(suffixes - {""}) < 2 or (bool(suffixes & _WEB_PAGES) and suffixes <= _WEB_PAGES | _TEXTS)
@@ -117,7 +117,7 @@ def path_fit(gold: FilePath, reported: FilePath, prefixes: Collection[tuple[str,
     rest = longer.folders[len(extra) :]
     has_other_suffix = "" not in (gold.suffix, reported.suffix) and gold.suffix != reported.suffix
     doubt = SPELLING if has_other_suffix or gold.stem != reported.stem or rest != shorter.folders else None
-    if rest != shorter.folders and [*map(folded, rest)] != [*map(folded, shorter.folders)]:
+    if rest != shorter.folders and [*map(path_key, rest)] != [*map(path_key, shorter.folders)]:
         return None
     # Below several prefixes: `kb/notes/a.md` with the notes in `/srv/kb/notes`.
     if not extra or any(extra == prefix[-len(extra) :] for prefix in prefixes):

@@ -11,14 +11,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pytest_rageval.config.options import PYTHON, SPELLINGS, kind_of
+from pytest_rageval.config.options import PYTHON, SPELLINGS, is_target, kind_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import plugged_in
 from pytest_rageval.io.masking import public_unknown
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import EvalCase
 from pytest_rageval.targets.foreign_results import METHODS, call_of
-from pytest_rageval.targets.target import OBJECT, USUAL, Connection, Surroundings, Target, imported_target
+from pytest_rageval.targets.target import USUAL, Connection, Surroundings, Target, imported_target
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
@@ -42,7 +42,7 @@ def target_from_spec(
         target = cast("Target | None", module.from_spec(spec, Surroundings(root, reports, connection, mapping)))
     elif factory := _plugged_in(name):
         target = factory(rest)
-    elif OBJECT.fullmatch(spec):
+    elif is_target(spec):
         made = imported_target(spec, root)
         target = target_from_object(made, name=spec, timeout=connection.timeout, max_bytes=connection.max_bytes)
     if target is None:
