@@ -245,6 +245,36 @@ def test_files_elsewhere_are_not_read_and_said(tmp_path, written, why):
     (tmp_path / "set/link.md").symlink_to(tmp_path / "secret.md")
     result = promptfoo(tmp_path, {"tests": [{"vars": {"question": "What is A?", "context": written}}]})
     assert result.notes == (f"context: {written} {why}: kept in metadata (1 row)",)
-    assert (result.cases[0].get("contexts"), result.cases[0]["metadata"]) == (None, {"context": written})
+    assert (result.cases[0].get("contexts"), result.cases[0]["metadata"]) == (None, {"files": {"context": written}})
     with pytest.raises(CaseError, match=why):
         promptfoo(tmp_path, {"tests": written})
+
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_answers_of_any_names_are_converted_and_scored(project: Project):
+    project.cases([{"id": "a", "question": "Was ist A?", "reference": "Eins."}])
+    project.write("bot.csv", "Frage;Antwort des Bots;Note\nWas ist A?;Eins.;gut\n")
+    result = project.rageval("answers", "convert", "bot.csv")
+    assert result.outlines == [
+        "bot.answers.jsonl: 1 answer; to meta: Note; score with --rageval-target answers:bot.answers.jsonl"
+    ]
+    assert lines_with(result, "read by the names of its columns: question = Frage, answer = Antwort des Bots")
+    ended = project.rageval(
+        "run", "--target", "answers:bot.answers.jsonl", "--judge", "none", "--metrics", "exact_match"
+    )
+    assert lines_with(ended, "1 of 1 passes")
+
+
+def test_answers_without_a_known_name_are_asked_for_by_it(project: Project):
+    project.write("bot.json", '[{"x": "q1", "y": {"said": "Two."}, "docs": ["a.md"]}]')
+    said = lines_with(project.rageval("answers", "convert", "bot.json"), "row 1")
+    assert said == ["ERROR: bot.json: row 1: holds no answer and no retrieved passages; its names are x, y, docs; "
+                    "--map FIELD=NAME says which is which"]  # fmt: skip
+    project.rageval(
+        "answers", "convert", "bot.json", "--map", "id=x", "--map", "answer=y.said", "--map", "retrieved_ids=docs"
+    )
+    assert json.loads((project.path / "bot.answers.jsonl").read_text()) == {
+        "id": "q1", "answer": "Two.", "retrieved_chunks": [{"rank": 1, "chunk_id": "a.md"}]
+    }  # fmt: skip

@@ -271,12 +271,6 @@ def _as_json(row: Json) -> dict[str, Json]:
 # ── SQuAD ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def is_squad(path: Path) -> bool:
-    """Return True if a file is a JSON document of SQuAD."""
-    report = RowReport(path.name, has_lines=False)
-    return is_squad_document(_json("".join(line.text for line in read_lines(path, report, LONGEST)), report))
-
-
 def is_squad_document(document: Json) -> bool:
     """Return True if this JSON document has the structure of SQuAD."""
     data = document.get("data") if isinstance(document, dict) else None
