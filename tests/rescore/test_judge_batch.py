@@ -357,11 +357,6 @@ def killed_at(call: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge_batch, "write_json", write_or_end)
 
 
-def state_of(project: StoredProject) -> Result:
-    found: Result = json.loads((project.folder() / "judge_batch.json").read_text())
-    return found
-
-
 @pytest.mark.parametrize("is_begun", [True, False])
 def test_a_submission_whose_answer_was_not_noted_is_found_and_not_paid_twice(
     project: StoredProject, provider: str, monkeypatch: pytest.MonkeyPatch, is_begun: bool
