@@ -108,11 +108,6 @@ def test_the_table_is_written_between_its_marks_and_nowhere_else(tmp_path: Path,
         run._write("new\n")
 
 
-def test_the_page_has_the_marks():
-    page = run.PAGE.read_text(encoding="utf-8")
-    assert 0 < page.index(run.BEGIN) < page.index(run.END)
-
-
 def test_judging_two_rubrics_is_one_request_of_at_most_eight_thousand_characters(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(judge_requests, "CASES", 2)
     monkeypatch.setattr(judge_requests, "tokens", lambda _: None)

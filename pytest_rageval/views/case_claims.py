@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from pytest_rageval.runs.record_texts import CUT
+from pytest_rageval.runs.records import CUT
 from pytest_rageval.views.text_diff import word_set
 
 CLAIM_METRICS = ("groundedness", "faithfulness", "claim_support")

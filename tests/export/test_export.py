@@ -23,7 +23,7 @@ from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.model import GateFailed
 from pytest_rageval.runs.aggregate import with_aliases
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
-from pytest_rageval.runs.record_texts import CUT
+from pytest_rageval.runs.records import CUT
 
 LONG = "Water boils at 100 degrees. " * 30
 

@@ -148,19 +148,3 @@ def test_unknown_and_repeated_ids_and_rows_without_reference_are_errors(
     result = project.rageval("cases", "validate", "one.csv", "two")
     assert result.ret == 1
     assert lines_with(result, words)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("id,answer\nq1,4\nq3,Paris\n", "no case has the id 'q3'"),
-        ("id,answer\nq1,4\nq1,5\n", "id 'q1' already has an answer at line 2"),
-        ("id,answer\nq1,4\n", "no answer for evalcases/one.csv::q2"),
-    ],
-)
-def test_uploaded_answers_cover_all_cases_once(project: Project, text: str, words: str):
-    copied(project, "one.csv", "evalcases/one.csv")
-    project.write("up.csv", text)
-    result = project.run("-q", "--rageval-target", "answers:up.csv")
-    assert result.ret == 4
-    assert lines_with(result, words)

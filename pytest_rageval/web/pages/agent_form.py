@@ -8,11 +8,12 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
 
+from pytest_rageval.config.options import TARGET_FORMS, UPLOADED
 from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.metrics.registry import Registry
@@ -21,7 +22,6 @@ from pytest_rageval.providers import OFFERED, PROVIDERS
 from pytest_rageval.text import excerpt, names_of
 from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Prose, Title, read_form, split_tags
 from pytest_rageval.web.versions.agent import (
-    ANSWERS_ONLY,
     DEFAULT_THRESHOLD,
     LONGEST_PROMPT,
     Agent,
@@ -31,10 +31,6 @@ from pytest_rageval.web.versions.agent import (
 )
 from pytest_rageval.web.versions.agent_check import agent_problems
 
-TARGETS = (
-    ("demo", "the demo system"), ("http", "a server, at a URL"), ("chat", "a model of a provider"),
-    (ANSWERS_ONLY, "answers that I upload"), ("python", "code of this project"),
-)  # fmt: skip
 _SERVER = ("server", "another server of OpenAI's kind")
 CHAT_PROVIDERS = (*((kind, OFFERED[kind].title) for kind in ("openai", "ollama")), _SERVER)
 JUDGES = (
@@ -57,7 +53,7 @@ class AgentForm(BaseModel):
     name: Title
     description: Paragraphs = ""
     tags: OneLine = ""
-    target_kind: Literal["demo", "http", "chat", "python", "answers"] = "demo"
+    target_kind: Annotated[str, Field(pattern="|".join(TARGET_FORMS))] = "demo"
     url: Paragraphs = ""
     map_question: OneLine = ""
     map_answer: OneLine = ""
@@ -241,7 +237,7 @@ def _target(form: AgentForm, problems: list[Problem]) -> str | None:
         return f"{api}:{model}" + (f"@{url}" if url and form.chat_provider != "openai" else "")
     if form.target_kind in ("http", "python"):
         return _needed(form, "url" if form.target_kind == "http" else "python", problems)
-    return None if form.target_kind == ANSWERS_ONLY else "demo"
+    return None if form.target_kind == UPLOADED else "demo"
 
 
 def _judge(form: AgentForm, problems: list[Problem]) -> str:
