@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,6 +60,12 @@ def judged(judge: Any, rubrics: tuple[str, ...] = TWO, answer: Answer = ANSWER, 
             await judge.aclose()
 
     return asyncio.run(use())
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[SqliteCache]:
+    with closing(SqliteCache(tmp_path / "cache.sqlite")) as cache:
+        yield cache
 
 
 def scores(found: dict[str, Judgement]) -> dict[str, float]:
