@@ -44,7 +44,7 @@ class Site(NamedTuple):
 GATES = "test_gates.py"
 AGGREGATE = "test_aggregate.py"
 MATCHING = "test_matching.py"
-KEY = "test_judge_cache_key.py"
+KEY = "test_cache_misses.py"
 PAIRED = "test_paired_test.py"
 RANKING = "test_sweep.py"
 INTERVALS = "test_intervals.py"
