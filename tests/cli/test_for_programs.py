@@ -154,8 +154,7 @@ def test_with_json_wrong_settings_are_said_to_the_program_too(project: Project):
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     from project import rageval as call
 
-    content: dict[str, Any] = json.loads(call(tmp_path_factory.mktemp("empty"), "schema").stdout)
-    return content
+    return json.loads(call(tmp_path_factory.mktemp("empty"), "schema").stdout)
 
 
 def test_the_schema_holds_every_command_with_its_options_and_exit_codes(document: dict[str, Any]):

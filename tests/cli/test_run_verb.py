@@ -20,8 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def last_json(result: pytest.RunResult) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(result.outlines[-1])
-    return content
+    return json.loads(result.outlines[-1])
 
 
 # ── the same as pytest ────────────────────────────────────────────────────────────────────────────────────────

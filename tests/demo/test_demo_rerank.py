@@ -71,8 +71,7 @@ def ask_with(server: JudgeServer, question: str, app_of: Any = None, **parameter
 def answered(server: JudgeServer, question: str, **parameters: Any) -> dict[str, Any]:
     response = ask_with(server, question, **parameters)
     assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
+    return response.json()
 
 
 # ── by words ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -155,8 +154,7 @@ def scores(**by_number: float) -> dict[str, float]:
 
 def sent(server: JudgeServer, at: int = 0) -> str:
     """The prompt of a request."""
-    content: str = server.chats[at].json["messages"][0]["content"]
-    return content
+    return server.chats[at].json["messages"][0]["content"]
 
 
 def test_a_model_scores_all_chunks_in_one_request_and_writes_in_another():

@@ -123,28 +123,3 @@ def test_questions_and_answers_named_together_are_run_as_one(project: Project, p
     assert (result.ret, project.outcomes()) == (0, {"q1": "passed", "q2": "passed"})
     checked = project.rageval("cases", "validate", *places)
     assert lines_with(checked, "2 cases, 0 problems")
-
-
-@pytest.mark.parametrize(
-    ("name", "before", "after", "words"),
-    [
-        ("two/answers.csv", "q2,", "q3,", "q3': no question has this id in"),
-        ("two/answers.csv", "q2,", "q3,", "'q2': id has no reference in"),
-        ("two/answers.csv", "q2,Paris", "q1,5", "answers.csv:3:1: case 'q1': id already used at line 2"),
-        ("two/answers.csv", "q2,Paris", "q2,", "answers.csv:3:1: case 'q2': reference is missing"),
-        ("two/questions.csv", "q2,", "q1,", "questions.csv:3:1: case 'q1': id already used at line 2"),
-        ("one.csv", "q2,", "q1,", "one.csv:3:1: case 'q1': id already used at line 2"),
-        ("one.csv", "Paris", "", "one.csv:3:35: case 'q2': reference is missing"),
-    ],
-)
-def test_unknown_and_repeated_ids_and_rows_without_reference_are_errors(
-    project: Project, name: str, before: str, after: str, words: str
-):
-    for file in ("one.csv", "two/questions.csv", "two/answers.csv"):
-        copied(project, file, file)
-    text = (FOUNDING / name).read_text(encoding="utf-8")
-    assert before in text
-    project.write(name, text.replace(before, after))
-    result = project.rageval("cases", "validate", "one.csv", "two")
-    assert result.ret == 1
-    assert lines_with(result, words)

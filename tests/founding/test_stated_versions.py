@@ -15,8 +15,7 @@ STATED = '[tool.rageval.versions]\nllm = "llama3.2"\nchunker = "v1.2"'
 
 
 def config(project: Project, run_id: str) -> dict[str, Any]:
-    written: dict[str, Any] = json.loads((project.path / "reports" / "runs" / run_id / "config.json").read_text())
-    return written
+    return json.loads((project.path / "reports" / "runs" / run_id / "config.json").read_text())
 
 
 def test_stated_versions_make_the_version_tuple_and_a_comparison(project: Project):

@@ -186,39 +186,3 @@ def test_in_a_retrieval_only_run_a_missing_answer_leaves_retrieval_to_be_measure
     record = project.records()["boil"]
     assert record["scores"]["recall_any@5"] == 1
     assert not {"token_f1", "abstention_accuracy", "over_abstention"} & record["scores"].keys()
-
-
-NOBODY = {"answerable": False, "category": "general"}
-BOT = """
-CHUNK = {"rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling", "text": "Water boils at 100 degrees."}
-ANSWERS = %r
-
-def answer(question):
-    return {"retrieved_chunks": [CHUNK]} | ANSWERS
-"""
-
-
-@pytest.fixture
-def retrieving(project: Project) -> Project:
-    project.cases([a_case("boil"), a_case("unknown", "Who won?", **NOBODY)])
-    return project
-
-
-@pytest.mark.parametrize(
-    ("answer", "scores", "decided_by"),
-    [
-        ({"answer": "At 100 degrees."}, (0.0, 0.0), "phrasing"),
-        ({"answer": "I cannot find this in the documents."}, (1.0, 1.0), "phrasing"),
-        ({"answer": "At 100.", "abstained": True}, (1.0, 1.0), "response"),
-        ({"answer": "", "abstained": False}, (0.0, 0.0), "response"),
-    ],
-)
-def test_abstention_is_scored_by_flag_and_phrasing(retrieving: Project, answer, scores, decided_by: str):
-    retrieving.write("bot.py", BOT % answer)
-    retrieving.run("-q", "--rageval-retrieval-only")
-    records = retrieving.records()
-    boil, unknown = records["boil"], records["unknown"]
-    assert (boil["scores"]["over_abstention"], unknown["scores"]["abstention_accuracy"]) == scores
-    assert boil["abstention"]["decided_by"] == decided_by
-    assert not {"token_f1", "groundedness"} & {*boil["scores"], *boil["skipped_metrics"]}
-    assert boil["judge"] is None

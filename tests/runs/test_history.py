@@ -208,7 +208,8 @@ def test_other_cases_are_told_first():
 
 
 def test_where_nothing_was_reported_nothing_of_the_system_is_known_to_have_changed():
-    assert config_changes(BEFORE, BEFORE | {"observed": {}, "reported_fields": []}) == []
+    before = BEFORE | {"index_build_version": "aa"}
+    assert config_changes(before, BEFORE | {"observed": {}, "reported_fields": [], "index_build_version": None}) == []
 
 
 @pytest.mark.parametrize(

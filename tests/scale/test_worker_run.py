@@ -90,8 +90,7 @@ def machines() -> Iterator[Machines]:
 def workers(request: pytest.FixtureRequest) -> Workers:
     if request.param == "process":
         return Workers()
-    machines: Machines = request.getfixturevalue("machines")
-    return machines
+    return request.getfixturevalue("machines")
 
 
 OF_THE_CLOCK = ("latency", "checksum", "cost", "timings", "judgements")

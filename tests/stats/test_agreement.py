@@ -161,8 +161,3 @@ def test_the_curve_goes_from_corner_to_corner_and_the_area_under_it_is_the_area(
     area = sum((x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in itertools.pairwise(points))
     found = auroc(AT_FOUR)
     assert area == pytest.approx(found.value)
-
-
-def test_a_curve_names_only_its_corners():
-    steps = [*(LabelPair(False, score) for score in range(10)), *(LabelPair(True, score) for score in range(10, 20))]
-    assert roc(steps) == [(0, 0), (0, 1), (1, 1)]
