@@ -44,7 +44,7 @@ class Site(NamedTuple):
 GATES = "test_gates.py"
 AGGREGATE = "test_aggregate.py"
 MATCHING = "test_matching.py"
-KEY = "test_judge_cache_key.py"
+KEY = "test_cache_misses.py"
 PAIRED = "test_paired_test.py"
 RANKING = "test_sweep.py"
 INTERVALS = "test_intervals.py"
@@ -97,8 +97,8 @@ MUTANTS = {
     "a prefix goes on with a hash only": Mutant("_IdGolds._called", "('#', '-')", "('#',)", MATCHING),
     "a heading matches where it only begins alike": Mutant(
         "_AnchorGolds._at",
-        "passage_headings[: len(place.headings)] == place.headings",
-        "passage_headings[:1] == place.headings[:1]",
+        "reported[: len(wanted)] == wanted",
+        "reported[:1] == wanted[:1]",
         MATCHING,
     ),
     "a grade of zero makes a gold": Mutant("_relevant_ids", "grade > 0", "grade >= 0", MATCHING),
