@@ -173,6 +173,30 @@ def test_columns_are_guessed_in_several_languages(tmp_path, header):
     assert (case.question, case.gold.answers, case.gold.supports) == ("What is A?", (A,), (Anchor("docs/a.md"),))
 
 
+@pytest.mark.parametrize(
+    ("header", "cells", "supports"),
+    [
+        ("Frage,Quelle,Abschnitt", "Was?,a.md,# A > ## B", (Anchor("a.md", "# A > ## B"),)),
+        ("Section title,Question,File", "B,What?,a.md", (Anchor("a.md", "B"),)),
+        ("question,gold.headings,file", "What?,A;B,a.md;b.md", (Anchor("a.md", "A"), Anchor("b.md", "B"))),
+        ("질문,문서,섹션", "무엇?,a.md,가", (Anchor("a.md", "가"),)),
+    ],
+)
+def test_a_column_of_headings_belongs_to_that_of_files(tmp_path, header, cells, supports):
+    path = tmp_path / "people.csv"
+    path.write_text(f"{header}\n{cells}\n", encoding="utf-8")
+    (case,) = read(path)
+    assert (case.gold.supports, case.metadata) == (supports, {})
+
+
+def test_headings_that_fit_no_files_are_kept_as_metadata(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("Frage,Quelle,Abschnitt\nWas?,a.md;b.md,A\nWo?,,B\n", encoding="utf-8")
+    two, none = read(path)
+    assert (two.gold.supports, two.metadata) == ((Anchor("a.md"), Anchor("b.md")), {"Abschnitt": "A"})
+    assert (none.gold.supports, none.metadata) == (None, {"Abschnitt": "B"})
+
+
 def test_a_map_takes_names_and_expressions(tmp_path):
     fields = parsed_fields(["question=Text der Anfrage", "gold.answer=extra.soll", "gold.paths=extra.wo[].datei"])
     row = {"Text der Anfrage": "Was?", "extra": {"soll": "Das.", "wo": [{"datei": "a.md"}, {"datei": "b.md"}]}}

@@ -28,6 +28,7 @@ from pytest_rageval.cases.names import (
     CONTEXTS,
     FACTS,
     GIVEN,
+    HEADINGS,
     IDS,
     OF_SYSTEM,
     PLACES,
@@ -112,6 +113,7 @@ class RowReading:
             elif meant is None or meant in self.used or not self._take(meant, path, value):
                 self._keep(path, name, value)
         self._take_checks(checks)
+        self._name_places()
         if self.metadata:
             self.case["metadata"] = self.metadata
         self._name_chunks()
@@ -163,6 +165,8 @@ class RowReading:
             return {"expected_key_facts": [str(fact) for fact in _listed(value)]}
         if field in (PLACES, IDS):
             return _places(value, field)
+        if field == HEADINGS:
+            return {HEADINGS: value}
         if field == "history":
             return {"history": turns} if (turns := _turns(value)) else None
         if field == "tags":
@@ -193,6 +197,24 @@ class RowReading:
         if unused := without_counterpart(checks):
             self.metadata["assert"] = unused
             self.unused = Counter(str(check.get("type")) for check in unused)
+
+    def _name_places(self) -> None:
+        """Give the gold places their headings, one each; what fits no places is kept as metadata."""
+        headings = self.case.pop(HEADINGS, None)
+        if headings is None:
+            return
+        places = [
+            {"rel_path": each} if isinstance(each, str) else each for each in self.case.get("gold_supports") or ()
+        ]
+        written = headings if isinstance(headings, list) else [headings]
+        if len(written) != len(places) and isinstance(headings, str):
+            written = [part.strip() for part in headings.split(";")]
+        if len(written) == len(places):
+            pairs = zip(places, written, strict=True)
+            self.case["gold_supports"] = [{"heading_path": heading} | place for place, heading in pairs]
+        else:
+            path = self.used.pop(HEADINGS)
+            self._keep(path, path.rpartition(".")[2], headings)
 
     def _name_chunks(self) -> None:
         """Assign ids to the retrieved texts; ids alone become chunks without text."""
