@@ -56,7 +56,7 @@ class Readings:
             found: V = kept.result.result(self._patience_s)
         except TimeoutError:
             raise StillReadingError("files are being read") from None
-        except RagevalError:
+        except Exception:
             with self._lock:  # so that they are read again once they are fixed
                 if self._kept.get(key) is kept:
                     del self._kept[key]
