@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
 
 from pytest_rageval.config.toml_text import toml_document
+from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Json
@@ -46,7 +47,8 @@ MODELS: Mapping[str, Sequence[str]] = {
 }
 """Models that the form suggests."""
 MAPPED = {"map_question": "question", "map_answer": "answer", "map_chunks": "each", "map_text": "text",
-          "map_path": "rel_path", "map_heading": "heading_path"}  # fmt: skip
+          "map_path": "rel_path", "map_heading": "heading_path", "map_id": "chunk_id",
+          "map_score": "score_final"}  # fmt: skip
 """The fields of the form for a mapping, and what each one finds."""
 
 
@@ -68,6 +70,8 @@ class AgentForm(BaseModel):
     map_text: OneLine = ""
     map_path: OneLine = ""
     map_heading: OneLine = ""
+    map_id: OneLine = ""
+    map_score: OneLine = ""
     mapping: Prose = ""
     chat_provider: Literal["openai", "ollama", "server"] = "openai"
     chat_model: OneLine = ""
@@ -380,6 +384,13 @@ def _mapping_values(mapping: Mapping[str, Any] | None) -> dict[str, str]:
         if is_plain and {*found} <= {*MAPPED.values()} and all(isinstance(text, str) for text in found.values()):
             return {name: found.get(what, "") for name, what in MAPPED.items()}
     return {"mapping": toml_document(mapping).strip("\n")}
+
+
+def found_values(mapping: Mapping[str, Any], url: str) -> dict[str, str]:
+    """Return the values of the fields for a mapping that was found below a URL."""
+    parts = dict(mapping)
+    path = parts.pop("path", None)
+    return _mapping_values(parts) | ({"url": endpoint(url, path)} if path else {})
 
 
 def _field_of(name: str, form: AgentForm) -> str:
