@@ -30,11 +30,11 @@ def stages(folder: Path) -> dict[str, Callable[[], object]]:
     from pytest_rageval.cases.loading import load_file
     from pytest_rageval.config.project import find_project
     from pytest_rageval.engine import evaluation, observe_at_once
-    from pytest_rageval.io.sealed_lines import sealed_line
     from pytest_rageval.model import Trial
     from pytest_rageval.prepare import make_target, prepare
     from pytest_rageval.runs.folder import RunFolder
-    from pytest_rageval.runs.records import observation_record, record_lines
+    from pytest_rageval.runs.observations import observation_line
+    from pytest_rageval.runs.records import record_lines
     from pytest_rageval.runs.results_file import RunWriter
 
     prepared = prepare(find_project({}))
@@ -62,9 +62,7 @@ def stages(folder: Path) -> dict[str, Callable[[], object]]:
         "read the answer, match it with the gold": lambda: [
             observe_at_once(case, target, None, plan, submitted=0.0, trial=0) for case in cases
         ],
-        "line of observations.jsonl": lambda: [
-            sealed_line(observation_record(trial, each, plan.settings)) for trial, each in pairs
-        ],
+        "line of observations.jsonl": lambda: [observation_line(trial, each, plan.settings) for trial, each in pairs],
         "score and gate": lambda: [evaluation([trial], [each], plan) for trial, each in pairs],
         "line of results.jsonl": lambda: [record_lines(each, plan, "0" * 64) for each in evaluated],
         "write it, keep a row": write,

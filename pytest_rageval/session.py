@@ -13,6 +13,7 @@ from pytest_rageval.comparison.outcomes import Ending, ending
 from pytest_rageval.engine import Evaluation, Observed, are_at_once, evaluation
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
+from pytest_rageval.io.collector import no_collection
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
@@ -29,8 +30,6 @@ from pytest_rageval.text import printable
 
 UNWRITABLE = (ValueError, TypeError, RecursionError)
 """Exceptions of `record_lines` for a result that JSON cannot hold."""
-
-
 INTERRUPTED = 2
 """The exit status of a run that a signal ended."""
 
@@ -71,9 +70,11 @@ class CaseBlocks:
             return self._run.evaluated(self._cases[position], self._observed(position))
         if position not in self._evaluated:
             cases = self._cases[position : position + MOST_OF_A_BLOCK]
-            block = self._prefetcher.read(cases, self._target, self._judge)
-            evaluated = map(self._run.evaluated, cases, block)
-            self._evaluated = dict(enumerate(evaluated, position))
+            # The collector would go through all cases and answers in memory, a seventh of the time.
+            with no_collection(has_garbage=True):
+                block = self._prefetcher.read(cases, self._target, self._judge)
+                evaluated = map(self._run.evaluated, cases, block)
+                self._evaluated = dict(enumerate(evaluated, position))
         return self._evaluated.pop(position)
 
     def _observed(self, position: int) -> list[Observed]:
@@ -153,6 +154,7 @@ class RunSession:
         loop            where target and judge belong to one; it outlives the run
         interrupts      takes the signals over, until the run is closed
         """
+        prepared = prepared.knowing(config.get("namesakes", ()))
         own_loop = loop or BackgroundLoop(prepared.settings.longest_call)
         with ExitStack() as opened:
             if loop is None:
@@ -219,7 +221,7 @@ class RunSession:
             evaluated = blocks.case(position)
             self.keep(evaluated.lines)
             yield evaluated
-            if breaks_off:
+            if breaks_off and len(self._first_calls) < FIRST_CALLS:
                 self.count(calls_of([evaluated.evaluation]))
                 if self.broken_off is not None:
                     return
@@ -265,8 +267,6 @@ class RunSession:
 
     def count(self, calls: Iterable[Call]) -> None:
         """Count calls of cases that ended: the run breaks off if the first ones all failed alike, and cannot heal."""
-        if len(self._first_calls) == FIRST_CALLS:
-            return
         self._first_calls = [*self._first_calls, *calls][:FIRST_CALLS]
         kinds = {kind for kind, _ in self._first_calls}
         if len(self._first_calls) == FIRST_CALLS and len(kinds) == 1 and all(kinds):
@@ -330,7 +330,8 @@ class RunSession:
         """Aggregate, compare with the baseline, gate and write; again if late records arrived."""
         prepared = self.prepared
         self.writer.reconcile()
-        finished = finish(self.writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)
+        with no_collection(has_garbage=True):
+            finished = finish(self.writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)
         self._finished_rows = len(self.writer.rows)
         return finished
 

@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from processes import python
 from project import Project, a_case
 
 TESTS = Path(__file__).parent
@@ -101,6 +100,6 @@ def test_a_recorded_case_passes_through_few_files(project: Project):
     project.cases([a_case("one")])
     project.write("answers.jsonl", '{"id": "one", "answer": "It boils.", "retrieved_chunks": []}\n')
     project.write("conftest.py", WATCH)
-    python("-m", "pytest", "-q", "--rageval-target", "answers:answers.jsonl", cwd=project.path)
+    project.run_process("-q", "--rageval-target", "answers:answers.jsonl")
     seen = json.loads((project.path / "seen.json").read_text(encoding="utf-8"))
     assert 10 < len(seen) <= MOST_FILES_OF_A_CASE, f"{len(seen)} files: {seen}"

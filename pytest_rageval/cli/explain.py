@@ -46,13 +46,13 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
             f"run {stored.run_id} was interrupted: it has results of {cases}; --rageval-resume finishes it", err=True
         )
     plan = plan_of(stored, project.settings, project.root)
-    explained = recorded_case_of(stored, record, plan.registry, project.baseline_file)
+    explained = recorded_case_of(stored, record, plan.registry, project.baseline_file, plan)
     if form == "json":
         content = {"schema": 1, "run": stored.run_id, "record": explained.record, "observation": explained.observation}
         echo_json(content, [f"rageval report {shlex.quote(stored.run_id)}"], indent=1)
     elif form == "markdown":
         click.echo(case_markdown(explained.view), nl=False)
     else:
-        obs = stored.observation(record["case_key"])
-        for line in explanation(explained.view, explained.record, obs, plan, Form(columns(WIDTH), is_full)):
+        obs = stored.observation(record["case_key"], plan.place_rules.notes)
+        for line in explanation(explained.view, obs, Form(columns(WIDTH), is_full)):
             click.echo(line)

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from pytest_rageval.cli.options import echo_json
+from pytest_rageval.config.options import HTTP, is_target, kind_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.targets.first_contact import CONTACT_QUESTION, CONTACT_S, first_contact
@@ -22,9 +23,6 @@ NEXT = (
     ("pytest", "run the cases"),
     ("rageval explain latest CASE", "one case in full: gold, what came, every gate"),
     ("pytest --rageval-update-baseline", "accept a run; commit reports/baseline.json"),
-)
-_TARGET = re.compile(
-    r"demo|https?://\S+|(openai|ollama|answers):\S.*|(asgi:)?[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*"
 )
 
 
@@ -47,7 +45,7 @@ def init(target: str | None, notes: Path | None, ci: Any, *, yes: bool, as_json:
     written beside it.
     """
     choice = _choice(target, notes, ci, is_asked=not (yes or as_json))
-    if choice.target.startswith(("http://", "https://")):
+    if kind_of(choice.target) is HTTP:
         contact = asyncio.run(first_contact(choice.target, CONTACT_QUESTION, Connection(timeout=CONTACT_S)))
         choice = choice._replace(mapping=contact.mapping)
         click.echo(printable("\n".join(contact.said)) + "\n", err=as_json)
@@ -94,7 +92,7 @@ def _asked_notes() -> Path | None:
 
 def _problem_of(target: str) -> str | None:
     """Return why this is no target, None if it is one."""
-    if _TARGET.fullmatch(target):
+    if is_target(target):
         return None
     remedy = (
         f"; did you mean http://{target}?"

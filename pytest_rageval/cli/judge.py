@@ -222,7 +222,8 @@ def _collect(at: OpenedRun, shared: RescoreOptions) -> None:
         batched.give_up(states)
         if further := len(batched.client.waiting):
             batched.submit()
-            click.echo(f"{counted(further, 'request')} could be asked only with these replies")
+            why = "could be asked only with these replies" if states else "had not been submitted"
+            click.echo(f"{counted(further, 'request')} {why}")
             _say_submitted(batched, further)
             sys.exit(NOT_READY)
     if not any(reply.status == 200 for reply in batched.client.replies.values()):

@@ -10,11 +10,10 @@ import click
 from pytest_rageval.cli.options import JSON, echo_json, exit_codes
 from pytest_rageval.cli.output import write_output
 from pytest_rageval.config.project import find_project
-from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.suggestions import and_more
 from pytest_rageval.judges.cache.cache_entries import (
     BadEntry,
-    Entry,
     EntryGroup,
     add,
     entries,
@@ -22,7 +21,7 @@ from pytest_rageval.judges.cache.cache_entries import (
     entry_line,
     open_entries,
     prune,
-    read_cache_lines,
+    read_entries,
 )
 from pytest_rageval.text import counted, file_size, printable
 
@@ -95,23 +94,14 @@ def import_(file: Path, cache: Path | None, *, replace: bool) -> None:
 
     What is there already stays, unless --replace is given. A missing cache is begun.
     """
-    entries: list[Entry] = []
-    problems: list[str] = []
     try:
-        with file.open("rb") as lines:
-            for number, read in read_cache_lines(lines):
-                if isinstance(read, BadEntry):
-                    problems.append(f"{_shown(file)}:{number}: {read}")
-                else:
-                    entries.append(read)
-    except OSError as error:
-        raise SettingsError(f"{_shown(file)}: cannot be read: {error.strerror}") from None
-    if problems:
-        raise RagevalError(*_bounded(problems), "nothing is imported")
+        found = read_entries(file)
+    except RagevalError as error:
+        raise RagevalError(*_bounded(list(error.problems)), "nothing is imported") from None
     with open_entries(_path(cache), create=True) as connection:
-        counts = add(connection, entries, replace=replace)
+        counts = add(connection, found, replace=replace)
     click.echo(
-        f"read {counted(len(entries), 'judgement')}: {counts.added:,} added, {counts.replaced:,} replaced, "
+        f"read {counted(len(found), 'judgement')}: {counts.added:,} added, {counts.replaced:,} replaced, "
         f"{counts.kept:,} there already"
     )
 

@@ -75,7 +75,7 @@ def estimated_cost(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) -
     if tariff is None:
         return None
     prompts = [rubric.prompt for rubric, _ in canaries_for(judge, wordings)]
-    dollars = tariff.estimate(prompts, PASSAGES, repeats)
+    dollars = tariff.estimate(prompts, passages=PASSAGES, times=repeats)
     cost = "its price is not known" if dollars is None else f"about ${dollars:.2f} by list prices"
     return f"judge {tariff.model}: {len(prompts) * repeats} short requests, {cost}"
 

@@ -8,17 +8,13 @@ results.jsonl, masked and cut as a run writes it; with `redact` there are none.
 from __future__ import annotations
 
 import gzip
-import json
 import math
 import zlib
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import cache
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, NotRequired
-
-from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from typing import Any
 
 from pytest_rageval.comparison.case_diff import Record, records_of
 from pytest_rageval.config.project import Project
@@ -26,6 +22,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import read_json, write_bytes, write_text
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.messages import shown_value
+from pytest_rageval.io.sealed_lines import sealed_line, unsealed
 from pytest_rageval.runs.columns import CaseColumns
 from pytest_rageval.runs.reader import RESULTS, StoredRun, checked_config, checked_metrics, open_stored_run
 from pytest_rageval.runs.results_file import journals
@@ -283,64 +280,10 @@ def _run_of(metrics: Mapping[str, Any], reports: Path) -> StoredRun | None:
 MOST_CASES = 2_000
 MOST_BYTES = 8_000_000
 """The limit of all texts uncompressed: about one megabyte as a file."""
+KEPT = ("case_key", "trial", "outcome", "question", "answer", "retrieved_chunks", "abstention", "verdict", "error",
+        "scores")  # fmt: skip
+"""The members of a record that a comparison reads."""
 _GZIP = 31
-
-
-class _Chunk(TypedDict):
-    chunk_id: str | None
-    rel_path: str | None
-    heading_path: str | None
-    rank: int
-    score_final: float | None
-    matches: list[int]
-
-
-class _Gate(TypedDict):
-    metric: str
-    value: float | None
-    threshold: str
-    tag: str | None
-
-
-class _Abstention(TypedDict):
-    abstained: bool
-
-
-class _Verdict(TypedDict):
-    passed: bool
-    trial_passed: NotRequired[bool | None]
-    failed_gates: list[_Gate]
-
-
-class _Error(TypedDict):
-    kind: str
-    message: str | None
-
-
-class _Case(TypedDict):
-    """The members of a record that a comparison reads; others are left out."""
-
-    case_key: str
-    trial: int
-    outcome: str
-    question: str | None
-    answer: str | None
-    retrieved_chunks: list[_Chunk]
-    abstention: _Abstention | None
-    verdict: _Verdict
-    error: _Error | None
-    scores: dict[str, float]
-
-
-class _File(TypedDict):
-    run_id: str
-    cases: list[_Case]
-
-
-@cache
-def _reader(form: type) -> TypeAdapter[Any]:
-    """Return the validator of a form, built when a baseline's texts are read or written."""
-    return TypeAdapter(form)
 
 
 def texts_path(baseline: Path) -> Path:
@@ -354,17 +297,11 @@ def write_texts(baseline: Path, run_id: str, rows: Iterable[Row], folder: Path) 
     keys = list(dict.fromkeys(row.key for row in ordered))[:MOST_CASES]
     files = (folder / RESULTS, *journals(folder, RESULTS))
     records = {key: record for file in files for key, record in records_of(file, {*keys}).items()}
-    texts, size = list[dict[str, Any]](), 0
-    for key in keys:
-        if key in records and records[key]["question"] is not None:
-            case = _reader(_Case).validate_python(records[key], strict=True)
-            size += len(_json(case))
-            if size > MOST_BYTES:
-                break
-            texts.append(case)
-    if texts:
-        content = _json({"run_id": run_id, "cases": texts})
-        write_bytes(texts_path(baseline), gzip.compress(content, mtime=0))
+    told = [records[key] for key in keys if key in records and records[key]["question"] is not None]
+    lines = [sealed_line({"run_id": run_id}), *map(sealed_line, map(_kept, told))]
+    lines = [line for line, size in zip(lines, accumulate(map(len, lines)), strict=True) if size <= MOST_BYTES]
+    if len(lines) > 1:
+        write_bytes(texts_path(baseline), gzip.compress(b"\n".join(lines), mtime=0))
     else:
         texts_path(baseline).unlink(missing_ok=True)
 
@@ -378,13 +315,16 @@ def read_texts(baseline: Path, run_id: str | None) -> Mapping[str, Record]:
     try:
         packed = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b""
         text = zlib.decompressobj(_GZIP).decompress(packed, 2 * MOST_BYTES)
-        file = _reader(_File).validate_json(text, strict=True)
+        head, *records = map(unsealed, text.split(b"\n"))
+        cases = {record["case_key"]: record for record in records}
     except FileNotFoundError:
         return {}
-    except (OSError, zlib.error, ValidationError, RecursionError):
+    except (OSError, zlib.error, ValueError, KeyError):
         raise ValueError(f"{path} cannot be read (was it changed?): cases are not shown as they were before") from None
-    return {case["case_key"]: case for case in file["cases"]} if file["run_id"] == run_id else {}
+    return cases if head.get("run_id") == run_id else {}
 
 
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode("utf-8", "replace")
+def _kept(record: Record) -> dict[str, Any]:
+    """Return the members that are kept of a record; the texts of its chunks are not."""
+    chunks = [{name: chunk[name] for name in chunk if name != "text"} for chunk in record["retrieved_chunks"]]
+    return {name: record[name] for name in KEPT} | {"retrieved_chunks": chunks}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from pytest_rageval.io.lines import BUFFER
 from pytest_rageval.io.sealed_lines import DamagedLineError, record_in
 
 Record = Mapping[str, Any]
-SHOWN_CHUNKS = 10
+SHOWN_CHUNKS = 20
 READ = frozenset(["case_key", "trial", "question", "answer", "retrieved_chunks", "abstention", "verdict", "error"])
 """The fields of a record that this module needs."""
 _KEY = re.compile(rb'\{"schema":\d+,"case_key":("(?:[^"\\]|\\.)*")')
@@ -79,25 +79,26 @@ def detail(before: Record | None, after: Record | None) -> dict[str, Any] | None
     if record is None:
         return None
     was, now = (side["retrieved_chunks"] if side else () for side in (before, after))
-    sides = {"before": _of_side(before, now), "after": _of_side(after, was)}
+    sides = {"before": _of_side(before), "after": _of_side(after)}
     return {
         "question": record["question"],
         "golds": _golds(was, now) if before and after else [],
+        "chunks": [chunk._asdict() for chunk in aligned_chunks(was, now)[:SHOWN_CHUNKS]],
         **{f"{name}_{side}": value for side, facts in sides.items() for name, value in facts.items()},
     }
 
 
-def _of_side(record: Record | None, others: Sequence[Record]) -> dict[str, Any]:
+def _of_side(record: Record | None) -> dict[str, Any]:
     if record is None:
-        return {**dict.fromkeys(("answer", "abstained", "chunks", "error")), "failed_gates": []}
+        return {"has_record": False, "answer": None, "abstained": None, "error": None, "failed_gates": []}
     abstention, error = record["abstention"], record["error"]
     gates = record["verdict"]["failed_gates"]
     return {
+        "has_record": True,
         "answer": record["answer"],
         "abstained": bool(abstention["abstained"]) if abstention else None,
-        "chunks": [_placed(chunk, others) for chunk in record["retrieved_chunks"][:SHOWN_CHUNKS]],
-        "failed_gates": [{name: gate[name] for name in ("metric", "value", "threshold", "tag")} for gate in gates],
         "error": {"kind": error["kind"], "message": error["message"]} if error else None,
+        "failed_gates": [{name: gate[name] for name in ("metric", "value", "threshold", "tag")} for gate in gates],
     }
 
 
@@ -108,26 +109,45 @@ def place_of(chunk: Mapping[str, Any]) -> str:
     return place
 
 
-def has_same_id(chunk: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return True if both have one id and no different paths: some systems number the chunks of each answer from 1."""
-    paths = {chunk["rel_path"], other["rel_path"]} - {None}
-    return chunk["chunk_id"] is not None and chunk["chunk_id"] == other["chunk_id"] and len(paths) < 2
+class AlignedChunk(NamedTuple):
+    """A chunk with its rank on both sides, None if absent. `state`: equal, moved, NEW or GONE."""
+
+    before: int | None
+    after: int | None
+    golds: str
+    place: str
+    state: str
 
 
-def _placed(chunk: Record, others: Sequence[Record]) -> dict[str, Any]:
-    """Return a chunk with its golds, counted from 1, and its rank on the other side."""
-    id, place = chunk["chunk_id"], place_of(chunk)
-    same_id = (other for other in others if has_same_id(chunk, other))
-    same_place = (other for other in others if other["rel_path"] and place_of(other) == place)
-    twin = next(same_id, None) or next(same_place, None)
-    return {
-        "rank": chunk["rank"],
-        "place": place,
-        "chunk_id": id,
-        "score": chunk["score_final"],
-        "golds": [gold + 1 for gold in chunk["matches"]],
-        "other_rank": twin["rank"] if twin else None,
-    }
+def aligned_chunks(before: Sequence[Record], after: Sequence[Record]) -> list[AlignedChunk]:
+    """Merge both lists in the order of the ranks after; chunks that are gone keep their rank before."""
+    return sorted(_aligned(before, after), key=lambda row: (row.after or row.before or 0, row.after is None))
+
+
+def _aligned(before: Sequence[Record], after: Sequence[Record]) -> Iterator[AlignedChunk]:
+    remaining = list(before)
+    for chunk in after:
+        twin = next((other for other in remaining if _is_same(other, chunk)), None)
+        if twin is not None:
+            remaining.remove(twin)
+        rank, rank_before = chunk["rank"], twin["rank"] if twin else None
+        state = "NEW" if rank_before is None else "equal" if rank_before == rank else "moved"
+        yield AlignedChunk(rank_before, rank, _gold_names(chunk), place_of(chunk), state)
+    yield from (AlignedChunk(chunk["rank"], None, _gold_names(chunk), place_of(chunk), "GONE") for chunk in remaining)
+
+
+def _is_same(chunk: Record, other: Record) -> bool:
+    """Return True if both have one id and no different paths: some systems number the chunks of each answer from 1.
+
+    Without ids, their places count.
+    """
+    if chunk["chunk_id"] is None or other["chunk_id"] is None:
+        return bool(chunk["rel_path"]) and place_of(chunk) == place_of(other)
+    return chunk["chunk_id"] == other["chunk_id"] and len({chunk["rel_path"], other["rel_path"]} - {None}) < 2
+
+
+def _gold_names(chunk: Record) -> str:
+    return "gold " + ", ".join(str(gold + 1) for gold in chunk["matches"]) if chunk["matches"] else ""
 
 
 def _golds(was: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

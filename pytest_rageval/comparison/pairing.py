@@ -32,7 +32,8 @@ _RETRIEVER = ("rerank_weights.", "params.")
 """Settings that decide the retriever's version, besides k and the folder mode."""
 SCHEMA = 1
 FLIPS = ("flipped_to_fail", "flipped_to_pass")
-COPIED = ("not_measured", "newly_gated", "added_failing", "changed_cases", "changed_failing", "paired")
+COPIED = ("metrics", "layers", "fallen", *FLIPS, "unmeasured", "only_before", "only_after", "not_measured",
+          "newly_gated", "added_failing", "changed_cases", "changed_failing", "paired")  # fmt: skip
 """Parts of a comparison that the content copies."""
 DETAILED = 100
 """How many cases of each kind have chunks and answers: more are hardly read, and each costs memory."""
@@ -102,8 +103,8 @@ def build_comparison(
 ) -> ComparisonReport:
     """Compare two runs, with the project's current regression gates.
 
-    Leave out cases that changed in between. With `is_detailed`, read both records of flipped cases for their chunks
-    and answers.
+    Leave out cases that changed in between. With `is_detailed`, show the scores of flipped cases, and read both records
+    for their chunks and answers; otherwise they are keys.
     """
     current = current.model_copy(update={"ignore_invariants": ignore_invariants})
     comparison = compare_sides(before, after, plan_for(after, current))
@@ -158,12 +159,11 @@ def _moved(before: Side, after: Side, comparison: Comparison, *, is_detailed: bo
     compared, both = comparison.content, comparison.both
     categories = after.categories or before.categories
     return {
-        "metrics": compared["metrics"],
-        "layers": compared["layers"],
-        "fallen": compared["fallen"],
+        **{name: compared[name] for name in COPIED},
         "gates": list(comparison.gates),
         "by_category": by_category(both, categories, {name: {*compared[name]} for name in FLIPS}),
-        **_cases(before, after, comparison, is_detailed=is_detailed),
+        "errors": {"before": _errors(both.was), "after": _errors(both.now)},
+        **(_cases(before, after, comparison) if is_detailed else {}),
     }
 
 
@@ -186,16 +186,19 @@ def _add(registry: Registry, name: str, described: Mapping[str, Any]) -> None:
         registry.add(Metric(name=name, scale=tuple(described["scale"]), **given))
 
 
-def _cases(before: Side, after: Side, comparison: Comparison, *, is_detailed: bool) -> dict[str, Any]:
-    """Return the flipped cases, worst first, and those added, removed, or without a score now."""
+def _cases(before: Side, after: Side, comparison: Comparison) -> dict[str, Any]:
+    """Return the flipped cases, worst first, and those without a score now, each with scores and both records."""
     content, was, now = comparison.content, comparison.both.was, comparison.both.now
     described = before.metrics["metrics"] | after.metrics["metrics"]
     gains = {key: _gains(was[key].scores, now[key].scores, described) for name in FLIPS for key in content[name]}
     worst = content["flipped_to_fail"]
     best = sorted(content["flipped_to_pass"], key=lambda key: (-math.fsum(gains[key].values()), key))
-    lost = [case["case_key"] for case in content["unmeasured"]]
-    keys = {*worst[:DETAILED], *best[:DETAILED], *lost[:DETAILED]} if is_detailed else set()
+    lost = {case["case_key"]: case for case in content["unmeasured"]}
+    keys = {*worst[:DETAILED], *best[:DETAILED], *[*lost][:DETAILED]}
     records = before.records(keys), after.records(keys)
+
+    def detailed(key: str) -> dict[str, Any]:
+        return {"detail": detail(records[0].get(key), records[1].get(key))}
 
     def case_of(key: str) -> dict[str, Any]:
         case_before, case_after, moved = was[key], now[key], gains[key]
@@ -209,20 +212,13 @@ def _cases(before: Side, after: Side, comparison: Comparison, *, is_detailed: bo
                 {"metric": name, "before": case_before.scores[name], "after": case_after.scores[name]}
                 for name in sorted(moved, key=lambda name: (-abs(moved[name]), name))
             ],
-            "detail": detail(records[0].get(key), records[1].get(key)),
+            **detailed(key),
         }
 
     return {
-        "flipped_to_fail": [case_of(key) for key in worst],
-        "flipped_to_pass": [case_of(key) for key in best],
-        "unmeasured": [
-            {**case, "detail": detail(records[0].get(case["case_key"]), records[1].get(case["case_key"]))}
-            for case in content["unmeasured"]
-        ],
-        "only_before": content["only_before"],
-        "only_after": content["only_after"],
-        **{name: content[name] for name in COPIED},
-        "errors": {"before": _errors(was), "after": _errors(now)},
+        "flipped_to_fail": list(map(case_of, worst)),
+        "flipped_to_pass": list(map(case_of, best)),
+        "unmeasured": [case | detailed(key) for key, case in lost.items()],
     }
 
 

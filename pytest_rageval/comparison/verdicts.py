@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pytest_rageval.comparison.baseline import Side, side_of_run
 from pytest_rageval.comparison.changes import (
@@ -17,6 +17,7 @@ from pytest_rageval.comparison.changes import (
     paired,
     worst_first,
 )
+from pytest_rageval.comparison.cut_offs import at_shared_cut_off, cut_off_label, paired_cut_offs
 from pytest_rageval.comparison.gates_now import Both, case_flips, decided_by_gates_now, gate_changes, gates_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.regression import RegressionGate
@@ -97,79 +98,114 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
     """
     if before.scores is None or after.scores is None:
         before, after = _aggregates(before), _aggregates(after)
-    facts = [comparable_of(side.metrics, side.config, side.scores) for side in (before, after)]
-    problems, changed = tuple(mismatches(*facts)), changed_cases(*facts)
-    is_stopped = bool(problems) and not plan.settings.ignore_invariants
-    differing, rubrics = [*map(str, differences(*facts))], judged_otherwise(*facts)
-    unlike = {metric.name for metric in plan.registry if not rubrics.isdisjoint((metric.name, *metric.rubrics))}
-    if plan.settings.ignore_invariants:
-        if changed:
-            cases_are = counted(len(changed), "changed case is", "changed cases are")
-            differing.append(f"{cases_are} compared all the same: {listed(changed)}")
-        changed, unlike = (), set()
-    metrics, earlier = after.metrics["metrics"], before.metrics["metrics"]
-    renamed = paired_cut_offs(earlier, metrics, before.k, plan.settings.k)
-    regressions = [at_shared_cut_off(gate, earlier.keys() & metrics.keys(), before.k) for gate in plan.regressions]
-    earlier = {renamed.get(name, name): metric for name, metric in earlier.items()}
-    was, now = before.cases.without(changed).renamed(renamed), after.cases.without(changed)
-    matched_otherwise = differing_doubts(before.metrics, after.metrics).keys() & was.keys() & now.keys()
-    if matched_otherwise and not plan.settings.ignore_invariants:
-        was = was.unscored(matched_otherwise, {name for name in earlier if earlier[name]["layer"] == "L2"})
-        differing.append(matched_otherwise_note(matched_otherwise, before.metrics, after.metrics))
-    shared = shared_cases(was, now)
-    gates = [gates_of(side.metrics, side.config, plan.settings.k) for side in (before, after)]
-    both = Both(was, now, shared, gates[0], gates[1], unlike)
-    both = both._replace(was=decided_by_gates_now(both))
-    has_other_cases = bool(now and was) and not len(now) == len(was) == len(shared.keys)
-    flips = case_flips(both)
-    flips = flips._replace(flipped_to_fail=worst_first(flips.flipped_to_fail, both.was, now, metrics))
-    pairs = paired(both.was, now, shared)
-    changes, reasons = compared_metrics(
-        metrics, earlier, pairs, unlike, is_of_same_cases=not changed and not has_other_cases
-    )
-    described = {**earlier, **metrics}
+    ground = _ground(before, after, plan)
+    renamed = paired_cut_offs(before.metrics["metrics"], after.metrics["metrics"], before.k, plan.settings.k)
+    earlier = {renamed.get(name, name): metric for name, metric in before.metrics["metrics"].items()}
+    both = _compared_cases(before, after, ground, renamed, plan)
+    compared = _compared_metrics(both, ground, earlier, after.metrics["metrics"])
+    shared = before.metrics["metrics"].keys() & after.metrics["metrics"].keys()
+    regressions = [at_shared_cut_off(gate, shared, before.k) for gate in plan.regressions]
+    verdicts = _verdicts(compared, earlier, {gate.name: gate.tolerance for gate in regressions})
     labels = {name: cut_off_label(old, name) for old, name in renamed.items()}
-    tolerances = {gate.name: gate.tolerance for gate in regressions}
-    verdicts: dict[str, Verdict] = {
-        name: "incomparable" if name in reasons else _verdict(name, change, described[name], tolerances, earlier)
-        for name, change in changes.items()
-    }
+    is_stopped = bool(ground.problems) and not plan.settings.ignore_invariants
     return Comparison(
         content={
             "baseline_run_id": before.metrics.get("volatile", {}).get("run_id"),
             "compared": not is_stopped,
             "ignores_invariants": plan.settings.ignore_invariants,
-            "problems": [str(problem) for problem in problems],
-            "differences": differing,
+            "problems": [str(problem) for problem in ground.problems],
+            "differences": ground.differing,
             "gate_changes": gate_changes(before.config, after.config),
             "metrics": {
-                name: {part: described[name][part] for part in ("layer", "scale", "better")}
+                name: {part: compared.described[name][part] for part in ("layer", "scale", "better")}
                 | change.as_mapping()
-                | {"verdict": verdicts[name], "label": labels.get(name, name), "why": reasons.get(name, "")}
-                for name, change in changes.items()
+                | {"verdict": verdicts[name], "label": labels.get(name, name), "why": compared.reasons.get(name, "")}
+                for name, change in compared.changes.items()
             },
-            "layers": compared_layers(changes, reasons, described),
-            "fallen": fallen_together(
-                both.was, now, shared, {name: described[name] for name in {*changes} - {*reasons}}
-            ),
-            **flips._asdict(),
-            **_cases(both),
-            "changed_cases": sorted(changed),
-            "changed_failing": sorted(key for key in changed if after.cases[key].is_bad),
-            "relabelled": relabelled(*facts),
-            "paired": _paired_outcomes(both),
+            "layers": compared_layers(*compared),
+            **_cases(both, compared, after.metrics["metrics"]),
+            "changed_cases": sorted(ground.changed),
+            "changed_failing": sorted(key for key in ground.changed if after.cases[key].is_bad),
+            "relabelled": relabelled(*ground.facts),
         },
         gates=tuple(
-            _gate(gate, changes.get(gate.name, Change()), "incomparable" if is_stopped else verdicts.get(gate.name))
+            _gate(gate, compared.changes.get(gate.name, Change()), "incomparable" if is_stopped else verdict)
             | {"label": labels.get(gate.name, gate.name)}
-            for gate in regressions
-            if _is_listed(gate, verdicts.get(gate.name), is_heuristic=gates[1].is_heuristic)
+            for gate, verdict in ((gate, verdicts.get(gate.name)) for gate in regressions)
+            if _is_listed(gate, verdict, is_heuristic=both.gates_now.is_heuristic)
         ),
-        before=facts[0],
-        after=facts[1],
-        problems=problems,
+        before=ground.facts[0],
+        after=ground.facts[1],
+        problems=ground.problems,
         both=both,
     )
+
+
+class _Ground(NamedTuple):
+    """The facts that decide what of two sides is compared, and lines on how they differ.
+
+    changed  cases that are left out
+    unlike   metrics that were judged by different judges
+    """
+
+    facts: tuple[Comparable, Comparable]
+    problems: tuple[Mismatch, ...]
+    changed: Collection[str]
+    unlike: Collection[str]
+    differing: list[str]
+
+
+def _ground(before: Side, after: Side, plan: Plan) -> _Ground:
+    was, now = (comparable_of(side.metrics, side.config, side.scores) for side in (before, after))
+    problems, changed = tuple(mismatches(was, now)), changed_cases(was, now)
+    differing, rubrics = [*map(str, differences(was, now))], judged_otherwise(was, now)
+    if not plan.settings.ignore_invariants:
+        unlike = {metric.name for metric in plan.registry if not rubrics.isdisjoint((metric.name, *metric.rubrics))}
+        return _Ground((was, now), problems, changed, unlike, differing)
+    if changed:
+        cases_are = counted(len(changed), "changed case is", "changed cases are")
+        differing.append(f"{cases_are} compared all the same: {listed(changed)}")
+    return _Ground((was, now), problems, (), (), differing)
+
+
+def _compared_cases(before: Side, after: Side, ground: _Ground, renamed: Mapping[str, str], plan: Plan) -> Both:
+    """Return the cases of both sides, without earlier retrieval scores of cases whose golds are matched otherwise."""
+    was, now = before.cases.without(ground.changed).renamed(renamed), after.cases.without(ground.changed)
+    matched_otherwise = differing_doubts(before.metrics, after.metrics).keys() & was.keys() & now.keys()
+    if matched_otherwise and not plan.settings.ignore_invariants:
+        names = before.metrics["metrics"]
+        retrieval = {renamed.get(name, name) for name in names if names[name]["layer"] == "L2"}
+        was = was.unscored(matched_otherwise, retrieval)
+        ground.differing.append(matched_otherwise_note(matched_otherwise, before.metrics, after.metrics))
+    gates = [gates_of(side.metrics, side.config, plan.settings.k) for side in (before, after)]
+    both = Both(was, now, shared_cases(was, now), gates[0], gates[1], ground.unlike)
+    return both._replace(was=decided_by_gates_now(both))
+
+
+class _Compared(NamedTuple):
+    """The change of each metric, why some cannot be compared, and the metrics as metrics.json describes them."""
+
+    changes: Mapping[str, Change]
+    reasons: Mapping[str, str]
+    described: Mapping[str, Any]
+
+
+def _compared_metrics(both: Both, ground: _Ground, earlier: Mapping[str, Any], metrics: Mapping[str, Any]) -> _Compared:
+    was, now, shared = both.was, both.now, both.shared
+    has_other_cases = bool(now and was) and not len(now) == len(was) == len(shared.keys)
+    is_of_same_cases = not ground.changed and not has_other_cases
+    pairs = paired(was, now, shared)
+    compared = compared_metrics(metrics, earlier, pairs, ground.unlike, is_of_same_cases=is_of_same_cases)
+    return _Compared(*compared, {**earlier, **metrics})
+
+
+def _verdicts(compared: _Compared, earlier: Mapping[str, Any], tolerances: Mapping[str, float]) -> dict[str, Verdict]:
+    return {
+        name: "incomparable"
+        if name in compared.reasons
+        else _verdict(name, change, compared.described[name], tolerances, earlier)
+        for name, change in compared.changes.items()
+    }
 
 
 def differing_doubts(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
@@ -277,11 +313,15 @@ def _decided_by(gate: RegressionGate, change: Change, verdict: Verdict) -> Decid
     return "tolerance" if _is_better(change.delta, gate.measure.metric.better) else "one-sided p"
 
 
-def _cases(both: Both) -> dict[str, Any]:
-    """Return the cases that were added, removed, or could not be measured any more (with the kind of error)."""
+def _cases(both: Both, compared: _Compared, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics that fell together, and the cases that flipped, are new or gone, or have no score any more."""
     was, now, shared = both.was, both.now, both.shared
+    comparable = {name: compared.described[name] for name in compared.changes.keys() - compared.reasons.keys()}
+    flips = case_flips(both)
     added = [key for key in now if key not in was] if len(shared.keys) < len(now) else []
     return {
+        "fallen": fallen_together(was, now, shared, comparable),
+        **flips._replace(flipped_to_fail=worst_first(flips.flipped_to_fail, was, now, metrics))._asdict(),
         "only_before": [key for key in was if key not in now] if len(shared.keys) < len(was) else [],
         "only_after": added,
         "added_failing": [key for key in added if now[key].is_bad],
@@ -290,15 +330,11 @@ def _cases(both: Both) -> dict[str, Any]:
             for key in (now.case_keys[place] for place in now.places_without_score())
             if key in was and was[key].scores and (case := now[key])
         ],
-    }
-
-
-def _paired_outcomes(both: Both) -> dict[str, int]:
-    """Return the number of compared cases, and how many passed before and after."""
-    return {
-        "cases": len(both.shared.keys),
-        "passed_before": values_at(both.was.outcomes, both.shared.before).count("passed"),
-        "passed_after": values_at(both.now.outcomes, both.shared.after).count("passed"),
+        "paired": {
+            "cases": len(shared.keys),
+            "passed_before": values_at(was.outcomes, shared.before).count("passed"),
+            "passed_after": values_at(now.outcomes, shared.after).count("passed"),
+        },
     }
 
 
@@ -320,53 +356,3 @@ def compare_with_previous(run: StoredRun, cases: Cases, plan: Plan) -> Mapping[s
         except SettingsError:
             continue  # skip a damaged run: the user did not ask for it, and an earlier one serves
     return None
-
-
-def paired_cut_offs(
-    before: Collection[str], after: Collection[str], k_before: int | None, k_after: int | None
-) -> dict[str, str]:
-    """Map the names before to the names after of metrics with another cut-off: `recall_any@5` → `recall_any@10`.
-
-    A name on both sides pairs with itself. If a metric has several cut-offs, the configured ones pair.
-    """
-    lost = _by_metric((name for name in before if name not in after), k_before)
-    gained = _by_metric((name for name in after if name not in before), k_after)
-    return {lost[metric]: gained[metric] for metric in sorted(lost.keys() & gained.keys())}
-
-
-def _by_metric(names: Iterable[str], k: int | None) -> dict[str, str]:
-    """Return the only cut-off of each metric, or its configured one."""
-    names_by_metric: dict[str, list[str]] = {}
-    for name in names:
-        metric, at, _ = name.partition("@")
-        if at:
-            names_by_metric.setdefault(metric, []).append(name)
-    chosen = {
-        metric: ([f"{metric}@{k}"] if f"{metric}@{k}" in names else names) for metric, names in names_by_metric.items()
-    }
-    return {metric: names[0] for metric, names in chosen.items() if len(names) == 1}
-
-
-def cut_off_label(before: str, after: str) -> str:
-    """Format a changed cut-off as `recall_any@5 → @10`."""
-    return f"{before} → @{after.partition('@')[2]}"
-
-
-def at_shared_cut_off(gate: RegressionGate, shared: Collection[str], k_before: int | None) -> RegressionGate:
-    """Move a default gate to a cut-off that both sides measured, unless both measured its own.
-
-    shared    names of the metrics that both sides have
-    k_before  the configured cut-off before, which is preferred; else the smallest is used
-    """
-    metric = gate.measure.metric
-    if not gate.is_default or gate.measure.k is None or gate.name in shared:
-        return gate
-    cuts = sorted(int(name.partition("@")[2]) for name in shared if name.startswith(f"{metric.name}@"))
-    if not cuts:
-        return gate
-    return replace(gate, measure=replace(gate.measure, k=k_before if k_before in cuts else cuts[0]))
-
-
-def renamed_metrics(before: Side, after: Side) -> dict[str, str]:
-    """Map the names before to the names after of metrics with another cut-off: `recall_any@5` → `recall_any@2`."""
-    return paired_cut_offs(before.metrics["metrics"], after.metrics["metrics"], before.k, after.k)

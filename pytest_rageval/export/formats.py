@@ -19,7 +19,7 @@ from pytest_rageval.export.export_source import FIELDS, ExportSource, as_json, f
 from pytest_rageval.export.report_json import json_lines
 from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model import Chunk, Observation
-from pytest_rageval.runs.reader import observation_of
+from pytest_rageval.runs.observations import observation_of
 from pytest_rageval.text import printable
 
 Cell = str | bool | int | float | None

@@ -51,10 +51,10 @@ class Gate:
     is_default: bool = False
     yields_to: tuple[Gate, ...] = ()
     """For a default gate: it does not apply to cases that one of these gates examines."""
+    name: str = field(init=False, repr=False, compare=False)
 
-    @property
-    def name(self) -> str:
-        return self.measure.name if self.measure else self.metric
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.measure.name if self.measure else self.metric)
 
     @property
     def threshold(self) -> float:

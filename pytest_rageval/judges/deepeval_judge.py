@@ -12,9 +12,9 @@ from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
 from pytest_rageval.judges.judge import JudgeSpec, Share, ShareJudge, sum_costs
-from pytest_rageval.judges.model_judge import AsksModel, ask_twice
+from pytest_rageval.judges.model_judge import LONGEST_RAW, MOST_TOKENS, AsksModel
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.llm.chat_model import ChatModel, Exchange, chat_model
 from pytest_rageval.llm.chat_protocol import Message
@@ -207,17 +207,32 @@ async def ask(chat: ChatModel, exchanges: list[Exchange], prompt: str, schema: A
             raise UnreadableReply(_first_line(misfit)) from None
 
     form = "" if schema is None else " with one JSON object and nothing else"
-    return await ask_twice(
-        chat,
-        [Message("user", prompt)],
-        read,
-        lambda reason: f"Your reply could not be read: {reason}. Reply once more{form}.",
-        exchanges,
-        f"model {chat.model!r}: the reply cannot be read",
-        schema=None if schema is None else strict(schema.model_json_schema()),
-        schema_name=getattr(schema, "__name__", "reply"),
-        trial=trial,
-    )
+    asked: dict[str, Any] = {"schema_name": getattr(schema, "__name__", "reply"), "trial": trial}
+    asked["schema"] = None if schema is None else strict(schema.model_json_schema())
+    messages, most, reason, raw = [Message("user", prompt)], chat.max_tokens or MOST_TOKENS, "", None
+    while True:
+        try:
+            exchange = await chat.say(messages, max_tokens=most, **asked)
+        except ModelFailure as failure:
+            again = f" (asked again, since {reason})" if reason else ""
+            raise JudgeError(failure.kind, f"{failure}{again}", raw, status=failure.status) from None
+        exchanges.append(exchange)
+        reply, before = exchange.reply, reason
+        raw = cut(reply.text or "", LONGEST_RAW)
+        try:
+            if reply.flaw is not None:
+                raise UnreadableReply(reply.flaw)
+            return read(reply.text or "")
+        except UnreadableReply as unreadable:
+            reason = unreadable.reason
+        if before or reply.ending == "content_filter":  # the filter would block the same text again
+            first = f"; before: {before}" if before not in ("", reason) else ""
+            problem = f"model {chat.model!r}: the reply cannot be read: {reason}{first}"
+            raise JudgeError("invalid_reply", printable(problem), raw)
+        repair = f"Your reply could not be read: {reason}. Reply once more{form}."
+        # No API takes an empty message.
+        messages += [Message("assistant", raw.strip() or "(an empty reply)"), Message("user", repair)]
+        most *= 2 if reply.is_truncated else 1
 
 
 def strict(schema: Json) -> Json:

@@ -25,23 +25,24 @@ MOST_ENTRIES = 200
 """Entries of a list."""
 
 
-def read_reply(text: str, rubric: Rubric, marker: str, claims: int | None = None) -> Judgement:
-    """Read the one JSON object of a reply, alone or in a code fence; raise UnreadableReply if there is none."""
+def read_reply(
+    text: str, rubric: Rubric, marker: str, claims: int | None = None, *, is_joint: bool = False
+) -> Judgement:
+    """Read the one JSON object of a reply, alone or in a code fence, or the rubric's part of a joint one.
+
+    Raise UnreadableReply if it is missing or damaged.
+    """
     stated = stated_object(text)
-    return read_stated(stated, rubric, claims, has_marker=quotes_marker(text, stated, marker))
-
-
-def read_part(stated: Mapping[str, Json], rubric: Rubric, *, has_marker: bool) -> Judgement:
-    """Read the part of a joint reply that is the rubric's; raise UnreadableReply if it is missing or damaged."""
+    has_marker = quotes_marker(text, stated, marker)
+    if not is_joint:
+        return _read(stated, rubric, claims, has_marker=has_marker)
     part = value_of(stated, rubric.name)
     if not isinstance(part, dict):
         raise UnreadableReply(f'"{rubric.name}" is {value_in_words(part)}, expected an object')
-    return read_stated(part, rubric, has_marker=has_marker)
+    return _read(part, rubric, claims, has_marker=has_marker)
 
 
-def read_stated(
-    stated: Mapping[str, Json], rubric: Rubric, claims: int | None = None, *, has_marker: bool = False
-) -> Judgement:
+def _read(stated: Mapping[str, Json], rubric: Rubric, claims: int | None, *, has_marker: bool) -> Judgement:
     """Read the object that a model stated by one rubric; raise UnreadableReply for what is no score.
 
     Texts are cut and can be encoded; `flags` name doubts about the reply, `extra` holds the other fields.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_rageval.errors import JudgeError, ModelFailure
 from pytest_rageval.judges.joint_request import VERSION, can_join, joint_request
-from pytest_rageval.judges.judge import JudgeSpec, sum_costs
-from pytest_rageval.judges.judge_reply import read_part, read_reply
+from pytest_rageval.judges.judge import Cost, JudgeSpec, sum_costs
+from pytest_rageval.judges.judge_reply import read_reply
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.judges.rubrics.rubric_file import reply_fields
 from pytest_rageval.llm.batch import BatchClient, BatchExchange, BatchWire
@@ -22,8 +22,6 @@ from pytest_rageval.llm.json_exchange import (
     UnreadableReply,
     fenced_prompt,
     new_marker,
-    quotes_marker,
-    stated_object,
 )
 from pytest_rageval.llm.model_spec import is_pinned
 from pytest_rageval.model import Json, Judgement, JudgeRequest, Rubric
@@ -87,7 +85,7 @@ class ModelJudge(AsksModel):
         self.identity = chat.identity
         self.tariff = chat.tariff
         self.rubrics = frozenset(rubric_names())
-        self.judge_together = self._judge_together if is_joint else None
+        self.judge_together = self._judgements if is_joint else None
         if is_joint:
             self.sampling = {**self.sampling, "joint": VERSION}
 
@@ -101,57 +99,42 @@ class ModelJudge(AsksModel):
         return self._chat.defer_to(client)
 
     async def judge(self, request: JudgeRequest) -> Judgement:
-        """Judge with one request to the model, or two.
+        """Judge with one request to the model, or two; raise JudgeError."""
+        (result,) = await self._judgements([request])
+        if isinstance(result, JudgeError):
+            raise result
+        return result
 
-        If the first reply is unreadable, tell the model why and try once more; after that, raise JudgeError of kind
-        invalid_reply with the last reply in `raw`.
-        """
-        if self.judge_together is not None and can_join(rubric_of(request)):
-            (result,) = await self.judge_together([request])
-            if isinstance(result, JudgeError):
-                raise result
-            return result
-        rubric = rubric_of(request)
-        marker = new_marker(request.variables, self.secret)
-        prompt = render(rubric, request, marker)
-        listed = request.variables.get("claims")
-        claims = len(listed) if isinstance(listed, list) else None
-        exchanges: list[Exchange] = []
-        reply = await ask_twice(
-            self._chat,
-            _messages(rubric, prompt),
-            lambda text: read_reply(text, rubric, marker, claims),
-            lambda reason: repair_prompt(rubric, reason),
-            exchanges,
-            f"judge {self.model!r}, rubric {rubric.name!r}: no score can be read",
-            schema=rubric.schema,
-            schema_name=rubric.name,
-            trial=request.trial,
-        )
-        return self._finished(reply, request, prompt, [(exchange, 1) for exchange in exchanges])
-
-    async def _judge_together(self, requests: Sequence[JudgeRequest]) -> list[Judgement | JudgeError]:
+    async def _judgements(self, requests: Sequence[JudgeRequest]) -> list[Judgement | JudgeError]:
         """Judge an answer by several rubrics with one request; return the judgement or the error of each.
 
-        A part of the reply that is missing or damaged is asked for again alone, once.
+        What cannot be read is asked for again, each rubric alone, once: a single request with the reason. Then it is an
+        error of kind invalid_reply with the last reply in `raw`.
         """
-        first = await self._ask_joint(requests)
+        first = await self._ask(requests)
 
         async def part(request: JudgeRequest, result: _Result) -> Judgement | JudgeError:
             if isinstance(result, _Damaged):
-                (result,) = await self._ask_joint([request], before=result)
+                (result,) = await self._ask([request], before=result)
             return result.error if isinstance(result, _Damaged) else result
 
         return await asyncio.gather(*map(part, requests, first))
 
-    async def _ask_joint(self, requests: Sequence[JudgeRequest], before: _Damaged | None = None) -> list[_Result]:
-        whole = joint_request(requests)
-        joint, marker = rubric_of(whole), new_marker(whole.variables, self.secret)
-        prompt = render(joint, whole, marker)
+    async def _ask(self, requests: Sequence[JudgeRequest], before: _Damaged | None = None) -> list[_Result]:
+        is_joint = self.judge_together is not None and can_join(rubric_of(requests[0]))
+        whole = joint_request(requests) if is_joint else requests[0]
+        rubric = rubric_of(whole)
+        marker = before.marker if before else new_marker(whole.variables, self.secret)
+        prompt = render(rubric, whole, marker)
+        messages = _messages(rubric, prompt)
+        if before is not None and not is_joint:
+            # No API takes an empty message.
+            said, repair = before.error.raw or "", repair_prompt(rubric, before.reason)
+            messages += [Message("assistant", said.strip() or "(an empty reply)"), Message("user", repair)]
         most = (self._chat.max_tokens or MOST_TOKENS * len(requests)) * (2 if before and before.is_truncated else 1)
-        asked: dict[str, Any] = {"schema": joint.schema, "schema_name": joint.name, "trial": whole.trial}
+        asked: dict[str, Any] = {"schema": rubric.schema, "schema_name": rubric.name, "trial": whole.trial}
         try:
-            exchange = await self._chat.say(_messages(joint, prompt), max_tokens=most, **asked)
+            exchange = await self._chat.say(messages, max_tokens=most, **asked)
         except ModelFailure as failure:
             again = f" (asked again, since {before.reason})" if before else ""
             error = JudgeError(failure.kind, f"{failure}{again}", before and before.error.raw, status=failure.status)
@@ -163,9 +146,9 @@ class ModelJudge(AsksModel):
             try:
                 if reply.flaw is not None:
                     raise UnreadableReply(reply.flaw)
-                stated = stated_object(text)
-                part = read_part(stated, rubric_of(request), has_marker=quotes_marker(text, stated, marker))
-                results.append(self._finished(part, request, prompt, bill))
+                claims = len(request.variables["claims"]) if "claims" in request.variables else None
+                judgement = read_reply(text, rubric_of(request), marker, claims, is_joint=is_joint)
+                results.append(self._finished(judgement, request, prompt, bill))
             except UnreadableReply as unreadable:
                 same = before is None or before.reason == unreadable.reason
                 problem = unreadable.reason + ("" if same else f"; before: {before and before.reason}")
@@ -173,7 +156,8 @@ class ModelJudge(AsksModel):
                 error = JudgeError("invalid_reply", message, cut(text, LONGEST_RAW))
                 # The filter would block the same text again.
                 is_final = reply.ending == "content_filter"
-                results.append(error if is_final else _Damaged(error, unreadable.reason, bill, reply.is_truncated))
+                damaged = _Damaged(error, unreadable.reason, bill, marker, reply.is_truncated)
+                results.append(error if is_final else damaged)
         return results
 
     def _finished(self, reply: Judgement, request: JudgeRequest, prompt: Prompt, bill: _Bill) -> Judgement:
@@ -203,22 +187,16 @@ _Bill = Sequence[tuple[Exchange, int]]
 
 
 class _Damaged(NamedTuple):
-    """A part of a joint reply that cannot be read."""
+    """A reply to one rubric that cannot be read."""
 
     error: JudgeError
     reason: str
     bill: _Bill
+    marker: str
     is_truncated: bool
 
 
 _Result = Judgement | JudgeError | _Damaged
-
-
-class _Cost(NamedTuple):
-    tokens_in: float | None
-    tokens_out: float | None
-    cost_usd: float | None
-    latency_ms: float | None
 
 
 def _share(exchange: Exchange, among: int) -> Any:
@@ -227,7 +205,7 @@ def _share(exchange: Exchange, among: int) -> Any:
         return exchange
     whole = (exchange.tokens_in, exchange.tokens_out, exchange.cost_usd, exchange.latency_ms)
     tokens_in, tokens_out, cost, latency = (None if amount is None else amount / among for amount in whole)
-    return _Cost(tokens_in and round(tokens_in), tokens_out and round(tokens_out), cost, latency)
+    return Cost(tokens_in and round(tokens_in), tokens_out and round(tokens_out), cost, latency)
 
 
 def _messages(rubric: Rubric, prompt: Prompt) -> list[Message]:
@@ -236,46 +214,6 @@ def _messages(rubric: Rubric, prompt: Prompt) -> list[Message]:
     if not (instructions.strip() and material.strip()):
         return [Message("user", prompt.text)]
     return [Message("system", instructions.strip() + "\n"), Message("user", material)]
-
-
-async def ask_twice(
-    chat: ChatModel,
-    messages: Sequence[Message],
-    read: Callable[[str], T],
-    repair: Callable[[str], str],
-    exchanges: list[Exchange],
-    problem: str,
-    **arguments: Any,
-) -> T:
-    """Return what `read` makes of the reply; on UnreadableReply, tell the model why and try once more.
-
-    repair     returns the message to the model for the reason
-    exchanges  collects each exchange
-    problem    beginning of the JudgeError after two unreadable replies, which has the last one in `raw`
-    arguments  further arguments of `chat.say`
-    """
-    most, reason, raw = chat.max_tokens or MOST_TOKENS, "", None
-    while True:
-        try:
-            exchange = await chat.say(messages, max_tokens=most, **arguments)
-        except ModelFailure as failure:
-            again = f" (asked again, since {reason})" if reason else ""
-            raise JudgeError(failure.kind, f"{failure}{again}", raw, status=failure.status) from None
-        exchanges.append(exchange)
-        reply, raw, before = exchange.reply, cut(exchange.reply.text or "", LONGEST_RAW), reason
-        try:
-            if reply.flaw is not None:
-                raise UnreadableReply(reply.flaw)
-            return read(reply.text or "")
-        except UnreadableReply as unreadable:
-            reason = unreadable.reason
-        if before or reply.ending == "content_filter":  # the filter would block the same text again
-            first = f"; before: {before}" if before not in ("", reason) else ""
-            raise JudgeError("invalid_reply", printable(f"{problem}: {reason}{first}"), raw)
-        # No API takes an empty message.
-        repairs = Message("assistant", raw.strip() or "(an empty reply)"), Message("user", repair(reason))
-        messages = [*messages, *repairs]
-        most *= 2 if reply.is_truncated else 1
 
 
 LONGEST_REASON = 500

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from pytest_rageval.errors import SettingsError
@@ -22,6 +23,7 @@ from pytest_rageval.text import printable
 (ANTHROPIC_KEY,) = PROVIDERS["anthropic"].keys
 ANTHROPIC_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
+CLOCKS_APART = timedelta(minutes=5)
 _ENDINGS: Mapping[str | None, chat.Ending] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -68,6 +70,20 @@ class AnthropicWire:
         """Begin a batch of requests, and return its id."""
         listed = [{"custom_id": key, "params": body} for key, body in requests.items()]
         return batch_id(await exchange.post(f"{self.chat_url}/batches", json={"requests": listed}))
+
+    async def find_batch(
+        self, exchange: BatchExchange, requests: Collection[str], since: str, known: Collection[str]
+    ) -> str | None:
+        """Find the batch by its time and size among the newest hundred: Anthropic's have no name.
+
+        The results of another one hold none of these requests, and so none of their replies.
+        """
+        earliest = datetime.fromisoformat(since) - CLOCKS_APART
+        for each in (await exchange.get(f"{self.chat_url}/batches?limit=100")).get("data") or []:
+            is_new = datetime.fromisoformat(str(each.get("created_at"))) >= earliest and each.get("id") not in known
+            if is_new and sum(dict(each.get("request_counts") or {}).values()) == len(requests):
+                return batch_id(each)
+        return None
 
     async def batch_state(self, exchange: BatchExchange, batch: str) -> BatchState:
         """Ask for a batch."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from pytest_rageval.errors import ModelFailure
 from pytest_rageval.http.client import HttpReply, SlottedClient
-from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.http.failures import HttpFailure, kind_of_status
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.llm.chat_protocol import json_from_body, object_at, string_at
@@ -54,6 +55,12 @@ class BatchWire(Protocol):
 
     async def submit_batch(self, exchange: BatchExchange, requests: Mapping[str, Json]) -> str: ...
 
+    async def find_batch(
+        self, exchange: BatchExchange, requests: Collection[str], since: str, known: Collection[str]
+    ) -> str | None:
+        """Return the id of the batch of these requests, none of the known ones, if it was begun since that time."""
+        ...
+
     async def batch_state(self, exchange: BatchExchange, batch: str) -> BatchState: ...
 
     def batch_reply(self, line: Mapping[str, Json]) -> tuple[str, BatchReply]:
@@ -65,7 +72,11 @@ class BatchExchange:
     """The requests about batches to one provider, whose answers are JSON."""
 
     def __init__(self, headers: Mapping[str, str], timeout: float) -> None:
-        self._client = SlottedClient(timeout=timeout, headers=headers, max_bytes=LARGEST_RESULTS, status_in=status_in)
+        client = partial(
+            SlottedClient, timeout=timeout, headers=headers, max_bytes=LARGEST_RESULTS, status_in=status_in
+        )
+        # A submission is never sent twice: the provider may have taken one that it did not answer.
+        self._clients = {"GET": client(), "POST": client(retries=0)}
 
     async def get(self, url: str) -> Mapping[str, Json]:
         """Return the object at a URL; raise ModelFailure."""
@@ -87,11 +98,12 @@ class BatchExchange:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        for client in self._clients.values():
+            await client.aclose()
 
     async def _sent(self, method: str, url: str, **content: Any) -> bytes:
         try:
-            return (await self._client.request(method, url, **content)).body
+            return (await self._clients[method].request(method, url, **content)).body
         except HttpFailure as failure:
             raise ModelFailure(failure.kind, str(failure), status=failure.status) from None
 
@@ -115,9 +127,8 @@ class BatchClient:
         if status < 300:
             return HttpReply(status, {}, reply.body)
         body = reply.body.decode("utf-8", "replace")
-        kind = "rate_limited" if status == 429 else "http_5xx" if status >= 500 else "http_4xx"
         message = f"{name}: status {status}: {excerpt(refusal_in(body).message)}"
-        raise HttpFailure(kind, message, status=status, body=body)
+        raise HttpFailure(kind_of_status(status), message, status=status, body=body)
 
     async def aclose(self) -> None:
         """Do nothing: no connection is open."""
@@ -139,6 +150,11 @@ class BatchClient:
 def request_id(body: Json) -> str:
     """Return the name of a request in a batch: 40 hexadecimal digits of its content."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:40]
+
+
+def batch_name(requests: Iterable[str]) -> str:
+    """Return a name for a batch of these requests, whatever their order."""
+    return request_id(sorted(requests))
 
 
 def batch_id(reply: Mapping[str, Json]) -> str:

@@ -166,13 +166,15 @@ class Tariff(NamedTuple):
         except (LookupError, ValueError):  # unknown provider or model, or contradictory figures
             return None
 
-    def estimate(self, prompts: Iterable[str], passages: int, times: int) -> float | None:
+    def estimate(
+        self, prompts: Iterable[str], *, passages: int = 0, times: int = 1, tokens_out: int = REPLY_TOKENS
+    ) -> float | None:
         """Estimate the US dollars for sending each prompt `times` over with so many passages; None without a price.
 
-        Assumes PASSAGE_TOKENS a passage and REPLY_TOKENS a reply.
+        Assumes PASSAGE_TOKENS a passage and `tokens_out` a reply.
         """
         each = [estimated_tokens(prompt, 0) + passages * PASSAGE_TOKENS for prompt in prompts]
-        return self.cost(sum(each) * times, REPLY_TOKENS * len(each) * times)
+        return self.cost(sum(each) * times, tokens_out * len(each) * times) if each else 0.0
 
 
 # ── pace ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote, urlsplit
 
@@ -18,7 +18,7 @@ from pytest_rageval.http.address import endpoint
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm import chat_protocol as chat
-from pytest_rageval.llm.batch import BatchExchange, BatchReply, BatchState, batch_id
+from pytest_rageval.llm.batch import BatchExchange, BatchReply, BatchState, batch_id, batch_name
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.llm.endpoint import body_of
@@ -38,6 +38,8 @@ _ENDINGS: Mapping[str, chat.Ending] = {
     "recitation": "content_filter",
     "refusal": "refusal",
 }
+OURS = "rageval"
+"""The key of a batch's metadata that holds our name of it."""
 API_VERSION = "2024-10-21"
 OPENAI_KEY, AZURE_KEY = PROVIDERS["openai"].keys
 
@@ -126,7 +128,18 @@ class OpenAiWire:
         fields = {"purpose": (None, b"batch"), "file": ("requests.jsonl", content)}
         uploaded = batch_id(await exchange.post(f"{base}/files", files=fields))
         begun = {"input_file_id": uploaded, "endpoint": "/v1/chat/completions", "completion_window": "24h"}
-        return batch_id(await exchange.post(f"{base}/batches", json=begun))
+        return batch_id(
+            await exchange.post(f"{base}/batches", json={**begun, "metadata": {OURS: batch_name(requests)}})
+        )
+
+    async def find_batch(
+        self, exchange: BatchExchange, requests: Collection[str], _since: str, known: Collection[str]
+    ) -> str | None:
+        """Find the batch by the name in its metadata, among the newest hundred."""
+        base, name = self.chat_url.removesuffix("/chat/completions"), batch_name(requests)
+        listed = (await exchange.get(f"{base}/batches?limit=100")).get("data") or []
+        named = (each for each in listed if (each.get("metadata") or {}).get(OURS) == name)
+        return next((batch_id(each) for each in named if each.get("id") not in known), None)
 
     async def batch_state(self, exchange: BatchExchange, batch: str) -> BatchState:
         """Ask for a batch; the results of an expired or cancelled one are those that were there."""

@@ -15,12 +15,16 @@ class Rubric:
     """A question to a judge.
 
     version         set by the author, raised when the meaning changes
-    prompt_version  version and the first 12 hex digits of the file's SHA-256: caches and comparisons see every edit
+    prompt_version  version and the first 12 hex digits of a SHA-256 over file and prompt: caches and comparisons see
+                    every edit
     scale           lowest and highest value of every score
     step            scores are whole multiples of it, counted from the lowest; None allows any number of the scale
     scores          metric name → the field of the reply that holds it
     prompt          text with placeholders `{question}` …; any other brace stands for itself
     schema          JSON Schema of the reply
+    task, reply, material
+                    the parts that the prompt was made of: what to judge and how, the fields of the reply, and the
+                    variables; empty for a prompt that brings its own fences
     """
 
     name: str
@@ -31,6 +35,9 @@ class Rubric:
     prompt: str
     schema: Mapping[str, Json]
     step: float | None = None
+    task: str = ""
+    reply: str = ""
+    material: tuple[str, ...] = ()
 
     @property
     def instructions(self) -> str:

@@ -15,8 +15,8 @@ from pytest_rageval.model import NOTHING, Answer, Observation, Problem, Timings,
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.relabel import Line, Lines
 from pytest_rageval.rescore.rescore import observed_of, trial_of
+from pytest_rageval.runs.observations import observation_line
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.records import observation_record, to_line
 from pytest_rageval.text import printable
 
 
@@ -56,7 +56,7 @@ class Rejudge:
     async def _line(self, line: Line) -> Line:
         if line["answer"] is None:
             return line
-        before, trial = observed_of(line, self.run.config), trial_of(line)
+        before, trial = observed_of(line, self.run.config, self.plan.place_rules.notes), trial_of(line)
         assert before.answer is not None
         observed = await self._judge(trial, before.answer, before)
         # An answer without questions to the judge does not count as judged.
@@ -65,7 +65,7 @@ class Rejudge:
         if problems:
             self.failed += 1
             self.problem = self.problem or problems[0]
-        new: Line = unsealed(to_line(observation_record(trial, observed, self.plan.settings)).encode())
+        new: Line = unsealed(observation_line(trial, observed, self.plan.settings))
         # Judgements from the cache count as different from paid ones: their cost differs.
         is_same = new["error"] == line["error"] and new["judgements"] == line["judgements"]
         return line if is_same else {**line, **new}

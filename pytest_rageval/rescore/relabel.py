@@ -14,8 +14,9 @@ from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.comparable import asked_differently
 from pytest_rageval.runs.config import dataset_hash_of, dataset_version
-from pytest_rageval.runs.reader import StoredRun, recorded_case
-from pytest_rageval.runs.record_texts import CUT
+from pytest_rageval.runs.observations import recorded_case
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.records import CUT
 
 Line = Mapping[str, Any]
 Lines = Iterator[Line]

@@ -17,8 +17,7 @@ from pytest_rageval.metrics.operations import percentile
 from pytest_rageval.metrics.registry import LAYERS, Measure
 from pytest_rageval.model import NotApplicable, RunFacts
 from pytest_rageval.plan import Plan
-from pytest_rageval.runs.records import PHASES, legacy_names
-from pytest_rageval.runs.row import ASK_FAILED, Row, cases_of, flagged, in_order
+from pytest_rageval.runs.row import ASK_FAILED, PHASES, Row, cases_of, flagged, in_order, legacy_names
 from pytest_rageval.stats.intervals import Interval, mean_interval, share_interval
 
 BREAKDOWNS = ("category", "tag", "difficulty", "domain", "answerable")

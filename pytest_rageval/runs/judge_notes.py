@@ -113,7 +113,7 @@ def estimate_at(tariff: Tariff | None, plan: Plan, cases: int) -> str | None:
     prompts = [wording.prompt for wording in plan.wordings.values()]
     # Of joined rubrics, the prompts go out together, and the passages once.
     joined = len(prompts) - requests + 1
-    dollars = tariff.estimate(["".join(prompts[:joined]), *prompts[joined:]], settings.k, times)
+    dollars = tariff.estimate(["".join(prompts[:joined]), *prompts[joined:]], passages=settings.k, times=times)
     if dollars is None:
         return None
     most = counted(times * len(plan.wordings), "judgement")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -11,20 +11,18 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from pytest_rageval.cases.canonical import case_from_mapping
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import is_locked, read_json
 from pytest_rageval.io.messages import format_path, shown_value
 from pytest_rageval.io.records import flaws_of
 from pytest_rageval.io.sealed_lines import Key, Place, index, record_at, whole_records
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.matching.dialects import PlaceRules
-from pytest_rageval.matching.places import observe
-from pytest_rageval.model import EvalCase, Judgement, Observation, Problem, Source, Timings
+from pytest_rageval.matching.dialects import Notes
+from pytest_rageval.model import Observation
 from pytest_rageval.runs.columns import CaseColumns, read_scores, scores_of_records
+from pytest_rageval.runs.observations import observation_of
 from pytest_rageval.runs.row import check_observation, check_result, row_records
 from pytest_rageval.runs.run_ref import find_run
-from pytest_rageval.targets.native_contract import answer_from_response
 
 CONFIG, METRICS, RESULTS, OBSERVATIONS = "config.json", "metrics.json", "results.jsonl", "observations.jsonl"
 RUN_ID = "%Y%m%d_%H%M%S"
@@ -169,49 +167,11 @@ class StoredRun:
         """Return the place of the last observation of each case and trial; empty if the run stores none."""
         return index([self.path / OBSERVATIONS], check=check_observation)
 
-    def observation(self, key: str) -> Observation | None:
+    def observation(self, key: str, notes: Notes | None = None) -> Observation | None:
         """Return a case's observation; None if it ended in an error or the run stores none."""
         places = [place for (case_key, _), place in self.observation_places().items() if case_key == key]
         record = record_at(places[-1]) if places else None
-        return observation_of(record, self.config) if record and record["answer"] is not None else None
-
-
-def observation_of(
-    record: Mapping[str, Any], config: Mapping[str, Any], rules: PlaceRules | None = None
-) -> Observation | None:
-    """Return the observation in a line of observations.jsonl, matched to its gold again.
-
-    `rules`: with the notes; by default those of the run's settings alone.
-    """
-    if record["k"] is None:
-        return None
-    judgements = {name: _judgement(name, judgement) for name, judgement in record["judgements"].items()}
-    return observe(
-        recorded_case(record),
-        answer_from_response(record["answer"], record["case_key"]),
-        k=record["k"],
-        asked_k=record["asked_k"],
-        judgements=judgements,
-        timings=Timings(**record["timings"]),
-        trial=record["trial"],
-        gold_by=config["settings"]["gold_by"],
-        params=record.get("params", {}),
-        refusals=tuple(config["settings"].get("abstention", {}).get("phrases", ())),
-        rules=rules or PlaceRules.of(config["settings"]),
-    )
-
-
-def recorded_case(record: Mapping[str, Any]) -> EvalCase:
-    """Return the case in a line of observations.jsonl."""
-    written = dict(record["case"])
-    file, line = written.pop("source")
-    return replace(case_from_mapping(written), source=Source(file, line))
-
-
-def _judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
-    error = Problem(**written["error"]) if "error" in written else None
-    return Judgement(**{"rubric": rubric, "scores": {}} | values | {"error": error})
+        return observation_of(record, self.config, notes) if record and record["answer"] is not None else None
 
 
 def open_stored_run(reports: Path, reference: str, baseline: Path | None = None) -> StoredRun:

@@ -1,19 +1,17 @@
-"""Records of one trial: a line of results.jsonl (texts cut) and a line of observations.jsonl (complete)."""
+"""The record of one trial in results.jsonl, whose texts are cut."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, fields, replace
-from functools import lru_cache
-from itertools import chain, count, repeat
-from operator import attrgetter
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from pytest_rageval.cases.canonical import case_to_mapping, content_hash
+from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.config.settings import Settings
-from pytest_rageval.engine import Evaluation, Observed
-from pytest_rageval.io.masking import public_params
+from pytest_rageval.engine import Evaluation
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.judges.judge import asked_of, served_model
 from pytest_rageval.matching.misses import matching_fields
@@ -23,6 +21,7 @@ from pytest_rageval.metrics.answer import answer_kinds
 from pytest_rageval.model import (
     Answer,
     CaseResult,
+    Chunk,
     EvalCase,
     FailedJudgement,
     GoldKind,
@@ -31,15 +30,12 @@ from pytest_rageval.model import (
     Observation,
     Problem,
     Timings,
-    Trial,
 )
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.decision_hash import decision_hash
-from pytest_rageval.runs.record_texts import RecordTexts
-from pytest_rageval.runs.row import SCHEMA
+from pytest_rageval.runs.row import PHASES, SCHEMA, legacy_names
 from pytest_rageval.targets.native_contract import answer_to_response, misplaced_fields
-
-PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")
+from pytest_rageval.text import cut
 
 
 def result_record(
@@ -70,7 +66,7 @@ def result_record(
             {"chunk_id": cited.chunk_id, "rel_path": cited.rel_path, "heading_path": cited.heading_path}
             for cited in answer.references or ()
         ],
-        "retrieved_chunks": _chunks(answer, obs.matching if obs else Matching(), text) if answer.chunks else [],
+        "retrieved_chunks": _chunks(answer.chunks, obs.matching if obs else _UNMATCHED, text) if answer.chunks else (),
         "folder_selection": _selection(answer, text) if answer.folder_selection is not None else None,
         "model_name": extra.get("model_name"),
         "timestamp": extra.get("timestamp"),
@@ -101,7 +97,7 @@ def result_record(
     }
 
 
-_NO_ANSWER = Answer()
+_NO_ANSWER, _UNMATCHED = Answer(), Matching()
 _UNJUDGED: Mapping[str, Any] = {"groundedness": None, "correctness": None, "judgements": {}, "judge": None}
 
 
@@ -112,9 +108,9 @@ def _versions(answer: Answer) -> dict[str, Any] | None:
     return {**answer.versions, **(named if "llm" not in answer.versions else {})} or None
 
 
-def _chunks(answer: Answer, matching: Matching, text: RecordTexts) -> list[dict[str, Any]]:
+def _chunks(chunks: Sequence[Chunk], matching: Matching, text: RecordTexts) -> list[dict[str, Any]]:
     """Return the retrieved chunks in rank order, each with the golds that it matches and how."""
-    chunks = [
+    written = [
         {
             "chunk_id": chunk.chunk_id,
             "rel_path": chunk.rel_path,
@@ -125,15 +121,13 @@ def _chunks(answer: Answer, matching: Matching, text: RecordTexts) -> list[dict[
             "score_final": chunk.score_final,
             "text": text(chunk.text),
             "token_count": chunk.token_count,
-            "matches": sorted(golds) if golds else [],
+            "matches": sorted(golds) if golds else (),
         }
-        for rank, chunk, golds in zip(
-            count(1), answer.chunks or (), chain(matching.hits or (), repeat(())), strict=False
-        )
+        for rank, (chunk, golds) in enumerate(zip_longest(chunks, matching.hits or ()), start=1)
     ]
     for match in matching.loose:
-        chunks[match.at]["match"] = match.kind
-    return chunks
+        written[match.at]["match"] = match.kind
+    return written
 
 
 def _selection(answer: Answer, text: RecordTexts) -> dict[str, Any] | None:
@@ -199,26 +193,62 @@ def case_fields(case: EvalCase, plan: Plan, kind: GoldKind | None = None) -> dic
     }
 
 
-def observation_record(trial: Trial, observed: Observed, settings: Settings) -> dict[str, Any]:
-    """Return one line of observations.jsonl: all that re-scoring and re-judging need."""
-    obs = observed if isinstance(observed, Observation) else None
-    problem = None if isinstance(observed, Observation) else observed.problem
-    answer, timings = observed.answer, observed.timings
-    if answer is not None and not settings.save_traces:
-        answer = replace(answer, trace=None)
-    return {
-        "schema": SCHEMA,
-        "case_key": trial.key,
-        "trial": trial.number,
-        "case": case_to_mapping(trial.case) | {"source": trial.case.source},
-        "answer": answer_to_response(answer) if answer else None,
-        "judgements": {name: _judgement(each) for name, each in obs.judgements.items()} if obs else {},
-        "asked_k": obs.asked_k if obs else None,
-        "k": obs.k if obs else None,
-        "params": public_params(obs.params) if obs and obs.params else {},
-        "timings": dict(zip(_TIMINGS, _TIMES(timings), strict=True)),
-        "error": asdict(problem) if problem else None,
-    }
+CUT = 200
+"""The length in characters of a text in results.jsonl."""
+LONGEST_MESSAGE = 2_000
+"""In characters; messages of this package are shorter."""
+
+
+class RecordTexts:
+    """Texts of a record in the form that the settings allow: whole, cut, or left out."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self._redacts = settings, settings.redact
+        self._longest = sys.maxsize if settings.store_full_text else CUT
+
+    def __call__(self, text: str | None) -> str | None:
+        if text is None or self._redacts:
+            return None
+        return text if len(text) <= self._longest else text[:CUT] + "…"
+
+    def all(self, texts: Iterable[str] | None) -> list[str] | None:
+        """Return each of several texts; None without texts or with `redact`."""
+        return None if texts is None or self._redacts else [self(text) or "" for text in texts]
+
+    def detail(self, detail: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the details of a score; with `redact` only its numbers and booleans."""
+        return {
+            name: self.tree(value) if not self._redacts else value
+            for name, value in detail.items()
+            if not self._redacts or isinstance(value, bool | int | float)
+        }
+
+    def message(self, message: str) -> str | None:
+        """Return an error's message, which may quote what the system sent; None with `redact`."""
+        return None if self._redacts else cut(message, LONGEST_MESSAGE)
+
+    def reason(self, result: CaseResult) -> str | None:
+        """Return the reason for the outcome; with `redact` only if skipped or xfailed, which quote no exception."""
+        is_quotable = result.outcome in ("skipped", "xfailed") and result.error is None
+        if result.reason is None or (self._redacts and not is_quotable):
+            return None
+        return cut(result.reason, LONGEST_MESSAGE)
+
+    def tree(self, value: Any) -> Any:
+        """Apply the limits to each text in a nested value; return None with `redact`."""
+        if self._redacts:
+            return None
+        if isinstance(value, str):
+            return self(value)
+        if isinstance(value, Mapping):
+            return {name: self.tree(member) for name, member in value.items()}
+        return [self.tree(item) for item in value] if isinstance(value, list | tuple) else value
+
+    def trace(self, answer: Answer) -> dict[str, Any] | None:
+        if answer.trace is None or self._redacts or not self._settings.save_traces:
+            return None
+        trace: dict[str, Any] = self.tree(answer_to_response(Answer(trace=answer.trace))["debug"]["trace"])
+        return trace
 
 
 def to_line(record: Mapping[str, Any]) -> str:
@@ -264,20 +294,7 @@ def _latency(timings: Timings, reported: Mapping[str, float]) -> dict[str, float
     }
 
 
-LEGACY = {"recall_any": "recall_at_k", "recall_all": "recall_all_at_k", "precision": "precision_at_k",
-          "mrr": "mrr", "scope_miss": "scope_miss", "attribution_hit": "attribution_hit"}  # fmt: skip
-"""Flat names that other tools read, for the metrics at the configured cut-off."""
 YES_OR_NO = ("scope_miss", "attribution_hit")
-
-
-def legacy_names(scores: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """Return the values of `scores` by their flat legacy names; null for those without a value."""
-    return {legacy: scores.get(at_k, scores.get(name)) for name, at_k, legacy in _legacy_at(k)}
-
-
-@lru_cache
-def _legacy_at(k: int) -> list[tuple[str, str, str]]:
-    return [(name, f"{name}@{k}", legacy) for name, legacy in LEGACY.items()]
 
 
 def _retrieval_metrics(scores: Mapping[str, float], k: int) -> dict[str, float | bool | None]:
@@ -380,15 +397,3 @@ def _sum(values: Iterable[float | None]) -> float | None:
     """Return the sum of the known amounts; None if all are unknown, which is not 0."""
     amounts = [value for value in values if value is not None]
     return math.fsum(amounts) if amounts else None
-
-
-def _judgement(judgement: Judgement) -> dict[str, Any]:
-    # Not `asdict`: it copies every text and list, 40 µs a judgement.
-    members = ((name, getattr(judgement, name)) for name in _JUDGEMENT)
-    written = {name: value for name, value in members if value not in (None, "", (), {})}
-    return written if judgement.error is None else {**written, "error": asdict(judgement.error)}
-
-
-_JUDGEMENT = tuple(field.name for field in fields(Judgement))
-_TIMINGS = tuple(field.name for field in fields(Timings))
-_TIMES: Callable[[Timings], tuple[Any, ...]] = attrgetter(*_TIMINGS)

@@ -28,7 +28,6 @@ from pytest_rageval.io.sealed_lines import (
     index,
     lines_of,
     record_at,
-    sealed_line,
     whole_records,
 )
 from pytest_rageval.matching.dialects import AMBIGUOUS, MISSED
@@ -36,8 +35,9 @@ from pytest_rageval.model import CaseResult, EvalCase, GateFailed, Observation, 
 from pytest_rageval.plan import Plan
 from pytest_rageval.runs.comparable import other_configuration
 from pytest_rageval.runs.folder import RunFolder
-from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun, observation_of
-from pytest_rageval.runs.records import RecordLine, observation_record, result_record
+from pytest_rageval.runs.observations import observation_line, observation_of
+from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
+from pytest_rageval.runs.records import RecordLine, result_record
 from pytest_rageval.runs.row import SCHEMA, Row, SharedParts, check_observation, check_result
 
 MOST_UNWRITTEN, MOMENT_S = 256, 0.2
@@ -221,7 +221,7 @@ class RunJournal:
         kept, lines = list[Observed](), list[bytes]()
         for trial, each in zip(trials, observed, strict=True):
             try:
-                lines.append(sealed_line(observation_record(trial, each, self._settings)))
+                lines.append(observation_line(trial, each, self._settings))
                 kept.append(each)
             except (ValueError, TypeError, RecursionError) as error:
                 kept.append(Unobserved(Problem("record", f"what was observed cannot be written as JSON: {error}")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain, groupby, islice
 from operator import attrgetter
 from pathlib import Path
@@ -17,11 +18,28 @@ from pytest_rageval.model import NOTHING
 
 SCHEMA = 2
 """The schema of lines in results.jsonl and observations.jsonl; those of schema 1 have no checksum."""
+PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")
+"""The parts of a latency that the system reports."""
 ASK_FAILED = frozenset(
     {"timeout", "connect", "reset", "http_4xx", "http_5xx", "rate_limited", "too_large", "invalid_json",
      "invalid_response", "empty", "missing", "exception", "no_answer"}
 )  # fmt: skip
 """Kinds of error after which the system under test has given no usable answer."""
+
+
+LEGACY = {"recall_any": "recall_at_k", "recall_all": "recall_all_at_k", "precision": "precision_at_k",
+          "mrr": "mrr", "scope_miss": "scope_miss", "attribution_hit": "attribution_hit"}  # fmt: skip
+"""Flat names that other tools read, for the metrics at the configured cut-off."""
+
+
+def legacy_names(scores: Mapping[str, Any], k: int) -> dict[str, Any]:
+    """Return the values of `scores` by their flat legacy names; null for those without a value."""
+    return {legacy: scores.get(at_k, scores.get(name)) for name, at_k, legacy in _legacy_at(k)}
+
+
+@lru_cache
+def _legacy_at(k: int) -> list[tuple[str, str, str]]:
+    return [(name, f"{name}@{k}", legacy) for name, legacy in LEGACY.items()]
 
 
 Hashed = TypeVar("Hashed", bound=Hashable)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pytest_rageval.cases.canonical import case_to_mapping
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prefetch import Call
-from pytest_rageval.runs.reader import recorded_case
+from pytest_rageval.runs.observations import recorded_case
 
 MOST_CASES, MOST_BYTES = 1000, 4 << 20
 """The limits of one portion, which waits in the memory of the worker's machine."""

@@ -121,9 +121,9 @@ def data_from_body(body: bytes, where: str) -> Json:
         raise TargetError("invalid_json", f"{where}: invalid JSON: {oddity.message}") from None
 
 
-def answer_from_response(data: Json, where: str) -> Answer:
-    """Convert a native response to an Answer; retrieved chunks and the like are under `debug`."""
-    return _or_target_error(lambda: read_response(plain_json(data)), where)
+def answer_from_response(data: Json, where: str, *, is_plain: bool = False) -> Answer:
+    """Convert a native response to an Answer. `is_plain`: it is strict JSON, as in a line that a run wrote."""
+    return _or_target_error(lambda: read_response(data if is_plain else plain_json(data)), where)
 
 
 def answer_from_record(data: Json, where: str) -> Answer:
@@ -292,23 +292,25 @@ _NO_DEBUG = Debug()
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def answer_to_response(answer: Answer) -> dict[str, Json]:
-    """Return the native response that reads back as this Answer."""
+def answer_to_response(answer: Answer, *, keeps_objects: bool = False) -> dict[str, Json]:
+    """Return the native response that reads back as this Answer.
+
+    `keeps_objects` leaves chunks and references without members of their own to the writer: half of the time.
+    """
     extra = dict(answer.extra)
     trace, selection = answer.trace, answer.folder_selection
     debug = {
-        "retrieved_chunks": None if answer.chunks is None else [_from_chunk(chunk) for chunk in answer.chunks],
-        "folder_selection": None if selection is None else _present(selection, FolderSelection),
+        "retrieved_chunks": _all_written(answer.chunks, keeps_objects=keeps_objects),
+        "folder_selection": None if selection is None else _present(selection),
         "latency": answer.latency or None,
         "trace": None if trace is None else _from_trace(trace),
         "indexing_coverage": answer.indexing_coverage,
         "usage": answer.usage or None,
         "versions": answer.versions or None,
     }
-    references = answer.references
     response = {
         "answer": answer.text,
-        "references": None if references is None else [_present(each, Reference) for each in references],
+        "references": _all_written(answer.references, keeps_objects=keeps_objects),
         "abstained": answer.abstained,
         "abstain_reason": answer.abstain_reason,
         "debug": _without_none(debug) | extra.pop("debug", NOTHING) or None,
@@ -317,15 +319,24 @@ def answer_to_response(answer: Answer) -> dict[str, Json]:
     return ({"answer": None} if is_empty else {}) | _without_none(response) | extra
 
 
+def _all_written(values: tuple[Any, ...] | None, *, keeps_objects: bool) -> tuple[Json, ...] | None:
+    if values is None or (keeps_objects and not any(each.extra for each in values)):
+        return values
+    return tuple(map(_present, values))
+
+
 def _without_none(members: dict[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _present(value: Any, kind: type) -> dict[str, Json]:
+def _present(value: Any) -> dict[str, Json]:
     """Return the set fields of one value of the model, and its extra ones."""
-    names = _FIELDS[kind]
-    members = {name: member for name, member in zip(names, _VALUES[kind](value), strict=True) if member is not None}
-    return members | value.extra if value.extra else members
+    names = _names_of(value.__class__)
+    members: dict[str, Json] = {name: member for name in names if (member := getattr(value, name)) is not None}
+    if members.get("text_truncated") is False:
+        del members["text_truncated"]
+    members |= value.extra
+    return members
 
 
 def _names_of(kind: type) -> Mapping[str, None]:
@@ -336,25 +347,15 @@ _FIELDS: dict[type, Mapping[str, None]] = {
     kind: _names_of(kind) for kind in (Debug, Chunk, Reference, Entity, FolderSelection, Trace)
 }
 _DEBUG_PARTS: Callable[[Any], tuple[Any, ...]] = attrgetter(*_FIELDS[Debug])
-_VALUES: Mapping[type, Callable[[Any], tuple[Json, ...]]] = {
-    kind: attrgetter(*names) for kind, names in _FIELDS.items()
-}
 _RESPONSES, _RECORDS = ResponseReader(NativeResponse), ResponseReader(FlatResponse)
 RECORD_FIELDS = _FIELDS[FlatResponse].keys()
 """Keys that an answer record may have at its top level."""
 
 
-def _from_chunk(chunk: Chunk) -> dict[str, Json]:
-    written = _present(chunk, Chunk)
-    if not chunk.text_truncated:
-        del written["text_truncated"]
-    return written
-
-
 def _from_trace(trace: Trace) -> dict[str, Json]:
-    written = _present(trace, Trace)
+    written = _present(trace)
     if trace.entities is not None:
-        written["entities"] = [_present(entity, Entity) for entity in trace.entities]
+        written["entities"] = [*map(_present, trace.entities)]
     if trace.kg_edges is not None:
         written["kg_edges"] = [edge._asdict() for edge in trace.kg_edges]
     return written

@@ -18,7 +18,6 @@ from pytest_rageval.io.lines import json_rows, read_lines
 from pytest_rageval.io.messages import Report
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.chat_protocol import Message
-from pytest_rageval.llm.endpoint_options import estimated_tokens
 from pytest_rageval.llm.json_exchange import UnreadableReply, fenced_prompt, new_marker, stated_object
 from pytest_rageval.model import Anchor, EvalCase, Gold, Json
 from pytest_rageval.tools.audit import near_duplicates
@@ -218,8 +217,7 @@ class ModelDrafts:
     def estimate(self, passages: Sequence[NotePassage]) -> tuple[int, float | None]:
         """Return how many requests are not stored yet, and their cost in US dollars if prices are known."""
         asked = [passage for passage in self.worth_asking(passages) if self._key(passage) not in self._kept]
-        tokens = sum(estimated_tokens(self._prompt(passage), 0) for passage in asked)
-        return len(asked), self._model.tariff.cost(tokens, USUAL_OUT * len(asked)) if asked else 0.0
+        return len(asked), self._model.tariff.estimate(map(self._prompt, asked), tokens_out=USUAL_OUT)
 
     def drafts(self, passages: Sequence[NotePassage]) -> Iterator[Draft]:
         """Yield the drafts of all passages, in order. A failure or Ctrl-C ends it; replies stay stored."""

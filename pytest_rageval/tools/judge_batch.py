@@ -17,7 +17,7 @@ from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.judges.model_judge import ModelJudge
 from pytest_rageval.llm.batch import PRICE, BatchClient, BatchExchange, BatchReply, BatchState, BatchWire
-from pytest_rageval.llm.endpoint_options import REPLY_TOKENS, estimated_tokens
+from pytest_rageval.llm.endpoint_options import Tariff
 from pytest_rageval.model import Json, Judgement
 from pytest_rageval.plan import Plan
 from pytest_rageval.rescore.rejudge import Rejudge
@@ -36,6 +36,8 @@ class Submission:
     batches    the provider's ids
     requests   the names of all requests in them
     submitted  UTC, of the last batch
+    begun      the names of requests whose batch was about to be submitted when the file was written, and when: unless
+               the process was killed at that moment, none
     collected  UTC, when the run was scored with the replies; None before
     """
 
@@ -44,6 +46,7 @@ class Submission:
     batches: tuple[str, ...] = ()
     requests: tuple[str, ...] = ()
     submitted: str | None = None
+    begun: tuple[tuple[str, ...], str] | None = None
     collected: str | None = None
 
 
@@ -62,9 +65,10 @@ def check_submission(run: StoredRun) -> None:
     """Raise SettingsError if a batch of the run waits for its collection."""
     before = submission_of(run)
     if before is not None and before.collected is None:
+        since = before.begun[1] if before.begun is not None else before.submitted
         raise SettingsError(
-            f"run {run.run_id} has a batch under way since {before.submitted}: `rageval judge {run.run_id} --collect` "
-            f"fetches it; remove {run.path / FILE} to forget it"
+            f"run {run.run_id} has a batch under way since {since}: `rageval judge {run.run_id} --collect` fetches it; "
+            f"remove {run.path / FILE} to forget it"
         )
 
 
@@ -115,9 +119,8 @@ class BatchedRun:
 
     def check_price(self, most: float | None) -> None:
         """Raise SettingsError if the waiting requests are likely to cost more than the limit."""
-        tokens = sum(estimated_tokens(str(body), 0) for body in self.client.waiting.values())
-        tariff = getattr(self.make_judge(), "tariff", None)
-        dollars = tariff and tariff.cost(tokens, REPLY_TOKENS * len(self.client.waiting))
+        tariff: Tariff | None = getattr(self.make_judge(), "tariff", None)
+        dollars = tariff and tariff.estimate(map(str, self.client.waiting.values()))
         if most is not None and dollars is not None and dollars * PRICE > most:
             likely = f"the batch is likely to cost ${dollars * PRICE:.2f}"
             raise SettingsError(f"--max-cost: {likely}, more than ${most:.2f}")
@@ -150,13 +153,33 @@ class BatchedRun:
     async def _submit(self) -> None:
         async with self._exchange() as (wire, exchange):
             for portion in self.client.portions():
-                batch, before = await wire.submit_batch(exchange, portion), self.submission
-                batches, requests = (*before.batches, batch), (*before.requests, *portion)
-                self._note(replace(before, batches=batches, requests=requests, submitted=_now(), collected=None))
+                self._note(replace(self.submission, begun=(tuple(portion), _now()), collected=None))
+                try:
+                    batch = await wire.submit_batch(exchange, portion)
+                except ModelFailure as failure:
+                    if failure.status is not None and failure.status < 500:  # else it may have begun all the same
+                        self._note_none()
+                    raise
+                self._note_batch(batch)
+
+    def _note_none(self) -> None:
+        """Note that what was begun is no batch; without any, forget the submission."""
+        self._note(replace(self.submission, begun=None))
+        if not self.submission.batches:
+            (self.run.path / FILE).unlink()
+
+    def _note_batch(self, batch: str) -> None:
+        before = self.submission
+        assert before.begun is not None
+        batches, requests = (*before.batches, batch), (*before.requests, *before.begun[0])
+        self._note(replace(before, batches=batches, requests=requests, submitted=_now(), begun=None))
 
     async def _fetch(self) -> list[BatchState]:
         replies = self.client.replies
         async with self._exchange() as (wire, exchange):
+            if self.submission.begun is not None:  # killed before the answer to a submission was noted
+                found = await wire.find_batch(exchange, *self.submission.begun, self.submission.batches)
+                self._note_none() if found is None else self._note_batch(found)
             states = [await wire.batch_state(exchange, batch) for batch in self.submission.batches]
             for url in [url for state in states for url in state.results]:
                 async for line in exchange.lines(url):

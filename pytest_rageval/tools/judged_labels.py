@@ -18,7 +18,8 @@ from pytest_rageval.matching.places import observe
 from pytest_rageval.metrics.judged import NO_CONTEXT, NOT_JUDGED
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import Answer, EvalCase, Judgement, NotApplicable, Observation, Rubric
-from pytest_rageval.runs.reader import StoredRun, observation_of
+from pytest_rageval.runs.observations import observation_of
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import excerpt
 from pytest_rageval.tools.labels import Label
 

@@ -8,26 +8,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from pytest_rageval.comparison.case_diff import CaseLines, best_chunks, place_of, representative_trial
+from pytest_rageval.comparison.case_diff import CaseLines, representative_trial
 from pytest_rageval.comparison.case_list import case_id, place_text
 from pytest_rageval.errors import RagevalError
+from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.matching.dialects import MISSED
 from pytest_rageval.metrics.registry import Registry, is_described
 from pytest_rageval.model import EvalCase, Observation
-from pytest_rageval.runs.reader import observation_of, recorded_case
+from pytest_rageval.plan import Plan
+from pytest_rageval.runs.observations import observation_of, recorded_case
 from pytest_rageval.runs.row import IS_BAD
 from pytest_rageval.text import duration, score_text, short
+from pytest_rageval.views.case_claims import CheckedClaim, checked_claims
 from pytest_rageval.views.case_parts import (
-    CheckedClaim,
+    ChunkRow,
     DraftLine,
     KeyFact,
-    TextPart,
     case_comparison,
-    checked_claims,
+    chunk_rows,
     draft_line,
+    gold_labels,
     key_facts,
     limited,
-    marked_text,
+    no_chunks,
     trial_answers,
 )
 from pytest_rageval.views.text_diff import DiffPiece, word_diff
@@ -44,19 +47,6 @@ OUTCOMES = {
 }
 CHANGES = {"worse": "new: passed before", "fixed": "fixed: failed before", "same": "",
            "new": "new, or another case than before", "unmeasured": "had scores before"}  # fmt: skip
-
-
-class ChunkRow(NamedTuple):
-    """A retrieved chunk, or a gold that was not retrieved (`rank` None); `parts`: its text, where a gold is quoted."""
-
-    rank: int | None
-    kind: str
-    mark: str
-    place: str
-    score: float | None
-    text: str | None
-    note: str = ""
-    parts: Sequence[TextPart] = ()
 
 
 class JudgementRow(NamedTuple):
@@ -83,6 +73,7 @@ class CaseContext:
     """The context shared by the views of all cases.
 
     names   metrics of the other run → their names in this one
+    plan    of the run, for a view that shows each gate, and the arithmetic of cases that pass too
     """
 
     run_id: str
@@ -91,6 +82,7 @@ class CaseContext:
     registry: Registry
     names: Mapping[str, str]
     other: str | None = None
+    plan: Plan | None = None
 
     def top(self, name: str) -> str:
         """Return the end of a metric's scale as ` of 5`; '' if it is 1."""
@@ -107,6 +99,9 @@ class CaseView:
     no_answer     the note in place of an answer; is_cut: the run kept only its beginning
     diff          the expected answer against the given one; () without either
     scores        each with its arithmetic; top_score: the largest of a chunk
+    labels        what the case expects, by name
+    errors        that of the case or those of its metrics; doubts: about the judge's replies, by rubric
+    every_gate    gates that examined the case: gate, value, verdict; empty without a plan
     skipped       reasons why metrics do not apply, with the metrics
     comparison    the case before and after; None without another run
     other         the id of the run before
@@ -149,6 +144,11 @@ class CaseView:
     explain: str
     draft: DraftLine | None
     has_observation: bool
+    labels: Sequence[tuple[str, str]]
+    errors: Sequence[str]
+    doubts: Sequence[tuple[str, str]]
+    flags: Sequence[str]
+    every_gate: Sequence[tuple[str, str, str]]
 
 
 def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: CaseContext) -> CaseView:
@@ -156,10 +156,10 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
     record = representative_trial(lines.records)
     line, key, outcome = lines.observations.get(record["trial"]), record["case_key"], record["outcome"]
     is_failing = outcome in IS_BAD or outcome == "error"
-    observation = _observation(line, run) if is_failing or change == "worse" else None
+    observation = _observation(line, run) if is_failing or change == "worse" or run.plan else None
     labelled = observation.case if observation else _case(line)
     earlier = representative_trial(before.records) if before else None
-    chunks = list(_chunks(record, labelled, earlier, run.config.get("k")))
+    chunks = list(chunk_rows(record, labelled, earlier, run.config.get("k")))
     answer, question = _texts(record, line)
     expected = list(labelled.gold.answers or ()) if labelled else []
     facts = (labelled.gold.key_facts or ()) if labelled else ()
@@ -187,7 +187,7 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         trials=trial_answers(lines.records, lines.observations, record),
         k=run.config.get("k"),
         chunks=chunks,
-        no_chunks=_no_chunks(record),
+        no_chunks=no_chunks(record),
         top_score=max((chunk.score or 0 for chunk in chunks), default=0),
         claims=list(checked_claims(record, line)),
         judgements=list(_judgements(record)),
@@ -203,6 +203,11 @@ def case_view(lines: CaseLines, before: CaseLines | None, change: str, run: Case
         explain=f"rageval explain {shlex.quote(run.run_id)} {shlex.quote(key)}",
         draft=draft_line(record, line, run.run_id) if answer is not None else None,
         has_observation=line is not None,
+        labels=list(gold_labels(labelled.gold)) if labelled else [],
+        errors=list(_errors(record)),
+        doubts=[(name, flag) for name, flags in (record["judge"] or {}).get("flags", {}).items() for flag in flags],
+        flags=record.get("flags", ()),
+        every_gate=list(_every_gate(record, observation, run.plan)) if observation and run.plan else [],
     )
 
 
@@ -262,9 +267,7 @@ def _why(
     record: Mapping[str, Any], observation: Observation | None, chunks: Sequence[ChunkRow], run: CaseContext
 ) -> Iterator[str]:
     """Yield why the case failed: the error, or each gate with its arithmetic; then the golds that are missing."""
-    if error := record["error"]:
-        yield f"{error['kind']}: {error['message'] or 'its message is left out'}"
-    yield from (f"{name} has no score: {why}" for name, why in record.get("metric_errors", {}).items())
+    yield from _errors(record)
     gates = record["verdict"]["failed_gates"]
     for gate in gates:
         terms = _terms(gate["metric"], observation, run)
@@ -277,8 +280,23 @@ def _why(
         late = (chunk for chunk in chunks if chunk.rank and chunk.note)
         yield from (f"{chunk.mark} “{chunk.place}” stands at rank {chunk.rank}{chunk.note}" for chunk in late)
     yield from (flag for flag in record.get("flags", ()) if gates and MISSED in flag)
-    if not gates and not error and record.get("reason"):
+    if not gates and not record["error"] and record.get("reason"):
         yield str(record["reason"])
+
+
+def _errors(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the error of the case, and those of its metrics."""
+    if error := record["error"]:
+        yield f"{error['kind']}: {error['message'] or 'its message is left out'}"
+    yield from (f"{name} has no score: {why}" for name, why in record.get("metric_errors", {}).items())
+
+
+def _every_gate(record: Mapping[str, Any], observation: Observation, plan: Plan) -> Iterator[tuple[str, str, str]]:
+    for gate in plan.case_gates:
+        if looks_at(gate, GatedTrial(observation, record["scores"])):
+            value = record["scores"][gate.name]
+            verdict = "holds" if gate.holds(value) else f"fails{f' ({gate.tag})' if gate.tag else ''}"
+            yield str(gate), f"is {short(value)}", verdict
 
 
 def _terms(name: str, observation: Observation | None, run: CaseContext) -> str:
@@ -291,53 +309,7 @@ def _terms(name: str, observation: Observation | None, run: CaseContext) -> str:
         return ""
 
 
-# ── chunks, judgements ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _chunks(
-    record: Mapping[str, Any], case: EvalCase | None, earlier: Mapping[str, Any] | None, k: int | None
-) -> Iterator[ChunkRow]:
-    """Yield the retrieved chunks by rank, then the golds that were not retrieved."""
-    golds = _gold_names(case)
-    matched: set[int] = set()
-    for chunk in record["retrieved_chunks"]:
-        is_late = k is not None and chunk["rank"] > k and not matched.issuperset(chunk["matches"])
-        matched.update(chunk["matches"])
-        numbers = ", ".join(str(gold + 1) for gold in chunk["matches"])
-        kind = "gold" if chunk["matches"] else "other"
-        mark, note = (f"gold {numbers}" if numbers else "other"), (f", beyond k = {k}" if is_late else "")
-        parts = marked_text(chunk["text"] or "", _snippets(case, record, chunk["matches"]))
-        yield ChunkRow(chunk["rank"], kind, mark, place_of(chunk), chunk["score_final"], chunk["text"], note, parts)
-    before = best_chunks(earlier["retrieved_chunks"]) if earlier else {}
-    for number, name in enumerate(golds):
-        if number not in matched:
-            note = f"; it stood at rank {before[number]['rank']} before" if number in before else ""
-            yield ChunkRow(None, "missed", f"gold {number + 1} of {len(golds)}", name, None, None, note)
-
-
-def _no_chunks(record: Mapping[str, Any]) -> str:
-    """Return why there are no chunks; '' if there are some."""
-    if record["retrieved_chunks"]:
-        return ""
-    if record["error"]:
-        return "no chunks were recorded: the case ended in an error"
-    reported = record.get("reported")
-    is_silent = reported is not None and "chunks" not in reported
-    return "the system reports no chunks" if is_silent else "no chunks were retrieved"
-
-
-def _snippets(case: EvalCase | None, record: Mapping[str, Any], golds: Sequence[int]) -> list[str]:
-    """Return the snippets of some golds; none if retrieval was measured by ids."""
-    supports = (case.gold.supports or ()) if case and record.get("gold") != "ids" else ()
-    return [snippet for gold in golds if gold < len(supports) for snippet in supports[gold].snippets]
-
-
-def _gold_names(case: EvalCase | None) -> list[str]:
-    if case is None:
-        return []
-    if case.gold.supports:
-        return [str(anchor) for anchor in case.gold.supports]
-    return list(case.gold.chunk_ids or ())
+# ── judgements ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _judgements(record: Mapping[str, Any]) -> Iterator[JudgementRow]:
@@ -361,8 +333,14 @@ def _judgements(record: Mapping[str, Any]) -> Iterator[JudgementRow]:
 
 def _scores(record: Mapping[str, Any], observation: Observation | None, run: CaseContext) -> Iterator[ScoreRow]:
     for name, value in record.get("scores", {}).items():
-        terms = _terms(name, observation, run) if observation else ""
-        yield ScoreRow(name, score_text(value) + run.top(name), terms)
+        terms = [_terms(name, observation, run)] if observation else []
+        if run.plan:
+            terms += _details(record["score_details"].get(name, {}))
+        yield ScoreRow(name, score_text(value) + run.top(name), "; ".join(filter(None, terms)))
+
+
+def _details(detail: Mapping[str, Any]) -> Iterator[str]:
+    return (f"{name.replace('_', ' ')}: {value}" for name, value in detail.items() if name != "decided_by")
 
 
 def _skipped(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

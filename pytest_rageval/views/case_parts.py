@@ -1,4 +1,4 @@
-"""Parts of a case's view: texts with marked quotations, key facts, claims, trials, draft, comparison."""
+"""Parts of a case's view: texts with marked quotations, chunks, key facts, trials, draft, comparison."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
-from pytest_rageval.comparison.case_diff import has_same_id, place_of
+from pytest_rageval.comparison.case_diff import aligned_chunks, best_chunks, place_of
 from pytest_rageval.metrics.answer import stated_facts
-from pytest_rageval.runs.record_texts import CUT
+from pytest_rageval.model import EvalCase, Gold
 from pytest_rageval.text import change, printable, score_text, short
 from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
-from pytest_rageval.views.text_diff import word_diff, word_set
+from pytest_rageval.views.text_diff import word_diff
 
 LONGEST_TEXT = 4_000
 """Characters of a question or an answer; chunks are as long as in results.jsonl."""
 FACT_METRIC = "key_fact_recall"
-CLAIM_METRICS = ("groundedness", "faithfulness", "claim_support")
-"""Judgements that list claims, by preference."""
 
 
 def limited(text: str | None) -> str | None:
@@ -59,6 +56,76 @@ def _span(text: str, snippet: str) -> tuple[int, int] | None:
     # Compiled only if the plain search fails: it takes longer than the rest of a chunk's row.
     match = re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE) if words else None
     return match.span() if match else None
+
+
+class ChunkRow(NamedTuple):
+    """A retrieved chunk, or a gold that was not retrieved (`rank` None); `parts`: its text, where a gold is quoted."""
+
+    rank: int | None
+    kind: str
+    mark: str
+    place: str
+    score: float | None
+    text: str | None
+    note: str = ""
+    parts: Sequence[TextPart] = ()
+
+
+def chunk_rows(
+    record: Mapping[str, Any], case: EvalCase | None, earlier: Mapping[str, Any] | None, k: int | None
+) -> Iterator[ChunkRow]:
+    """Yield the retrieved chunks by rank, then the golds that were not retrieved."""
+    golds = _gold_names(case)
+    matched: set[int] = set()
+    for chunk in record["retrieved_chunks"]:
+        is_late = k is not None and chunk["rank"] > k and not matched.issuperset(chunk["matches"])
+        matched.update(chunk["matches"])
+        numbers = ", ".join(str(gold + 1) for gold in chunk["matches"])
+        kind = "gold" if chunk["matches"] else "other"
+        mark, note = (f"gold {numbers}" if numbers else "other"), (f", beyond k = {k}" if is_late else "")
+        parts = marked_text(chunk["text"] or "", _snippets(case, record, chunk["matches"]))
+        yield ChunkRow(chunk["rank"], kind, mark, place_of(chunk), chunk["score_final"], chunk["text"], note, parts)
+    before = best_chunks(earlier["retrieved_chunks"]) if earlier else {}
+    for number, name in enumerate(golds):
+        if number not in matched:
+            note = f"; it stood at rank {before[number]['rank']} before" if number in before else ""
+            yield ChunkRow(None, "missed", f"gold {number + 1} of {len(golds)}", name, None, None, note)
+
+
+def no_chunks(record: Mapping[str, Any]) -> str:
+    """Return why there are no chunks; '' if there are some."""
+    if record["retrieved_chunks"]:
+        return ""
+    if record["error"]:
+        return "no chunks were recorded: the case ended in an error"
+    reported = record.get("reported")
+    is_silent = reported is not None and "chunks" not in reported
+    return "the system reports no chunks" if is_silent else "no chunks were retrieved"
+
+
+def _snippets(case: EvalCase | None, record: Mapping[str, Any], golds: Sequence[int]) -> list[str]:
+    """Return the snippets of some golds; none if retrieval was measured by ids."""
+    supports = (case.gold.supports or ()) if case and record.get("gold") != "ids" else ()
+    return [snippet for gold in golds if gold < len(supports) for snippet in supports[gold].snippets]
+
+
+def _gold_names(case: EvalCase | None) -> list[str]:
+    if case is None:
+        return []
+    if case.gold.supports:
+        return [str(anchor) for anchor in case.gold.supports]
+    return list(case.gold.chunk_ids or ())
+
+
+def gold_labels(gold: Gold) -> Iterator[tuple[str, str]]:
+    """Yield what a case expects, by name."""
+    yield from ((f"answer {number}", answer) for number, answer in enumerate(gold.answers or (), start=1))
+    yield from ((f"gold {number}", str(name)) for number, name in enumerate(gold.supports or gold.chunk_ids or (), 1))
+    if gold.support_groups:
+        yield "groups", " or ".join(str([index + 1 for index in group]) for group in gold.support_groups)
+    for name in ("key_facts", "concepts", "constraints", "kg_entities", "kg_edges"):
+        if (values := getattr(gold, name)) is not None:
+            yield name, "; ".join(map(str, values)) or "nothing is expected"
 
 
 class DraftLine(NamedTuple):
@@ -143,107 +210,6 @@ def _answer(record: Mapping[str, Any], line: Mapping[str, Any] | None, *, is_sho
     )
 
 
-class CheckedClaim(NamedTuple):
-    """A claim of the answer.
-
-    chunk            the rank of the chunk that the judge names, else of the one with most of the claim's words
-    is_named         the judge names the chunk
-    is_contradicted  the judge finds that the chunk contradicts the claim
-    sentence         the judge's quotation of the chunk
-    """
-
-    is_supported: bool
-    text: str
-    chunk: int | None
-    is_named: bool = False
-    is_contradicted: bool = False
-    sentence: str | None = None
-
-
-def checked_claims(record: Mapping[str, Any], line: Mapping[str, Any] | None) -> Iterator[CheckedClaim]:
-    """Yield the claims that the judge separated, unsupported ones first.
-
-    `line` of observations.jsonl may hold what the judge wrote on single claims: `extra["evidence"]` of its judgement.
-    Without it a claim has only the list that it is in, and the chunk that is nearest in words.
-    """
-    judgements = {**(record.get("judgements") or {}), "groundedness": record.get("groundedness")}
-    metric = next((name for name in CLAIM_METRICS if _lists_claims(judgements.get(name))), None)
-    if metric is None:
-        return
-    evidence = _evidence(line, metric)
-    chunks = record["retrieved_chunks"]
-    ranks = _ranks_of_passages(chunks, line)
-    words = _ChunkWords(chunks)
-    for name, is_supported in (("unsupported_claims", False), ("supported_claims", True)):
-        for text in judgements[metric].get(name) or ():
-            if text is not None:
-                yield _checked(text, evidence.get(text, {}), ranks, words, is_supported=is_supported)
-
-
-def _lists_claims(judgement: Mapping[str, Any] | None) -> bool:
-    return bool(judgement and (judgement.get("supported_claims") or judgement.get("unsupported_claims")))
-
-
-def _checked(
-    text: str,
-    evidence: Mapping[str, Any],
-    ranks: Sequence[int],
-    words: _ChunkWords,
-    *,
-    is_supported: bool,
-) -> CheckedClaim:
-    sentence, named = evidence.get("sentence"), _named(evidence.get("passage"), ranks)
-    is_contradicted = not is_supported and evidence.get("verdict") == "contradicted"
-    chunk = words.nearest(text) if named is None else named
-    quoted = sentence if isinstance(sentence, str) and sentence else None
-    return CheckedClaim(is_supported, text, chunk, named is not None, is_contradicted, quoted)
-
-
-def _named(passage: object, ranks: Sequence[int]) -> int | None:
-    """Return the rank of the passage that a judge names by its number from 1; None for any other value."""
-    if not isinstance(passage, int) or isinstance(passage, bool):
-        return None
-    return ranks[passage - 1] if 1 <= passage <= len(ranks) else None
-
-
-def _evidence(line: Mapping[str, Any] | None, metric: str) -> dict[str, Mapping[str, Any]]:
-    """Return the judgement's entry on each claim, as results.jsonl cuts the claim; any judge may have written it."""
-    judgement = ((line or {}).get("judgements") or {}).get(metric) or {}
-    entries = (judgement.get("extra") or {}).get("evidence")
-    if not isinstance(entries, list):
-        return {}
-    whole = [entry for entry in entries if isinstance(entry, Mapping) and isinstance(entry.get("claim"), str)]
-    return {text: entry for entry in whole for text in (entry["claim"], _as_recorded(entry["claim"]))}
-
-
-def _as_recorded(claim: str) -> str:
-    return claim if len(claim) <= CUT else claim[:CUT] + "…"
-
-
-def _ranks_of_passages(chunks: Sequence[Mapping[str, Any]], line: Mapping[str, Any] | None) -> list[int]:
-    """Return the ranks of the passages that the judge read: the top k chunks with a text; see `passages.contexts`."""
-    k = (line or {}).get("k")
-    return [chunk["rank"] for chunk in chunks[:k] if (chunk["text"] or "").strip()]
-
-
-class _ChunkWords:
-    """The words of the chunks, computed for the first claim that needs them: a judge may name all chunks itself."""
-
-    def __init__(self, chunks: Sequence[Mapping[str, Any]]) -> None:
-        self._chunks = chunks
-
-    @cached_property
-    def _words(self) -> list[frozenset[str]]:
-        return [word_set(chunk["text"] or "") for chunk in self._chunks]
-
-    def nearest(self, claim: str) -> int | None:
-        """Return the rank of the chunk with most words of a claim, at least half of them."""
-        words = word_set(claim)
-        shared = [len(words & chunk) for chunk in self._words]
-        most = max(shared, default=0)
-        return shared.index(most) + 1 if most and most * 2 >= len(words) else None
-
-
 class MovedScore(NamedTuple):
     """A score on both sides."""
 
@@ -251,16 +217,6 @@ class MovedScore(NamedTuple):
     before: str
     after: str
     delta: str
-
-
-class AlignedChunk(NamedTuple):
-    """A chunk with its rank on both sides, None if absent. `state`: equal, moved, NEW or GONE."""
-
-    before: int | None
-    after: int | None
-    golds: str
-    place: str
-    state: str
 
 
 def case_comparison(
@@ -304,30 +260,3 @@ def _moved(now: Mapping[str, float], before: Mapping[str, float], names: Mapping
         )
         for name, old, new in sorted(moved, key=lambda row: (-abs(row[2] - row[1]), row[0]))
     ]
-
-
-def aligned_chunks(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> list[AlignedChunk]:
-    """Merge both lists in the order of the ranks after; chunks that are gone keep their rank before."""
-    return sorted(_aligned(before, after), key=lambda row: (row.after or row.before or 0, row.after is None))
-
-
-def _aligned(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Iterator[AlignedChunk]:
-    remaining = list(before)
-    for chunk in after:
-        twin = next((other for other in remaining if _is_same(other, chunk)), None)
-        if twin is not None:
-            remaining.remove(twin)
-        rank, rank_before = chunk["rank"], twin["rank"] if twin else None
-        state = "NEW" if rank_before is None else "equal" if rank_before == rank else "moved"
-        yield AlignedChunk(rank_before, rank, _golds(chunk), place_of(chunk), state)
-    yield from (AlignedChunk(chunk["rank"], None, _golds(chunk), place_of(chunk), "GONE") for chunk in remaining)
-
-
-def _is_same(chunk: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    if chunk["chunk_id"] is not None and other["chunk_id"] is not None:
-        return has_same_id(chunk, other)
-    return bool(chunk["rel_path"]) and place_of(chunk) == place_of(other)
-
-
-def _golds(chunk: Mapping[str, Any]) -> str:
-    return "gold " + ", ".join(str(gold + 1) for gold in chunk["matches"]) if chunk["matches"] else ""

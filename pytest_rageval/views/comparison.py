@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from pytest_rageval.comparison.changes import gain
@@ -348,34 +347,25 @@ def _gold_move(gold: Content) -> str:
 
 def _moved_chunks(detail: Content) -> Iterator[LabelledText]:
     """Yield the chunks that are gone or new in a case whose golds all kept their ranks."""
-    sides = {"gone": detail["chunks_before"], "new": detail["chunks_after"]}
-    if None in sides.values() or any(gold["rank_before"] != gold["rank_after"] for gold in detail["golds"]):
+    is_known = detail["has_record_before"] and detail["has_record_after"]
+    if not is_known or any(gold["rank_before"] != gold["rank_after"] for gold in detail["golds"]):
         return
-    for label, chunks in sides.items():
-        if moved := [f"{chunk['rank']} {chunk['place']}" for chunk in chunks if chunk["other_rank"] is None]:
-            yield LabelledText(label, "", listed(moved, 3))
+    for state in ("GONE", "NEW"):
+        chunks = [chunk for chunk in detail["chunks"] if chunk["state"] == state]
+        if moved := [f"{chunk['before'] or chunk['after']} {chunk['place']}" for chunk in chunks]:
+            yield LabelledText(state.lower(), "", listed(moved, 3))
 
 
 def _chunk_table(detail: Content) -> FigureTable:
-    """Return both lists of chunks side by side, rank by rank."""
-    pairs = zip_longest(detail["chunks_before"] or (), detail["chunks_after"] or ())
-    rows = tuple(
-        TableRow((str((was or now)["rank"]), *_chunk(was, "before"), *_chunk(now, "after"))) for was, now in pairs
+    """Return the chunks of both sides as one list."""
+    rows = (
+        TableRow((str(chunk["before"] or NO_VALUE), str(chunk["after"] or NO_VALUE), *map(chunk.get, _OF_CHUNK)))
+        for chunk in detail["chunks"]
     )
-    return FigureTable(("rank", "before", "", "after", ""), rows, has_texts=True)
+    return FigureTable(("before", "after", "gold", "place", ""), tuple(rows), has_texts=True)
 
 
-def _chunk(chunk: Content | None, where: str) -> tuple[str, str]:
-    """Return the place of a chunk on one side with its golds and its rank on the other side."""
-    if chunk is None:
-        return "", ""
-    golds = f"gold {', '.join(map(str, chunk['golds']))}" if chunk["golds"] else ""
-    rank = chunk["other_rank"]
-    if rank is None:
-        other = "gone" if where == "before" else "new"
-    else:
-        other = f"rank {rank} after" if where == "before" else f"was rank {rank}"
-    return chunk["place"], ", ".join(part for part in (golds, other if rank != chunk["rank"] else "") if part)
+_OF_CHUNK = ("golds", "place", "state")
 
 
 def _answers(detail: Content) -> Iterator[LabelledText]:
@@ -389,7 +379,7 @@ def _answers(detail: Content) -> Iterator[LabelledText]:
 
 
 def _answer(detail: Content, name: str) -> str | None:
-    if detail[f"chunks_{name}"] is None:
+    if not detail[f"has_record_{name}"]:
         return None
     text: str | None = detail[f"answer_{name}"]
     if detail[f"abstained_{name}"]:

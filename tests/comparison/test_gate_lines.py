@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from stored_runs import a_plan, compared, some_rows
 
@@ -32,6 +34,8 @@ def test_what_may_be_noise_says_which_switch_decided(significant: bool, said: st
     gate = a_gate(30, 27, significant=significant)
     assert f"tolerated drop 0.05: {said} · " in gate_line(gate)
     assert len(gate_line(gate)) <= 140
+    gain = gate_line(a_gate(20, 23, significant=significant))
+    assert ": beyond tolerance, may be noise · " in gain, "a gain names no switch"
 
 
 def test_a_gate_that_holds_warns_of_what_is_worse_only():
@@ -41,10 +45,6 @@ def test_a_gate_that_holds_warns_of_what_is_worse_only():
     assert not is_warning(a_gate(30, 30))
 
 
-def test_a_gain_that_may_be_noise_names_no_switch():
-    assert ": beyond tolerance, may be noise · " in gate_line(a_gate(20, 23, significant=True))
-
-
 def test_what_cannot_be_said_is_a_dash_and_what_is_tiny_is_no_zero():
     change = {"n_paired": 1, "n_unmeasured": 2, "ci": None, "p_adjusted": 1.0, "detectable": None}
     assert evidence(change) == "95 % –, p 1, n 1 (2 more unmeasured now), detectable –"
@@ -52,16 +52,21 @@ def test_what_cannot_be_said_is_a_dash_and_what_is_tiny_is_no_zero():
     assert evidence(change | {"n_paired": 0}) == ""
 
 
-def test_what_was_not_compared_shows_no_number():
-    gate = {"metric": "mrr", "op": "drop", "limit": 0.1, "value": None, "verdict": "unmeasured", "passed": False}
-    assert gate_line(gate) == (
-        "mrr was not measured on both sides: no case has it in the baseline and in this run; tolerated drop 0.1"
-    )
-    assert not is_warning(gate)
+NOT_MEASURED = {"metric": "mrr", "op": "drop", "limit": 0.1, "value": None, "verdict": "unmeasured", "passed": False}
+ABSOLUTE = {"metric": "recall_any@5", "op": ">=", "limit": 0.85, "value": 0.61, "passed": False}
 
 
-def test_an_absolute_gate():
-    gate = {"metric": "recall_any@5", "op": ">=", "limit": 0.85, "value": 0.61, "passed": False}
-    assert gate_line(gate) == "recall_any@5 is 0.61, gate >= 0.85"
-    assert gate_line(gate | {"value": None}) == "recall_any@5 has no value in this run, gate >= 0.85"
+@pytest.mark.parametrize(
+    ("gate", "line"),
+    [
+        (
+            NOT_MEASURED,
+            "mrr was not measured on both sides: no case has it in the baseline and in this run; tolerated drop 0.1",
+        ),
+        (ABSOLUTE, "recall_any@5 is 0.61, gate >= 0.85"),
+        (ABSOLUTE | {"value": None}, "recall_any@5 has no value in this run, gate >= 0.85"),
+    ],
+)
+def test_a_gate_without_a_change_shows_none(gate: dict[str, Any], line: str):
+    assert gate_line(gate) == line
     assert not is_warning(gate)

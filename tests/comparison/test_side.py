@@ -140,9 +140,11 @@ def test_a_run_without_its_table_of_scores_is_read_from_its_records(reports: Pat
         ("{reports}/list.json", "holds no JSON object"),
         ("{reports}/other.json", "not what a run writes: metrics is missing"),
         ("{reports}/text.json", "is not JSON"),
+        ("baseline", "does not exist"),
     ],
 )
 def test_what_is_no_run_is_said_in_one_line(reports: Path, wanted: str, said: str):
+    (reports / "baseline.json").unlink()
     (reports / "list.json").write_text("[]", encoding="utf-8")
     (reports / "other.json").write_text('{"some": "thing"}', encoding="utf-8")
     (reports / "text.json").write_text("hello", encoding="utf-8")
@@ -160,8 +162,3 @@ def test_a_file_with_a_senseless_scale_is_refused(reports: Path, scale: object):
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(SettingsError, match=r"not what a run writes: metrics\.mrr"):
         opened(reports, "latest")
-
-
-def test_there_being_no_baseline_is_said(tmp_path: Path):
-    with pytest.raises(SettingsError, match="does not exist"):
-        opened(tmp_path, "baseline")

@@ -41,6 +41,7 @@ def broken(question):
 """
 NAMES = ("first", "second", "third", "fourth", "fifth", "sixth")
 CASES = [a_case(name, f"boiling, {name}?") for name in NAMES]
+CHANGED = [a_case("first", "boiling, the first of others?"), *CASES[1:]]
 ELSEWHERE = [a_case(f"other-{name}", f"boiling, {name} of others?") for name in NAMES]
 GATES = ("--rageval-gate", "mrr >= 0.5", "--rageval-gate", "token_f1 off", "--rageval-gate", "run recall_any@5 >= 0.85")
 RETRIEVAL = "--rageval-retrieval-only"
@@ -74,6 +75,9 @@ PAIRS = {
     "other source": Pair(of("good"), of("answers:answers.jsonl"), "Not worse", ("0 cases newly fail",), 0),
     "errors": Pair(of("good"), of("broken"), "Errors", ("1 ended in an error",), 1),
     "no shared case": Pair(of("good"), of("good"), "Not comparable", ("Fails: baseline",), 1, ELSEWHERE),
+    "changed": Pair(
+        of("good"), of("good"), "Partly comparable", ("compared on 5 of 6 cases alike in both; 1 changed",), 0, CHANGED
+    ),
     "known failures": Pair(
         of("lost", *RATCHET), of("lost", *RATCHET), "Not worse", ("0 cases newly fail, 0 fixed, 4 of 6 pass",), 0
     ),

@@ -61,21 +61,10 @@ def test_the_direction_comes_from_the_metric():
     better, worse = (some_rows("scope_miss", shares(n, 30)) for n in (2, 25))
     assert [gate["passed"] for gate in compared(better, worse, plan).gates] == [False]
     assert [gate["verdict"] for gate in compared(worse, better, plan).gates] == ["improved"]
-
-
-def test_what_stands_beside_a_verdict():
-    before, after = (some_rows("recall_any_at_5", shares(n, 30)) for n in (30, 20))
-    comparison = compared(before, after, tolerating(0.05))
-    found = comparison.content["metrics"]["recall_any@5"]
-    assert (found["before"], found["after"], found["delta"]) == (1, pytest.approx(2 / 3), pytest.approx(-1 / 3))
-    assert found["p"] == found["p_adjusted"] == 2 / 2**11
-    assert (found["n_paired"], found["n_unmeasured"]) == (30, 0)
-    low, high = found["ci"]
-    assert -0.6 < low < -1 / 3 < high < -0.1
-    assert 0.2 < found["detectable"] < 0.5
-    assert {name: comparison.gates[0][name] for name in ("ci", "p", "p_adjusted", "n_paired", "detectable")} == {
-        name: found[name] for name in ("ci", "p", "p_adjusted", "n_paired", "detectable")
-    }
+    (metric,) = (m for name, m in compared(better, worse, plan).content["metrics"].items() if name == "scope_miss")
+    assert metric["p"] == metric["p_adjusted"]
+    assert metric["ci"][0] < metric["delta"] < metric["ci"][1]
+    assert 0.2 < metric["detectable"] < 0.5
 
 
 def test_one_of_many_metrics_needs_more_to_be_significant():
@@ -144,18 +133,13 @@ def test_cases_are_paired_by_key_in_whatever_order_they_come():
 
 def test_only_cases_scored_on_both_sides_count_and_those_that_were_lost_are_counted():
     before = [a_row("a", mrr=1.0), a_row("b", mrr=1.0), a_row("c", mrr=0.0), a_row("gone", mrr=0.0)]
-    after = [a_row("a", mrr=0.5), a_row("b"), a_row("c", mrr=0.0), a_row("added", mrr=0.0)]
+    # Trials of a case are one case.
+    trials = [a_row("a", trial, mrr=value) for trial, value in enumerate((0.0, 0.5, 1.0))]
+    after = [*trials, a_row("b"), a_row("c", mrr=0.0), a_row("added", mrr=0.0)]
     content = compared(before, after, a_plan("mrr")).content
     found = content["metrics"]["mrr"]
     assert (found["before"], found["after"], found["n_paired"], found["n_unmeasured"]) == (0.5, 0.25, 2, 1)
     assert (content["only_before"], content["only_after"]) == (["gone"], ["added"])
-
-
-def test_trials_of_a_case_are_one_case():
-    before = [a_row("a", trial, mrr=1.0) for trial in range(3)] + [a_row("b", mrr=1.0)]
-    after = [a_row("a", trial, mrr=value) for trial, value in enumerate((0.0, 0.5, 1.0))] + [a_row("b", mrr=1.0)]
-    found = compared(before, after, a_plan("mrr")).content["metrics"]["mrr"]
-    assert (found["n_paired"], found["delta"]) == (2, -0.25)
 
 
 def test_cases_that_fail_newly_pass_newly_or_cannot_be_measured_are_listed():
@@ -199,12 +183,7 @@ def test_what_was_not_measured_fails_a_gate_of_the_users_and_not_a_default_one()
     assert (default["verdict"], default["passed"], default["value"]) == ("unmeasured", None, None)
     (written,) = compared(scored, unscored, tolerating(0.5)).gates
     assert (written["verdict"], written["passed"]) == ("unmeasured", False)
-
-
-def test_a_default_gate_on_what_the_baseline_never_had_is_not_listed():
-    scored, unscored = some_rows("recall_any_at_5", shares(5, 5)), some_rows("mrr", shares(5, 5))
-    assert compared(unscored, scored, a_plan("recall_any", "mrr")).gates == ()
-    assert compared(unscored, unscored, a_plan("recall_any", "mrr")).gates == ()
+    assert compared(unscored, scored, a_plan("recall_any", "mrr")).gates == (), "the baseline never had it"
     (written,) = compared(unscored, scored, tolerating(0.5)).gates
     assert (written["verdict"], written["passed"]) == ("new", False)
 
@@ -270,9 +249,11 @@ def test_a_default_gate_of_judged_text_asks_for_significance_where_it_can_be_had
 ):
     gate = judged_gate(metric, losses)
     assert (gate["passed"], gate["decided_by"]) == (passed, decided_by)
+    if metric == "correctness":
+        assert judged_gate(metric, losses, judge={"heuristic": True}) is None
 
 
-def test_a_written_gate_of_judged_text_does_what_it_says():
+def test_a_written_gate_of_judged_text_does_what_it_says_and_one_of_retrieval_is_decided_by_its_tolerance():
     losses = [5.0, 4.0, 3.0, -3.0, -2.0, -1.0]
     written = [Regression(metric="groundedness", max_drop=0.5)]
     gate = judged_gate("groundedness", losses, regression=written)
@@ -280,16 +261,9 @@ def test_a_written_gate_of_judged_text_does_what_it_says():
     written = [Regression(metric="groundedness", max_drop=0.5, significant=True)]
     gate = judged_gate("groundedness", losses, regression=written)
     assert (gate["passed"], gate["decided_by"]) == (True, "adjusted p")
-
-
-def test_a_default_gate_of_retrieval_is_decided_by_its_tolerance():
     before, after = (some_rows("recall_any_at_5", shares(n, 30)) for n in (30, 27))
     (gate,) = compared(before, after, a_plan("recall_any@5")).gates
     assert (gate["passed"], gate["decided_by"], gate["verdict"]) == (False, "tolerance", NOISE)
-
-
-def test_a_heuristics_correctness_has_no_regression_gate():
-    assert judged_gate("correctness", [2.0] * 6, judge={"heuristic": True}) is None
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,15 @@ import pytest
 from stored_runs import a_result, a_run, an_error, change_lines
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.export.export_source import FIELDS, ExportSource, look_through, replacing
+from pytest_rageval.export.export_source import FIELDS, ExportSource, look_through
 from pytest_rageval.export.formats import csv_lines, write_parquet, write_sqlite
 from pytest_rageval.export.report_json import json_lines
+from pytest_rageval.io.atomic import replacing
 from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.model import GateFailed
 from pytest_rageval.runs.aggregate import with_aliases
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
-from pytest_rageval.runs.record_texts import CUT
+from pytest_rageval.runs.records import CUT
 
 LONG = "Water boils at 100 degrees. " * 30
 
@@ -60,12 +61,8 @@ def test_records_come_by_key_and_trial_in_whatever_order_they_were_written(tmp_p
     path = a_run(tmp_path, "a", a_result("b"), a_result("a", trial=1), a_result("a"), repeat=2)
     found = [(record["test_case_id"], record["trial"]) for record in source(path).records()]
     assert found == [("a", 0), ("a", 1), ("b", 0)]
-
-
-def test_of_a_case_that_was_recorded_twice_the_last_record_counts(tmp_path: Path):
-    path = a_run(tmp_path, "a", a_result(answer="first"), a_result(answer="second"))
+    path = a_run(tmp_path, "b", a_result(answer="first"), a_result(answer="second"))
     assert [record["answer"] for record in source(path).records()] == ["second"]
-    assert len(source(path)) == 1
 
 
 def test_a_line_that_was_cut_off_is_left_out_and_said(some: Path):
@@ -88,11 +85,16 @@ def test_a_run_that_did_not_finish_is_exported_with_what_its_workers_wrote(tmp_p
     assert json.loads("\n".join(json_lines(found)))["aggregates"] is None
 
 
-def test_a_run_without_results_is_said(tmp_path: Path):
-    path = a_run(tmp_path, "a")
+def test_what_cannot_be_exported_is_said(tmp_path: Path, some: Path, monkeypatch: pytest.MonkeyPatch):
+    path = a_run(tmp_path, "empty")
     (path / "results.jsonl").write_text("")
-    with pytest.raises(SettingsError, match="run a has no results"):
+    with pytest.raises(SettingsError, match="run empty has no results"):
         source(path)
+    with pytest.raises(SettingsError, match=r"keeps no observations\.jsonl.*leave out --full-text"):
+        source(a_run(tmp_path, "redacted", redact=True), full_text=True)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(SettingsError, match=r"pip install 'pytest-rageval\[parquet\]'"):
+        write_parquet(source(some), tmp_path / "a.parquet")
 
 
 # ── texts ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -105,11 +107,6 @@ def test_texts_are_cut_as_recorded_unless_the_full_ones_are_asked_for(tmp_path: 
     for record, text in [(cut, LONG[:CUT] + "…"), (full, LONG)]:
         assert (record["question"], record["answer"], record["retrieved_chunks"][0]["text"]) == (text, text, text)
     assert error["error"]["message"] == "late"
-
-
-def test_full_texts_of_a_run_that_keeps_none_are_refused(tmp_path: Path):
-    with pytest.raises(SettingsError, match=r"keeps no observations\.jsonl.*leave out --full-text"):
-        source(a_run(tmp_path, "a", redact=True), full_text=True)
 
 
 # ── csv and json ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -174,16 +171,12 @@ def test_sqlite_holds_runs_cases_scores_and_chunks(some: Path, tmp_path: Path):
     )
 
 
-def test_sqlite_takes_texts_as_texts(tmp_path: Path):
-    hostile = "'); DROP TABLE cases; --"
-    write_sqlite(source(a_run(tmp_path, "a", a_result(hostile, hostile))), tmp_path / "a.sqlite")
-    assert select(tmp_path / "a.sqlite", "SELECT test_case_id, answer FROM cases") == [(hostile, hostile)]
-
-
 def test_sqlite_takes_more_records_than_go_in_at_once(tmp_path: Path):
-    path = a_run(tmp_path, "a", *(a_result(f"q{number}") for number in range(1203)))
+    hostile = "'); DROP TABLE cases; --"
+    path = a_run(tmp_path, "a", a_result(hostile, hostile), *(a_result(f"q{number}") for number in range(1202)))
     write_sqlite(source(path), tmp_path / "a.sqlite")
     assert select(tmp_path / "a.sqlite", "SELECT count(*), count(DISTINCT case_key) FROM cases") == [(1203, 1203)]
+    assert select(tmp_path / "a.sqlite", "SELECT answer FROM cases ORDER BY 1 LIMIT 1") == [(hostile,)]
 
 
 def test_a_run_from_the_browser_says_in_each_row_what_it_was_made_from(tmp_path: Path):
@@ -204,12 +197,6 @@ def test_parquet_holds_the_columns_of_csv_and_the_chunks(some: Path, tmp_path: P
     assert failed["answer"] == "=1+1"
     assert good["retrieved_chunks"][0]["rel_path"] == "water.md"
     assert error["retrieved_chunks"] == []
-
-
-def test_parquet_without_its_library_says_how_to_get_it(some: Path, tmp_path: Path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(SettingsError, match=r"pip install 'pytest-rageval\[parquet\]'"):
-        write_parquet(source(some), tmp_path / "a.parquet")
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -59,12 +59,6 @@ def test_no_more_is_taken_than_is_started():
     assert work.closed == 1
 
 
-def test_nothing_is_closed_too():
-    work = Work()
-    assert list(work.over(range(0))) == []
-    assert work.closed == 1
-
-
 def test_an_error_of_one_ends_it_and_leaves_nothing_running():
     work = Work(breaks_at=7)
     with pytest.raises(ValueError, match="number 7"):

@@ -88,13 +88,15 @@ def test_one_request_judges_by_all_rubrics_and_each_bears_its_share_of_the_cost(
     assert schema["properties"]["correctness"] == load_rubric("correctness").schema
 
 
-def test_the_instructions_are_long_come_first_and_are_the_same_in_every_case():
-    with JudgeServer(BOTH) as server:
-        judged(a_judge(server))
-        judged(a_judge(server), answer=replace(ANSWER, text="At 29 Hz."))
+@pytest.mark.parametrize("other", ["groundedness", "faithfulness"])
+def test_the_instructions_are_long_come_first_and_are_the_same_in_every_case(other: str):
+    with JudgeServer() as server:
+        judged(a_judge(server), (other, "correctness"))
+        judged(a_judge(server), (other, "correctness"), replace(ANSWER, text="At 29 Hz."))
     first, second = ([message["content"] for message in chat.json["messages"]] for chat in server.chats)
     assert first[0] == second[0]
-    assert len(first[0]) / 4 >= 1024, "servers cache prefixes from 1,024 tokens on"
+    # Servers cache prefixes from 1,024 tokens on; these have 4.36 characters a token of OpenAI's o200k_base.
+    assert len(first[0]) / 4.37 >= 1024
     assert first[1].startswith("The marker of this request is fence-")
     assert first[1].splitlines()[0] != second[1].splitlines()[0]
 
@@ -107,6 +109,19 @@ def test_the_same_run_asks_the_same_and_another_run_fences_otherwise():
             judged(judge)
     first, again, other = (chat.body for chat in server.chats)
     assert first == again != other
+
+
+def test_what_is_empty_is_left_out_but_for_contexts_and_citations():
+    with JudgeServer() as server:
+        judged(a_judge(server), answer=replace(ANSWER, chunks=(), references=()))
+    material = server.chats[0].json["messages"][1]["content"]
+    assert re.findall(r"^<fence-\w+ (.*)>$", material, re.MULTILINE) == [
+        "question",
+        "context",
+        "citations",
+        "reference answers",
+        "answer",
+    ]
 
 
 def test_each_chunk_stands_once_and_is_cited_by_its_number():
@@ -124,7 +139,8 @@ def test_each_chunk_stands_once_and_is_cited_by_its_number():
 
 
 def test_rubrics_on_claims_and_prompts_of_another_form_are_asked_for_alone():
-    own = replace(load_rubric("relevance"), prompt="Is {answer} good? The marker is {marker}. Judge now.")
+    prompt = "Is {answer} good? The marker is {marker}. Judge now."
+    own = replace(load_rubric("relevance"), prompt=prompt, material=())
     assert {name for name in rubric_names() if not can_join(load_rubric(name))} == {"claim_support"}
     assert not can_join(own)
     with JudgeServer() as server:
@@ -144,27 +160,21 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("reply", DAMAGED.values(), ids=DAMAGED)
-def test_a_damaged_part_is_asked_for_again_alone(reply: dict[str, Any]):
+def test_a_damaged_part_is_asked_for_again_alone_and_then_an_error_of_its_own_metrics(reply: dict[str, Any]):
     with JudgeServer(reply, {"correctness": CORRECT}) as server:
         found = judged(a_judge(server))
     assert scores(found) == {"groundedness": 5.0, "correctness": 3.0}
-    assert len(server.chats) == 2
     again = server.chats[1].json
     assert again["response_format"]["json_schema"]["schema"]["required"] == ["correctness"]
     assert found["correctness"].extra["repaired"]
     assert [each.extra["requests"] for each in found.values()] == [0.5, 1.5]
-
-
-@pytest.mark.parametrize("reply", DAMAGED.values(), ids=DAMAGED)
-def test_a_part_that_stays_damaged_is_an_error_of_its_own_metrics_alone(reply: dict[str, Any]):
-    with JudgeServer(reply) as server:
-        found = judged(a_judge(server))
-    assert len(server.chats) == 2
-    assert scores(found) == {"groundedness": 5.0}
-    error: Any = found["correctness"].error
+    with JudgeServer(reply) as other:
+        stays = judged(a_judge(other))
+    assert (len(server.chats), len(other.chats), scores(stays)) == (2, 2, {"groundedness": 5.0})
+    error: Any = stays["correctness"].error
     assert error.kind == "invalid_reply"
     assert "rubric 'correctness': no score can be read" in error.message
-    assert found["correctness"].unscored == ("correctness",)
+    assert stays["correctness"].unscored == ("correctness",)
 
 
 @pytest.mark.parametrize("reply", ["Fine.", json.dumps(BOTH) + ' {"correctness": {"score": 5}}', '{"correctness": '])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes import rounds
 
+from pytest_rageval.errors import RagevalError
 from pytest_rageval.judges.cache import cache_entries
 from pytest_rageval.judges.cache.cache_entries import (
-    BadEntry,
     Entry,
     add,
     entries,
     entry_line,
     open_entries,
-    read_cache_lines,
+    read_entries,
 )
 from pytest_rageval.judges.cache.cache_key import key_parts
 from pytest_rageval.judges.cache.sqlite_cache import LARGEST, SqliteCache
@@ -46,19 +46,20 @@ def a_judged_line(**changed: object) -> str:
     return a_line(judgement={**json.loads(entry_line(an_entry()))["judgement"], **changed})
 
 
-def read(*lines: str | bytes) -> list[tuple[int, Entry | BadEntry]]:
-    written = b"".join((line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")) for line in lines)
-    return list(read_cache_lines(io.BytesIO(written)))
+def read(folder: Path, *lines: str | bytes) -> list[Entry]:
+    path = folder / "lines.jsonl"
+    path.write_bytes(b"".join(line if isinstance(line, bytes) else line.encode() for line in lines))
+    return read_entries(path)
 
 
-def problem_of(line: str | bytes) -> str:
-    ((number, found),) = read(line)
-    assert isinstance(found, BadEntry), found
-    assert number == 1
-    str(found).encode()
-    assert "\n" not in str(found)
-    assert len(str(found)) < 300
-    return str(found)
+def problems_of(folder: Path, *lines: str | bytes) -> list[str]:
+    with pytest.raises(RagevalError) as caught:
+        read(folder, *lines)
+    for problem in caught.value.problems:
+        problem.encode()
+        assert "\n" not in problem
+        assert len(problem) < 400
+    return [problem.removeprefix(f"{folder}/") for problem in caught.value.problems]
 
 
 def exported(path: Path) -> str:
@@ -90,7 +91,7 @@ def test_what_was_kept_goes_out_and_in_and_out_with_the_same_bytes(tmp_path):
     assert len(text.splitlines()) == 21
     assert text.splitlines() == sorted(text.splitlines())
     with open_entries(second, create=True) as connection:
-        add(connection, [found for _, found in read(text) if isinstance(found, Entry)], replace=False)
+        add(connection, read(tmp_path, text), replace=False)
     assert exported(second) == text
 
 
@@ -104,17 +105,15 @@ def test_what_was_kept_goes_out_and_in_and_out_with_the_same_bytes(tmp_path):
 def test_any_judgement_survives_two_rounds(text, number, cost, extra):
     said = Judgement("g", {"g": number}, (0.0, 5.0), text, (text,), cost_usd=cost, extra=extra)
     line = entry_line(an_entry(text, said))
-    ((_, entry),) = read(line)
+    with tempfile.TemporaryDirectory() as folder:
+        (entry,) = read(Path(folder), line)
     assert entry == an_entry(text, said)
     assert entry_line(entry) == line
 
 
-def test_blank_lines_crlf_and_a_byte_order_mark_do_no_harm():
-    line = entry_line(an_entry())
-    assert read(f"\ufeff{line}\r\n", "\n", "  \n", f"{entry_line(an_entry('who?'))}") == [
-        (1, an_entry()),
-        (4, an_entry("who?")),
-    ]
+def test_blank_lines_crlf_and_a_byte_order_mark_do_no_harm(tmp_path):
+    line, other = entry_line(an_entry()), entry_line(an_entry("who?"))
+    assert read(tmp_path, f"\ufeff{line}\r\n", "\n", "  \n", other) == [an_entry(), an_entry("who?")]
 
 
 # ── hostile lines ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -123,15 +122,16 @@ def test_blank_lines_crlf_and_a_byte_order_mark_do_no_harm():
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("{", "not valid JSON: expecting property name enclosed in double quotes at column 2"),
-        ("[]", "is a list, expected {key, created, judgement, parts}"),
+        ("{'", "1:2: not valid JSON: expecting property name enclosed in double quotes"),
+        ("{", "is JSON over several lines; write one object a line (JSONL)"),
+        ("[]", "is a list, expected an object; write one object a line (JSONL)"),
         (b"{\xff}", "byte 0xff at offset 1 is not UTF-8"),
         ("[" * 100_000, "is nested too deep"),
         ('{"key": ' + "1" * 5000 + "}", "holds a number of thousands of digits"),
         ('{"key": "a", "key": "b"}', "key stands twice in one object, first at column 2; keep one"),
         (a_line(**{"\x1b[31m": 1}), "'\\x1b[31m' is not a known key"),
         ('{"key": "a"}', "has no parts; write null"),
-        ('{"key": "a", "parts": null}', "has no created (and 1 more)"),
+        ('{"key": "a", "parts": null}', "has no created"),
         (a_line(key=7), "key is 7 (a number), expected a string of 1 to 128 characters"),
         (a_line(key="a" * 64), f"key aaaaaaaaaaaa… is not that of its parts, {an_entry().key[:12]}…"),
         (
@@ -142,8 +142,8 @@ def test_blank_lines_crlf_and_a_byte_order_mark_do_no_harm():
         (a_line(parts=[]), "parts is a list, expected an object"),
     ],
 )
-def test_a_line_that_is_no_entry_is_refused_with_the_reason(line, problem):
-    assert problem in problem_of(line)
+def test_a_line_that_is_no_entry_is_refused_with_the_reason(line, problem, tmp_path):
+    assert problem in problems_of(tmp_path, line)[0]
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ def test_a_line_that_is_no_entry_is_refused_with_the_reason(line, problem):
         ("sampling", {"temperature": 1}, "is not that of its parts"),
     ],
 )
-def test_parts_that_are_wrong_or_do_not_make_the_key_are_refused(name, value, problem):
+def test_parts_that_are_wrong_or_do_not_make_the_key_are_refused(name, value, problem, tmp_path):
     parts = {**json.loads(entry_line(an_entry()))["parts"], name: value}
-    assert problem in problem_of(a_line(parts=parts))
+    assert problem in problems_of(tmp_path, a_line(parts=parts))[0]
 
 
 @pytest.mark.parametrize(
@@ -188,20 +188,18 @@ def test_parts_that_are_wrong_or_do_not_make_the_key_are_refused(name, value, pr
         ({"reasoning": "x" * LARGEST}, "cannot be kept: it is longer than 1,048,576 characters"),
     ],
 )
-def test_a_judgement_that_is_none_is_refused(changed, problem):
-    assert problem in problem_of(a_judged_line(**changed))
+def test_a_judgement_that_is_none_is_refused(changed, problem, tmp_path):
+    assert problem in problems_of(tmp_path, a_judged_line(**changed))[0]
 
 
-def test_a_key_that_stands_twice_is_refused_the_second_time():
+def test_a_key_that_stands_twice_is_refused_the_second_time(tmp_path):
     line = f"{entry_line(an_entry())}\n"
-    (_, first), (number, second) = read(line, line)
-    assert isinstance(first, Entry)
-    assert (number, str(second)) == (2, f"key {an_entry().key[:12]}… stands in line 1 already; keep one of them")
+    where = f"lines.jsonl:2:1: key {an_entry().key[:12]}… stands in line 1 already; keep one of them"
+    assert problems_of(tmp_path, line, line) == [where]
 
 
-def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_read(monkeypatch):
+def test_a_line_that_is_too_long_is_named_and_the_next_one_read(monkeypatch, tmp_path):
     monkeypatch.setattr(cache_entries, "LONGEST_LINE", 2000)
-    good = entry_line(an_entry())
-    (_, long), (number, next_one) = read("x" * 9001 + "\n", f"{good}\n")
-    assert "longer than 2,000 bytes" in str(long)
-    assert (number, next_one) == (2, an_entry())
+    long, other = problems_of(tmp_path, "x" * 9001 + "\n", f"{entry_line(an_entry())}\n", "[]")
+    assert "lines.jsonl:1:1: the line is longer than 2,000 bytes" in long
+    assert other.startswith("lines.jsonl:3:1: is a list")

@@ -31,6 +31,16 @@ def shipped_text(name: str = "groundedness") -> str:
     return (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
 
 
+def own_layout(name: str = "groundedness") -> str:
+    """The shipped rubric as a file whose prompt brings its own fences."""
+    return re.sub(
+        r'material = .*?"""\n(?=\n\[scores)|material = .*?(?=\n\[scores)',
+        lambda _: f'prompt = """\n{load_rubric(name).prompt}"""\n',
+        shipped_text(name),
+        flags=re.DOTALL,
+    )
+
+
 def a_folder(path: Path, **files: str) -> Path:
     folder = path / "rubrics"
     folder.mkdir(exist_ok=True)
@@ -58,10 +68,12 @@ def test_every_rubric_that_a_metric_reads_is_shipped():
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_prompt_version_changes_with_every_byte_of_the_file(name):
+def test_the_prompt_version_changes_with_every_byte_of_the_file_and_of_the_prompt(name):
     content = (FOLDER / f"{name}.toml").read_bytes()
     rubric = load_rubric(name)
-    assert rubric.prompt_version == f"{rubric.version}+{hashlib.sha256(content).hexdigest()[:12]}"
+    digest = hashlib.sha256(content + rubric.prompt.encode()).hexdigest()
+    assert rubric.prompt_version == f"{rubric.version}+{digest[:12]}"
+    assert read_rubric(name, content + b"# more", name).prompt_version != rubric.prompt_version
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -157,8 +169,8 @@ NUMBER = 'type = "number"'
 @pytest.mark.parametrize(
     ("old", "new", "at", "problem"),
     [
-        ('version = "2"', "version = 1", "version", 'version is 1 (a number), expected a short text, as in "1"'),
-        ('version = "2"\n', "", "#", "has no version"),
+        ('version = "3"', "version = 1", "version", 'version is 1 (a number), expected a short text, as in "1"'),
+        ('version = "3"\n', "", "#", "has no version"),
         ("[0, 5]", "5", "scale", "scale is 5 (a number), expected lowest and highest score, as in [0, 5]"),
         ("[0, 5]", "[0, nan]", "scale", "scale[1] is nan (a number), expected a finite number"),
         ("scale", "scal", "scal", "scal is not a known key; did you mean 'scale'?"),
@@ -180,11 +192,27 @@ NUMBER = 'type = "number"'
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_rubric_is_said_with_its_line(old, new, at, problem, tmp_path):
-    assert old in shipped_text()
-    text = shipped_text().replace(old, new)
+    assert old in own_layout()
+    text = own_layout().replace(old, new)
     found = problems(a_folder(tmp_path, groundedness=text))
     line = next(number for number, line in enumerate(text.split("\n"), start=1) if line.startswith(at))
     assert any(one.startswith(f"rubrics/groundedness.toml:{line}: {problem}") for one in found), found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('"contexts", ', '"context", ', "material holds 'context', no variable; did you mean 'contexts'?"),
+        ("4. An", "4. {answer}", "prompt has the placeholder {answer}; beside material, name the variable there"),
+        ("4. An", "4. {marker}", "prompt has the placeholder {marker}; beside material, name the variable there"),
+        ('"question", "contexts", "citations", "answer"', "", "prompt has no {marker}: without it, what is judged"),
+        ('"contexts", ', "", "prompt has no {contexts}, without which groundedness cannot be judged"),
+    ],
+)
+def test_what_is_wrong_with_the_material_of_a_rubric_is_said(old, new, problem, tmp_path):
+    assert old in shipped_text()
+    found = problems(a_folder(tmp_path, groundedness=shipped_text().replace(old, new)))
+    assert any(problem in one for one in found), found
 
 
 @pytest.mark.parametrize(
@@ -205,7 +233,7 @@ def test_what_is_wrong_with_a_rubric_is_said_with_its_line(old, new, at, problem
     ],
 )
 def test_a_rubric_gives_what_is_read_of_the_one_it_replaces(name, old, new, problem, tmp_path):
-    folder = a_folder(tmp_path, **{name: shipped_text(name).replace(old, new)})
+    folder = a_folder(tmp_path, **{name: own_layout(name).replace(old, new)})
     assert problems(folder) == [f"rubrics/{name}.toml: {problem}"]
 
 

@@ -37,12 +37,12 @@ def test_what_nobody_knows_is_unknown_and_not_free(model: str, url: str):
 
 def test_an_estimate_grows_with_the_prompts():
     tariff = Tariff("gpt-4o-mini", OPENAI)
-    one = tariff.estimate(["x" * 4000], 5, 1)
+    one = tariff.estimate(["x" * 4000], passages=5, times=1)
     assert one is not None
     assert one == pytest.approx(((1000 + 5 * 250) * 0.15 + 250 * 0.60) / 1e6)
-    assert tariff.estimate(["x" * 4000], 5, 100) == pytest.approx(100 * one)
-    assert tariff.estimate(["x" * 4000] * 2, 5, 1) == pytest.approx(2 * one)
-    assert Tariff("gpt-unheard-of", OPENAI).estimate(["x"], 5, 1) is None
+    assert tariff.estimate(["x" * 4000], passages=5, times=100) == pytest.approx(100 * one)
+    assert tariff.estimate(["x" * 4000] * 2, passages=5, times=1) == pytest.approx(2 * one)
+    assert Tariff("gpt-unheard-of", OPENAI).estimate(["x"], passages=5, times=1) is None
 
 
 @pytest.mark.child_process

@@ -73,7 +73,7 @@ def test_paths_are_equal_after_composition_and_slashes():
     assert hits(place("노트/시장.md"), chunk_at(decomposed)) == [{0}]
 
 
-@pytest.mark.parametrize("came", ["og.md", "other/go.md", "notes/GO.md", "notes/go.md.bak"])
+@pytest.mark.parametrize("came", ["og.md", "other/go.md", "notes/go.md.bak"])
 def test_other_paths_do_not_match(came):
     assert hits(place("notes/go.md"), chunk_at(came)) == [set()]
 
@@ -238,6 +238,7 @@ def test_a_reference_by_place_is_known_by_the_id_of_its_chunk():
     assert cited(gold, Reference(rel_path="n.md", heading_path="# A"), Chunk("c1", None, "n.md", "# A"))[0] == {0}
     assert cited(gold, Reference("c1"))[0] == {0}
     assert cited(gold, Reference("c9", doc_id="c1"))[0] == {0}
+    assert cited(gold, Reference("c9"), Chunk(text="of no place"))[0] == set()
 
 
 # ── observations ──────────────────────────────────────────────────────────────────────────────────────────────

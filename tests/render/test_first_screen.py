@@ -32,17 +32,10 @@ def test_the_first_screen_says_how_the_run_went(
         assert screen.evaluate(OUTSIDE, selectors) == []
         assert screen.evaluate("document.documentElement.scrollWidth") <= width, "nothing scrolls sideways"
         assert screen.locator(".verdict .count").count() == 3
+        shown = " ".join(screen.inner_text(".verdict .sentence").split())
+        assert shown == f"{page.verdict.symbol} {page.verdict.sentence}"
         assert TONES[state] in screen.get_attribute(".verdict", "class")
         flips = screen.locator(".flips li").count()
         expected = {"green": 0, "0 cases": 0, "1 case": 1, "partial": 3}.get(state, 5)
         assert flips == expected
         assert (screen.requests[1:], screen.problems) == ([], [])
-
-
-@pytest.mark.parametrize("state", STATES)
-def test_the_sentence_is_the_verdict_s(chromium: Chromium, tmp_path: Path, state: str):
-    page = a_page(tmp_path, state)
-    with chromium.page() as screen:
-        screen.open(write_page(tmp_path, page))
-        shown = " ".join(screen.inner_text(".verdict .sentence").split())
-        assert shown == f"{page.verdict.symbol} {page.verdict.sentence}"

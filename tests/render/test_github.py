@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from project import SOME, Project, a_case, a_missed_case
 
 from pytest_rageval.comparison.case_list import ListedCase
-from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, LONGEST_SUMMARY, annotation_lines, run_markdown
+from pytest_rageval.render.markdown.run_markdown import LONGEST_COMMENT, LONGEST_SUMMARY, run_markdown
 
 ATTACK = "::set-output name=x::y\n::error::owned %0A<img src=x onerror=alert(1)> @everyone #1 [a](http://b.c)"
 BROKEN = """
@@ -52,14 +52,6 @@ def commands(result: pytest.RunResult) -> list[re.Match[str]]:
     return [match for match in matches if match]
 
 
-def test_each_failing_case_is_annotated_at_its_line(project: Project, on_github: Path):
-    project.cases([a_case("boil"), a_missed_case("miss")])
-    annotated = commands(project.run())
-    assert [(match["file"], match["line"]) for match in annotated] == [("evalcases/a.jsonl", "2")]
-    assert annotated[0]["title"] == "failing%3A miss"
-    assert "recall_any@5 is 0, gate >= 1" in annotated[0]["text"]
-
-
 def test_of_many_failing_cases_ten_lines_are_printed_and_the_last_says_how_many_more(project: Project, on_github: Path):
     project.cases([a_missed_case(f"miss-{number:02}") for number in range(14)])
     annotated = commands(project.run())
@@ -79,8 +71,9 @@ def test_gates_come_first_then_what_newly_fails_then_errors_then_the_rest(projec
 
 def test_texts_of_cases_and_answers_are_never_commands_nor_markup(project: Project, on_github: Path):
     project.cases([a_missed_case("a,b:c%0A::error::x", question="boiling " + ATTACK)])
-    result = project.run()
-    assert len(commands(result)) == 1
+    [annotated] = commands(project.run())
+    assert (annotated["file"], annotated["line"]) == ("evalcases/a.jsonl", "1")
+    assert "recall_any@5 is 0, gate >= 1" in annotated["text"]
     summary = on_github.read_text(encoding="utf-8")
     assert "\n::" not in summary
     rendered = MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(summary)
@@ -195,6 +188,7 @@ def test_the_comment_is_written_once_and_then_replaced(project: Project, comment
 @pytest.mark.parametrize(
     ("environment", "reason"),
     [
+        ({}, "403"),  # a fork, whose token may only read
         ({"GITHUB_TOKEN": ""}, "no GITHUB_TOKEN"),
         ({"GITHUB_REF": "refs/heads/main"}, "not started by a pull request"),
         ({"GITHUB_REPOSITORY": "o/r/../x"}, "names no repository"),
@@ -205,22 +199,12 @@ def test_where_there_is_nothing_to_comment_on_a_notice_says_so(
 ):
     project.cases(SOME)
     project.run()
-    result = comment(GitHub(), **environment)
-    assert result.ret == 0
-    result.stdout.fnmatch_lines([f"::notice title=rageval::no comment was written: *{reason}*"])
-
-
-def test_a_fork_whose_token_may_only_read_gets_a_notice_without_the_token(
-    project: Project, comment: Callable[..., pytest.RunResult]
-):
-    project.cases(SOME)
-    project.run()
     github = GitHub()
     github.refusal = 403
-    result = comment(github)
+    result = comment(github, **environment)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["::notice title=rageval::no comment was written: *403*"])
     assert "secret-token" not in result.stdout.str()
+    result.stdout.fnmatch_lines([f"::notice title=rageval::no comment was written: *{reason}*"])
 
 
 def test_a_comment_is_cut_by_whole_cases(project: Project):
@@ -258,14 +242,3 @@ def test_five_thousand_failing_cases_fit_with_the_verdict_first_and_each_case_wh
     assert text.count("</details>") == shown > 15
     assert f"and {MANY - shown:,} more cases: [the whole report](https://ci.example/run/1)" in text
     assert ("and 380 more gates" in text) is (gates == 400)
-
-
-def test_five_thousand_failing_cases_are_ten_annotations():
-    cases = [
-        ListedCase(f"a.jsonl::{n}", "failed", "c", place=f"a.jsonl:{n}", message="why", question="?", answer="!")
-        for n in range(MANY)
-    ]
-    metrics = {"gates": [], "verdict": {"sentence": "Failing: 5000 cases fail.", "problems": {}}, "partial": False}
-    lines = [*annotation_lines(metrics, cases, "pyproject.toml")]
-    assert len(lines) == 10
-    assert "and 4991 more: Failing: 5000 cases fail." in lines[-1]

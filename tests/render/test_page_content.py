@@ -28,6 +28,7 @@ from stored_runs import (
     store_full,
 )
 
+from pytest_rageval.comparison.case_diff import aligned_chunks
 from pytest_rageval.render.html import first_screen, report_page, sections
 from pytest_rageval.render.html.figures import (
     doubling_histogram,
@@ -40,7 +41,7 @@ from pytest_rageval.render.html.figures import (
 from pytest_rageval.render.html.report_page import BODIES, report_html
 from pytest_rageval.runs.records import to_line
 from pytest_rageval.text import score_text
-from pytest_rageval.views.case_parts import aligned_chunks, marked_text
+from pytest_rageval.views.case_parts import marked_text
 
 
 def blocks_of(html: str) -> list[Any]:
@@ -65,19 +66,6 @@ def test_newly_failing_cases_stand_first_then_errors_then_known_failures(tmp_pat
     page = page_between(tmp_path, "before", "now")
     assert [case.id.rpartition("-")[2] for case in page.cases[:4]] == ["4", "5", "0", "1"]
     assert [case.change for case in page.cases[:2]] == ["worse", "unmeasured"]
-
-
-def test_a_case_says_first_why_it_failed(tmp_path: Path):
-    body = body_of(report_html(a_page(tmp_path, "worse")))
-    why = body.partition('class="why"')[2].partition("</ul>")[0]
-    assert "token_f1 = 0.2, needs &gt;= 0.5 (L5_wrong_answer)" in why
-    assert body.index('class="why"') < body.index("Question")
-
-
-def test_a_gold_that_was_not_retrieved_stands_as_an_empty_row(tmp_path: Path):
-    body = body_of(report_html(a_page(tmp_path, "worse")))
-    assert "✘ missed gold 2 of 2" in body
-    assert "stock/since.md &gt; # Since" in body
 
 
 def test_a_gold_beyond_k_is_said_with_its_rank(tmp_path: Path):
@@ -160,6 +148,8 @@ def test_chunks_of_both_sides_stand_in_one_list():
         (2, 3, "b.md", "moved"),
         (3, None, "c.md", "GONE"),
     ]
+    other = [[a_chunk(1, name, chunk_id="c1")] for name in ("a.md", "b.md")]
+    assert [row.state for row in aligned_chunks(*other)] == ["NEW", "GONE"], "an id of another document"
 
 
 def test_tiles_of_metrics_with_gates_come_first_failed_ones_before_all(tmp_path: Path):
@@ -191,16 +181,27 @@ def test_a_change_of_k_is_one_setting_and_metrics_pair_across_it(tmp_path: Path)
     assert page.values_in_time("recall_any@2") == [1.0, 0.5]
 
 
-@pytest.mark.parametrize(("mean", "ci", "placed"), [(0.5, (0.25, 0.75), (50, 25, 75)), (5.0, None, (100, None, None))])
-def test_an_interval_is_drawn_on_its_scale(mean: float, ci: Any, placed: tuple[float, ...]):
-    assert interval_figure(mean, ci, (0, 1) if mean < 1 else (0, 5)) == placed
-
-
-def test_charts_of_nothing_are_nothing():
-    assert interval_figure(None, None, (0, 1)) is None
-    assert spark([0.5]) is None
-    assert doubling_histogram([]) is None
+def test_an_interval_is_drawn_on_its_scale_and_nothing_is_drawn_of_nothing():
+    assert interval_figure(0.5, (0.25, 0.75), (0, 1)) == (50, 25, 75)
+    assert interval_figure(5.0, None, (0, 5)) == (100, None, None)
+    assert interval_figure(None, None, (0, 1)) is spark([0.5]) is doubling_histogram([]) is None
     assert time_chart([None, 0.5], ["01-01", "01-02"], 0.5, 0.1) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "path"),
+    [
+        ([0.5, 0.5, None, 0.5], 0.0, "M0 10h0L33.3 10M100 10h0"),
+        ([4.87, 4.9], least_span((0, 5)), "M0 10.5h0L100 9.5"),
+        ([1, 4], least_span((0, 5)), "M0 18h0L100 2"),
+    ],
+)
+def test_a_line_has_a_gap_for_a_missing_value_and_a_small_step_looks_small(
+    values: list[float | None], least: float, path: str
+):
+    line = spark(values, least)
+    assert line is not None
+    assert line.path == path
 
 
 def test_histograms_count_every_value():
@@ -222,19 +223,6 @@ def test_the_axes_of_a_chart_name_its_values():
     assert [each.text for each in (*in_time.across, *in_time.up)] == ["01-01", "01-03", "0.50", "0.70"]
     assert in_time.line.count("M") == 2
     assert in_time.before
-
-
-def test_a_line_of_equal_values_lies_in_the_middle_with_a_gap_for_a_missing_one():
-    line = spark([0.5, 0.5, None, 0.5])
-    assert line is not None
-    assert line.path == "M0 10h0L33.3 10M100 10h0"
-
-
-def test_a_small_step_looks_small():
-    small, large = spark([4.87, 4.9], least_span((0, 5))), spark([1, 4], least_span((0, 5)))
-    assert small is not None
-    assert large is not None
-    assert (small.path, large.path) == ("M0 10.5h0L100 9.5", "M0 18h0L100 2")
 
 
 def test_the_committed_baseline_alone_shows_a_case_before_and_after(tmp_path: Path):
@@ -350,9 +338,3 @@ def test_a_case_can_be_copied_as_a_draft(tmp_path: Path):
     }  # fmt: skip
     assert "gold" not in line
     assert f"rageval cases draft now evalcases/warehouse.jsonl::{LONG}-0" in body
-
-
-def test_an_id_that_another_document_has_as_well_is_no_chunk_of_both_sides():
-    before, after = a_chunk(1, "a.md", chunk_id="c1"), a_chunk(1, "b.md", chunk_id="c1")
-    assert [row.state for row in aligned_chunks([before], [after])] == ["NEW", "GONE"]
-    assert [row.state for row in aligned_chunks([before], [before])] == ["equal"]

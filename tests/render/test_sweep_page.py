@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -14,46 +13,32 @@ from scored_bot import ScoredBot
 GRID = ("--grid", "min_score=.2,.4,.6", "--grid", "k=1,5")
 
 
-def page_of(project: Project, *arguments: str) -> tuple[str, Path]:
+def test_the_page_says_what_the_terminal_says_draws_each_parameter_and_leads_to_the_runs(project: Project):
     bot = ScoredBot(project)
-    bot.sweep(*arguments)
-    path = bot.folder / "sweep.html"
-    return path.read_text(encoding="utf-8"), path
-
-
-def test_the_page_says_what_the_terminal_says(project: Project):
-    bot = ScoredBot(project)
-    output = bot.sweep(*GRID)
-    html = (bot.folder / "sweep.html").read_text(encoding="utf-8")
+    output, path = bot.sweep(*GRID, "--grid", "style=plain"), bot.folder / "sweep.html"
+    html = path.read_text(encoding="utf-8")
     sentence = re.search(r"^better than the default: .*$", output, re.MULTILINE)
     assert sentence is not None
     assert sentence[0] in html
     assert "Best: min_score 0.6, k 5" in html
     assert re.search(r"questions saved</th><td class=\"n\">60 of 140<", html)
-    assert "[tool.rageval.params]\nmin_score = 0.6" in html
-
-
-def test_there_is_a_plot_a_parameter_and_one_of_recall_against_negative_accuracy(project: Project):
-    html, _ = page_of(project, *GRID, "--grid", "style=plain")
+    assert "\nmin_score = 0.6" in html
     assert re.findall(r'<svg[^>]*aria-label="([^;]+);', html) == [
         "score by min_score", "score by k", "recall against negative accuracy",
     ]  # fmt: skip
     assert "all at style plain" in html
-
-
-def test_measured_points_lead_to_their_runs(project: Project):
-    html, path = page_of(project, *GRID)
     links = set(re.findall(r'href="(\.\./[^"]+)"', html))
     assert len(links) == 3
-    assert all((path.parent / link).is_file() for link in links)
-    assert all(link.endswith("/report.html") for link in links)
+    assert all((path.parent / link).is_file() and link.endswith("/report.html") for link in links)
 
 
 @pytest.mark.parametrize(
     "arguments", [("--grid", "k=5"), ("--grid", "k=1,5", "--weights", "recall=1"), ("--grid", "style=a,b,[1]")]
 )
 def test_a_page_with_little_to_draw_is_a_page(project: Project, arguments: tuple[str, ...]):
-    html, _ = page_of(project, *arguments)
+    bot = ScoredBot(project)
+    bot.sweep(*arguments)
+    html = (bot.folder / "sweep.html").read_text(encoding="utf-8")
     assert html.rstrip().endswith("</html>")
     assert "nan" not in re.sub(r"[a-z]nan|nan[a-z]", "", html.lower())
 
@@ -97,9 +82,10 @@ def _json(text: str) -> str:
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_is_wide_enough_and_readable(project: Project, chromium: Chromium, scheme: str):
-    _, path = page_of(project, *GRID)
+    bot = ScoredBot(project)
+    bot.sweep(*GRID)
     with chromium.page(width=390, height=844, color_scheme=scheme) as page:
-        page.goto(path.as_uri())
+        page.goto((bot.folder / "sweep.html").as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         box = page.locator(".verdict").bounding_box()
         assert box is not None

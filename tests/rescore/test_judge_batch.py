@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from judge_server import JudgeServer, _anthropic, _fitting, _openai
 from project import RUN, SOME, StoredProject, a_missed_case, command, problems
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import write_json
+from pytest_rageval.tools import judge_batch
 
 CASES = [*SOME[:3], a_missed_case("missed")]
 Result = dict[str, Any]
@@ -21,13 +25,18 @@ Result = dict[str, Any]
 class BatchServer(JudgeServer):
     """The batch interfaces of OpenAI and Anthropic, as their references describe them.
 
+    states    what the batches say in turn before they have ended, each once
     is_ready  the batches have ended
+    ends_as   OpenAI's status of an ended batch, if none of its requests expired
     fate      what becomes of the request of a number: None succeeds, else a code such as `expired`
     """
 
     def __init__(self, *replies: object, fate: Callable[[int], str | None] = lambda _: None, **options: Any) -> None:
         super().__init__(*replies, **options)
-        self.is_ready, self.fate = True, fate
+        self.is_ready, self.fate, self.ends_as = True, fate, "completed"
+        self.states: list[str] = []
+        self.names: list[Any] = []
+        self.begun_at = datetime.now(UTC)
         self.batches: list[list[Result]] = []
         self.files: list[bytes] = []
         self.keys: list[str] = []
@@ -41,8 +50,12 @@ class BatchServer(JudgeServer):
             assert b'name="purpose"\r\n\r\nbatch' in request.body
             self.files.append(re.split(rb"filename=.*?\r\n\r\n", request.body, maxsplit=1, flags=re.S)[1])
             reply = {"id": f"file-{len(self.files)}", "purpose": "batch"}
+        elif path.startswith(("/v1/batches?", "/v1/messages/batches?")):
+            one = self._openai_state if "messages" not in path else self._anthropic_state
+            reply = {"data": [one(number) for number in range(len(self.batches), 0, -1)], "has_more": False}
         elif path == "/v1/batches":
             asked = request.json
+            self.names.append(asked["metadata"])
             assert (asked["endpoint"], asked["completion_window"]) == ("/v1/chat/completions", "24h")
             content = self.files[int(asked["input_file_id"].removeprefix("file-")) - 1].rpartition(b"\n--")[0]
             lines = [json.loads(line) for line in content.splitlines() if line.strip()]
@@ -83,13 +96,18 @@ class BatchServer(JudgeServer):
 
     def _openai_state(self, number: int) -> Result:
         fates = [fate for _, fate in self._fates(number)]
-        state = {"id": f"b-{number}", "status": "in_progress", "request_counts": {"total": len(fates), "completed": 0}}
-        if not self.is_ready:
-            return state
+        state: Result = {
+            "id": f"b-{number}",
+            "status": "in_progress",
+            "request_counts": {"total": len(fates), "completed": 0},
+        }
+        state["metadata"] = self.names[number - 1] if self.names else None
+        if self.states or not self.is_ready:
+            return state | {"status": self.states.pop(0) if self.states else "in_progress"}
         done = fates.count(None)
         files = {"output_file_id": f"out-{number}" if done else None}
         files["error_file_id"] = f"err-{number}" if done < len(fates) else None
-        status = "expired" if "expired" in fates else "completed"
+        status = "expired" if "expired" in fates else self.ends_as
         return state | files | {"status": status, "request_counts": {"total": len(fates), "completed": done}}
 
     def _openai_lines(self, number: int, *, is_error: bool) -> list[Result]:
@@ -110,10 +128,12 @@ class BatchServer(JudgeServer):
     def _anthropic_state(self, number: int) -> Result:
         size = len(self.batches[number - 1])
         counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
-        counts["succeeded" if self.is_ready else "processing"] = size
+        is_ended = self.is_ready and not self.states
+        counts["succeeded" if is_ended else "processing"] = size
         ended = {"processing_status": "ended", "results_url": "https://elsewhere.invalid/results"}
-        going = {"processing_status": "in_progress", "results_url": None}
-        return {"id": f"b-{number}", "request_counts": counts, **(ended if self.is_ready else going)}
+        going = {"processing_status": self.states.pop(0) if self.states else "in_progress", "results_url": None}
+        made = {"id": f"b-{number}", "created_at": self.begun_at.isoformat(), "request_counts": counts}
+        return made | (ended if is_ended else going)
 
     def _anthropic_lines(self, number: int) -> list[Result]:
         lines = []
@@ -141,8 +161,11 @@ def provider(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def submit(server: JudgeServer, provider: str = "openai", *more: str) -> Any:
-    return command("judge", RUN, "--judge", f"{provider}:judge-1@{server.url}/v1", "--batch", *more)
+def submit(server: JudgeServer, provider: str = "openai", *more: str, catch: bool = True) -> Any:
+    result = command("judge", RUN, "--judge", f"{provider}:judge-1@{server.url}/v1", "--batch", *more)
+    if not catch and result.exception is not None:
+        raise result.exception
+    return result
 
 
 def collect() -> Any:
@@ -154,7 +177,7 @@ def said_of(result: Any) -> str:
 
 
 def state_of(project: StoredProject) -> Result:
-    found: Result = json.loads((project.folder() / "judge_batch.json").read_text())
+    found: Result = project.json("judge_batch.json")
     return found
 
 
@@ -176,11 +199,54 @@ def test_a_run_is_submitted_and_scored_when_the_batch_has_ended(project: StoredP
         scored = collect()
         assert scored.exit_code == 1, scored.output  # cases fail now
         assert (len(server.chats), len(server.batches)) == (0, 1)
+        files, asked = project.files(), len(server.requests)
+        again = collect()
+        assert (again.exit_code, project.files(), len(server.requests)) == (0, files, asked)
+        assert "was scored with its batch at" in again.output
+        command("judge", RUN, "--judge", f"{provider}:judge-1@{server.url}/v1", "--batch", "--metrics", "relevance")
+        assert len(server.batches[1]) == 3, "what the cache holds is not submitted"
     assert project.records()["boil"]["scores"]["groundedness"] == 3.0
     assert project.records()["boil"]["judge"]["model"] == "judge-1"
-    assert state_of(project)["collected"] is not None
     key = {"openai": "Bearer sk-none", "anthropic": "sk-ant"}[provider]
     assert set(server.keys) == {key}
+
+
+@pytest.mark.parametrize(
+    ("provider", "states"),
+    [
+        ("openai", ["validating", "in_progress", "finalizing", "cancelling"]),
+        ("anthropic", ["in_progress", "canceling"]),
+    ],
+)
+def test_a_batch_is_waited_for_in_every_state_but_the_last(project: StoredProject, provider: str, states: list[str]):
+    before = project.records()
+    with BatchServer(score=3) as server:
+        submit(server, provider)
+        server.states = [*states]
+        for state in states:
+            waiting = collect()
+            assert (waiting.exit_code, project.records()) == (3, before)
+            assert f"batch b-1: {state}" in waiting.output
+        assert collect().exit_code == 1
+
+
+@pytest.mark.parametrize("status", ["failed", "expired", "cancelled"])
+def test_what_an_unfinished_batch_holds_counts_and_the_rest_can_be_submitted_again(project: StoredProject, status: str):
+    with BatchServer(score=3, fate=lambda number: "lost" if number in (1, 4) else None) as server:
+        server.ends_as = status
+        submit(server)
+        assert "judge_batch" in collect().output
+        submit(server)
+        assert [len(batch) for batch in server.batches] == [6, 2]
+
+
+@pytest.mark.parametrize("kind", ["errored", "expired", "canceled"])
+def test_each_result_of_anthropic_is_its_own_requests(project: StoredProject, kind: str):
+    with BatchServer(score=3, fate=lambda number: kind if number == 1 else None) as server:
+        submit(server, "anthropic")
+        collect()
+        submit(server, "anthropic")
+        assert [len(batch) for batch in server.batches] == [6, 1]
 
 
 def test_a_batch_says_what_single_requests_would_have_said(project: StoredProject, provider: str):
@@ -193,17 +259,6 @@ def test_a_batch_says_what_single_requests_would_have_said(project: StoredProjec
     assert {id: record["scores"] for id, record in project.records().items()} == alone
 
 
-def test_collecting_twice_scores_once_and_says_so(project: StoredProject):
-    with BatchServer(score=3) as server:
-        submit(server)
-        collect()
-        files, asked = project.files(), len(server.requests)
-        again = collect()
-        assert again.exit_code == 0
-        assert "was scored with its batch at" in again.output
-        assert (project.files(), len(server.requests)) == (files, asked)
-
-
 def test_submitting_twice_is_refused_while_a_batch_is_under_way(project: StoredProject):
     with BatchServer() as server:
         submit(server)
@@ -213,15 +268,6 @@ def test_submitting_twice_is_refused_while_a_batch_is_under_way(project: StoredP
         collect()
         assert "nothing is left to ask" in submit(server).output
         assert len(server.batches) == 1
-
-
-def test_what_the_cache_holds_is_not_submitted(project: StoredProject):
-    with BatchServer(score=3) as server:
-        command("judge", RUN, "--judge", f"openai:judge-1@{server.url}/v1", "--metrics", "groundedness")
-        submit(server, "openai", "--metrics", "relevance")
-        assert len(server.batches[0]) == 3
-        collect()
-    assert project.records()["boil"]["scores"]["relevance"] == 1.0
 
 
 def test_tokens_are_counted_once_and_cost_half(project: StoredProject, monkeypatch: pytest.MonkeyPatch):
@@ -291,18 +337,109 @@ def test_a_refused_parameter_is_left_out_in_the_next_batch(project: StoredProjec
     assert ["seed" in each["body"] for batch in server.batches for each in batch] == [True] * 6 + [False] * 6
 
 
+# ── killed midway ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Killed(BaseException):
+    """The end of the process."""
+
+
+def killed_at(call: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the process end before the state of the batch is written for that time."""
+    calls = count(1)
+    write = write_json
+
+    def write_or_end(path: Path, content: Any) -> None:
+        if next(calls) == call:
+            raise Killed
+        write(path, content)
+
+    monkeypatch.setattr(judge_batch, "write_json", write_or_end)
+
+
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_a_submission_whose_answer_was_not_noted_is_found_and_not_paid_twice(
+    project: StoredProject, provider: str, monkeypatch: pytest.MonkeyPatch, is_begun: bool
+):
+    with BatchServer(score=3) as server:
+        with monkeypatch.context() as patched:
+            killed_at(2, patched)
+            with pytest.raises(Killed):
+                submit(server, provider, catch=False)
+        assert (len(server.batches), state_of(project)["batches"]) == (1, [])
+        if not is_begun:  # the process ended before its request went out
+            server.batches.clear()
+        assert "has a batch under way since" in said_of(submit(server, provider))
+        if not is_begun:
+            assert "6 requests had not been submitted" in collect().output
+        assert collect().exit_code == 1
+        assert len(server.batches) == 1
+        assert project.records()["boil"]["scores"]["groundedness"] == 3.0
+
+
+def test_a_submission_that_is_not_answered_is_sent_once_and_one_that_is_refused_can_be_repeated(
+    project: StoredProject,
+):
+    refuse = {"status": 504}
+
+    class Unanswering(BatchServer):
+        async def _route(self, connection: Any) -> None:
+            if refuse and connection.request.path == "/v1/batches":
+                if refuse["status"] == 504:
+                    self._begin([{"custom_id": str(number)} for number in range(6)])
+                await connection.reply(refuse["status"], b"{}")
+            else:
+                await super()._route(connection)
+
+    with Unanswering() as server:
+        assert "the batch cannot be submitted" in said_of(submit(server))
+        assert len(server.batches) == 1
+        assert "has a batch under way" in said_of(submit(server))
+        (project.folder() / "judge_batch.json").unlink()
+        refuse["status"] = 400
+        assert "the batch cannot be submitted" in said_of(submit(server))
+        refuse.clear()
+        assert "submitted 6 requests" in submit(server).output
+
+
+def test_another_batch_of_the_same_account_is_not_taken_for_ours(
+    project: StoredProject, monkeypatch: pytest.MonkeyPatch
+):
+    with BatchServer() as server:
+        with monkeypatch.context() as patched:
+            killed_at(2, patched)
+            with pytest.raises(Killed):
+                submit(server, catch=False)
+        server.names[0] = {"rageval": "of another run"}
+        assert "6 requests had not been submitted" in collect().output
+
+
+def test_scoring_again_after_the_end_was_not_noted_asks_and_changes_nothing(project: StoredProject, provider: str):
+    with BatchServer(score=3) as server:
+        submit(server, provider)
+        collect()
+        scores = {id: record["scores"] for id, record in project.records().items()}
+        path = project.folder() / "judge_batch.json"
+        path.write_text(json.dumps(state_of(project) | {"collected": None}))
+        assert collect().exit_code == 1
+        assert (len(server.batches), len(server.chats)) == (1, 0)
+    assert {id: record["scores"] for id, record in project.records().items()} == scores
+
+
 # ── what goes wrong ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("fate", ["expired", "lost"])
+@pytest.mark.parametrize(("fate", "why"), [("expired", ""), ("lost", ""), ("errored", "max_tokens: too large")])
 def test_a_request_that_came_to_nothing_is_an_error_of_its_case_and_can_be_submitted_again(
-    project: StoredProject, provider: str, fate: str
+    project: StoredProject, provider: str, fate: str, why: str
 ):
     with BatchServer(score=3, fate=lambda number: fate if number == 2 else None) as server:
         submit(server, provider)
         scored = collect()
-        assert "1 of 4 answers could not be judged; the first: judge_batch" in scored.output
-        assert [record["outcome"] for record in project.records().values()].count("error") == 1
+        assert "1 of 4 answers could not be judged; the first: judge_" in scored.output
+        errors = [record["error"] for record in project.records().values() if record["outcome"] == "error"]
+        assert len(errors) == 1
+        assert provider == "openai" or why in str(errors)
         submit(server, provider)
         assert [len(batch) for batch in server.batches] == [6, 1]
         collect()
@@ -316,14 +453,6 @@ def test_a_batch_that_expired_as_a_whole_leaves_the_run_as_it_was(project: Store
         assert "none of 4 answers could be judged" in said_of(collect())
         assert project.records() == before
         assert submit(server, provider).exit_code == 0
-
-
-def test_a_request_that_the_provider_refuses_is_an_error_with_its_reason(project: StoredProject):
-    with BatchServer(fate=lambda number: "errored" if number == 0 else None) as server:
-        submit(server, "anthropic")
-        collect()
-    errors = [record["error"] for record in project.records().values() if record["outcome"] == "error"]
-    assert len(errors) == 1 or "max_tokens: too large" in str(errors)
 
 
 def test_a_server_without_batches_and_one_that_is_gone_are_said(project: StoredProject):
@@ -346,10 +475,9 @@ def test_a_server_without_batches_and_one_that_is_gone_are_said(project: StoredP
     ],
 )
 def test_what_makes_no_sense_is_wrong_usage(project: StoredProject, arguments: tuple[str, ...], said: str):
+    if arguments == ("--collect",):
+        Path(project.folder() / "judge_batch.json").write_text("[1]")
+        assert "judge_batch.json" in said_of(collect()), "a file that is no submission"
+        Path(project.folder() / "judge_batch.json").unlink()
     result = command("judge", RUN, *arguments)
     assert said in (said_of(result) if isinstance(result.exception, SettingsError) else result.output)
-
-
-def test_a_file_that_is_no_submission_is_said_with_its_remedy(project: StoredProject):
-    Path(project.folder() / "judge_batch.json").write_text("[1]")
-    assert "judge_batch.json" in said_of(collect())

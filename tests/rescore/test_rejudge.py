@@ -29,14 +29,10 @@ def by(server: JudgeServer) -> list[str]:
     return ["--judge", f"openai:judge-1@{server.url}/v1"]
 
 
-def test_the_same_judge_changes_no_byte(project: StoredProject):
-    before = project.files()
-    command("judge", RUN)
-    assert project.files() == before
-
-
 def test_another_judge_gives_other_scores_and_judges_once(project: StoredProject):
-    hash_before = project.config_hash()
+    hash_before, before = project.config_hash(), project.files()
+    command("judge", RUN)
+    assert project.files() == before, "the same judge changes no byte"
     with JudgeServer(score=3) as server:
         result = command("judge", RUN, *by(server))
         assert result.exit_code == 1, result.output
@@ -53,6 +49,7 @@ def test_another_judge_gives_other_scores_and_judges_once(project: StoredProject
         assert {id: record["scores"] for id, record in project.records().items()} == scores
         files = project.files()
         command("judge", RUN)
+        assert command("judge", RUN, "--judge-cache", "replay").exit_code == 1  # the missed case
         assert (len(server.chats), project.files()) == (asked, files)
 
 
@@ -67,15 +64,6 @@ def test_figures_of_cost_count_what_this_judging_asked(project: StoredProject):
     assert (volatile["cost"]["judgements"], volatile["cost"]["judgements_cached"]) == (8, 8)
     summary = (project.folder() / "summary.md").read_text(encoding="utf-8")
     assert "judging: 8 of 8 judgements from the cache, 0 tokens" in summary
-
-
-def test_in_replay_nothing_is_asked(project: StoredProject):
-    with JudgeServer() as server:
-        command("judge", RUN, *by(server))
-        command("judge", RUN)
-        files, asked = project.files(), len(server.chats)
-    assert command("judge", RUN, "--judge-cache", "replay").exit_code == 1  # the missed case
-    assert (project.files(), len(server.chats)) == (files, asked)
 
 
 def test_an_answer_whose_judging_failed_can_be_judged_later(project: StoredProject):
@@ -108,9 +96,6 @@ def test_where_nothing_can_be_judged_the_run_stays_as_it_was(project: StoredProj
         (problem,) = problems(command("judge", RUN, *by(server)))
     assert problem.startswith(f"none of 4 answers could be judged, run {RUN} stays: judge_http_4xx: ")
     assert project.files() == before
-
-
-def test_a_server_that_is_not_there_is_said_before_anything_is_asked(project: StoredProject):
     (problem,) = problems(command("judge", RUN, "--judge", "openai:judge-1@http://127.0.0.1:1/v1"))
     assert "Connection refused" in problem
 
@@ -192,15 +177,12 @@ def test_a_judge_of_a_fixture_cannot_be_made_again(project: StoredProject):
         "@pytest.fixture(scope='session')\ndef rag_judge():\n    return Mine()\n",
     )
     project.pytest(run_id="fixture")
-    (problem,) = problems(command("judge", "fixture"))
-    assert problem.startswith("run fixture was judged by mine/1, which the configuration does not name")
-    assert command("judge", "fixture", "--judge", "lexical").exit_code == 1
-
-
-def test_nobody_judges_with_none(project: StoredProject):
     assert problems(command("judge", RUN, "--judge", "none")) == [
         "judge 'none': nobody judges; name a judge with --judge"
     ]
+    (problem,) = problems(command("judge", "fixture"))
+    assert problem.startswith("run fixture was judged by mine/1, which the configuration does not name")
+    assert command("judge", "fixture", "--judge", "lexical").exit_code == 1
 
 
 CTRL_C_AMID_WRITING = """

@@ -53,6 +53,8 @@ def test_a_question_that_changed_is_no_label(project: StoredProject):
         "evalcases/a.jsonl:1: case 'boil': its question changed since it was asked; ask it again with pytest",
         "evalcases/a.jsonl:3: case '남산-높이': its folders changed since it was asked; ask it again with pytest",
     ]
+    path = project.write("new/labels.jsonl", '{"id": "boil"}\n{"id": "freeze", "question": 7}\n')
+    assert len(problems(command("score", RUN, "--cases", path))) == 2
     assert project.files() == before
 
 
@@ -62,11 +64,6 @@ def test_an_id_that_several_cases_have_names_none(project: StoredProject):
     assert problems(command("score", RUN, "--cases", "new")) == [
         "evalcases/a.jsonl::missed: its id is that of 2 cases (new/a.jsonl:1, new/b.jsonl:1); leave all but one out"
     ]
-
-
-def test_problems_of_a_file_are_listed(project: StoredProject):
-    path = project.write("new/labels.jsonl", '{"id": "boil"}\n{"id": "freeze", "question": 7}\n')
-    assert len(problems(command("score", RUN, "--cases", path))) == 2
 
 
 def test_cases_that_were_not_asked_are_left_out(project: StoredProject):
@@ -100,6 +97,8 @@ def test_every_verb_that_decides_again_takes_labels_and_writes_metrics_elsewhere
 @pytest.mark.parametrize("verb", ["score", "judge", "abstention"])
 def test_every_verb_that_decides_again_can_aggregate_alone(project: StoredProject, verb: str):
     (project.folder() / "observations.jsonl").unlink()
+    (problem,) = problems(command(verb, RUN))
+    assert problem.startswith(f"run {RUN} keeps no observations.jsonl, which this needs: ")
     metrics = project.json("metrics.json")
     (project.folder() / "summary.md").unlink()
     result = command(verb, RUN, "--aggregate-only", "--output-metrics", "elsewhere.json")

@@ -27,7 +27,8 @@ from pytest_rageval.render.html.report_page import BUDGET, report_html
 from pytest_rageval.runs.aggregate import RunInfo, aggregate
 from pytest_rageval.runs.columns import CaseColumns, write_scores
 from pytest_rageval.runs.config import dataset_hash_of, run_config
-from pytest_rageval.runs.records import observation_record, result_record, to_line
+from pytest_rageval.runs.observations import observation_line
+from pytest_rageval.runs.records import result_record, to_line
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.row import SCHEMA, CaseScores, Row, cases_of
 
@@ -322,8 +323,8 @@ def a_run(
     for result in results:
         writer.take(to_line(result_record(result, plan, config["config_hash"])))
         if result.observation is not None and not told.redact:
-            line = observation_record(Trial(result.case, result.trial), result.observation, told)
-            writer.folder.append("observations.jsonl", to_line(line))
+            line = observation_line(Trial(result.case, result.trial), result.observation, told)
+            writer.folder.append("observations.jsonl", line)
     if is_finished:
         finish(writer, plan, Extent({*cases, *missing}, {*cases}), None, reports / "baseline.json")
         rewrite(writer.folder.path / "metrics.json", lambda metrics: metrics["volatile"].update(timestamp=ended))

@@ -307,7 +307,7 @@ def test_a_run_takes_an_agent_version_as_its_configuration(project: Project, pro
     config = json.loads((project.runs[-1] / "config.json").read_text(encoding="utf-8"))
     assert "reference_match >= 85%" in json.dumps(config)
     version = project.metrics()["judge"]["prompt_versions"]["reference_match"]
-    assert version.startswith("text+" if prompt is PROMPT else "2+")
+    assert version.startswith("text+" if prompt is PROMPT else "3+")
     assert version != load_rubric("reference_match").prompt_version
 
 

@@ -10,7 +10,7 @@ from html import unescape
 
 import pytest
 from stored_runs import some_cases, store_full, store_project
-from web_app import WebApp, indexed, served
+from web_app import WebApp, served
 
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.atomic import take_lock
@@ -24,7 +24,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     root = tmp_path_factory.mktemp("lists")
     store_project(root)
     with served(root) as app:
-        indexed(app)
         yield app
 
 
@@ -55,7 +54,6 @@ def test_the_dashboard_shows_the_last_run_of_each_agent_and_data_set(app: WebApp
 def test_what_runs_now_is_a_card_that_asks_for_itself_until_nothing_runs(app: WebApp):
     writing = take_lock(app.settings.reports / "runs" / "stopped")
     try:
-        indexed(app)
         running = app.page("/")
     finally:
         os.close(writing)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from browser import Chromium
 from stored_runs import store_project
-from web_app import WebApp, indexed, served
+from web_app import WebApp, served
 
 from pytest_rageval.io.atomic import take_lock
 
@@ -23,7 +23,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     for number in range(60):
         shutil.copytree(reports / "runs" / "plain", reports / "runs" / f"plain-{number:02}")
     with served(root) as app:
-        indexed(app)
         yield app
 
 
@@ -62,7 +61,6 @@ def test_two_runs_are_compared_by_keyboard_alone(chromium: Chromium, app: WebApp
 def test_the_card_of_a_run_goes_on_asking_until_it_ends_and_moves_nothing(chromium: Chromium, app: WebApp):
     writing = take_lock(app.settings.reports / "runs" / "stopped")
     try:
-        indexed(app)  # a page that is still counting loads itself anew, and forgets what is watched
         with chromium.page() as page:
             page.goto(app.address + "/")
             page.watch_shifts()

@@ -8,13 +8,19 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import jmespath
 
 from pytest_rageval.cases.conversion import case_from_record
-from pytest_rageval.cases.exchange.checks import gold_of_checks, single_checks, without_counterpart, written_checks
+from pytest_rageval.cases.exchange.checks import (
+    gold_of_checks,
+    single_checks,
+    with_files,
+    without_counterpart,
+    written_checks,
+)
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, with_extra_parts
 from pytest_rageval.cases.keys import KEYS
 from pytest_rageval.cases.names import (
@@ -22,6 +28,7 @@ from pytest_rageval.cases.names import (
     CONTEXTS,
     FACTS,
     GIVEN,
+    HEADINGS,
     IDS,
     OF_SYSTEM,
     PLACES,
@@ -48,38 +55,48 @@ class RowReading:
     """One converted row.
 
     case, answer  a record of a case file, and one of an answers file without its id
+                  (`is_of_system`: names that do not say whose an answer or a context is mean the system's)
     used          the row's names by field
-    kept          names in the metadata
+    metadata      what has no meaning here
     unused        promptfoo's checks without a counterpart here, by type
+    notes         files that promptfoo names and that were not read, a line each
     """
 
-    def __init__(self, row: Mapping[str, Json], fields: Mapping[str, str] = NOTHING, folder: Path = Path()) -> None:
+    def __init__(
+        self,
+        row: Mapping[str, Json],
+        fields: Mapping[str, str] = NOTHING,
+        folder: Path = Path(),
+        *,
+        is_of_system: bool = False,
+    ) -> None:
         self.case: dict[str, Json] = {}
         self.answer: dict[str, Json] = {}
         self.used: dict[str, str] = {}
         self.unused: Counter[str] = Counter()
-        self._metadata: dict[str, Json] = {}
+        self.notes: list[str] = []
+        self.metadata: dict[str, Json] = {}
         self._names: dict[str, str] = {}
         """The row's names of the case's keys."""
-        self._folder = folder
-        if not fields and _is_case(row):
+        self._folder, self._is_of_system = folder, is_of_system
+        if not (fields or is_of_system) and _is_case(row):
             self.case = dict(row)
         else:
             self._read(dict(row), fields)
 
-    @property
-    def kept(self) -> Sequence[str]:
-        return [*self._metadata]
-
     def _read(self, row: dict[str, Json], fields: Mapping[str, str]) -> None:
         extra = _extra_of(row)
+        if isinstance(variables := row.get("vars"), dict):
+            row["vars"], unread, self.notes = with_files(variables, self._folder)
+            self.metadata |= {"files": unread} if unread else {}
         checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
         leaves = dict(_leaves(row))
         for field, expression in fields.items():
             self._take_expression(row, field, expression, leaves)
         guesses = {path: _meaning(path) for path in leaves}
-        named = {*self.used, *(field for path, field in guesses.items() if not _is_weak(path, field)), *_own(leaves)}
-        has_answer = ANSWER in named or "reference" in named or bool(checks)
+        named = {*self.used, *(KEYS.keys() & leaves)}
+        named |= {field for path, field in guesses.items() if field and not _is_weak(path, field)}
+        has_answer = self._is_of_system or ANSWER in named or "reference" in named or bool(checks)
         for path, value in leaves.items():
             name = path.rpartition(".")[2]
             if value is None or value in ("", []):
@@ -87,15 +104,18 @@ class RowReading:
             meant = guesses[path]
             if _is_weak(path, meant):
                 meant = GIVEN if has_answer else ANSWER
+            if meant == CONTEXTS and self._is_of_system:
+                meant = RETRIEVED
             if path == "contexts" and has_answer and "answer" in leaves:  # Ragas's former name for retrieved texts
                 meant = RETRIEVED
             if path in _KEPT and isinstance(value, dict):
-                self._metadata |= value
+                self.metadata |= value
             elif meant is None or meant in self.used or not self._take(meant, path, value):
                 self._keep(path, name, value)
         self._take_checks(checks)
-        if self._metadata:
-            self.case["metadata"] = self._metadata
+        self._name_places()
+        if self.metadata:
+            self.case["metadata"] = self.metadata
         self._name_chunks()
         self.case = with_extra_parts(self.case, extra)
 
@@ -115,7 +135,7 @@ class RowReading:
                     del leaves[leaf]
 
     def _keep(self, path: str, name: str, value: Json) -> None:
-        self._metadata[path if name in self._metadata else name] = value
+        self.metadata[path if name in self.metadata else name] = value
 
     def _take(self, field: str, path: str, value: Json) -> bool:
         """Convert a value of a field; return False if it is none."""
@@ -140,11 +160,13 @@ class RowReading:
         if field == ANSWER:
             return _reference(value)
         if field == CONTEXTS:
-            return {"contexts": [self._file_text(text) for text in _texts(value)]}
+            return {"contexts": _texts(value)}
         if field == FACTS:
             return {"expected_key_facts": [str(fact) for fact in _listed(value)]}
         if field in (PLACES, IDS):
             return _places(value, field)
+        if field == HEADINGS:
+            return {HEADINGS: value}
         if field == "history":
             return {"history": turns} if (turns := _turns(value)) else None
         if field == "tags":
@@ -166,11 +188,6 @@ class RowReading:
         self.used[field] = path
         return True
 
-    def _file_text(self, text: str) -> str:
-        """Return the text of a file that promptfoo names as `file://…`, if it is there."""
-        path = self._folder / text.removeprefix("file://")
-        return path.read_text("utf-8", "replace") if text.startswith("file://") and path.is_file() else text
-
     def _take_checks(self, checks: Sequence[Mapping[str, Json]]) -> None:
         answers, facts = gold_of_checks(checks)
         if answers and ANSWER not in self.used:
@@ -178,8 +195,26 @@ class RowReading:
         if facts:
             self._take(FACTS, "assert", facts)
         if unused := without_counterpart(checks):
-            self._metadata["assert"] = unused
+            self.metadata["assert"] = unused
             self.unused = Counter(str(check.get("type")) for check in unused)
+
+    def _name_places(self) -> None:
+        """Give the gold places their headings, one each; what fits no places is kept as metadata."""
+        headings = self.case.pop(HEADINGS, None)
+        if headings is None:
+            return
+        places = [
+            {"rel_path": each} if isinstance(each, str) else each for each in self.case.get("gold_supports") or ()
+        ]
+        written = headings if isinstance(headings, list) else [headings]
+        if len(written) != len(places) and isinstance(headings, str):
+            written = [part.strip() for part in headings.split(";")]
+        if len(written) == len(places):
+            pairs = zip(places, written, strict=True)
+            self.case["gold_supports"] = [{"heading_path": heading} | place for place, heading in pairs]
+        else:
+            path = self.used.pop(HEADINGS)
+            self._keep(path, path.rpartition(".")[2], headings)
 
     def _name_chunks(self) -> None:
         """Assign ids to the retrieved texts; ids alone become chunks without text."""
@@ -229,10 +264,6 @@ def _leaves(row: Mapping[str, Json], above: str = "") -> Iterator[tuple[str, Jso
             yield from _leaves(value, f"{path}.")
         else:
             yield path, value
-
-
-def _own(paths: Iterable[str]) -> Iterator[str]:
-    return (path for path in paths if path in KEYS)
 
 
 def _meaning(path: str) -> str | None:

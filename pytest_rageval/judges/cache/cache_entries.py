@@ -13,16 +13,16 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, BinaryIO, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from pytest_rageval.errors import SettingsError
+from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.expected import Expects
-from pytest_rageval.io.messages import Unsound, describe
+from pytest_rageval.io.lines import json_rows, read_lines
+from pytest_rageval.io.messages import Report, Unsound, describe
 from pytest_rageval.io.records import RecordReader
-from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse
-from pytest_rageval.io.suggestions import and_more
+from pytest_rageval.io.strict_json import limits_broken
 from pytest_rageval.judges.cache.cache_key import PARTS, KeyParts
 from pytest_rageval.judges.cache.cached_judge import judgement_problem
 from pytest_rageval.judges.cache.sqlite_cache import (
@@ -125,7 +125,7 @@ def entries(connection: sqlite3.Connection) -> Iterator[tuple[str, Entry | BadEn
             read = None if parts is None else PARTS.read(json.loads(parts))
             yield key, _checked(Entry(key, created, judgement_from_json(text), read))
         except Unsound as unsound:
-            yield key, BadEntry(excerpt(f"parts: {_first_of(unsound)}"))
+            yield key, BadEntry(excerpt(f"parts: {unsound.findings.first[0]}"))
         except (ValueError, RecursionError) as error:
             yield key, BadEntry(excerpt(str(error)))
 
@@ -204,48 +204,34 @@ def entry_line(entry: Entry) -> str:
     return f"{{{', '.join(members)}}}"
 
 
-def read_cache_lines(file: BinaryIO) -> Iterator[tuple[int, Entry | BadEntry]]:
-    """Yield line number and entry, or what is wrong with it, for each line that is not blank; a key must be unique."""
+def read_entries(path: Path) -> list[Entry]:
+    """Read the lines of a file, as `entry_line` writes them; raise RagevalError with all problems."""
+    report = Report(str(path))
+    read: dict[str, Entry] = {}
     lines: dict[str, int] = {}
-    for number, line in _bounded_lines(file):
+    for row in json_rows(read_lines(path, report, LONGEST_LINE), report):
         try:
-            if line is None:
-                raise BadEntry(f"longer than {LONGEST_LINE:,} bytes")
-            if not line.strip():
-                continue
-            entry = _entry(line)
-            if (first := lines.setdefault(entry.key, number)) != number:
-                raise BadEntry(f"key {entry.key[:12]}… stands in line {first} already; keep one of them")
-            yield number, entry
+            entry = _entry(row.record)
+        except Unsound as unsound:
+            report.add_findings(row.line, unsound.findings, None, row.column_finder().column)
+            continue
         except BadEntry as problem:
-            yield number, problem
+            report.add(row.line, 1, str(problem))
+            continue
+        if (first := lines.setdefault(entry.key, row.line)) != row.line:
+            report.add(row.line, 1, f"key {entry.key[:12]}… stands in line {first} already; keep one of them")
+        read[entry.key] = entry
+    if report:
+        raise RagevalError(*report.problems)
+    return [*read.values()]
 
 
-def _bounded_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Yield line numbers from 1 with lines; None for a line that is too long, of which only a piece is in memory."""
-    number = 0
-    while line := file.readline(LONGEST_LINE + 1):
-        number += 1
-        is_whole = len(line) <= LONGEST_LINE
-        while not line.endswith(b"\n") and (line_end := file.readline(LONGEST_LINE + 1)):
-            line, is_whole = line_end, False
-        if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        yield number, line if is_whole else None
-
-
-def _entry(line: bytes) -> Entry:
-    try:
-        value = parse(line.rstrip(b"\r\n"))
-        if isinstance(value, dict) and "parts" not in value:
-            raise BadEntry("has no parts; write null where the key was not made of any")
-        if isinstance(value, dict) and isinstance(value.get("judgement"), dict) and "cached" in value["judgement"]:
-            raise BadEntry("judgement.cached is not a known key; whether it was cached is a fact of one run")
-        entry = _checked(_ENTRIES.read(value), "judgement: ")
-    except StrictJsonError as error:
-        raise BadEntry(str(error)) from None
-    except Unsound as unsound:
-        raise BadEntry(_first_of(unsound)) from None
+def _entry(record: dict[str, Json]) -> Entry:
+    if "parts" not in record:
+        raise BadEntry("has no parts; write null where the key was not made of any")
+    if isinstance(record.get("judgement"), dict) and "cached" in record["judgement"]:
+        raise BadEntry("judgement.cached is not a known key; whether it was cached is a fact of one run")
+    entry = _checked(_ENTRIES.read(record), "judgement: ")
     if problem := limits_broken(entry.judgement.extra, DEEPEST):
         raise BadEntry(f"judgement.extra {problem}")
     try:
@@ -263,11 +249,6 @@ def _checked(entry: Entry, label: str = "") -> Entry:
         own = entry.parts.key
         raise BadEntry(f"key {entry.key[:12]}… is not that of its parts, {own[:12]}…; one of them was changed")
     return entry
-
-
-def _first_of(unsound: Unsound) -> str:
-    first, *others = unsound.findings.first
-    return f"{first} ({and_more(len(others))})" if others else str(first)
 
 
 def _canonical(value: Json) -> str:

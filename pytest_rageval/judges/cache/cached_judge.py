@@ -62,28 +62,25 @@ class CachedJudge:
         limit: tuple[float, str] | None = None,
     ) -> None:
         """Wrap a judge; `limit` is the seconds a judgement may take, and the words for them in messages."""
-        self.model = judge.model
+        self._judge, self._cache, self._mode = judge, cache, mode
+        self.model, self.heuristic, self.rubrics = judge.model, judge.heuristic, judge.rubrics
         self.identity = identity_of(judge)
-        self.heuristic = judge.heuristic
-        self.is_pinned = getattr(judge, "is_pinned", None)
-        self.options = getattr(judge, "options", None)
-        self.tariff = getattr(judge, "tariff", None)
-        self.rubrics = judge.rubrics
         self.is_local = is_local(judge)
         is_replay = mode == "replay" and cache is not None and not self.is_local
         self.answers_at_once = is_replay or (limit is None and judges_at_once(judge))
-        self.takes_own_rubrics = getattr(judge, "takes_own_rubrics", False)
-        self.abstention_by_phrasing = getattr(judge, "abstention_by_phrasing", False)
         self.judge_together = self._judgements if getattr(judge, "judge_together", None) else None
         self.hits = self.misses = 0
         self.saved_usd: float | None = None
         self.saved_ms: float | None = None
-        self._judge, self._cache, self._mode = judge, cache, mode
         self._unwritten: list[tuple[str, Judgement, KeyParts]] = []
         self._mask, self._limit = mask, limit
         self._sampling = _checked_sampling(judge)
         self.served: set[str] = set()
         self._pending: WeakValueDictionary[str, _PendingRequest] = WeakValueDictionary()
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute that the cache does not change, such as `tariff`."""
+        return getattr(self.__dict__["_judge"], name)
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Return the judgement; in `replay`, raise JudgeError of kind cache_miss if it is not stored."""

@@ -12,6 +12,7 @@ from pytest_rageval.comparison.case_diff import READ, CaseLines, Record, represe
 from pytest_rageval.comparison.case_list import ListedCase, files_of, listed_case
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics.registry import Registry
+from pytest_rageval.plan import Plan
 from pytest_rageval.render.html.page_run import PageRun, compared_side
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.views.case import CaseContext, CaseView, case_view
@@ -44,13 +45,15 @@ class RecordedCase:
     view: CaseView
 
 
-def recorded_case_of(run: StoredRun, last: Record, registry: Registry, baseline: Path) -> RecordedCase:
+def recorded_case_of(
+    run: StoredRun, last: Record, registry: Registry, baseline: Path, plan: Plan | None = None
+) -> RecordedCase:
     """Return the case of its `last` record in the run. `baseline`: the file of the project's baseline."""
     key = last["case_key"]
     # The record of a killed run can be in a worker's file.
     lines = read_case_lines(run, {key}).get(key) or CaseLines({last["trial"]: last}, {})
     record = representative_trial(lines.records)
-    context = CaseContext(run.run_id, run.config, (run.metrics or {}).get("metrics", {}), registry, {})
+    context = CaseContext(run.run_id, run.config, (run.metrics or {}).get("metrics", {}), registry, {}, plan=plan)
     view = case_view(lines, _earlier(run, key, baseline), "same", context)
     return RecordedCase(listed_case(record), record, lines.observations.get(record["trial"]), view)
 

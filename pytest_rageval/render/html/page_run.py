@@ -11,9 +11,9 @@ from typing import Any
 from pytest_rageval.comparison.baseline import Side, open_side
 from pytest_rageval.comparison.case_list import CaseList, Fall, ListedCase, changes_of, files_of, list_cases
 from pytest_rageval.comparison.changes import signed_width
+from pytest_rageval.comparison.cut_offs import renamed_metrics
 from pytest_rageval.comparison.pairing import ComparisonReport, build_comparison
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, RunVerdict, VerdictFacts, run_verdict
-from pytest_rageval.comparison.verdicts import renamed_metrics
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.metrics import load_registry

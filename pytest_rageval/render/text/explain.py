@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.suggestions import and_more
-from pytest_rageval.metrics.registry import is_described
-from pytest_rageval.model import Gold, Observation
-from pytest_rageval.plan import Plan
+from pytest_rageval.model import Observation
 from pytest_rageval.render.text.columns import aligned, last_wrapped, shortened, wrapped
-from pytest_rageval.text import printable, score_text, short
-from pytest_rageval.views.case import CaseView, ChunkRow
+from pytest_rageval.text import printable, score_text
+from pytest_rageval.views.case import CaseView
+from pytest_rageval.views.case_parts import ChunkRow
 
 TEXT = 300
 """Characters of a text that are shown."""
@@ -22,7 +20,7 @@ FOLDED = 3
 """Lines of a chunk that are shown."""
 LEAST = 20
 """Minimum width of a text, even in a narrower terminal."""
-NOTHING_RETRIEVED = ChunkRow(None, "other", "", "", None, None)
+NOTHING_RETRIEVED = ChunkRow(None, "other", "", "nothing was retrieved", None, None)
 
 
 class Form(NamedTuple):
@@ -32,110 +30,64 @@ class Form(NamedTuple):
     is_full: bool = False
 
 
-def explanation(
-    case: CaseView,
-    record: Mapping[str, Any],
-    obs: Observation | None,
-    plan: Plan,
-    form: Form = Form(),  # noqa: B008 it is frozen
-) -> Iterator[str]:
-    """Return the lines of a case. `obs` is None if asking or judging failed, or no observation was kept."""
-    return map(printable, _lines(case, record, obs, plan, form))
+def explanation(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
+    """Return the lines of a case. `obs` holds the uncut texts, if the run keeps them."""
+    return map(printable, _lines(case, obs, form))
 
 
-def _lines(case: CaseView, record: Mapping[str, Any], obs: Observation | None, plan: Plan, form: Form) -> Iterator[str]:
-    yield f"{record['case_key']}   {record['outcome']}"
-    yield f"written at {record['source']['file']}:{record['source']['line']}"
-    if (record.get("requests") or 0) > 1:
-        yield f"latency: {case.latency}"
+def _lines(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
+    yield f"{case.key}   {case.outcome}"
+    yield f"written at {case.place}"
+    yield from [f"latency: {case.latency}"] * ("requests" in case.latency)
     yield ""
-    if obs is None:
-        error = record["error"]
-        message = printable(error["message"] or "its message is left out") if error else ""
-        yield f"error      {error['kind']}: {message}" if error else "no observation was kept"
-        yield from _as_recorded(record)
-        yield from _retrieved(case, None, form)
-        yield from _section(
-            "scores as recorded",
-            [[name, score_text(value)] for name, value in record["scores"].items()],
-            form.width,
-        )
-        return
-    yield from _question(obs, form)
-    yield from _gold(obs.gold, form)
+    yield from [] if case.has_observation else ["no observation was kept"]
+    yield from _texts(case, obs, form)
+    yield from _section("expected", [(name, _short(text)) for name, text in case.labels], form.width)
     yield from _retrieved(case, obs, form)
-    yield from (f"  note: {flag}" for flag in dict.fromkeys((*obs.matching.flags, *record.get("flags", ()))))
-    yield from _claims(case, form)
-    yield from _metrics(record, obs, plan, form)
-    doubts = [[judgement.rubric, flag] for judgement in obs.judgements.values() for flag in judgement.flags]
-    error = record["error"]
-    errors = {error["kind"]: error["message"] or ""} if error else record.get("metric_errors", {})
-    yield from _section("errors", [[name, why] for name, why in errors.items()], form.width)
-    yield from _section("doubts about the judge's replies", doubts, form.width)
-    yield from _gates(record, obs, plan, form)
-    reasons: dict[str, list[str]] = {}
-    for name, reason in record["skipped_metrics"].items():
-        reasons.setdefault(reason, []).append(name)
-    yield from _section(
-        "not applicable", [[f"{reason}: {', '.join(names)}"] for reason, names in reasons.items()], form.width
-    )
+    yield from (f"  note: {flag}" for flag in dict.fromkeys((*(obs.matching.flags if obs else ()), *case.flags)))
+    yield from _section("claims", [*_claims(case, form)], form.width)
+    scores = [(name, value, _short(terms)) for name, value, terms in case.scores]
+    yield from _section("metrics", scores, form.width)
+    yield from _section("errors", [(error,) for error in case.errors], form.width)
+    yield from _section("doubts about the judge's replies", case.doubts, form.width)
+    gates = [*dict.fromkeys(case.every_gate)]  # two gates may say the same under different conditions
+    yield from _section("gates", gates or [("no gate examined this case",)], form.width)
+    skipped = [(f"{reason}: {', '.join(names)}",) for reason, names in case.skipped]
+    yield from _section("not applicable", skipped, form.width)
 
 
-def _as_recorded(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the texts of a case without its observation, as far as results.jsonl keeps them."""
-    for name in ("question", "answer"):
-        if record[name]:
-            yield f"{name:<10} {_text(record[name])}"
-
-
-def _question(obs: Observation, form: Form) -> Iterator[str]:
-    for name, text in (("question", obs.case.question), ("answer", obs.answer.text)):
+def _texts(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
+    answer = obs.answer.text if obs else case.answer
+    for name, text in (("question", case.question), ("answer", answer)):
         if text is not None:
-            shown = printable(text) if form.is_full else _text(text)
-            lines = wrapped(shown, max(form.width - 11, LEAST))
+            lines = wrapped(printable(text) if form.is_full else _short(text), max(form.width - 11, LEAST))
             yield from (f"{name if not number else '':<10} {line}".rstrip() for number, line in enumerate(lines))
-    if obs.answer.abstained is not None:
+    if obs and obs.answer.abstained is not None:
         reason = f" ({obs.answer.abstain_reason})" if obs.answer.abstain_reason else ""
         yield f"abstained  {'yes' if obs.answer.abstained else 'no'}{reason}"
 
 
-def _gold(gold: Gold, form: Form) -> Iterator[str]:
-    rows = [[f"answer {n}", _text(answer)] for n, answer in enumerate(gold.answers or (), 1)]
-    rows += [[f"gold {n}", _text(str(anchor))] for n, anchor in enumerate(gold.supports or (), 1)]
-    if not gold.supports:
-        rows += [[f"gold {n}", _text(chunk_id)] for n, chunk_id in enumerate(gold.chunk_ids or (), 1)]
-    if gold.support_groups:
-        rows.append(["groups", " or ".join(str([index + 1 for index in group]) for group in gold.support_groups)])
-    for name in ("key_facts", "concepts", "constraints", "kg_entities", "kg_edges"):
-        values = getattr(gold, name)
-        if values is not None:
-            rows.append([name, _text("; ".join(map(str, values)) or "nothing is expected")])
-    yield from _section("expected", rows, form.width)
-
-
 def _retrieved(case: CaseView, obs: Observation | None, form: Form) -> Iterator[str]:
     """Yield the chunks by rank, each with its text, then the golds that were not retrieved."""
-    chunks: Sequence[ChunkRow] = case.chunks
-    rows = [
-        [str(chunk.rank or "–"), printable(chunk.place), score_text(chunk.score), _mark_of(chunk)] for chunk in chunks
+    is_silent = any(chunk.rank for chunk in case.chunks) or (obs is not None and obs.answer.chunks is None)
+    chunks = [*([] if is_silent else [NOTHING_RETRIEVED]), *case.chunks]
+    rows: list[tuple[str, ...]] = [
+        (str(chunk.rank or "–"), printable(chunk.place), *_score_and_mark(chunk)) for chunk in chunks
     ]
     width = sum(max(map(cell_len, column)) + 2 for column in zip(*([row[0], *row[2:]] for row in rows), strict=True))
     room = min(max(form.width - len("  ") - width, LEAST // 2), 70)
-    rows = [[rank, shortened(place, room), *others] for rank, place, *others in rows]
-    if not any(chunk.rank for chunk in chunks) and (obs is None or obs.answer.chunks is not None):
-        rows.insert(0, ["–", "nothing was retrieved", "", ""])
-        chunks = [NOTHING_RETRIEVED, *chunks]
-    lines = ["", "came", *aligned(rows, indent="  ", to_the_left=True)] if rows else []
-    yield from lines[:2]
-    for line, chunk in zip(lines[2:], chunks, strict=True):
+    rows = [(rank, shortened(place, room), *others) for rank, place, *others in rows]
+    yield from ["", "came"] if rows else []
+    for line, chunk in zip(aligned(rows, indent="  ", to_the_left=True), chunks, strict=True):
         yield line
         yield from _chunk_text(chunk, obs, form)
 
 
-def _mark_of(chunk: ChunkRow) -> str:
-    if chunk.kind == "other":
-        return ""
-    return f"{chunk.mark}{' was not retrieved' if chunk.rank is None else ''}"
+def _score_and_mark(chunk: ChunkRow) -> tuple[str, str]:
+    if chunk is NOTHING_RETRIEVED:
+        return "", ""
+    mark = f"{chunk.mark}{' was not retrieved' if chunk.rank is None else ''}"
+    return score_text(chunk.score), "" if chunk.kind == "other" else mark
 
 
 def _chunk_text(chunk: ChunkRow, obs: Observation | None, form: Form) -> Iterator[str]:
@@ -151,43 +103,12 @@ def _chunk_text(chunk: ChunkRow, obs: Observation | None, form: Form) -> Iterato
         yield f"       {and_more(len(lines) - len(shown), 'lines')}: --full shows them"
 
 
-def _claims(case: CaseView, form: Form) -> Iterator[str]:
+def _claims(case: CaseView, form: Form) -> Iterator[tuple[str, ...]]:
     """Yield the judge's verdict on each claim of the answer, and the chunk nearest to it."""
-    rows = []
     for claim in case.claims:
-        mark, verdict = ("✔", "supported") if claim.is_supported else ("✘", "unsupported")
+        verdict = ("✔", "supported") if claim.is_supported else ("✘", "unsupported")
         near = f"chunk {claim.chunk}" if claim.chunk else ""
-        rows.append([mark, verdict, near, shortened(printable(claim.text), max(form.width - 28, LEAST))])
-    yield from _section("claims", rows, form.width)
-
-
-def _metrics(record: Mapping[str, Any], obs: Observation, plan: Plan, form: Form) -> Iterator[str]:
-    rows = []
-    for name, value in record["scores"].items():
-        measure = plan.registry.measure(name, obs.k)
-        if is_described(measure.metric):
-            rows.append([name, score_text(value), "a metric of the project's own"])
-            continue
-        terms = [measure.arithmetic(obs), *_details(record["score_details"].get(name, {}))]
-        scale = "" if measure.metric.scale == (0, 1) else f" of {measure.metric.scale[1]:g}"
-        rows.append([name, score_text(value) + scale, _text("; ".join(term for term in terms if term))])
-    yield from _section("metrics", rows, form.width)
-
-
-def _details(detail: Mapping[str, Any]) -> Iterator[str]:
-    return (f"{name.replace('_', ' ')}: {value}" for name, value in detail.items() if name != "decided_by")
-
-
-def _gates(record: Mapping[str, Any], obs: Observation, plan: Plan, form: Form) -> Iterator[str]:
-    rows: dict[tuple[str, ...], None] = {}
-    for gate in plan.case_gates:
-        if looks_at(gate, GatedTrial(obs, record["scores"])):
-            value = record["scores"][gate.name]
-            verdict = "holds" if gate.holds(value) else f"fails{f' ({gate.tag})' if gate.tag else ''}"
-            rows[str(gate), f"is {short(value)}", verdict] = (
-                None  # two gates may say the same under different conditions
-            )
-    yield from _section("gates", [*rows] or [["no gate examined this case"]], form.width)
+        yield *verdict, near, shortened(printable(claim.text), max(form.width - 28, LEAST))
 
 
 def _section(title: str, rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
@@ -197,5 +118,5 @@ def _section(title: str, rows: Sequence[Sequence[str]], width: int) -> Iterator[
         yield from last_wrapped(rows, width, indent="  ")
 
 
-def _text(text: str) -> str:
+def _short(text: str) -> str:
     return shortened(printable(text), TEXT)

@@ -8,20 +8,21 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
 
+from pytest_rageval.config.options import TARGET_FORMS, UPLOADED
 from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Json
+from pytest_rageval.providers import OFFERED, PROVIDERS
 from pytest_rageval.text import excerpt, names_of
 from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Prose, Title, read_form, split_tags
 from pytest_rageval.web.versions.agent import (
-    ANSWERS_ONLY,
     DEFAULT_THRESHOLD,
     LONGEST_PROMPT,
     Agent,
@@ -31,21 +32,13 @@ from pytest_rageval.web.versions.agent import (
 )
 from pytest_rageval.web.versions.agent_check import agent_problems
 
-TARGETS = (
-    ("demo", "the demo system"), ("http", "a server, at a URL"), ("chat", "a model of a provider"),
-    (ANSWERS_ONLY, "answers that I upload"), ("python", "code of this project"),
-)  # fmt: skip
-CHAT_PROVIDERS = (("openai", "OpenAI"), ("ollama", "Ollama"), ("server", "another server of OpenAI's kind"))
+_SERVER = ("server", "another server of OpenAI's kind")
+CHAT_PROVIDERS = (*((kind, OFFERED[kind].title) for kind in ("openai", "ollama")), _SERVER)
 JUDGES = (
-    ("lexical", "none: compare words (free, rough)"), ("openai", "OpenAI"), ("anthropic", "Anthropic"),
-    ("server", "another server of OpenAI's kind"), ("none", "none: judge nothing"), ("other", "another judge"),
+    ("lexical", "none: compare words (free, rough)"),
+    *((kind, row.title) for kind, row in PROVIDERS.items() if kind in OFFERED),
+    _SERVER, ("none", "none: judge nothing"), ("other", "another judge"),
 )  # fmt: skip
-MODELS: Mapping[str, Sequence[str]] = {
-    "openai": ("gpt-4.1-2025-04-14", "gpt-4.1-mini-2025-04-14", "gpt-4o-2024-08-06", "gpt-4o-mini-2024-07-18"),
-    "anthropic": ("claude-sonnet-4-5-20250929", "claude-haiku-4-5-20251001"),
-    "ollama": ("llama3.1:8b", "qwen2.5:7b"),
-}
-"""Models that the form suggests."""
 MAPPED = {"map_question": "question", "map_answer": "answer", "map_chunks": "each", "map_text": "text",
           "map_path": "rel_path", "map_heading": "heading_path", "map_id": "chunk_id",
           "map_score": "score_final"}  # fmt: skip
@@ -62,7 +55,7 @@ class AgentForm(BaseModel):
     name: Title
     description: Paragraphs = ""
     tags: OneLine = ""
-    target_kind: Literal["demo", "http", "chat", "python", "answers"] = "demo"
+    target_kind: Annotated[str, Field(pattern="|".join(TARGET_FORMS))] = "demo"
     url: Paragraphs = ""
     map_question: OneLine = ""
     map_answer: OneLine = ""
@@ -248,7 +241,7 @@ def _target(form: AgentForm, problems: list[Problem]) -> str | None:
         return f"{api}:{model}" + (f"@{url}" if url and form.chat_provider != "openai" else "")
     if form.target_kind in ("http", "python"):
         return _needed(form, "url" if form.target_kind == "http" else "python", problems)
-    return None if form.target_kind == ANSWERS_ONLY else "demo"
+    return None if form.target_kind == UPLOADED else "demo"
 
 
 def _judge(form: AgentForm, problems: list[Problem]) -> str:
@@ -364,7 +357,7 @@ def _judge_values(agent: Agent) -> dict[str, str]:
     model, _, url = rest.partition("@http")
     if agent.judge in ("lexical", "none"):
         return {"judge_kind": agent.judge}
-    if kind in ("openai", "anthropic") and not url and not agent.judge_base_url:
+    if kind in OFFERED and kind in PROVIDERS and not url and not agent.judge_base_url:
         return {"judge_kind": kind, "judge_model": model}
     if kind == "openai" and url and not agent.judge_base_url:
         return {"judge_kind": "server", "judge_model": model, "judge_url": f"http{url}"}

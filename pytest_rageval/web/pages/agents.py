@@ -12,16 +12,16 @@ from fastapi import APIRouter, Depends, Request
 from starlette.datastructures import FormData
 from starlette.responses import PlainTextResponse, Response
 
+from pytest_rageval.config.options import TARGET_FORMS
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry, doc_parts
+from pytest_rageval.providers import OFFERED
 from pytest_rageval.web.first_question import ask_one_question, key_environment
 from pytest_rageval.web.forms import FormState, Submitted
 from pytest_rageval.web.keys import KEYS_OF_PROVIDERS, key_states, needed_keys
 from pytest_rageval.web.pages.agent_form import (
     CHAT_PROVIDERS,
     JUDGES,
-    MODELS,
-    TARGETS,
     AgentForm,
     ReadAgent,
     agent_of_form,
@@ -256,10 +256,10 @@ def _form_page(
         are_others_open=any(choice.metric.name in wrong for choice in others) or not on <= {*FIRST_METRICS},
         rubrics=editable_rubrics(),
         main_rubric=MAIN_RUBRIC,
-        targets=TARGETS,
+        targets=TARGET_FORMS.items(),
         chat_providers=CHAT_PROVIDERS,
         judges=JUDGES,
-        models=MODELS,
+        models={kind: row.models for kind, row in OFFERED.items()},
         keys={provider: states[variable] for provider, variable in KEYS_OF_PROVIDERS.items()},
         on=on,
         are_prompts_open=not wrong.isdisjoint(editable_rubrics()),

@@ -120,7 +120,7 @@ class Guard:
             raise HTTPException(403, "This request comes from a page of somebody else.")
 
     def _login(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return a redirect to the login, or away from a token's address; None to pass; HTTPException for programs."""
+        """Return a redirect to the login, or away from a token's address; None to pass."""
         request, address = Request(scope), scope["client"][0] if scope.get("client") else ""
         is_safe, has_given_token = scope["method"] in SAFE_METHODS, self.tokens.is_given(scope["session"])
         if is_safe and TOKEN in request.query_params:
@@ -182,7 +182,7 @@ def _too_large(most: int) -> HTTPException:
 
 
 def host_name(header: str) -> str | None:
-    """Return the name or address of a Host header in lower case without its port, or None if it is invalid."""
+    """Return the lower-case name of a Host header without its port; None if invalid."""
     match = _HOST.fullmatch(header)
     return match["name"].strip("[]").rstrip(".").lower() if match else None
 

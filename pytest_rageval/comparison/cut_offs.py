@@ -1,0 +1,59 @@
+"""Metrics of two runs with different cut-offs: which pair, and how they are named."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from pytest_rageval.comparison.baseline import Side
+from pytest_rageval.gates.regression import RegressionGate
+
+
+def paired_cut_offs(
+    before: Collection[str], after: Collection[str], k_before: int | None, k_after: int | None
+) -> dict[str, str]:
+    """Map the names before to the names after of metrics with another cut-off: `recall_any@5` → `recall_any@10`.
+
+    A name on both sides pairs with itself. If a metric has several cut-offs, the configured ones pair.
+    """
+    lost = _by_metric((name for name in before if name not in after), k_before)
+    gained = _by_metric((name for name in after if name not in before), k_after)
+    return {lost[metric]: gained[metric] for metric in sorted(lost.keys() & gained.keys())}
+
+
+def _by_metric(names: Iterable[str], k: int | None) -> dict[str, str]:
+    """Return the only cut-off of each metric, or its configured one."""
+    names_by_metric: dict[str, list[str]] = {}
+    for name in names:
+        metric, at, _ = name.partition("@")
+        if at:
+            names_by_metric.setdefault(metric, []).append(name)
+    chosen = {
+        metric: ([f"{metric}@{k}"] if f"{metric}@{k}" in names else names) for metric, names in names_by_metric.items()
+    }
+    return {metric: names[0] for metric, names in chosen.items() if len(names) == 1}
+
+
+def cut_off_label(before: str, after: str) -> str:
+    """Format a changed cut-off as `recall_any@5 → @10`."""
+    return f"{before} → @{after.partition('@')[2]}"
+
+
+def at_shared_cut_off(gate: RegressionGate, shared: Collection[str], k_before: int | None) -> RegressionGate:
+    """Move a default gate to a cut-off that both sides measured, unless both measured its own.
+
+    shared    names of the metrics that both sides have
+    k_before  the configured cut-off before, which is preferred; else the smallest is used
+    """
+    metric = gate.measure.metric
+    if not gate.is_default or gate.measure.k is None or gate.name in shared:
+        return gate
+    cuts = sorted(int(name.partition("@")[2]) for name in shared if name.startswith(f"{metric.name}@"))
+    if not cuts:
+        return gate
+    return replace(gate, measure=replace(gate.measure, k=k_before if k_before in cuts else cuts[0]))
+
+
+def renamed_metrics(before: Side, after: Side) -> dict[str, str]:
+    """Map the names before to the names after of metrics with another cut-off: `recall_any@5` → `recall_any@2`."""
+    return paired_cut_offs(before.metrics["metrics"], after.metrics["metrics"], before.k, after.k)

@@ -1,0 +1,125 @@
+"""Observations of one trial as lines of observations.jsonl: all that re-scoring and re-judging need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter
+from typing_extensions import TypeAliasType, TypedDict
+
+from pytest_rageval.cases.canonical import case_from_mapping, case_to_mapping
+from pytest_rageval.config.settings import Settings
+from pytest_rageval.engine import Observed
+from pytest_rageval.io.masking import public_params
+from pytest_rageval.io.sealed_lines import sealed_line
+from pytest_rageval.matching.dialects import Notes, PlaceRules
+from pytest_rageval.matching.places import observe
+from pytest_rageval.model import Chunk, EvalCase, Judgement, Observation, Problem, Reference, Source, Timings, Trial
+from pytest_rageval.runs.row import SCHEMA
+from pytest_rageval.targets.native_contract import answer_from_response, answer_to_response
+
+# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def observation_line(trial: Trial, observed: Observed, settings: Settings) -> bytes:
+    """Return one line of observations.jsonl: all that re-scoring and re-judging need.
+
+    Raise ValueError or TypeError if JSON cannot hold it.
+    """
+    return sealed_line(_observation(trial, observed, settings), _write_observation)
+
+
+def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[str, Any]:
+    obs = observed if isinstance(observed, Observation) else None
+    problem = None if isinstance(observed, Observation) else observed.problem
+    answer, timings = observed.answer, observed.timings
+    if answer is not None and not settings.save_traces:
+        answer = replace(answer, trace=None)
+    return {
+        "schema": SCHEMA,
+        "case_key": trial.key,
+        "trial": trial.number,
+        "case": case_to_mapping(trial.case) | {"source": trial.case.source},
+        "answer": answer_to_response(answer, keeps_objects=True) if answer else None,
+        "judgements": {name: _judgement(each) for name, each in obs.judgements.items()} if obs else {},
+        "asked_k": obs.asked_k if obs else None,
+        "k": obs.k if obs else None,
+        "params": public_params(obs.params) if obs and obs.params else {},
+        "timings": timings,
+        "error": problem,
+    }
+
+
+class _Debug(TypedDict, total=False):
+    retrieved_chunks: tuple[Chunk, ...]
+
+
+class _Response(TypedDict, total=False):
+    references: tuple[Reference, ...]
+    debug: _Debug
+
+
+class _ObservationRecord(TypedDict, total=False):
+    """The members of an observation that hold objects of the model; they are written without unset fields."""
+
+    answer: _Response
+
+
+_WRITER: TypeAdapter[Any] = TypeAdapter(
+    TypeAliasType("_Written", _ObservationRecord),  # type: ignore[arg-type]  # so that it takes a configuration
+    config=ConfigDict(extra="allow", ser_json_inf_nan="constants", defer_build=True),
+)
+
+
+def _write_observation(record: dict[str, Any]) -> bytes:
+    return _WRITER.dump_json(record, exclude_defaults=True, warnings=False)
+
+
+def _judgement(judgement: Judgement) -> dict[str, Any]:
+    # Not `asdict`: it copies every text and list, 40 µs a judgement.
+    members = ((name, getattr(judgement, name)) for name in _JUDGEMENT)
+    written = {name: value for name, value in members if value not in (None, "", (), {})}
+    return written if judgement.error is None else {**written, "error": asdict(judgement.error)}
+
+
+_JUDGEMENT = tuple(field.name for field in fields(Judgement))
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def observation_of(
+    record: Mapping[str, Any], config: Mapping[str, Any], notes: Notes | None = None
+) -> Observation | None:
+    """Return the observation in a line of observations.jsonl, matched to its gold and the notes again."""
+    if record["k"] is None:
+        return None
+    judgements = {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()}
+    return observe(
+        recorded_case(record),
+        answer_from_response(record["answer"], record["case_key"], is_plain=True),
+        k=record["k"],
+        asked_k=record["asked_k"],
+        judgements=judgements,
+        timings=Timings(**record["timings"]),
+        trial=record["trial"],
+        gold_by=config["settings"]["gold_by"],
+        params=record.get("params", {}),
+        refusals=tuple(config["settings"].get("abstention", {}).get("phrases", ())),
+        rules=PlaceRules.of(config["settings"], notes, config.get("namesakes", ())),
+    )
+
+
+def recorded_case(record: Mapping[str, Any]) -> EvalCase:
+    """Return the case in a line of observations.jsonl."""
+    written = dict(record["case"])
+    file, line = written.pop("source")
+    return replace(case_from_mapping(written), source=Source(file, line))
+
+
+def _read_judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+    error = Problem(**written["error"]) if "error" in written else None
+    return Judgement(**{"rubric": rubric, "scores": {}} | values | {"error": error})
