@@ -388,14 +388,13 @@ def found_values(mapping: Mapping[str, Any], url: str) -> dict[str, str]:
 
 def _field_of(name: str, form: AgentForm) -> str:
     """Return the form field for a problem of an agent."""
-    if name == "target":
-        return {"http": "url", "chat": "chat_model", "python": "python"}.get(form.target_kind, "target_kind")
-    if name == "judge":
-        return {"other": "judge_spec", "lexical": "judge_kind", "none": "judge_kind"}.get(
-            form.judge_kind, "judge_model"
-        )
-    if name == "metrics" and form.other_metrics.strip():
-        return "other_metrics"
-    if name == "mapping" and not form.mapping.strip():
-        return "map_answer"
-    return {"headers": "header_name", "params": "param_name"}.get(name, name)
+    by_judge = {"other": "judge_spec", "lexical": "judge_kind", "none": "judge_kind"}
+    fields = {
+        "target": {"http": "url", "chat": "chat_model", "python": "python"}.get(form.target_kind, "target_kind"),
+        "judge": by_judge.get(form.judge_kind, "judge_model"),
+        "metrics": "other_metrics" if form.other_metrics.strip() else "metrics",
+        "mapping": "mapping" if form.mapping.strip() else "map_answer",
+        "headers": "header_name",
+        "params": "param_name",
+    }
+    return fields.get(name, name)
