@@ -134,7 +134,7 @@ def test_a_run_of_one_case_loads_no_client_and_nothing_that_only_other_runs_need
     assert project.records().keys() == {"boil"}
     assert not modules & {*NEVER}
     assert len(ours(modules)) <= MOST_OF_A_RUN
-    of_other_faces = re.compile(r"pytest_rageval\.(cli|demo|api|label|web|tools\.(?!calibration_record|answer_draft))")
+    of_other_faces = re.compile(r"pytest_rageval\.(cli|demo|api|label|web|tools\.(?!calibration_record))")
     assert not [module for module in modules if of_other_faces.match(module)]
 
 

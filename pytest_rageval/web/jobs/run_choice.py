@@ -83,7 +83,7 @@ class RunChoice:
             how = "compares words, which is rough" if settings.judge == "lexical" else "is free"
             lines.append(f"judge {settings.judge} {how}: nothing is paid")
         else:
-            judgements = times * plan.judge_requests[1] * len(plan.wordings)
+            judgements = times * plan.most_repeats * len(plan.wordings)
             lines.append(f"judge {settings.judge}: up to {counted(judgements, 'judgement')}")
             lines.append(estimate_at(_tariff(settings), plan, cases) or "what a judgement costs there is not known")
         if seconds_a_case is not None:

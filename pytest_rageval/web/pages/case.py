@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from pytest_rageval.cases.drafts import ENDING, add_drafts
+from pytest_rageval.cases.drafts import ENDING, add_drafts, answer_draft, drafts_file_of
 from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
@@ -22,7 +22,6 @@ from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import check_observation, check_result
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
-from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
 from pytest_rageval.views.case import CaseView
 from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.labelling.label_desk import LabelPlace

@@ -7,6 +7,7 @@ import ipaddress
 import re
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -45,6 +46,8 @@ def with_headers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]
     return [*headers, *(pair for pair in added if pair[0] not in names)]
 
 
+LINGER_S = 1.0
+"""Seconds for which a body that is refused for its size is still read."""
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 METHODS = SAFE_METHODS | {"POST"}
 LOGIN = "/login"
@@ -157,7 +160,7 @@ def bounded_receive(receive: Receive, headers: Headers, limits: WebLimits) -> Re
         if is_over:  # only the end of the connection is left to wait for
             return await receive()
         if announced.isdecimal() and int(announced) > most:
-            raise _too_large(most)
+            raise await _too_large(most, receive)
         began = began or time.monotonic()
         left = began + limits.body_seconds + size / SLOWEST - time.monotonic()
         try:
@@ -168,7 +171,7 @@ def bounded_receive(receive: Receive, headers: Headers, limits: WebLimits) -> Re
         piece = message.get("body", b"")
         size += len(piece)
         if size > most:
-            raise _too_large(most)
+            raise await _too_large(most, receive)
         separators += piece.count(b"&")  # the form parser does not count blank fields: millions take it seconds
         if not is_upload and separators > limits.fields:
             raise HTTPException(400, f"This form has more than {limits.fields:,} fields.", CLOSE)
@@ -177,7 +180,12 @@ def bounded_receive(receive: Receive, headers: Headers, limits: WebLimits) -> Re
     return bounded
 
 
-def _too_large(most: int) -> HTTPException:
+async def _too_large(most: int, receive: Receive) -> HTTPException:
+    """Read on for a moment: who still sends when the connection ends is told of a broken one, not of the size."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_S):
+            while (await receive()).get("more_body", False):
+                pass
     return HTTPException(413, f"This is larger than {short(most / MEGABYTE)} MB, the most that is taken.", CLOSE)
 
 
