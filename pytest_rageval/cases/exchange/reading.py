@@ -79,7 +79,7 @@ class RowReading:
         self._names: dict[str, str] = {}
         """The row's names of the case's keys."""
         self._folder, self._is_of_system = folder, is_of_system
-        if not (fields or is_of_system) and _is_case(row):
+        if not (fields or is_of_system) and is_case(row):
             self.case = dict(row)
         else:
             self._read(dict(row), fields)
@@ -246,7 +246,7 @@ def _extra_of(row: dict[str, Json]) -> Json:
     return extra
 
 
-def _is_case(row: Mapping[str, Json]) -> bool:
+def is_case(row: Mapping[str, Json]) -> bool:
     """Return True if the row is a line of our own case format without extra parts."""
     try:
         case = case_from_record(dict(row), NOWHERE)[0]

@@ -15,6 +15,7 @@ from starlette.datastructures import FormData
 
 from pytest_rageval.config.options import TARGET_FORMS, UPLOADED
 from pytest_rageval.config.toml_text import toml_document
+from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Json
@@ -39,7 +40,8 @@ JUDGES = (
     _SERVER, ("none", "none: judge nothing"), ("other", "another judge"),
 )  # fmt: skip
 MAPPED = {"map_question": "question", "map_answer": "answer", "map_chunks": "each", "map_text": "text",
-          "map_path": "rel_path", "map_heading": "heading_path"}  # fmt: skip
+          "map_path": "rel_path", "map_heading": "heading_path", "map_id": "chunk_id",
+          "map_score": "score_final"}  # fmt: skip
 """The fields of the form for a mapping, and what each one finds."""
 
 
@@ -61,6 +63,8 @@ class AgentForm(BaseModel):
     map_text: OneLine = ""
     map_path: OneLine = ""
     map_heading: OneLine = ""
+    map_id: OneLine = ""
+    map_score: OneLine = ""
     mapping: Prose = ""
     chat_provider: Literal["openai", "ollama", "server"] = "openai"
     chat_model: OneLine = ""
@@ -375,16 +379,22 @@ def _mapping_values(mapping: Mapping[str, Any] | None) -> dict[str, str]:
     return {"mapping": toml_document(mapping).strip("\n")}
 
 
+def found_values(mapping: Mapping[str, Any], url: str) -> dict[str, str]:
+    """Return the values of the fields for a mapping that was found below a URL."""
+    parts = dict(mapping)
+    path = parts.pop("path", None)
+    return _mapping_values(parts) | ({"url": endpoint(url, path)} if path else {})
+
+
 def _field_of(name: str, form: AgentForm) -> str:
     """Return the form field for a problem of an agent."""
-    if name == "target":
-        return {"http": "url", "chat": "chat_model", "python": "python"}.get(form.target_kind, "target_kind")
-    if name == "judge":
-        return {"other": "judge_spec", "lexical": "judge_kind", "none": "judge_kind"}.get(
-            form.judge_kind, "judge_model"
-        )
-    if name == "metrics" and form.other_metrics.strip():
-        return "other_metrics"
-    if name == "mapping" and not form.mapping.strip():
-        return "map_answer"
-    return {"headers": "header_name", "params": "param_name"}.get(name, name)
+    by_judge = {"other": "judge_spec", "lexical": "judge_kind", "none": "judge_kind"}
+    fields = {
+        "target": {"http": "url", "chat": "chat_model", "python": "python"}.get(form.target_kind, "target_kind"),
+        "judge": by_judge.get(form.judge_kind, "judge_model"),
+        "metrics": "other_metrics" if form.other_metrics.strip() else "metrics",
+        "mapping": "mapping" if form.mapping.strip() else "map_answer",
+        "headers": "header_name",
+        "params": "param_name",
+    }
+    return fields.get(name, name)

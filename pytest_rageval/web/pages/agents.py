@@ -26,6 +26,7 @@ from pytest_rageval.web.pages.agent_form import (
     ReadAgent,
     agent_of_form,
     agent_values,
+    found_values,
     read_agent_form,
     shown_metrics,
     with_default_prompt,
@@ -109,7 +110,8 @@ def _before_saving(
     if agent is None or form.model is None:
         return _form_page(request, store, form, original, based_on, status=422)
     told = ask_one_question(agent, store, root, key_environment(env_file), form.model.question)
-    form = replace(form, values={**form.values, **told.found})
+    if told.mapping:
+        form = replace(form, values={**form.values, **found_values(told.mapping, form.model.url.strip())})
     return _form_page(request, store, form, original, based_on, told=told)
 
 
