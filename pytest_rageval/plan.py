@@ -16,8 +16,8 @@ from pytest_rageval.gates.gate import Gate, default_gates, effective_gates, pars
 from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, RegressionGate, parse_regression, regression_of
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.judges.joint_request import can_join
 from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER, NEAR_GATE_TRIALS
+from pytest_rageval.judges.requests import can_join
 from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
 from pytest_rageval.judges.rubrics.prompt_text import joint_prompt
 from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_rageval.errors import JudgeError, ModelFailure
-from pytest_rageval.judges.joint_request import VERSION, can_join, joint_request
 from pytest_rageval.judges.judge import Cost, JudgeSpec, sum_costs
 from pytest_rageval.judges.judge_reply import read_reply
+from pytest_rageval.judges.requests import VERSION, can_join, joint_request
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.judges.rubrics.rubric_file import reply_fields
 from pytest_rageval.llm.batch import BatchClient, BatchExchange, BatchWire

@@ -194,8 +194,11 @@ def _chunk_fields(items: Sequence[Json]) -> dict[str, str]:
     def is_named(path: str, names: Sequence[str]) -> bool:
         return _rank(path, names) < len(names)
 
-    take("rel_path", PATHS, lambda path, value: isinstance(value, str) and (
-        bool(_LIKE_PATH.fullmatch(value)) or is_named(path, PATHS)))  # fmt: skip
+    take(
+        "rel_path",
+        PATHS,
+        lambda path, value: isinstance(value, str) and (bool(_LIKE_PATH.fullmatch(value)) or is_named(path, PATHS)),
+    )
     take("heading_path", HEADINGS, lambda path, _: is_named(path, HEADINGS) or "head" in path.lower())
     take(
         "score_final", SCORES, lambda path, value: isinstance(value, float) or is_named(path, SCORES) or "score" in path

@@ -31,8 +31,15 @@ TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8
 SHARED = ("tokens.css", "case_parts.js")
 """Assets shared with the HTML report."""
 CACHE_FOREVER = "public, max-age=31536000, immutable"
-NAVIGATION = (("Runs", "/runs"), ("Compare", "/compare"), ("History", "/history"), ("Agents", "/agents"),
-              ("Datasets", "/datasets"), ("Label", "/label"), ("Health", "/health"))  # fmt: skip
+NAVIGATION = (
+    ("Runs", "/runs"),
+    ("Compare", "/compare"),
+    ("History", "/history"),
+    ("Agents", "/agents"),
+    ("Datasets", "/datasets"),
+    ("Label", "/label"),
+    ("Health", "/health"),
+)
 """The links in the head of each page."""
 
 router = APIRouter()

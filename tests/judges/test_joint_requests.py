@@ -21,9 +21,9 @@ from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.canaries import request_of, shipped_canaries
-from pytest_rageval.judges.joint_request import can_join, joint_request
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.judges.model_judge import ModelJudge, render
+from pytest_rageval.judges.requests import can_join, joint_request
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.endpoint_options import EndpointOptions

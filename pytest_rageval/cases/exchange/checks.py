@@ -10,8 +10,16 @@ from typing import Any
 from pytest_rageval.model import Json
 
 _CHECK = re.compile(r"(?P<type>(?:not-)?[a-z][a-z-]+)(?:\([\d.]+\))?:\s*(?P<value>.*)", re.DOTALL)
-_OF_ANSWER = ("equals", "similar", "factuality", "model-graded-factuality", "answer-correctness", "rouge-n", "bleu",
-              "context-recall")  # fmt: skip
+_OF_ANSWER = (
+    "equals",
+    "similar",
+    "factuality",
+    "model-graded-factuality",
+    "answer-correctness",
+    "rouge-n",
+    "bleu",
+    "context-recall",
+)
 _OF_FACTS = ("contains", "icontains", "contains-all", "icontains-all")
 
 

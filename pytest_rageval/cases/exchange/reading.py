@@ -5,7 +5,6 @@ What a system gave becomes a record of an answers file; what has no meaning here
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +21,17 @@ from pytest_rageval.cases.exchange.checks import (
     written_checks,
 )
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, with_extra_parts
+from pytest_rageval.cases.exchange.values import (
+    TEXTS_OF_OBJECTS,
+    as_object,
+    conversation_of,
+    listed_values,
+    places_of,
+    reference_of,
+    retrieved_chunk,
+    texts_of,
+    turns_of,
+)
 from pytest_rageval.cases.keys import KEYS
 from pytest_rageval.cases.names import (
     ANSWER,
@@ -39,14 +49,11 @@ from pytest_rageval.cases.names import (
     is_plain_answer,
 )
 from pytest_rageval.io.messages import Finding, Unsound
-from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOTHING, NOWHERE, Json
 
 _KEPT = ("metadata", "additional_metadata")
 _OURS = ("description", "name", "source_file")
 """Fields that our own exports fill in; ignored on import."""
-_TEXTS = ("text", "content", "page_content", "pageContent", "value", "answer", "output", "response")
-_PATHS = ("rel_path", "path", "source", "file", "file_path", "doc_uri", "url", "document", "name")
 _STEPS = r"(?:[\w-]+|\"[^\"]+\")(?:\.(?:[\w-]+|\"[^\"]+\"))*"
 _SIMPLE = re.compile(_STEPS)
 
@@ -153,24 +160,24 @@ class RowReading:
         """Return the keys of a case that hold the value of a field; None if it is none."""
         if field == QUESTION:
             if isinstance(value, list):
-                keys, answer = _conversation(value)
+                keys, answer = conversation_of(value)
                 self.answer |= answer
                 return keys
             return {"question": value}
         if field == ANSWER:
-            return _reference(value)
+            return reference_of(value)
         if field == CONTEXTS:
-            return {"contexts": _texts(value)}
+            return {"contexts": texts_of(value)}
         if field == FACTS:
-            return {"expected_key_facts": [str(fact) for fact in _listed(value)]}
+            return {"expected_key_facts": [str(fact) for fact in listed_values(value)]}
         if field in (PLACES, IDS):
-            return _places(value, field)
+            return places_of(value, field)
         if field == HEADINGS:
             return {HEADINGS: value}
         if field == "history":
-            return {"history": turns} if (turns := _turns(value)) else None
+            return {"history": turns} if (turns := turns_of(value)) else None
         if field == "tags":
-            return {"tags": [str(tag) for tag in _listed(value)]}
+            return {"tags": [str(tag) for tag in listed_values(value)]}
         if field == "is_impossible":
             return {"answerable": False} if value else {}
         if field == "id":
@@ -179,12 +186,12 @@ class RowReading:
 
     def _take_given(self, field: str, path: str, value: Json) -> bool:
         if field == GIVEN:
-            self.answer["answer"] = _reference(value).get("reference", value)
+            self.answer["answer"] = reference_of(value).get("reference", value)
         elif field == RETRIEVED:
             texts = value if isinstance(value, list) else [value]
-            self.answer["retrieved_chunks"] = [_chunk(text, rank) for rank, text in enumerate(texts, start=1)]
+            self.answer["retrieved_chunks"] = [retrieved_chunk(text, rank) for rank, text in enumerate(texts, start=1)]
         else:
-            self.answer[RETRIEVED_IDS] = [str(chunk_id) for chunk_id in _listed(value)]
+            self.answer[RETRIEVED_IDS] = [str(chunk_id) for chunk_id in listed_values(value)]
         self.used[field] = path
         return True
 
@@ -240,7 +247,7 @@ def _extra_of(row: dict[str, Json]) -> Json:
         if isinstance(kept := row.get(name), dict) and EXTRA_PARTS in kept:
             extra = kept[EXTRA_PARTS]
             row[name] = {key: value for key, value in kept.items() if key != EXTRA_PARTS}
-    extra = _as_object(extra)
+    extra = as_object(extra)
     for name in _OURS if extra is not None else ():
         row.pop(name, None)
     return extra
@@ -290,127 +297,9 @@ def _member(value: Mapping[str, Json], field: str) -> str | None:
     named = [name for name in value if field_of(name) in meant]
     if named or len(value) == 1:
         return named[0] if named else next(iter(value))
-    return next((name for name in _TEXTS if name in value), None)
+    return next((name for name in TEXTS_OF_OBJECTS if name in value), None)
 
 
 def _roots(expression: str) -> list[str]:
     """Return the paths that an expression begins with, such as `a.b` and `c` of `a.b[].d || c`."""
     return [root.replace('"', "") for root in re.findall(rf"(?:^|\|\|\s*|\[\s*|\(\s*)({_STEPS})", expression)]
-
-
-# ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _listed(value: Json) -> list[Json]:
-    if isinstance(value, str):
-        return [part.strip() for part in re.split(r"[,;|\n]", value) if part.strip()]
-    return value if isinstance(value, list) else [value]
-
-
-def _text(value: Json) -> str | None:
-    """Return the text of an object such as a passage or a message."""
-    if isinstance(value, dict):
-        value = next((value[name] for name in _TEXTS if isinstance(value.get(name), str)), None)
-    return value if isinstance(value, str) else None
-
-
-def _texts(value: Json) -> list[Json]:
-    values = value if isinstance(value, list) else [value]
-    return [_text(each) or (each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)) for each in values]
-
-
-def _reference(value: Json) -> dict[str, Json]:
-    """Return right answers: a text, several, spans of SQuAD, messages; empty spans mean that there is none."""
-    if isinstance(value, dict) and "answer_start" in value:
-        value = value.get("text")
-        if not value:
-            return {"answerable": False}
-    if isinstance(value, list):
-        texts = list(dict.fromkeys(text for text in map(_text, value) if text is not None)) or _texts(value)
-        if value and isinstance(value[-1], dict) and "role" in value[-1]:
-            texts = texts[-1:]
-        return {"reference": texts[0]} if len(texts) == 1 else {"expected_answers": texts}
-    if isinstance(value, str):
-        return {"reference": value}
-    return {"reference": _text(value) or json.dumps(value, ensure_ascii=False)}
-
-
-def _chunk(value: Json, rank: int) -> dict[str, Json]:
-    chunk: dict[str, Json] = {"text": _text(value) or str(value), "rank": rank}
-    ids = (value.get(name) for name in ("chunk_id", "id", "doc_id")) if isinstance(value, dict) else ()
-    named = next((str(each) for each in ids if each is not None), None)
-    return chunk if named is None else chunk | {"chunk_id": named}
-
-
-_ID = re.compile(r"(?=.*\d)[\w:#-]+|[0-9a-f]{8,}")
-
-
-def _places(value: Json, field: str) -> dict[str, Json] | None:
-    """Return gold places, or gold ids if the values look like ids, as in `d1,d2`."""
-    values = [value] if isinstance(value, str) else _listed(value)
-    if isinstance(value, str):
-        parts = [part.strip() for part in re.split(r"\s*[,;|\n]\s*", value) if part.strip()]
-        values = parts if all(" " not in part for part in parts) or "\n" in value or ";" in value else values
-    if field == IDS or all(isinstance(each, int) or (isinstance(each, str) and _ID.fullmatch(each)) for each in values):
-        return {"gold": {"chunk_ids": [str(each) for each in values]}}
-    places = [place for place in map(_place, values) if place]
-    return {"gold_supports": places} if places else None
-
-
-def _place(value: Json) -> dict[str, Json] | None:
-    """Return a gold place: `docs/a.md#Intro`, `a.md > A > B`, or an object with a path."""
-    heading: Json = None
-    if isinstance(value, dict):
-        heading = next((value[name] for name in ("heading_path", "heading", "section") if value.get(name)), None)
-        value = next((value[name] for name in _PATHS if isinstance(value.get(name), str)), None)
-    if not isinstance(value, str) or not value.strip():
-        return None
-    path, separator, below = value.strip().partition(" > ")
-    if not separator:
-        path, _, below = path.partition("#")
-        below = "" if "://" in path else below
-    heading = heading or below.strip()
-    return {"rel_path": path.strip()} | ({"heading_path": heading} if heading else {})
-
-
-def _as_object(extra: Json) -> Json:
-    """Return the extra parts; a CSV cell contains them as JSON."""
-    if not isinstance(extra, str):
-        return extra
-    try:
-        return parse(extra)
-    except StrictJsonError:
-        return None
-
-
-# ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-_ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
-
-
-def _turns(messages: Json) -> list[dict[str, Json]]:
-    return [
-        {"role": role, "text": text}
-        for message in (messages if isinstance(messages, list) else ())
-        if isinstance(message, dict)
-        and (role := _ROLES.get(str(message.get("type") or message.get("role")).lower()))
-        and isinstance(text := message.get("content"), str)
-        and text.strip()
-    ]
-
-
-def _conversation(messages: Sequence[Json]) -> tuple[dict[str, Json], dict[str, Json]]:
-    """Return keys of the case and of the answer: the last user message is the question, earlier ones the history.
-
-    The last text after the question is the answer. Tool calls and their results are left out. Without a user message
-    the list itself becomes the question, which is then reported as no text.
-    """
-    turns = _turns(messages)
-    asked = next((at for at in reversed(range(len(turns))) if turns[at]["role"] == "user"), None)
-    if asked is None:
-        return {"question": list(messages)}, {}
-    keys: dict[str, Json] = {"question": turns[asked]["text"]}
-    if asked:
-        keys["history"] = turns[:asked]
-    return keys, ({"answer": turns[-1]["text"]} if asked + 1 < len(turns) else {})

@@ -47,8 +47,21 @@ class RowReport(Report):
                 self.add_whole(f"{place if isinstance(place, str) else f'row {place}'}: {finding}")
 
 
-_LISTS = ("goldens", "samples", "test_cases", "tests", "examples", "data", "dataset", "rows", "cases", "results",
-          "items", "records", "questions")  # fmt: skip
+_LISTS = (
+    "goldens",
+    "samples",
+    "test_cases",
+    "tests",
+    "examples",
+    "data",
+    "dataset",
+    "rows",
+    "cases",
+    "results",
+    "items",
+    "records",
+    "questions",
+)
 """Keys of the list of rows in other tools' documents."""
 
 

@@ -31,8 +31,9 @@ LONGEST_DESCRIPTION = 500
 MOST_BASELINES = 100
 ANSWERS = "answers"
 SOURCES: tuple[tuple[Source, str], ...] = (
-    ("connector", "ask the agent now"), ("uploaded answers", "score answers that I upload"),
-)  # fmt: skip
+    ("connector", "ask the agent now"),
+    ("uploaded answers", "score answers that I upload"),
+)
 LIKE_THIS, NONE = "", "none"
 """The choices of a baseline besides the id of a run."""
 BLANK = {"agent": "", "dataset": "", "source": "connector", "description": "", "baseline": LIKE_THIS}
@@ -259,8 +260,11 @@ def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *,
         if agent and dataset:
             kind: Source = "uploaded answers" if source == "uploaded answers" else "connector"
             choice = stores.choice(agent, dataset, kind)
-            paces = (row.seconds / row.cases for row in rows if row.agent == choice.agent.slug
-                     and row.source == kind and row.seconds and row.cases)  # fmt: skip
+            paces = (
+                row.seconds / row.cases
+                for row in rows
+                if row.agent == choice.agent.slug and row.source == kind and row.seconds and row.cases
+            )
             outlook = choice.outlook(next(paces, None))
     except RagevalError as error:
         problems = error.problems
