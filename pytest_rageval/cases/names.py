@@ -16,12 +16,14 @@ HEADINGS: Final = "gold.headings"
 IDS: Final = "gold.chunk_ids"
 FACTS: Final = "gold.key_facts"
 GIVEN: Final = "answer"
-"""The answer that a system gave; it belongs in an answers file, as do the two below."""
+"""The answer that a system gave; it belongs in an answers file, as do the three below."""
 RETRIEVED: Final = "retrieved"
 RETRIEVED_IDS: Final = "retrieved_ids"
-OF_SYSTEM = frozenset({GIVEN, RETRIEVED, RETRIEVED_IDS})
+RETRIEVED_PATHS: Final = "retrieved_paths"
+OF_SYSTEM = frozenset({GIVEN, RETRIEVED, RETRIEVED_IDS, RETRIEVED_PATHS})
 LABELS = ("id", "category", "difficulty", "tags", "domain", "history")
-FIELDS = (QUESTION, ANSWER, PLACES, HEADINGS, IDS, FACTS, CONTEXTS, *LABELS, GIVEN, RETRIEVED, RETRIEVED_IDS)
+_OF_CASE = (QUESTION, ANSWER, PLACES, HEADINGS, IDS, FACTS, CONTEXTS, *LABELS)
+FIELDS = (*_OF_CASE, GIVEN, RETRIEVED, RETRIEVED_IDS, RETRIEVED_PATHS)
 """What a name can mean, and what `--map` can set."""
 
 _WORDS: Mapping[str, str] = {

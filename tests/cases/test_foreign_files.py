@@ -277,6 +277,14 @@ def test_files_elsewhere_are_not_read_and_said(tmp_path, written, why):
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_sources_of_an_answer_are_its_chunks(project: Project):
+    project.write("bot.csv", "Frage;Antwort des Bots;Quelle\nWas?;Eins.;a.md#B\nWo?;Da.;a.md\n")
+    assert project.rageval("answers", "convert", "bot.csv", "-o", "out.jsonl").ret == 0
+    first, second = map(json.loads, (project.path / "out.jsonl").read_text(encoding="utf-8").splitlines())
+    assert first["retrieved_chunks"] == [{"rank": 1, "rel_path": "a.md", "heading_path": "B"}]
+    assert second["retrieved_chunks"] == [{"rank": 1, "rel_path": "a.md"}]
+
+
 def test_answers_of_any_names_are_converted_and_scored(project: Project):
     project.cases([{"id": "a", "question": "Was ist A?", "reference": "Eins."}])
     project.write("bot.csv", "Frage;Antwort des Bots;Note\nWas ist A?;Eins.;gut\n")
@@ -292,12 +300,12 @@ def test_answers_of_any_names_are_converted_and_scored(project: Project):
 
 
 def test_answers_without_a_known_name_are_asked_for_by_it(project: Project):
-    project.write("bot.json", '[{"x": "q1", "y": {"said": "Two."}, "docs": ["a.md"]}]')
+    project.write("bot.json", '[{"x": "q1", "y": {"said": "Two."}, "z": ["a.md"]}]')
     said = lines_with(project.rageval("answers", "convert", "bot.json"), "row 1")
-    assert said == ["ERROR: bot.json: row 1: holds no answer and no retrieved passages; its names are x, y, docs; "
+    assert said == ["ERROR: bot.json: row 1: holds no answer and no retrieved passages; its names are x, y, z; "
                     "--map FIELD=NAME says which is which"]  # fmt: skip
     project.rageval(
-        "answers", "convert", "bot.json", "--map", "id=x", "--map", "answer=y.said", "--map", "retrieved_ids=docs"
+        "answers", "convert", "bot.json", "--map", "id=x", "--map", "answer=y.said", "--map", "retrieved_ids=z"
     )
     assert json.loads((project.path / "bot.answers.jsonl").read_text()) == {
         "id": "q1", "answer": "Two.", "retrieved_chunks": [{"rank": 1, "chunk_id": "a.md"}]

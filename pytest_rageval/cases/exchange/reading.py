@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import jmespath
 
@@ -45,12 +46,15 @@ from pytest_rageval.cases.names import (
     QUESTION,
     RETRIEVED,
     RETRIEVED_IDS,
+    RETRIEVED_PATHS,
     field_of,
     is_plain_answer,
 )
 from pytest_rageval.io.messages import Finding, Unsound
 from pytest_rageval.model import NOTHING, NOWHERE, Json
 
+_SAID_BY_SYSTEM: Mapping[str | None, str] = {CONTEXTS: RETRIEVED, PLACES: RETRIEVED_PATHS, IDS: RETRIEVED_IDS}
+"""What names that do not say whose they are mean in an answers file."""
 _KEPT = ("metadata", "additional_metadata")
 _OURS = ("description", "name", "source_file")
 """Fields that our own exports fill in; ignored on import."""
@@ -111,8 +115,8 @@ class RowReading:
             meant = guesses[path]
             if _is_weak(path, meant):
                 meant = GIVEN if has_answer else ANSWER
-            if meant == CONTEXTS and self._is_of_system:
-                meant = RETRIEVED
+            if self._is_of_system:
+                meant = _SAID_BY_SYSTEM.get(meant, meant)
             if path == "contexts" and has_answer and "answer" in leaves:  # Ragas's former name for retrieved texts
                 meant = RETRIEVED
             if path in _KEPT and isinstance(value, dict):
@@ -190,8 +194,11 @@ class RowReading:
         elif field == RETRIEVED:
             texts = value if isinstance(value, list) else [value]
             self.answer["retrieved_chunks"] = [retrieved_chunk(text, rank) for rank, text in enumerate(texts, start=1)]
+        elif field == RETRIEVED_IDS:
+            self.answer[field] = [{"chunk_id": str(chunk_id)} for chunk_id in listed_values(value)]
         else:
-            self.answer[RETRIEVED_IDS] = [str(chunk_id) for chunk_id in listed_values(value)]
+            known: Any = places_of(value, PLACES) or {}
+            self.answer[field] = known.get("gold_supports") or [{"rel_path": each} for each in listed_values(value)]
         self.used[field] = path
         return True
 
@@ -224,13 +231,13 @@ class RowReading:
             self._keep(path, path.rpartition(".")[2], headings)
 
     def _name_chunks(self) -> None:
-        """Assign ids to the retrieved texts; ids alone become chunks without text."""
-        ids = self.answer.pop(RETRIEVED_IDS, None)
-        if ids:
-            chunks = self.answer.get("retrieved_chunks") or [{"rank": rank} for rank in range(1, len(ids) + 1)]
-            for chunk, chunk_id in zip(chunks, ids, strict=False):
-                chunk["chunk_id"] = chunk_id
-            self.answer["retrieved_chunks"] = chunks
+        """Assign ids and places to the retrieved texts; alone they become chunks without text."""
+        for field in (RETRIEVED_IDS, RETRIEVED_PATHS):
+            if parts := self.answer.pop(field, None):
+                chunks = self.answer.get("retrieved_chunks") or [{"rank": rank} for rank in range(1, len(parts) + 1)]
+                for chunk, part in zip(chunks, parts, strict=False):
+                    chunk.update(part)
+                self.answer["retrieved_chunks"] = chunks
 
     def as_written(self, finding: Finding) -> Finding:
         """Return the problem with the row's own name of the key."""
