@@ -32,6 +32,7 @@ from web_app import (
 
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError
+from pytest_rageval.model import Anchor
 from pytest_rageval.web.site import WebSettings
 from pytest_rageval.web.uploads.tables import workbook_as_csv
 
@@ -188,6 +189,17 @@ def as_spreadsheet(rows: tuple[tuple[str, ...], ...], separator: str, encoding: 
     written = io.StringIO(newline="")
     csv.writer(written, delimiter=separator).writerows(rows)
     return written.getvalue().encode(encoding)
+
+
+def test_columns_of_files_and_headings_are_the_places_of_the_answer(app: WebApp):
+    content = "Frage;Antwort;Quelle;Abschnitt\nWas?;A;a.md;B\nWo?;C;a.md,b.md;D\nWer?;E;;F\n"
+    address = upload(app, ("de.csv", content.encode()))
+    assert sent_by(app.page(address), address)["field"] == ["question", "reference", "document", "section"]
+    assert confirm(app, address, name="Orte").status_code == 303
+    one, two, none = store_of(app).cases("orte", 1)
+    assert (one.gold.supports, one.metadata) == ((Anchor("a.md", "B"),), {})
+    assert (two.gold.supports, two.metadata) == ((Anchor("a.md"), Anchor("b.md")), {"Abschnitt": "D"})
+    assert (none.gold.supports, none.metadata) == (None, {"Abschnitt": "F"})
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])

@@ -32,6 +32,7 @@ from pytest_rageval.cases.exchange.values import (
     retrieved_chunk,
     texts_of,
     turns_of,
+    with_headings,
 )
 from pytest_rageval.cases.keys import KEYS
 from pytest_rageval.cases.names import (
@@ -217,15 +218,8 @@ class RowReading:
         headings = self.case.pop(HEADINGS, None)
         if headings is None:
             return
-        places = [
-            {"rel_path": each} if isinstance(each, str) else each for each in self.case.get("gold_supports") or ()
-        ]
-        written = headings if isinstance(headings, list) else [headings]
-        if len(written) != len(places) and isinstance(headings, str):
-            written = [part.strip() for part in headings.split(";")]
-        if len(written) == len(places):
-            pairs = zip(places, written, strict=True)
-            self.case["gold_supports"] = [{"heading_path": heading} | place for place, heading in pairs]
+        if places := with_headings(self.case.get("gold_supports"), headings):
+            self.case["gold_supports"] = places
         else:
             path = self.used.pop(HEADINGS)
             self._keep(path, path.rpartition(".")[2], headings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from pytest_rageval.cases.names import IDS
 from pytest_rageval.io.strict_json import StrictJsonError, parse
@@ -84,6 +85,16 @@ def _place(value: Json) -> dict[str, Json] | None:
         below = "" if "://" in path else below
     heading = heading or below.strip()
     return {"rel_path": path.strip()} | ({"heading_path": heading} if heading else {})
+
+
+def with_headings(places: Any, headings: Json) -> list[Json]:
+    """Return gold places with their headings, one each, also of a text with semicolons; empty if they do not fit."""
+    written = headings if isinstance(headings, list) else [headings]
+    if len(written) != len(places or ()) and isinstance(headings, str):
+        written = [part.strip() for part in headings.split(";")]
+    if not places or len(written) != len(places):
+        return []
+    return [{"heading_path": heading} | place for place, heading in zip(places, written, strict=True)]
 
 
 def as_object(extra: Json) -> Json:
