@@ -77,7 +77,8 @@ async def _one_question(target: Target, spec: str, project: Project, cases: Sequ
         fix = f"put into the table: {toml_value({'mapping': contact.mapping})}" if contact.mapping else ""
         return [failure(str(error)), *map(warning, contact.said), *([warning("its own JSON", fix)] if fix else [])]
     chunks = answer.chunks
-    came = f"answers one question: {counted(len(answer.text or ''), 'character')}"
+    text = "no text" if answer.text is None else counted(len(answer.text), "character")
+    came = f"answers one question: {text}"
     found = [success(f"{name}: {came}, {'no list of chunks' if chunks is None else counted(len(chunks), 'chunk')}")]
     if chunks:
         found.append(success(places_line(chunks)))

@@ -269,7 +269,7 @@ def test_files_elsewhere_are_not_read_and_said(tmp_path, written, why):
     (tmp_path / "set/link.md").symlink_to(tmp_path / "secret.md")
     result = promptfoo(tmp_path, {"tests": [{"vars": {"question": "What is A?", "context": written}}]})
     assert result.notes == (f"context: {written} {why}: kept in metadata (1 row)",)
-    assert (result.cases[0].get("contexts"), result.cases[0]["metadata"]) == (None, {"files": {"context": written}})
+    assert (result.cases[0].get("contexts"), result.cases[0]["metadata"]) == (None, {"unread": {"context": written}})
     with pytest.raises(CaseError, match=why):
         promptfoo(tmp_path, {"tests": written})
 

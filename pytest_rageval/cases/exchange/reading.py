@@ -100,7 +100,7 @@ class RowReading:
         extra = _extra_of(row)
         if isinstance(variables := row.get("vars"), dict):
             row["vars"], unread, self.notes = with_files(variables, self._folder)
-            self.metadata |= {"files": unread} if unread else {}
+            self.metadata |= {"unread": unread} if unread else {}
         checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
         leaves = dict(_leaves(row))
         for field, expression in fields.items():
