@@ -57,7 +57,7 @@ def ray(session: nox.Session) -> None:
 def neighbours(session: nox.Session) -> None:
     """Other plugins of pytest beside ours, those included that the other sessions skip."""
     session.install("--editable", ".[dev]", *NEIGHBOURS)
-    matrix = ["tests/plugin/test_neighbours.py", "-k", "each_neighbour", "-q", "-m", ""]
+    matrix = ["tests/plugin/test_neighbours.py", "-k", "neighbour", "-q", "-m", ""]
     session.run("python", "-m", "pytest", *(session.posargs or matrix))
 
 

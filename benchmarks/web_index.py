@@ -78,16 +78,15 @@ def a_metric(number: int) -> dict[str, Any]:
 
 
 def listed(folder: Path, count: int) -> dict[str, float]:
-    from pytest_rageval.web.run_folders import RunFolders
-    from pytest_rageval.web.run_lines import RunFilter, latest_of_series, run_choices, trends_of
-    from pytest_rageval.web.site import Site, WebSettings
+    from pytest_rageval.web.run_list import RunFilter, RunFolders, latest_of_series, run_choices, trends_of
+    from pytest_rageval.web.site import Site, WebLimits, WebSettings
 
     store_folders(folder, count)
-    folders = RunFolders(Site(WebSettings(root=folder, reports=folder / "reports", data=folder / "data")))
+    limits = WebLimits(patience_seconds=600)
+    settings = WebSettings(root=folder, reports=folder / "reports", data=folder / "data", limits=limits)
+    folders = RunFolders(Site(settings))
 
     def dashboard() -> int:
-        progress = folders.refresh(600)
-        assert progress.is_done
         rows = folders.rows()
         run_choices(rows)
         shown = RunFilter().of(rows)[:50]
@@ -104,9 +103,9 @@ def opened(folder: Path, cases: int) -> dict[str, float]:
     from report_page import store_runs
 
     from pytest_rageval.runs.reader import StoredRun
-    from pytest_rageval.web.case_list import CaseQuery
     from pytest_rageval.web.opened_runs import OpenedRuns
-    from pytest_rageval.web.run_folders import RunFolders
+    from pytest_rageval.web.run_cases import CaseQuery
+    from pytest_rageval.web.run_list import RunFolders
     from pytest_rageval.web.site import Site, WebLimits, WebSettings
 
     store_runs(folder / "reports", cases)
@@ -119,7 +118,7 @@ def opened(folder: Path, cases: int) -> dict[str, float]:
     pages = []
     for query, sort in QUERIES:
         for number in (1, 500):
-            seconds, found = timed(lambda q=query, s=sort, n=number: opened.cases.page(CaseQuery(q, s, n)))  # type: ignore[misc]
+            seconds, found = timed(lambda q=query, s=sort, n=number: opened.page(CaseQuery(q, s, n)))  # type: ignore[misc]
             assert not found.problem
             pages.append(seconds)
     return {"records read once": read, "first open": first, "first page": pages[0], "first filter": pages[2],

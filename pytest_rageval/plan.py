@@ -16,9 +16,10 @@ from pytest_rageval.gates.gate import Gate, default_gates, effective_gates, pars
 from pytest_rageval.gates.regression import DEFAULT_REGRESSIONS, RegressionGate, parse_regression, regression_of
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.judges.joint_request import can_join
 from pytest_rageval.judges.judging import ASKED_WITH, CLASSIFIER, NEAR_GATE_TRIALS
+from pytest_rageval.judges.requests import can_join
 from pytest_rageval.judges.rubrics import Rubric, check_rubrics, load_rubric
+from pytest_rageval.judges.rubrics.prompt_text import joint_prompt
 from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
 from pytest_rageval.metrics.judged import with_rubric_metrics
 from pytest_rageval.metrics.ontology.rates import CHECKED, load_validator
@@ -60,13 +61,18 @@ class Plan:
         object.__setattr__(self, "ask_params", self.settings.ask_params)
 
     @property
-    def judge_requests(self) -> tuple[int, int]:
-        """Return how many requests judge one answer once, and how often each is sent at most."""
-        joined = 0
-        if self.settings.judge_requests == "together":
-            joined = sum(can_join(rubric) for name, rubric in self.wordings.items() if name != CLASSIFIER)
+    def judge_prompts(self) -> list[str]:
+        """Return the prompts that judge one answer once: a joint one for all rubrics that are asked together."""
+        is_joint = self.settings.judge_requests == "together"
+        joined = [each for name, each in self.wordings.items() if is_joint and name != CLASSIFIER and can_join(each)]
+        alone = [each.prompt for each in self.wordings.values() if each not in joined]
+        return [*([joint_prompt(joined)] if joined else []), *alone]
+
+    @property
+    def most_repeats(self) -> int:
+        """Return how often each prompt is sent at most."""
         repeats = self.settings.judge_repeats
-        return len(self.wordings) - max(0, joined - 1), repeats if isinstance(repeats, int) else NEAR_GATE_TRIALS
+        return repeats if isinstance(repeats, int) else NEAR_GATE_TRIALS
 
     def is_near_gate(self, judgement: Judgement) -> bool:
         """Return True if a score lies within one step of a gate's limit; a fifth of the scale is a step by default."""

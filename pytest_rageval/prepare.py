@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from pytest_rageval.gates.gate import unknown_values
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import Judge, described_judge
 from pytest_rageval.judges.judge_spec import judge_of_run
+from pytest_rageval.matching.dialects import FileNames
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
@@ -54,6 +55,11 @@ class Prepared:
     @property
     def mask(self) -> Mask:
         return self.plan.mask
+
+    def knowing(self, namesakes: Iterable[str]) -> Prepared:
+        """Return this for a run some of whose golds have these paths, with names that several files have."""
+        rules = self.plan.place_rules._replace(golds=FileNames(namesakes))
+        return replace(self, plan=replace(self.plan, place_rules=rules))
 
 
 def prepare(
@@ -186,6 +192,8 @@ def run_configuration(
     judge = prepared.judge
     if described is not None and None in judges and judge is not None and not judge.heuristic:
         content["judge_check"] = run_check(prepared.project, judge, prepared.plan)
+    if namesakes := FileNames(anchor.rel_path for case in cases for anchor in case.gold.supports or ()).ambiguous:
+        content["namesakes"] = namesakes
     if (notes := prepared.project.notes) is not None:
         content["labels"] = {"cases": len(cases), "cannot_be_won": unwinnable(cases, NoteFolder(notes))}
     return content

@@ -154,6 +154,7 @@ class RunSession:
         loop            where target and judge belong to one; it outlives the run
         interrupts      takes the signals over, until the run is closed
         """
+        prepared = prepared.knowing(config.get("namesakes", ()))
         own_loop = loop or BackgroundLoop(prepared.settings.longest_call)
         with ExitStack() as opened:
             if loop is None:

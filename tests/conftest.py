@@ -126,3 +126,10 @@ def chromium() -> Iterator[Chromium]:
     browser = Chromium(path)
     yield browser
     browser.close()
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """A kind of server that judges are asked at."""
+    name: str = request.param
+    return name

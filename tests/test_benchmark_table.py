@@ -31,12 +31,6 @@ def test_a_line_names_the_cheapest_script_and_the_best_of_the_tools():
     assert "| x | s | 2.00 / 2.00 | by hand 1.00 / 1.00 | 2.00 | deepeval 5.00 / 5.00 | 0.40 |" in markdown(rows)
 
 
-@pytest.mark.parametrize("behind", [Row("b", "s", of(2), "ragas", of(1)), Row("b", "s", of(2), goal=1)])
-def test_where_we_are_not_ahead_stands_first(behind: Row):
-    rows = [Row("a", "s", of(1), "ragas", of(2), goal=1), behind, Row("c", "s", of(1))]
-    assert [line.what for line in lines(rows)] == ["b", "a", "c"]
-
-
 @pytest.mark.parametrize(
     ("ours", "peer", "verdict"),
     [(Figure(1, 1), of(1), "reached"), (Figure(1, 2), of(1), "unclear"), (Figure(2, 2), of(1), "missed"),
@@ -45,15 +39,6 @@ def test_where_we_are_not_ahead_stands_first(behind: Row):
 def test_noise_decides_nothing(ours: Figure, peer: Figure, verdict: str):
     (line,) = lines([Row("x", "s", ours, "by hand", peer, ratio_goal=1.5)])
     assert line.verdict == verdict
-
-
-def test_a_tool_without_a_figure_says_why_and_one_of_fewer_rounds_how_many():
-    rows = [Row("x", "s", of(1), name, peer) for name, peer in
-            (("ragas", of(3, 2)), ("deepeval", "cannot be installed: pip: no"), ("promptfoo", of(2)))]  # fmt: skip
-    text = markdown(rows)
-    assert "| 3.0 × (2 rounds) |" in text
-    assert "| cannot be installed: pip: no |" in text
-    assert "| 2.0 × |" in text
 
 
 def test_a_tool_that_fails_is_left_out_and_a_slow_one_runs_twice():
@@ -106,11 +91,6 @@ def test_the_table_is_written_between_its_marks_and_nowhere_else(tmp_path: Path,
     page.write_text("no marks", encoding="utf-8")
     with pytest.raises(SystemExit, match="the marks"):
         run._write("new\n")
-
-
-def test_the_page_has_the_marks():
-    page = run.PAGE.read_text(encoding="utf-8")
-    assert 0 < page.index(run.BEGIN) < page.index(run.END)
 
 
 def test_judging_two_rubrics_is_one_request_of_at_most_eight_thousand_characters(monkeypatch: pytest.MonkeyPatch):

@@ -29,13 +29,3 @@ def test_a_changed_output_is_a_difference_that_names_scenario_command_and_line()
     (difference,) = frozen.differences("generate", {**stored, command: stored[command].replace("2 new", "3 new")})
     assert difference.startswith(f"{frozen.HEADING}generate: {command}\n@@")
     assert "+evalcases/notes.drafts.jsonl: 3 new drafts" in difference
-
-
-def test_an_output_that_came_or_went_is_a_difference():
-    stored = frozen.read_stored("generate")
-    first, *rest = stored
-    without_first = {title: stored[title] for title in rest}
-    assert [text.splitlines()[0] for text in frozen.differences("generate", without_first)] == [
-        f"{frozen.HEADING}generate: {first}"
-    ]
-    assert len(frozen.differences("generate", {**stored, "$ another": "exit status 0\n"})) == 1

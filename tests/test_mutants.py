@@ -44,10 +44,9 @@ class Site(NamedTuple):
 GATES = "test_gates.py"
 AGGREGATE = "test_aggregate.py"
 MATCHING = "test_matching.py"
-KEY = "test_judge_cache_key.py"
+KEY = "test_cache_misses.py"
 PAIRED = "test_paired_test.py"
-MANY = "test_many_tests.py"
-RANKING = "test_sweep_ranking.py"
+RANKING = "test_sweep.py"
 INTERVALS = "test_intervals.py"
 AGREEMENT = "test_agreement.py"
 PASS_RATE = "test_pass_rate.py"
@@ -123,7 +122,7 @@ MUTANTS = {
     ),
     "an interval that is not that of its test": Mutant("FlipTest.limit", "mean / normal_quantile(p)", "error", PAIRED),
     "few changed cases are enough": Mutant("GradedTest.limit", "self._least_p > level", "False", PAIRED),
-    "the level of a single test for many": Mutant("level_among", "max(1, len(adjusted_p))", "1", MANY),
+    "the level of a single test for many": Mutant("level_among", "max(1, len(adjusted_p))", "1", PAIRED),
     "a fall is never distinguishable": Mutant(
         "Gain.is_distinguishable", "not self.ci[0] <= 0 <= self.ci[1]", "0 < self.ci[0]", RANKING
     ),

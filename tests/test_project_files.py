@@ -1,10 +1,13 @@
-"""What stands beside the package: the notes for contributors, the glossary, hooks for commits."""
+"""What stands beside the package: notes for contributors, the glossary, hooks, tests that wait with an end."""
 
 from __future__ import annotations
 
+import ast
+import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -59,18 +62,9 @@ def test_the_hook_for_case_files_runs_a_command_that_refuses_a_broken_one(tmp_pa
 
 @pytest.mark.child_process
 def test_the_shipped_cases_are_collected_where_only_the_plugin_is_installed():
-    neighbours = (
-        "timeout",
-        "asyncio",
-        "pytest_cov",
-        "randomly",
-        "sugar",
-        "rerunfailures",
-        "repeat",
-        "hypothesispytest",
-    )
-    without = [argument for name in neighbours for argument in ("-p", f"no:{name}")]
-    ran = python("-m", "pytest", "evalcases", "--collect-only", "-q", "-p", "no:cacheprovider", *without, cwd=ROOT)
+    alone = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    collect = ("evalcases", "--collect-only", "-q", "-p", "no:cacheprovider", "-p", "rageval", "-p", "xdist")
+    ran = python("-m", "pytest", *collect, cwd=ROOT, env=alone)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -102,3 +96,57 @@ def test_make_takes_the_first_python_that_is_new_enough(
         assert (ran.returncode, "Python 3.11 or later is needed" in ran.stdout) == (2, True)
     else:
         assert f"{chosen} -m venv" in ran.stdout, ran.stderr
+
+
+# ── nothing in the tests waits without an end ────────────────────────────────────────────────────────────────────
+
+
+TESTS = Path(__file__).parent
+STARTS = ("run", "check_output", "check_call", "call")
+"""Functions of subprocess that wait for what they start."""
+ARGUMENTS_BEFORE_LIMIT = {"communicate": 1, "wait": 0, "join": 0}
+"""Methods of processes and threads that wait for ever where no limit is given."""
+LIMITED_ELSEWHERE = ("everybody", "meeting")
+"""An event of a loop whose run has a limit, and a barrier that was made with one."""
+
+
+def unbounded(tree: ast.Module) -> Iterator[int]:
+    """Lines of calls that may wait for ever."""
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        name = node.func.attr
+        owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
+        if {keyword.arg for keyword in node.keywords} & {"timeout", None}:
+            continue
+        if owner == "subprocess":
+            is_unbounded = name in STARTS
+        else:
+            limit_at = ARGUMENTS_BEFORE_LIMIT.get(name)
+            is_unbounded = limit_at is not None and len(node.args) <= limit_at and owner not in LIMITED_ELSEWHERE
+        if is_unbounded:
+            yield node.lineno
+
+
+def test_nothing_waits_without_an_end():
+    places = [
+        f"{path.relative_to(TESTS)}:{line}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for line in unbounded(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert places == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["subprocess.run(['x'])", "process.wait()", "a.process.communicate()", "p.communicate('input')", "thread.join()"],
+)
+def test_a_wait_without_an_end_is_seen(call: str):
+    assert [*unbounded(ast.parse(call))] == [1]
+
+
+@pytest.mark.parametrize(
+    "call", ["subprocess.run(['x'], timeout=9)", "process.wait(9)", "p.communicate(timeout=9)", "' '.join(words)"]
+)
+def test_a_wait_with_an_end_is_none(call: str):
+    assert [*unbounded(ast.parse(call))] == []

@@ -1,4 +1,4 @@
-"""`evaluate`, `load_cases` and `compare_runs` as a script or a notebook uses them."""
+"""The package from outside: `evaluate`, `load_cases` and `compare_runs`, its public names, the command as a module."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping
-from pathlib import Path
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -233,14 +233,6 @@ def test_a_notebook_shows_verdict_metrics_and_failing_cases(project: Project):
     assert "<style" not in html
 
 
-def test_a_notebook_shows_a_comparison(project: Project):
-    html = compare_runs(
-        evaluate("evalcases", bot, run_id="a"), evaluate("evalcases", deaf_bot, run_id="b")
-    )._repr_html_()
-    assert "Newly failing cases" in html
-    assert "boil" in html
-
-
 def test_what_a_notebook_shows_has_a_limit(project: Project):
     long = "word & < > \U0001f600 " * 3_000
     cases = [a_missed_case(f"case-{n} {'x' * 300}", question=f"What? {long}", gold={"answer": long}) for n in range(60)]
@@ -268,10 +260,29 @@ def test_hostile_texts_stand_in_a_notebook_as_text(project: Project):
             assert "<" not in payload or question not in html
 
 
-def test_the_names_are_imported_when_they_are_used():
-    scripting = {"evaluate", "load_cases", "compare", "compare_runs", "EvaluatedRun", "RunComparison"}
-    assert scripting <= {*pytest_rageval.__all__}
+# ── the package from outside ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_notes_of_the_run_are_kept_in_the_object(project: Project, tmp_path: Path):
-    assert isinstance(evaluate("evalcases", bot).notes, tuple)
+def test_the_version_is_that_of_the_installed_package():
+    assert pytest_rageval.__version__ == version("pytest-rageval")
+
+
+@pytest.mark.child_process
+def test_neither_import_nor_version_of_the_package_is_paid_for_by_those_who_do_not_ask():
+    code = "import sys; before = {*sys.modules}; import pytest_rageval; print({*sys.modules} - before)"
+    loaded = python("-c", code, check=True).stdout
+    assert "importlib.metadata" not in loaded
+    assert "pydantic" not in loaded
+    assert "pytest_rageval.model" not in loaded
+
+
+def test_every_public_name_is_there_and_others_are_refused():
+    assert all(getattr(pytest_rageval, name) is not None for name in pytest_rageval.__all__)
+    with pytest.raises(AttributeError, match="module 'pytest_rageval' has no attribute 'nothing'"):
+        pytest_rageval.nothing  # noqa: B018 because looking is what fails
+
+
+@pytest.mark.child_process
+def test_the_package_run_as_a_module_is_the_command():
+    assert python("-m", "pytest_rageval", "--version").stdout == f"rageval, version {version('pytest-rageval')}\n"
+    assert "python -m pytest_rageval" in python("-m", "pytest_rageval", "--help").stdout

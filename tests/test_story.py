@@ -71,8 +71,7 @@ def bot_url(project: Project) -> Iterator[str]:
 
 def json_of(project: Project, *words: str) -> dict[str, Any]:
     result = project.rageval(*words, "--json")
-    content: dict[str, Any] = json.loads("\n".join(result.outlines))
-    return content
+    return json.loads("\n".join(result.outlines))
 
 
 def test_from_an_empty_folder_to_a_regression_that_is_caught(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_rageval.text import printable
 from pytest_rageval.words import (
     as_label,
     content_tokens,
@@ -224,3 +225,26 @@ def test_no_word_is_lost_between_sentences(text):
 def test_no_text_breaks_a_cut(text):
     for cut in (tokens, korquad_characters, index_terms, content_tokens, sentences):
         assert all(cut(text)), cut
+
+
+# ── text as it is shown: nothing in it steers a terminal or breaks a file ────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain 한글\n\tline", "plain 한글\n\tline"),
+        ("\x1b[31mred\r\x07", "\\x1b[31mred\\x0d\\x07"),
+        ("\ud800", "\\ud800"),
+        ("\u202eevil\u2028", "\\u202eevil\\u2028"),
+        ("\x85", "\\x85"),
+    ],
+)
+def test_what_could_steer_a_terminal_is_escaped(text, shown):
+    assert printable(text) == shown
+
+
+@settings(deadline=None)
+@given(ANY_TEXT)
+def test_printable_text_can_be_encoded(text):
+    assert "\x1b" not in printable(text).encode("utf-8").decode("utf-8")

@@ -1,11 +1,12 @@
-"""Files of drafts, `X.drafts.jsonl`: cases that were not reviewed yet; no run evaluates them."""
+"""Drafts of cases in files `X.drafts.jsonl`: not reviewed yet; no run evaluates them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError, SettingsError
@@ -16,6 +17,7 @@ from pytest_rageval.model import EvalCase, Json
 from pytest_rageval.words import fold
 
 ENDING = ".drafts.jsonl"
+_PLACE = ("rel_path", "heading_path")
 
 
 def check_is_drafts(path: Path) -> None:
@@ -54,3 +56,29 @@ def add_drafts(path: Path, drafts: Iterable[Mapping[str, Json]]) -> int:
         before = [line.text.rstrip("\r\n") for line in read_lines(path, report, 2**26)] if path.exists() else []
         write_lines(path, [*before, *lines])
     return len(lines)
+
+
+def answer_draft(record: Mapping[str, Any], line: Mapping[str, Any] | None, run_id: str) -> dict[str, Json] | None:
+    """Draft a case from a record, with question and answer in full if `line` of observations.jsonl has them.
+
+    The draft has no gold: a bad answer does not contain the right one. None if the run stores no question.
+    """
+    question = (line["case"].get("question") if line else None) or record["question"]
+    if not question:
+        return None
+    answer = (line["answer"] or {}).get("answer") if line else None
+    passages = record["references"] or record["retrieved_chunks"]
+    # A place outlives the next indexing; the id serves if the system reports no place.
+    places = [{name: passage[name] for name in _PLACE if passage.get(name)} for passage in passages]
+    cited = [place or {"chunk_id": passage.get("chunk_id")} for place, passage in zip(places, passages, strict=True)]
+    origin: dict[str, Json] = {"run": run_id, "case": record["case_key"]}
+    origin["answer"] = answer if answer is not None else record["answer"]
+    if cited:
+        origin["cited"] = cited
+    return {"id": draft_id(question), "question": question, "tags": ["draft"], "metadata": {"draft": origin}}
+
+
+def drafts_file_of(record: Mapping[str, Any]) -> str:
+    """Return the file of drafts next to the file of a record's case, as a path from the project's root."""
+    file = (record.get("source") or {}).get("file") or "evalcases/cases.jsonl"
+    return str(PurePosixPath(file).with_suffix(ENDING))

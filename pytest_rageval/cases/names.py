@@ -12,15 +12,18 @@ QUESTION: Final = "question"
 ANSWER: Final = "gold.answer"
 CONTEXTS: Final = "contexts"
 PLACES: Final = "gold.paths"
+HEADINGS: Final = "gold.headings"
 IDS: Final = "gold.chunk_ids"
 FACTS: Final = "gold.key_facts"
 GIVEN: Final = "answer"
-"""The answer that a system gave; it belongs in an answers file, as do the two below."""
+"""The answer that a system gave; it belongs in an answers file, as do the three below."""
 RETRIEVED: Final = "retrieved"
 RETRIEVED_IDS: Final = "retrieved_ids"
-OF_SYSTEM = frozenset({GIVEN, RETRIEVED, RETRIEVED_IDS})
+RETRIEVED_PATHS: Final = "retrieved_paths"
+OF_SYSTEM = frozenset({GIVEN, RETRIEVED, RETRIEVED_IDS, RETRIEVED_PATHS})
 LABELS = ("id", "category", "difficulty", "tags", "domain", "history")
-FIELDS = (QUESTION, ANSWER, PLACES, IDS, FACTS, CONTEXTS, *LABELS, GIVEN, RETRIEVED, RETRIEVED_IDS)
+_OF_CASE = (QUESTION, ANSWER, PLACES, HEADINGS, IDS, FACTS, CONTEXTS, *LABELS)
+FIELDS = (*_OF_CASE, GIVEN, RETRIEVED, RETRIEVED_IDS, RETRIEVED_PATHS)
 """What a name can mean, and what `--map` can set."""
 
 _WORDS: Mapping[str, str] = {
@@ -38,6 +41,8 @@ _WORDS: Mapping[str, str] = {
     "quelle quellen quelldokument quelldatei dokument dokumente datei fundstelle fuente fuentes "
     "documento documentos archivo fonte fonti fontes fichier bron bronnen citation citations 출처 문서 "
     "出典 参照元 文書 資料 来源 來源 出处 文档 文檔",
+    HEADINGS: "heading headings section sections chapter abschnitt abschnitte kapitel uberschrift uberschriften "
+    "seccion capitulo sezione capitolo secao chapitre hoofdstuk kop 섹션 제목 見出し 章節 章节 标题 標題",
     CONTEXTS: "context contexts passage passages evidence chunk chunks excerpt kontext contexte contexto contesto "
     "문맥 맥락 文脈 コンテキスト 上下文",
     "id": "id ids",
@@ -91,6 +96,8 @@ def _roles_of(word: str) -> set[str] | None:
 def _field(roles: set[str]) -> str | None:
     """Return the field of a name with words of these roles."""
     is_of_system = "system" in roles
+    if HEADINGS in roles and roles <= {HEADINGS, PLACES, "gold", "name"}:
+        return HEADINGS
     if "other" in roles or ("name" in roles and PLACES not in roles):
         return None
     if "id" in roles:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_rageval.cases.discovery import PRUNED
 from pytest_rageval.io.suggestions import suggestion
-from pytest_rageval.matching.spellings import path_form
+from pytest_rageval.matching.dialects import FileNames
+from pytest_rageval.matching.spellings import FilePath, path_form
 from pytest_rageval.model import EvalCase
 
 if TYPE_CHECKING:
@@ -52,15 +53,12 @@ class NoteFolder:
         return by_name
 
     @cached_property
-    def _by_stem(self) -> Mapping[str, list[str]]:
-        by_stem: dict[str, list[str]] = {}
-        for name, listed in self._by_name.items():
-            by_stem.setdefault(name.rpartition(".")[0], []).extend(listed)
-        return by_stem
+    def _names(self) -> FileNames:
+        return FileNames(self.rel_paths)
 
-    def called(self, name: str) -> list[str]:
-        """Return the notes with this file name, or with it before their extension."""
-        return self._by_name.get(name) or self._by_stem.get(name, [])
+    def called(self, path: FilePath) -> list[str]:
+        """Return the notes that can have the name of this file."""
+        return self._names.called(path)
 
     @property
     def rel_paths(self) -> list[str]:

@@ -21,6 +21,7 @@ from pytest_rageval.cases.exchange.formats import (
     looks_like_gold,
     parsed_fields,
     read_other,
+    read_other_answers,
 )
 from pytest_rageval.cli.case_files import PATHS, case_files, sound_cases
 from pytest_rageval.cli.options import EXISTING_FILE, FORCE, exit_codes, output_option
@@ -82,6 +83,36 @@ def answers_from_traces(file: Path, form: str, paths: Sequence[Path], output: Pa
     partial = " --rageval-allow-partial" if matched.unanswered else ""
     many = counted(len(matched.records), "answer")
     click.echo(printable(f"{path}: {many}; score with --rageval-target answers:{path}{partial}"))
+
+
+_MAP = click.option(
+    "--map",
+    "mapped",
+    multiple=True,
+    metavar="FIELD=EXPR",
+    help="Where a field stands, as in question=Frage or gold.paths=meta.source: a name or JMESPath (repeatable).",
+)
+
+
+@answers.command("convert")
+@click.argument("file", type=EXISTING_FILE)
+@_MAP
+@output_option("The answers file to write (default: FILE's name with .answers.jsonl).")
+@FORCE
+@exit_codes({2: "wrong usage, or FILE cannot be read"})
+def convert_answers(file: Path, mapped: Sequence[str], output: Path | None, *, force: bool) -> None:
+    """Answers from FILE (CSV, JSON, JSON lines, YAML or Parquet) with the names of people or another tool.
+
+    Each row needs an id or a question, and an answer or retrieved passages; what else there is goes into `meta`.
+    """
+    path = output or file.with_suffix(".answers.jsonl")
+    _check_can_be_written(path, force=force)
+    result = read_other_answers(file, file.as_posix(), parsed_fields(mapped))
+    _show_guess(result, file)
+    _write(path, result.answers)
+    meta = f"; to meta: {', '.join(result.kept)}" if result.kept else ""
+    many = counted(len(result.answers), "answer")
+    click.echo(printable(f"{path}: {many}{meta}; score with --rageval-target answers:{path}"))
 
 
 @click.command("from-traces")
@@ -188,13 +219,7 @@ def _answers_by_id(path: Path, cases: Sequence[EvalCase]) -> dict[str, Answer]:
 @click.command()
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--from", "form", type=click.Choice(READERS), help="Format of PATH (default: recognised).")
-@click.option(
-    "--map",
-    "mapped",
-    multiple=True,
-    metavar="FIELD=EXPR",
-    help="Where a field stands, as in question=Frage or gold.paths=meta.source: a name or JMESPath (repeatable).",
-)
+@_MAP
 @click.option(
     "--qrels", metavar="FILE", type=EXISTING_FILE, help="Relevance judgements of TREC, for the topics in PATH."
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from pytest_rageval.cases.drafts import ENDING, add_drafts, check_is_drafts
+from pytest_rageval.cases.drafts import ENDING, add_drafts, answer_draft, check_is_drafts, drafts_file_of
 from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.cli.case_exchange import cases_from_traces, convert, export_cases
@@ -29,7 +29,6 @@ from pytest_rageval.model import Chunk, EvalCase, Gold
 from pytest_rageval.prepare import make_target
 from pytest_rageval.targets.http_target import ListsChunks
 from pytest_rageval.text import counted, printable
-from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
 from pytest_rageval.tools.audit import (
     AuditFinding,
     audit_in_words,

@@ -15,9 +15,9 @@ from rich.progress import track
 from pytest_rageval.cli.options import FORCE, FORM_JSON, REPORTS, output_option
 from pytest_rageval.cli.stored_run import open_run
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.export.export_source import ExportSource, look_through, replacing
+from pytest_rageval.export.export_source import ExportSource, look_through
 from pytest_rageval.export.formats import FILES, TEXTS
-from pytest_rageval.io.atomic import write_lines
+from pytest_rageval.io.atomic import replacing, write_lines
 from pytest_rageval.io.sealed_lines import Key
 from pytest_rageval.render.text.columns import shortened
 from pytest_rageval.text import counted, printable

@@ -10,10 +10,11 @@ from typing import Any
 
 import click
 
-from pytest_rageval.cli.options import echo_json
+from pytest_rageval.cli.options import EXISTING_FILE, echo_json
+from pytest_rageval.config.options import HTTP, is_target, kind_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.text.columns import aligned
-from pytest_rageval.targets.first_contact import CONTACT_QUESTION, CONTACT_S, first_contact
+from pytest_rageval.targets.first_contact import CONTACT_QUESTION, CONTACT_S, contact_of_sample, first_contact
 from pytest_rageval.targets.target import Connection
 from pytest_rageval.text import printable
 from pytest_rageval.tools.scaffold import CI, CI_FILES, Choice, scaffold
@@ -22,9 +23,6 @@ NEXT = (
     ("pytest", "run the cases"),
     ("rageval explain latest CASE", "one case in full: gold, what came, every gate"),
     ("pytest --rageval-update-baseline", "accept a run; commit reports/baseline.json"),
-)
-_TARGET = re.compile(
-    r"demo|https?://\S+|(openai|ollama|answers):\S.*|(asgi:)?[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*"
 )
 
 
@@ -36,20 +34,29 @@ _TARGET = re.compile(
     type=click.Path(path_type=Path),
     help="Notes that it answers from: the first cases ask about their headings.",
 )
+@click.option(
+    "--reply", metavar="FILE", type=EXISTING_FILE, help="A sample reply of the server in JSON, instead of asking it."
+)
 @click.option("--ci", type=click.Choice(CI), help="Where the cases run for each change.")
 @click.option("--yes", is_flag=True, help="Ask nothing: what is not given is demo, no notes, no CI.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text; asks nothing.")
-def init(target: str | None, notes: Path | None, ci: Any, *, yes: bool, as_json: bool) -> None:
+def init(target: str | None, notes: Path | None, reply: Path | None, ci: Any, *, yes: bool, as_json: bool) -> None:
     """Write first cases, a configuration and CI into this folder: evalcases/, rageval.toml, reports/.gitignore.
 
-    Asks three questions at most, each of them an option as well. A URL is asked one question: where its reply holds
-    answer and chunks is shown, and written as `target.mapping`. No file is overwritten: where one is there, X.new is
-    written beside it.
+    Asks three questions at most, each of them an option as well. A URL (of a server, or of its OpenAPI description) is
+    asked one question: where its reply holds answer and chunks is shown, and written as `target.mapping`. No file is
+    overwritten: where one is there, X.new is written beside it.
     """
     choice = _choice(target, notes, ci, is_asked=not (yes or as_json))
-    if choice.target.startswith(("http://", "https://")):
-        contact = asyncio.run(first_contact(choice.target, CONTACT_QUESTION, Connection(timeout=CONTACT_S)))
-        choice = choice._replace(mapping=contact.mapping)
+    if reply is not None and kind_of(choice.target) is not HTTP:
+        raise SettingsError(f"--reply: a sample reply describes a server; {choice.target} is none")
+    if kind_of(choice.target) is HTTP:
+        contact = (
+            contact_of_sample(reply.read_bytes(), reply.name)
+            if reply is not None
+            else asyncio.run(first_contact(choice.target, CONTACT_QUESTION, Connection(timeout=CONTACT_S)))
+        )
+        choice = choice._replace(target=contact.url or choice.target, mapping=contact.mapping)
         click.echo(printable("\n".join(contact.said)) + "\n", err=as_json)
     done = scaffold(Path.cwd(), choice)
     if as_json:
@@ -94,7 +101,7 @@ def _asked_notes() -> Path | None:
 
 def _problem_of(target: str) -> str | None:
     """Return why this is no target, None if it is one."""
-    if _TARGET.fullmatch(target):
+    if is_target(target):
         return None
     remedy = (
         f"; did you mean http://{target}?"

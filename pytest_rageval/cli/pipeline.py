@@ -129,7 +129,7 @@ class CommandRun:
     def _evaluate_elsewhere(self, cases: Sequence[EvalCase], workers: Workers) -> None:
         """Let workers evaluate the cases."""
         run, number = self.run, crew_size(self.prepared, len(cases), workers.most)
-        crew = workers.crew(self.prepared, run.config_hash)
+        crew = workers.crew(run.prepared, run.config_hash)
         cluster_run = ClusterRun(run, cases, crew, number)
         dispatch = cluster_run.dispatch
         progress = CaseProgress(

@@ -280,8 +280,18 @@ def _run_of(metrics: Mapping[str, Any], reports: Path) -> StoredRun | None:
 MOST_CASES = 2_000
 MOST_BYTES = 8_000_000
 """The limit of all texts uncompressed: about one megabyte as a file."""
-KEPT = ("case_key", "trial", "outcome", "question", "answer", "retrieved_chunks", "abstention", "verdict", "error",
-        "scores")  # fmt: skip
+KEPT = (
+    "case_key",
+    "trial",
+    "outcome",
+    "question",
+    "answer",
+    "retrieved_chunks",
+    "abstention",
+    "verdict",
+    "error",
+    "scores",
+)
 """The members of a record that a comparison reads."""
 _GZIP = 31
 

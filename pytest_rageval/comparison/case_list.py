@@ -24,9 +24,24 @@ CHANGES = {"worse": "flipped_to_fail", "fixed": "flipped_to_pass", "unmeasured":
 """The changes of a case since the baseline, with the lists of metrics.json that name such cases; else `same`."""
 UNCHANGED = "same"
 _RANKS = {"worse": 0, "error": 1, "failed": 2, "unmeasured": 3, "xfailed": 4}
-_LISTED = Members(SCHEMA, "case_key", "trial", "outcome", "reason", "question", "answer", "category", "difficulty",
-                  "domain", "tags", "source", "latency", "verdict", "error",
-                  where_written=("doubt",))  # fmt: skip
+_LISTED = Members(
+    SCHEMA,
+    "case_key",
+    "trial",
+    "outcome",
+    "reason",
+    "question",
+    "answer",
+    "category",
+    "difficulty",
+    "domain",
+    "tags",
+    "source",
+    "latency",
+    "verdict",
+    "error",
+    where_written=("doubt",),
+)
 
 
 class ListedCase(NamedTuple):

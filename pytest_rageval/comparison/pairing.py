@@ -32,8 +32,21 @@ _RETRIEVER = ("rerank_weights.", "params.")
 """Settings that decide the retriever's version, besides k and the folder mode."""
 SCHEMA = 1
 FLIPS = ("flipped_to_fail", "flipped_to_pass")
-COPIED = ("metrics", "layers", "fallen", *FLIPS, "unmeasured", "only_before", "only_after", "not_measured",
-          "newly_gated", "added_failing", "changed_cases", "changed_failing", "paired")  # fmt: skip
+COPIED = (
+    "metrics",
+    "layers",
+    "fallen",
+    *FLIPS,
+    "unmeasured",
+    "only_before",
+    "only_after",
+    "not_measured",
+    "newly_gated",
+    "added_failing",
+    "changed_cases",
+    "changed_failing",
+    "paired",
+)
 """Parts of a comparison that the content copies."""
 DETAILED = 100
 """How many cases of each kind have chunks and answers: more are hardly read, and each costs memory."""

@@ -5,6 +5,7 @@ Also the kinds of targets, with their syntax and static properties.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -44,11 +45,16 @@ class Option:
         return arguments | {"metavar": self.metavar}
 
 
+OBJECT = r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*"
+"""`package.module:name`."""
+
+
 class TargetKind(NamedTuple):
     """One kind of target.
 
     names          prefixes before the colon
     syntax, short  its syntax in messages and in the help
+    pattern        what a specification is like
     module         in `pytest_rageval.targets`; its `from_spec` makes the target
     form           its choice on the browser's form
     source         origin of its answers
@@ -60,6 +66,7 @@ class TargetKind(NamedTuple):
     names: tuple[str, ...]
     syntax: str
     short: str
+    pattern: str
     module: str = "callable_target"
     form: str = "python"
     source: str = "asked"
@@ -69,23 +76,38 @@ class TargetKind(NamedTuple):
 
 
 HTTP = TargetKind(
-    ("http", "https"), "http(s)://HOST[:PORT]", "http://HOST", "http_target", form="http", is_over_http=True
-)
-PYTHON = TargetKind((), "package.module:callable", "module:callable", is_open=False)
+    ("http", "https"), "http(s)://HOST[:PORT]", "http://HOST", r"https?://\S+", "http_target",
+    form="http", is_over_http=True,
+)  # fmt: skip
+PYTHON = TargetKind((), "package.module:callable", "module:callable", OBJECT, is_open=False)
 """The kind for any other name: an object of the project, or a plug-in's target."""
 KINDS_OF_TARGETS = (
-    TargetKind(("demo",), "demo", "demo", "asgi_target", form="demo"),
+    TargetKind(("demo",), "demo", "demo", "demo", "asgi_target", form="demo"),
     HTTP,
-    TargetKind(("openai",), "openai:MODEL[@URL]", "openai:MODEL@URL", "chat_target", form="chat", is_over_http=True),
-    TargetKind(("ollama",), "ollama:MODEL[@URL]", "ollama:MODEL@URL", "chat_target", form="chat", is_over_http=True),
+    *(
+        TargetKind(
+            (api,), f"{api}:MODEL[@URL]", f"{api}:MODEL@URL", rf"{api}:\S.*", "chat_target",
+            form="chat", is_over_http=True,
+        )
+        for api in ("openai", "ollama")
+    ),
     PYTHON,
-    TargetKind(("asgi",), "asgi:package.module:app", "asgi:module:app", "asgi_target", is_open=False),
     TargetKind(
-        ("answers",), "answers:FILE[#SYSTEM]", "answers:FILE", "answer_files",
+        ("asgi",), "asgi:package.module:app", "asgi:module:app", f"asgi:{OBJECT}", "asgi_target", is_open=False
+    ),
+    TargetKind(
+        ("answers",), "answers:FILE[#SYSTEM]", "answers:FILE", r"answers:\S.*", "answer_files",
         source="uploaded answers", is_open=False, is_checkable=True,
     ),
-    TargetKind(("run",), "run:RUN_ID", "run:ID", "recorded_target", source="recorded answers"),
+    TargetKind(("run",), "run:RUN_ID", "run:ID", r"run:\S+", "recorded_target", source="recorded answers"),
 )  # fmt: skip
+UPLOADED = "answers"
+"""The choice of the browser's form without a target: answers are uploaded."""
+TARGET_FORMS = {
+    "demo": "the demo system", "http": "a server, at a URL", "chat": "a model of a provider",
+    UPLOADED: "answers that I upload", "python": "code of this project",
+}  # fmt: skip
+"""The choices of the browser's form, in its order."""
 SPELLINGS = ", ".join(kind.syntax for kind in KINDS_OF_TARGETS)
 _BY_NAME = {name: kind for kind in KINDS_OF_TARGETS for name in kind.names}
 
@@ -93,6 +115,11 @@ _BY_NAME = {name: kind for kind in KINDS_OF_TARGETS for name in kind.names}
 def kind_of(spec: str) -> TargetKind:
     """Return the kind of the target of a specification."""
     return _BY_NAME.get(spec.partition(":")[0], PYTHON)
+
+
+def is_target(spec: str) -> bool:
+    """Return True if a specification is written as one of its kind."""
+    return re.fullmatch(kind_of(spec).pattern, spec) is not None
 
 
 OPTIONS: tuple[Option, ...] = (

@@ -59,8 +59,22 @@ def load_settings(
     return settings if _is_url(settings.target) else settings.model_copy(update={"mapping": None})
 
 
-TABLE_ONLY_AS_OPTION = {"update_baseline", "force", "run_id", "dry_run", "gate", "tolerated", "enabled", "skipped",
-                        "metric_options", "retrieval_only", "description", "mapping", "shard", "resume"}  # fmt: skip
+TABLE_ONLY_AS_OPTION = {
+    "update_baseline",
+    "force",
+    "run_id",
+    "dry_run",
+    "gate",
+    "tolerated",
+    "enabled",
+    "skipped",
+    "metric_options",
+    "retrieval_only",
+    "description",
+    "mapping",
+    "shard",
+    "resume",
+}
 
 
 def _from_table(place: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

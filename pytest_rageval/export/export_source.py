@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import json_text, spaced
-from pytest_rageval.io.sealed_lines import Key, Place, index, record_in, unsealed_text
+from pytest_rageval.io.sealed_lines import Key, Place, index, record_at, unsealed_text
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import check_observation, check_result
@@ -53,24 +49,20 @@ class ExportSource:
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the record of each case and trial, in key order."""
         full = self.full or {}
-        with _opened((*self.places.values(), *full.values())) as files:
-            for key in self.watch(sorted(self.places)):
-                place = self.places[key]
-                record = record_in(_line(files, place), place)
-                if key in full:
-                    _with_texts(record, record_in(_line(files, full[key]), full[key]))
-                yield record
+        for key in self.watch(sorted(self.places)):
+            record = record_at(self.places[key])
+            if key in full:
+                _with_texts(record, record_at(full[key]))
+            yield record
 
     def texts(self) -> Iterator[str]:
         """Yield each record as JSON on one line, in the same order; do not parse lines with a correct checksum."""
         if self.full is not None:
             yield from (json_text(record, None) for record in self.records())
             return
-        with _opened(self.places.values()) as files:
-            for key in self.watch(sorted(self.places)):
-                line, place = _line(files, self.places[key]), self.places[key]
-                compact = unsealed_text(line)
-                yield json_text(record_in(line, place), None) if compact is None else spaced(compact)
+        for key in self.watch(sorted(self.places)):
+            compact = unsealed_text(self.places[key].read())
+            yield json_text(record_at(self.places[key]), None) if compact is None else spaced(compact)
 
     def columns(self) -> tuple[str, ...]:
         """Return the flat columns: fields, metrics, `NAME.explanation` of judged metrics, and `origin.NAME`.
@@ -146,22 +138,6 @@ def _failed(gate: Mapping[str, Any]) -> str:
     return f"{gate['metric']} is {gate['value']:.4g}, gate {gate['threshold']}{tag}"
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary file that replaces this one on success and is deleted on failure."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        yield temporary
-        os.fsync(handle)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    finally:
-        os.close(handle)
-        temporary.unlink(missing_ok=True)
-
-
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -172,18 +148,6 @@ def _observations(run: StoredRun, notes: list[str]) -> dict[Key, Place]:
             f"run {run.run_id} keeps no observations.jsonl, and so no full texts; leave out --full-text"
         )
     return index(files, notes, check_observation)
-
-
-@contextmanager
-def _opened(places: Iterable[Place]) -> Iterator[Mapping[Path, BinaryIO]]:
-    with ExitStack() as files:
-        yield {path: files.enter_context(path.open("rb")) for path in {place.path for place in places}}
-
-
-def _line(files: Mapping[Path, BinaryIO], place: Place) -> bytes:
-    file = files[place.path]
-    file.seek(place.offset)
-    return file.read(place.length)
 
 
 def _with_texts(record: dict[str, Any], observation: Mapping[str, Any]) -> None:

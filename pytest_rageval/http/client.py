@@ -23,6 +23,7 @@ from pytest_rageval.http.failures import (
     REPEATABLE_STATUS,
     RETRIED_STATUS,
     HttpFailure,
+    kind_of_status,
     longest_wait,
     with_retries,
 )
@@ -224,7 +225,7 @@ class SlottedClient:
             message += f" with an error of status {status}"
         if shown := excerpt(body):
             message += f": {shown}"
-        kind = "rate_limited" if status == 429 else "http_4xx" if status < 500 else "http_5xx"
+        kind = kind_of_status(status)
         is_retryable = status in self._retried_status
         retry_after = longest_wait(incoming.headers.get("retry-after", "")) if is_retryable else None
         left = max(0.0, call.seconds_left())

@@ -43,6 +43,11 @@ class HttpFailure(Exception):
         self.body = body
 
 
+def kind_of_status(status: int) -> str:
+    """Return the kind of failure that a status of 400 or above means."""
+    return "rate_limited" if status == 429 else "http_4xx" if status < 500 else "http_5xx"
+
+
 def os_words_in(error: BaseException) -> str | None:
     """Return the operating system's message in an error or its causes, or None if it has none."""
     deepest: BaseException | None = error

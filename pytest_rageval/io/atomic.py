@@ -52,6 +52,16 @@ def write_new(path: Path, content: bytes, mode: int = 0o444) -> None:
         _sync_folder(path.parent)
 
 
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield an empty file that replaces this one if the body succeeds, for a writer that takes a path."""
+    with _written(path, lambda _: None, 0o644) as temporary:
+        yield Path(temporary)
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+
+
 def _sync_folder(folder: Path) -> None:
     """Flush the folder so that a new file's name survives a power cut, if the system supports it."""
     with contextlib.suppress(OSError):

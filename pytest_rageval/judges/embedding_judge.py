@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from operator import mul
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
-from pytest_rageval.judges.judge import UNSUPPORTED, JudgeSpec, Share, ShareJudge, sum_costs
+from pytest_rageval.judges.judge import UNSUPPORTED, Cost, JudgeSpec, Share, ShareJudge, sum_costs
 from pytest_rageval.judges.requests import reference_texts
 from pytest_rageval.llm.chat_protocol import below, read_by, token_count
 from pytest_rageval.llm.credentials import judge_key, key_header
@@ -44,15 +44,6 @@ MOST_DIMENSIONS = 16_384
 
 Vector: TypeAlias = "array[float]"
 """A unit vector, so that the cosine of two is the sum of their products."""
-
-
-class RequestCost(NamedTuple):
-    """The cost and time of one request; None: unknown."""
-
-    tokens_in: int | None = 0
-    tokens_out: int = 0
-    cost_usd: float | None = 0.0
-    latency_ms: float = 0.0
 
 
 UNRELATED = (
@@ -94,19 +85,18 @@ def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
     return EmbeddingJudge(model, url, options)
 
 
-class Embedder:
+class Embedder(Provider):
     """An embedding model at a server, for one event loop."""
 
     def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
-        self._name = model
+        self._name, self._models_url = model, below(url, "/models")
         address = below(url, "/embeddings")
         headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI_URL))
-        self._models_url = below(url, "/models")
-        self._provider = Provider(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
+        super().__init__(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
         self._known: OrderedDict[str, Vector] = OrderedDict()
         self._dimensions: int | None = None
 
-    async def vectors(self, texts: Iterable[str], bill: list[RequestCost]) -> dict[str, Vector]:
+    async def vectors(self, texts: Iterable[str], bill: list[Cost]) -> dict[str, Vector]:
         """Return the vector of each text that is not blank, by text; raise JudgeError for an unusable reply."""
         distinct = dict.fromkeys(text for text in texts if text.strip())
         vectors = {text: self._known[text] for text in distinct if text in self._known}
@@ -123,21 +113,17 @@ class Embedder:
 
     async def check(self) -> str | None:
         """Return why the server is unusable, in one line, or None; costs nothing."""
-        return await self._provider.problem(self._models_url)
+        return await self.problem(self._models_url)
 
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._provider.aclose()
-
-    async def _fetch(self, batch: Sequence[str], bill: list[RequestCost]) -> list[Vector]:
+    async def _fetch(self, batch: Sequence[str], bill: list[Cost]) -> list[Vector]:
         # Servers cannot read a lone surrogate in JSON.
         shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
         try:
-            async with self._provider.turn(estimated_tokens("".join(shown), 0)) as turn:
-                data, latency_ms = await self._provider.ask({"model": self._name, "input": shown}, turn.renew)
+            async with self.turn(estimated_tokens("".join(shown), 0)) as turn:
+                data, latency_ms = await self.ask({"model": self._name, "input": shown}, turn.renew)
                 tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
-                bill.append(RequestCost(tokens, 0, self._provider.pay(turn, tokens, 0), round(latency_ms, 3)))
-            return read_by(lambda data: self._read(data, len(batch)), data, self._provider.where)
+                bill.append(Cost(tokens, 0, self.pay(turn, tokens, 0), round(latency_ms, 3)))
+            return read_by(lambda data: self._read(data, len(batch)), data, self.where)
         except ModelFailure as failure:
             raise JudgeError(failure.kind, str(failure), status=failure.status) from None
 
@@ -198,14 +184,14 @@ class EmbeddingJudge(Embedder, ShareJudge):
 
     async def share(self, request: JudgeRequest) -> Share:
         """Compare sentences; raise JudgeError if the server returns no usable vectors."""
-        bill = [RequestCost()]
+        bill = [Cost(0, 0, 0.0, 0.0)]
         share = await _SHARES[request.rubric](self, request.variables, bill)
         return share._replace(reasoning=f"heuristic: {share.reasoning}", fields=sum_costs(bill))
 
-    async def _near(self, texts: Iterable[str], bill: list[RequestCost]) -> _Nearness:
+    async def _near(self, texts: Iterable[str], bill: list[Cost]) -> _Nearness:
         return _Nearness(await self.vectors(texts, bill), await self._measured_floor(bill))
 
-    async def _measured_floor(self, bill: list[RequestCost]) -> float:
+    async def _measured_floor(self, bill: list[Cost]) -> float:
         async with self._measuring:
             if self._floor is None:
                 unrelated = await self.vectors(UNRELATED, bill)
@@ -219,7 +205,7 @@ class EmbeddingJudge(Embedder, ShareJudge):
                 self._floor = floor
             return self._floor
 
-    async def _groundedness(self, variables: Mapping[str, Any], bill: list[RequestCost]) -> Share:
+    async def _groundedness(self, variables: Mapping[str, Any], bill: list[Cost]) -> Share:
         contexts = variables.get("contexts") or ()
         answer_sentences = [sentence for sentence in _sentences(variables["answer"]) if not only_declines(sentence)]
         if not contexts:
@@ -233,7 +219,7 @@ class EmbeddingJudge(Embedder, ShareJudge):
         rated = [(sentence, near.share(sentence, passages)) for sentence in answer_sentences]
         return Share(_mean(value for _, value in rated), _account(rated, "the context"), rated)
 
-    async def _correctness(self, variables: Mapping[str, Any], bill: list[RequestCost]) -> Share:
+    async def _correctness(self, variables: Mapping[str, Any], bill: list[Cost]) -> Share:
         facts = _passages(variables.get("key_facts") or ())
         references = [sentences_of for text in reference_texts(variables) if (sentences_of := _passages([text]))]
         if not facts and not references:
@@ -255,7 +241,7 @@ class EmbeddingJudge(Embedder, ShareJudge):
         rated = rated_facts + best
         return Share(_mean(means), _account(rated, "the answer"), rated)
 
-    async def _relevance(self, variables: Mapping[str, Any], bill: list[RequestCost]) -> Share:
+    async def _relevance(self, variables: Mapping[str, Any], bill: list[Cost]) -> Share:
         question, answer_sentences = variables["question"].strip(), _sentences(variables["answer"])
         if not question or not answer_sentences:
             return Share(None, "there is no question or no answer to compare")

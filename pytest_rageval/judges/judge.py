@@ -78,6 +78,15 @@ def can_judge(judge: Judge, rubric: str) -> bool:
     return rubric in judge.rubrics or (takes_own and rubric not in rubric_names())
 
 
+class Cost(NamedTuple):
+    """The cost and time of one request, or of a part of it; None: unknown."""
+
+    tokens_in: float | None
+    tokens_out: float | None
+    cost_usd: float | None
+    latency_ms: float | None
+
+
 def sum_costs(parts: Iterable[Any]) -> dict[str, Any]:
     """Add up tokens, cost and time of judgements or exchanges; a sum with an unknown part is None."""
     parts = list(parts)

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.joint_request import can_join
 from pytest_rageval.judges.judge import (
     Judge,
     asked_of,
@@ -21,7 +20,7 @@ from pytest_rageval.judges.judge import (
     phrasing_judgement,
     sum_costs,
 )
-from pytest_rageval.judges.requests import requests_for
+from pytest_rageval.judges.requests import can_join, requests_for
 from pytest_rageval.judges.rubrics import rubric_of
 from pytest_rageval.model import NOTHING, Answer, EvalCase, Judgement, JudgeRequest, Problem, Rubric
 from pytest_rageval.text import counted

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_rageval.errors import JudgeError, ModelFailure
-from pytest_rageval.judges.joint_request import VERSION, can_join, joint_request
-from pytest_rageval.judges.judge import JudgeSpec, sum_costs
+from pytest_rageval.judges.judge import Cost, JudgeSpec, sum_costs
 from pytest_rageval.judges.judge_reply import read_reply
+from pytest_rageval.judges.requests import VERSION, can_join, joint_request
 from pytest_rageval.judges.rubrics import rubric_names, rubric_of
 from pytest_rageval.judges.rubrics.rubric_file import reply_fields
 from pytest_rageval.llm.batch import BatchClient, BatchExchange, BatchWire
@@ -199,20 +199,13 @@ class _Damaged(NamedTuple):
 _Result = Judgement | JudgeError | _Damaged
 
 
-class _Cost(NamedTuple):
-    tokens_in: float | None
-    tokens_out: float | None
-    cost_usd: float | None
-    latency_ms: float | None
-
-
 def _share(exchange: Exchange, among: int) -> Any:
     """Return an exchange's cost, divided among the judgements of its reply."""
     if among == 1:
         return exchange
     whole = (exchange.tokens_in, exchange.tokens_out, exchange.cost_usd, exchange.latency_ms)
     tokens_in, tokens_out, cost, latency = (None if amount is None else amount / among for amount in whole)
-    return _Cost(tokens_in and round(tokens_in), tokens_out and round(tokens_out), cost, latency)
+    return Cost(tokens_in and round(tokens_in), tokens_out and round(tokens_out), cost, latency)
 
 
 def _messages(rubric: Rubric, prompt: Prompt) -> list[Message]:

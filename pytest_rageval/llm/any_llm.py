@@ -19,7 +19,7 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import HttpReply
-from pytest_rageval.http.failures import REPEATABLE_STATUS, HttpFailure, with_retries
+from pytest_rageval.http.failures import REPEATABLE_STATUS, HttpFailure, kind_of_status, with_retries
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.llm.chat_model import ChatModel
@@ -150,9 +150,8 @@ def _failure(name: str, error: Exception) -> HttpFailure:
         kind = _kind_without_status(error)
         return HttpFailure(kind, f"{name}: {excerpt(message)}", is_retryable=kind != "invalid_response", body=body)
     meant = status_in(status, body.encode())
-    kind = "rate_limited" if meant == 429 else "http_5xx" if meant >= 500 else "http_4xx"
     return HttpFailure(
-        kind,
+        kind_of_status(meant),
         f"{name}: status {meant}: {excerpt(message)}",
         status=meant,
         is_retryable=meant in REPEATABLE_STATUS,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from pytest_rageval.errors import ModelFailure
 from pytest_rageval.http.client import HttpReply, SlottedClient
-from pytest_rageval.http.failures import HttpFailure
+from pytest_rageval.http.failures import HttpFailure, kind_of_status
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.llm.chat_protocol import json_from_body, object_at, string_at
@@ -127,9 +127,8 @@ class BatchClient:
         if status < 300:
             return HttpReply(status, {}, reply.body)
         body = reply.body.decode("utf-8", "replace")
-        kind = "rate_limited" if status == 429 else "http_5xx" if status >= 500 else "http_4xx"
         message = f"{name}: status {status}: {excerpt(refusal_in(body).message)}"
-        raise HttpFailure(kind, message, status=status, body=body)
+        raise HttpFailure(kind_of_status(status), message, status=status, body=body)
 
     async def aclose(self) -> None:
         """Do nothing: no connection is open."""

@@ -6,27 +6,30 @@ by its document alone if the answer reports no heading at all. The first step th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from pytest_rageval.matching.spellings import (
+    FOLDER,
+    SPELLING,
     STRONG,
     WEAK,
     FilePath,
+    HeadingFit,
+    can_be_same_name,
+    heading_fit,
     heading_form,
-    heading_kind,
     headings,
-    is_same_name,
     path_fit,
+    path_key,
     read_headings,
     read_path,
+    slug,
 )
 from pytest_rageval.model import Anchor, Chunk, LooseMatch, MatchKind, Reference
 from pytest_rageval.words import fold
 
 Passage = Chunk | Reference
-FOLDER = "folder"
-"""The doubt that a path has other folders above it than its gold."""
 
 
 class Section(Protocol):
@@ -44,11 +47,38 @@ class Notes(Protocol):
     def meant(self, rel_path: str, /) -> Sequence[str]:
         """Return the notes that a path can mean."""
 
-    def called(self, name: str, /) -> Sequence[str]:
-        """Return the paths of the notes with this file name, or with it before the extension."""
+    def called(self, path: FilePath, /) -> Sequence[str]:
+        """Return the paths of the notes that can have the name of this file."""
 
     def sections(self, rel_path: str, /) -> Sequence[Section] | None:
         """Return the sections of a note, if it can be read."""
+
+
+class FileNames:
+    """Paths by the names that their files can have."""
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._by_stem: dict[str, dict[str, None]] = {}
+        for path in paths:
+            self._by_stem.setdefault(path_key(read_path(path).stem), {})[path] = None
+
+    def called(self, path: FilePath) -> list[str]:
+        """Return the paths whose files can have the name of this one."""
+        return [*self._by_stem.get(path_key(path.stem), ())]
+
+    @property
+    def ambiguous(self) -> list[str]:
+        """Return two paths for each name that stands in several folders or can be spelled otherwise."""
+        several: list[str] = []
+        for paths in self._by_stem.values():
+            by_name: dict[str, list[str]] = {}
+            for path in sorted(paths) if len(paths) > 1 else ():
+                by_name.setdefault(path_key(read_path(path).name), []).append(path)
+            several += [path for listed in by_name.values() for path in listed[:2]]
+        return sorted(several)
+
+
+_NO_NAMES = FileNames()
 
 
 class PlaceRules(NamedTuple):
@@ -57,18 +87,20 @@ class PlaceRules(NamedTuple):
     is_strict  accepts no match by the last heading or by the document alone
     prefixes   folders that may stand above the paths of cases or answers
     notes      the notes, if they are known
+    golds      the paths of other golds of the run with names that several files have
     """
 
     is_strict: bool = False
     prefixes: tuple[tuple[str, ...], ...] = ()
     notes: Notes | None = None
+    golds: FileNames = _NO_NAMES
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any], notes: Notes | None = None) -> PlaceRules:
+    def of(cls, settings: Mapping[str, Any], notes: Notes | None = None, golds: Iterable[str] = ()) -> PlaceRules:
         """Return the rules of these settings, as a run's config.json stores them."""
         folders = (settings.get("path_prefix"), settings.get("notes"))
         prefixes = tuple(read_path(folder).parts for folder in folders if folder)
-        return cls(bool(settings.get("strict_places")), prefixes, notes)
+        return cls(bool(settings.get("strict_places")), prefixes, notes, FileNames(golds))
 
 
 ANY_PLACES = PlaceRules()
@@ -113,9 +145,9 @@ def loose_matches(
     for gold, anchor in enumerate(golds):
         if gold not in matched:
             wanted = read_path(anchor.rel_path)
-            for at in _near(wanted.stem, passages):
+            for at in _near(path_key(wanted.stem), passages):
                 path = read_path(passages[at].rel_path or "")
-                if not is_same_name(path, wanted) or any(golds[hit].heading_path for hit in hits[at]):
+                if not can_be_same_name(path, wanted) or any(golds[hit].heading_path for hit in hits[at]):
                     continue
                 if not _is_elsewhere(anchor, passages[at], path):
                     candidates.append((at, gold, path))
@@ -130,7 +162,7 @@ def _is_elsewhere(anchor: Anchor, passage: Passage, path: FilePath) -> bool:
         return False
     reported = read_headings(passage.heading_path)
     is_sure = reported.separator is STRONG or (reported.separator is None and reported.parts)
-    return bool(is_sure) and heading_kind(anchor.heading_path, reported, path) is None
+    return bool(is_sure) and heading_fit(anchor.heading_path, reported, path) is None
 
 
 def _near(stem: str, passages: Sequence[Passage]) -> list[int]:
@@ -138,7 +170,7 @@ def _near(stem: str, passages: Sequence[Passage]) -> list[int]:
     return [
         at
         for at, passage in enumerate(passages)
-        if (path := passage.rel_path) is not None and (stem in path or "%" in path or not path.isascii())
+        if (path := passage.rel_path) is not None and (stem in path.lower() or "%" in path or not path.isascii())
     ]
 
 
@@ -172,28 +204,33 @@ class _Search:
     def _match(self, at: int, gold: int, path: FilePath) -> LooseMatch | None:
         anchor, passage = self._golds[gold], self._passages[at]
         wanted = read_path(anchor.rel_path)
-        fit = path_fit(wanted, path, self._rules.prefixes)
-        kind = None if fit is None else self._kind(anchor, passage, path)
-        if fit is None or kind is None or (self._rules.is_strict and kind != "normalised"):
+        place = path_fit(wanted, path, self._rules.prefixes)
+        fit = None if place is None else self._fit(anchor, passage, path)
+        if place is None or fit is None:
             return None
-        is_guessed = fit.has_other_folders or path.name != wanted.name
+        doubt = place.doubt or (SPELLING if fit.is_numbered else None)
+        if self._rules.is_strict and (fit.kind != "normalised" or doubt == SPELLING):
+            return None
+        is_guessed = place.has_other_folders or place.doubt or path.name != wanted.name
         if (is_guessed and self._is_ambiguous(path)) or not self._quotes(gold, passage, at + 1):
             return None
-        doubt = FOLDER if fit.is_doubtful else None
-        is_decided = kind == "normalised" or (kind == "document" and self._is_decided(anchor, passage))
-        return LooseMatch(at, gold, kind, doubt if is_decided else kind)
+        is_decided = fit.kind == "normalised" or (fit.kind == "document" and self._is_decided(anchor, passage))
+        return LooseMatch(at, gold, fit.kind, doubt if is_decided else fit.kind)
 
-    def _kind(self, anchor: Anchor, passage: Passage, path: FilePath) -> MatchKind | None:
-        if not headings(anchor.heading_path):
-            return "normalised"
+    def _fit(self, anchor: Anchor, passage: Passage, path: FilePath) -> HeadingFit | None:
+        wanted, written = headings(anchor.heading_path), passage.heading_path or ""
+        if not wanted:
+            return HeadingFit("normalised")
+        if not written and path.fragment and slug(path.fragment) == slug(wanted[-1]):
+            return HeadingFit("last_heading")
         if not self._has_headings:
-            return "document" if self._lies_in(anchor, passage) else None
-        reported = read_headings(passage.heading_path or "", is_whole=self._is_whole)
+            return HeadingFit("document") if self._lies_in(anchor, passage) else None
+        reported = read_headings(written, is_whole=self._is_whole)
         if not reported.parts:
             return None
-        if reported.separator not in (None, STRONG) and self._is_one_heading(passage.heading_path or "", anchor):
-            reported = read_headings(passage.heading_path or "", is_whole=True)
-        return heading_kind(anchor.heading_path, reported, path)
+        if reported.separator not in (None, STRONG) and self._is_one_heading(written, anchor):
+            reported = read_headings(written, is_whole=True)
+        return heading_fit(anchor.heading_path, reported, path)
 
     def _is_one_heading(self, reported: str, wanted: Anchor) -> bool:
         """Return True if a gold or the notes know the reported text as one heading."""
@@ -217,14 +254,14 @@ class _Search:
         return is_whole and (bool(anchor.snippets) or self._section(anchor) is not None)
 
     def _is_ambiguous(self, path: FilePath) -> bool:
-        """Return True if several files have the name, among the notes, the golds or the passages."""
+        """Return True if several files can have the name, among the notes, the golds or the passages."""
         notes = self._rules.notes
         for written in (
-            notes.called(path.name) if notes is not None else (),
-            [anchor.rel_path for anchor in self._golds],
+            notes.called(path) if notes is not None else (),
+            self._rules.golds.called(path) or [anchor.rel_path for anchor in self._golds],
             [passage.rel_path for passage in self._passages if passage.rel_path is not None],
         ):
-            namesakes = {"/".join(each.parts) for each in map(read_path, written) if is_same_name(each, path)}
+            namesakes = {"/".join(each.parts) for each in map(read_path, written) if can_be_same_name(each, path)}
             if len(namesakes) > 1:
                 self._ambiguous[f"{path.name} ({' and '.join(sorted(namesakes)[:2])})"] = None
                 return True
@@ -257,6 +294,7 @@ DOUBTS: Mapping[str, str] = {
     "document": "matched by document",
     "last_heading": "matched by the last heading only",
     FOLDER: "matched although folders differ",
+    SPELLING: "matched although names are spelled otherwise",
 }
 """The kinds of doubt of a match, from the weakest, in words."""
 NO_DOUBT = "none"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import unicodedata
 from collections.abc import Collection
+from contextlib import suppress
 from functools import lru_cache
+from html import unescape
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -22,12 +25,21 @@ def path_form(path: str) -> str:
 
 
 class FilePath(NamedTuple):
-    """A path as its parts. The folders above a rooted one (absolute, or of a URL) are unknown by nature."""
+    """A path as its parts. The folders above a rooted one (absolute, or of a URL) are unknown by nature.
+
+    stem, suffix  of the name; of a web page that a note became, the whole name is the stem
+    fragment      of a URL, often the slug of a heading
+    """
 
     parts: tuple[str, ...]
     is_rooted: bool
-    name: str
     stem: str
+    suffix: str
+    fragment: str
+
+    @property
+    def name(self) -> str:
+        return self.parts[-1] if self.parts else ""
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -35,24 +47,29 @@ class FilePath(NamedTuple):
 
 
 _SCHEME = re.compile(r"(?:[A-Za-z][\w+.-]+:)?//[^/]*/?|file:|[A-Za-z]:(?=/)")
-_EXTENSION = re.compile(r"\.[A-Za-z]\w{0,7}$")
-_FRAGMENT = re.compile(r"(\.\w{1,8})/?[#?].*", re.DOTALL)
+_SUFFIX = re.compile(r"[A-Za-z]\w{0,7}")
+_AFTER_NAME = re.compile(r"(?<=\.)(\w{1,8})(?:/?[#?]|:(?=\d[\d:-]*$))(.*)", re.DOTALL)
+"""What follows the name of a file: a query, a fragment, or lines as in `a.md:12-20`."""
+_WEB_PAGES = {"htm", "html"}
+_TEXTS = {"md", "markdown", "mdx", "rst", "adoc", "txt"}
 
 
 def _read_path(written: str) -> FilePath:
     path = unicodedata.normalize("NFC", unquote(written.strip())).replace("\\", "/")
     scheme = _SCHEME.match(path)
     bare = path[scheme.end() :] if scheme else path
+    fragment = path.rpartition("#")[2] if "#" in path else ""
     if scheme:
         bare = re.split("[?#]", bare, maxsplit=1)[0]
-    bare = _FRAGMENT.sub(r"\1", bare)
+    bare = _AFTER_NAME.sub(r"\1", bare)
     parts = tuple(part for part in bare.split("/") if part not in ("", ".", ".."))
-    name = parts[-1] if parts else ""
-    stem, _, suffix = name.rpartition(".")
-    if scheme and (not stem or suffix.lower() in ("htm", "html")):  # a page that was made of the note
-        name = stem = stem or name
+    stem, dot, suffix = parts[-1].rpartition(".") if parts else ("", "", "")
+    if not (stem and _SUFFIX.fullmatch(suffix)):
+        stem, suffix = f"{stem}{dot}{suffix}", ""
+    if scheme and suffix.lower() in _WEB_PAGES:  # a page that was made of the note
+        parts, suffix = (*parts[:-1], stem), ""
     is_rooted = bool(scheme) or bare.startswith(("/", "~/", "../"))
-    return FilePath(parts, is_rooted, name, stem or name)
+    return FilePath(parts, is_rooted, stem, suffix, fragment)
 
 
 _WORTH_KEEPING = 500
@@ -65,43 +82,63 @@ def read_path(written: str) -> FilePath:
     return (_known_path if len(written) <= _WORTH_KEEPING else _read_path)(written)
 
 
-def is_same_name(one: FilePath, other: FilePath) -> bool:
-    """Return True if two files have the same name, or one lacks the extension."""
-    if one.name == other.name:
-        return True
-    shorter, longer = sorted((one, other), key=lambda path: len(path.name))
-    return shorter.name == longer.stem and not _EXTENSION.search(shorter.name)
+def path_key(text: str) -> str:
+    """Return a part of a path in the form in which it is looked for: NFKC, case folded."""
+    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+
+
+def can_be_same_name(one: FilePath, other: FilePath) -> bool:
+    """Return True if two files have the same name, whatever its case, or a suffix is missing or that of a web page."""
+    if path_key(one.stem) != path_key(other.stem):
+        return False
+    suffixes = {one.suffix.lower(), other.suffix.lower()}
+    return len(suffixes - {""}) < 2 or (bool(suffixes & _WEB_PAGES) and suffixes <= _WEB_PAGES | _TEXTS)
 
 
 class PathFit(NamedTuple):
-    """Two paths of one file: whether they differ in folders above it, and whether nothing explains that."""
+    """Two paths of one file.
+
+    has_other_folders  one has folders that the other lacks
+    doubt              the kind of doubt, if the paths differ in more than what spelling explains
+    """
 
     has_other_folders: bool = False
-    is_doubtful: bool = False
+    doubt: str | None = None
+
+
+FOLDER, SPELLING = "folder", "spelling"
+"""Doubts: other folders above a path; names that differ in case, in the suffix of a web page, or in numbering."""
 
 
 def path_fit(gold: FilePath, reported: FilePath, prefixes: Collection[tuple[str, ...]]) -> PathFit | None:
-    """Return how two paths with the same file name fit; None if they name different files."""
+    """Return how two paths fit whose names can be the same; None if they name different files."""
     longer, shorter = sorted((gold, reported), key=lambda path: len(path.parts), reverse=True)
     extra = longer.folders[: len(longer.folders) - len(shorter.folders)]
-    if longer.folders[len(extra) :] != shorter.folders:
+    rest = longer.folders[len(extra) :]
+    has_other_suffix = "" not in (gold.suffix, reported.suffix) and gold.suffix != reported.suffix
+    doubt = SPELLING if has_other_suffix or gold.stem != reported.stem or rest != shorter.folders else None
+    if rest != shorter.folders and [*map(path_key, rest)] != [*map(path_key, shorter.folders)]:
         return None
-    if not extra:
-        return PathFit()
     # Below several prefixes: `kb/notes/a.md` with the notes in `/srv/kb/notes`.
-    if any(extra == prefix[-len(extra) :] for prefix in prefixes):
-        return PathFit()
-    return PathFit(has_other_folders=True, is_doubtful=not longer.is_rooted)
+    if not extra or any(extra == prefix[-len(extra) :] for prefix in prefixes):
+        return PathFit(doubt=doubt)
+    return PathFit(True, doubt if longer.is_rooted else FOLDER)
 
 
 # ── headings ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-STRONG = re.compile(r"\s*(?:>+|[\n\t])\s*|\s+(?:›|»|→|⟶|▸|▶|❯|⟩|::|[-=]>)\s+")
-WEAK = re.compile(r"\s+(?:/|\||\\|·|•|–|—)\s+")
-_TIGHT = re.compile(r"[/|›»→]|::")
+STRONG = re.compile(r"\s*(?:[>＞]+|[\n\t])\s*|\s+(?:›|»|→|⟶|▸|▶|❯|⟩|::|[-=]>)\s+")
+WEAK = re.compile(r"\s+(?:/|\||\\|·|•|-|–|—)\s+")
+_TIGHT = re.compile(r"[/|\\›»→]|::")
 """Separators of headings, from sure to unsure."""
-_MARKS = re.compile(r"^[#\s]+|(?:\s+#+)?[\s¶]*$|[*_`]{2,}|(?<!\w)[*_`](?=\w)|(?<=\w)[*_`](?!\w)")
+_MARKS = re.compile(
+    r"^[#\s]+|(?:\s+#+|\s*\{#[\w-]+\})?[\s¶:：]*$|[*_`]{2,}|(?<!\w)[*_`](?=\w)|(?<=\w)[*_`](?!\w)"
+    r"|(?<=\d)[.)](?=\s)"
+)
+"""Marks of headings and of emphasis, an id as in `{#intro}`, a colon at the end, a point behind a number."""
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)|</?(?:h[1-6]|a|b|i|em|strong|code|span|p)\b[^<>]*>", re.IGNORECASE)
+_NUMBER = re.compile(r"\(?\d{1,2}(?:\.\d+)*\)?\s+")
 
 
 def headings(heading_path: str) -> tuple[str, ...]:
@@ -148,8 +185,9 @@ class Headings(NamedTuple):
 
 def _split(heading_path: str, *, is_whole: bool) -> Headings:
     """Split a heading path; `is_whole`: weak separators are a part of headings."""
+    heading_path = _plain(heading_path.strip())
     for separator in (STRONG,) if is_whole else (STRONG, WEAK, _TIGHT):
-        written = separator.split(heading_path.strip())
+        written = separator.split(heading_path)
         if len(written) > 1:
             # `# Input / Output` is one heading: a path with marks has one at each heading.
             if separator is not STRONG and written[0].startswith("#") and not all(p.startswith("#") for p in written):
@@ -157,6 +195,15 @@ def _split(heading_path: str, *, is_whole: bool) -> Headings:
             parts = tuple(filter(None, map(heading_form, written)))
             return Headings(parts, separator)
     return Headings(tuple(filter(None, (heading_form(heading_path),))), None)
+
+
+def _plain(heading_path: str) -> str:
+    """Return a heading path without HTML and links, and one that a list or an object in JSON or Python's syntax is."""
+    if heading_path[:1] in ("[", "{"):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            listed = heading_text(ast.literal_eval(re.sub(r"\bnull\b", "None", heading_path)))
+            return listed if isinstance(listed, str) else heading_path
+    return unescape(_LINK.sub(r"\1", heading_path))
 
 
 _known_split = lru_cache(maxsize=16_384)(_split)
@@ -174,7 +221,14 @@ def heading_form(heading: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", bare).casefold().split())
 
 
-def heading_kind(gold: str, reported: Headings, path: FilePath) -> MatchKind | None:
+class HeadingFit(NamedTuple):
+    """How reported headings match those of a gold, and whether only one of them is numbered."""
+
+    kind: MatchKind
+    is_numbered: bool = False
+
+
+def heading_fit(gold: str, reported: Headings, path: FilePath) -> HeadingFit | None:
     """Return how the headings reported for a path match those of a gold, if at all."""
     wanted = read_headings(gold, is_whole=True).parts
     parts, separator = reported
@@ -182,6 +236,16 @@ def heading_kind(gold: str, reported: Headings, path: FilePath) -> MatchKind | N
         # A heading that holds the separator itself: both are compared in pieces.
         pieces = [piece for heading in wanted for piece in separator.split(heading)]
         wanted = tuple(filter(None, map(heading_form, pieces)))
+    if (kind := _kind(wanted, parts, path)) is not None:
+        return HeadingFit(kind)
+    bare_wanted, bare_parts = _unnumbered(wanted), _unnumbered(parts)
+    if (bare_wanted == wanted) is (bare_parts == parts):  # of two numbers, each names another heading
+        return None
+    kind = _kind(bare_wanted, bare_parts, path)
+    return None if kind is None else HeadingFit(kind, is_numbered=True)
+
+
+def _kind(wanted: tuple[str, ...], parts: tuple[str, ...], path: FilePath) -> MatchKind | None:
     if parts[: len(wanted)] == wanted:
         return "normalised"
     if len(parts) > len(wanted):
@@ -189,3 +253,12 @@ def heading_kind(gold: str, reported: Headings, path: FilePath) -> MatchKind | N
         return "normalised" if has_file and parts[1 : len(wanted) + 1] == wanted else None
     is_below = parts and wanted[len(wanted) - len(parts) :] == parts
     return "last_heading" if is_below else None
+
+
+def _unnumbered(parts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple([_NUMBER.sub("", part, count=1) if part[:1].isdigit() or part[:1] == "(" else part for part in parts])
+
+
+def slug(heading: str) -> str:
+    """Return the fragment by which pages name a heading: `Data set (v2)` is `data-set-v2`."""
+    return re.sub(r"[^\w-]", "", re.sub(r"\s+", "-", heading_form(heading)))

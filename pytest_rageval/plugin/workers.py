@@ -235,6 +235,7 @@ class ControlledWorkers:
         if run is not None and run.own_writer is not None:
             node.workerinput["rageval_config_hash"] = run.config_hash
             node.workerinput["rageval_run"] = str(run.writer.folder.path)
+            node.workerinput["rageval_namesakes"] = "\n".join(run.plan.place_rules.golds.ambiguous)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
@@ -290,7 +291,8 @@ class Worker(ActiveSession):
         worker_input = self.session.worker_input
         folder = RunFolder(Path(worker_input("rageval_run"))) if worker_input("rageval_run") else None
         worker = worker_input("workerid")
-        self.run = self._start(RunSession.join(self.prepared, folder, worker, worker_input("rageval_config_hash")))
+        prepared = self.prepared.knowing(filter(None, worker_input("rageval_namesakes").split("\n")))
+        self.run = self._start(RunSession.join(prepared, folder, worker, worker_input("rageval_config_hash")))
         if worker_input("rageval_blocks"):
             items = [item for item in self.session.of_pytest.items if isinstance(item, EvalItem)]
             self.plan_batches(block(items, worker_number(worker), self.session.workers))

@@ -108,17 +108,13 @@ def estimate_at(tariff: Tariff | None, plan: Plan, cases: int) -> str | None:
     settings = plan.settings
     if tariff is None or settings.judge_cache == "replay" or settings.retrieval_only:
         return None
-    requests, repeats = plan.judge_requests
-    times = cases * settings.repeat * repeats
-    prompts = [wording.prompt for wording in plan.wordings.values()]
-    # Of joined rubrics, the prompts go out together, and the passages once.
-    joined = len(prompts) - requests + 1
-    dollars = tariff.estimate(["".join(prompts[:joined]), *prompts[joined:]], passages=settings.k, times=times)
+    prompts, times = plan.judge_prompts, cases * settings.repeat * plan.most_repeats
+    dollars = tariff.estimate(prompts, passages=settings.k, times=times)
     if dollars is None:
         return None
     most = counted(times * len(plan.wordings), "judgement")
-    if joined > 1:
-        most += f" in {counted(times * requests, 'request')}"
+    if len(prompts) < len(plan.wordings):
+        most += f" in {counted(times * len(prompts), 'request')}"
     return (
         f"judge {tariff.model}: up to {most}, about ${dollars:.2f} by list prices "
         f"({counted(settings.k, 'passage')} of usual length each); what the judge cache holds costs nothing"

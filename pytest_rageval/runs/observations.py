@@ -14,7 +14,7 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
-from pytest_rageval.matching.dialects import PlaceRules
+from pytest_rageval.matching.dialects import Notes, PlaceRules
 from pytest_rageval.matching.places import observe
 from pytest_rageval.model import Chunk, EvalCase, Judgement, Observation, Problem, Reference, Source, Timings, Trial
 from pytest_rageval.runs.row import SCHEMA
@@ -91,12 +91,9 @@ _JUDGEMENT = tuple(field.name for field in fields(Judgement))
 
 
 def observation_of(
-    record: Mapping[str, Any], config: Mapping[str, Any], rules: PlaceRules | None = None
+    record: Mapping[str, Any], config: Mapping[str, Any], notes: Notes | None = None
 ) -> Observation | None:
-    """Return the observation in a line of observations.jsonl, matched to its gold again.
-
-    `rules`: with the notes; by default those of the run's settings alone.
-    """
+    """Return the observation in a line of observations.jsonl, matched to its gold and the notes again."""
     if record["k"] is None:
         return None
     judgements = {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()}
@@ -111,7 +108,7 @@ def observation_of(
         gold_by=config["settings"]["gold_by"],
         params=record.get("params", {}),
         refusals=tuple(config["settings"].get("abstention", {}).get("phrases", ())),
-        rules=rules or PlaceRules.of(config["settings"]),
+        rules=PlaceRules.of(config["settings"], notes, config.get("namesakes", ())),
     )
 
 

@@ -34,6 +34,7 @@ class Assignment(BaseModel):
     folder         the command's working directory
     configuration  as in config.json
     baseline       SHA-256 of the baseline's file, which decides about known failures
+    namesakes      paths of the run's golds with names that several files have
     """
 
     root: str
@@ -42,6 +43,7 @@ class Assignment(BaseModel):
     configuration: Mapping[str, Any]
     baseline: str | None
     share: WorkerShare
+    namesakes: list[str]
 
     @property
     def project(self) -> Project:
@@ -63,6 +65,7 @@ def assignment(prepared: Prepared, share: WorkerShare) -> Assignment:
         configuration=own_configuration(prepared),
         baseline=baseline_hash(prepared),
         share=share,
+        namesakes=prepared.plan.place_rules.golds.ambiguous,
     )
 
 

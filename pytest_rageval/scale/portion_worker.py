@@ -61,8 +61,9 @@ class PortionWorker:
         project = assigned.project
         if not project.root.is_dir():
             raise SettingsError(f"there is no folder {project.root}; the project must be there too, at the same path")
-        self._prepared = prepare(project, workers=assigned.share.of, is_worker=True)
-        _check_same(self._prepared, assigned)
+        prepared = prepare(project, workers=assigned.share.of, is_worker=True)
+        _check_same(prepared, assigned)
+        self._prepared = prepared.knowing(assigned.namesakes)
         self._target = make_target(project)
         # Without a folder, since each portion has its own.
         self._run = RunSession.join(self._prepared, None, JOURNAL, "")

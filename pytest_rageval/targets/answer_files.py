@@ -93,7 +93,7 @@ def load_answers(
     """
     name = shown_as or path.name
     if path.suffix not in (".csv", ".jsonl"):
-        raise CaseError(f"{name}: an answers file is .jsonl or .csv")
+        raise CaseError(f"{name}: an answers file is .jsonl or .csv; `rageval answers convert` reads others")
     report = Report(name)
     reading = _Reading(path, report)
     lines = read_lines(path, report, max_bytes)
@@ -186,6 +186,8 @@ class _Reading:
             report.add(first, 1, "has no system, though other lines do; give it one")
         if not self._systems and not len(report):
             report.add_whole("holds no answers")
+        elif not self._systems and report.unread and self._path.suffix == ".csv":
+            report.add_whole("`rageval answers convert` reads tables of other names and separators")
         listed = ", ".join(named)
         if system is not None and system not in named and self._systems:
             there = f"it has {listed}" if named else "its lines have no field 'system'"
@@ -228,8 +230,8 @@ def _record(row: JsonRow | CsvRow, is_as_written: bool) -> tuple[str | None, Ans
 
 def _answer_of(line: _AnswerLine) -> Answer:
     """Return the answer in a line; fields unknown to a record go to `meta`."""
-    named = (("model_name", line.model_name), ("timestamp", line.timestamp), ("meta", line.meta))
-    extra = {name: value for name, value in named if value is not None}
+    named = {"model_name": line.model_name, "timestamp": line.timestamp, "meta": line.meta}
+    extra = {name: value for name, value in named.items() if value is not None}
     if others := {name: value for name, value in line.extra.items() if value is not None}:
         extra["meta"] = {**(line.meta or NOTHING), **others}
     answer = answer_in(line, extra)
@@ -392,8 +394,7 @@ def _mismatch(name: str, keys: Sequence[str], names: Iterable[str]) -> str:
     if not keys:
         known = (other for other in names if not other.startswith(ASKING))
         return f"no case has the id {quoted}{did_you_mean(name, known)}"
-    if len({*keys}) > 1 and is_question:
-        return f"{len(keys)} cases ask the question {quoted}; give it an id: {' or '.join(keys)}"
-    if len({*keys}) > 1:
-        return f"id {quoted} stands in {len(keys)} case files; write {' or '.join(keys)}"
-    return ""
+    if len({*keys}) < 2:
+        return ""
+    several = f"{len(keys)} cases ask the question {quoted}; give it an id:"
+    return f"{several if is_question else f'id {quoted} stands in {len(keys)} case files; write'} {' or '.join(keys)}"

@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import replace
 from typing import Any
 
+from pytest_rageval.config.options import is_target
 from pytest_rageval.errors import TargetError
 from pytest_rageval.io.importing import described_exception
 from pytest_rageval.model import Answer, AskRequest, Chunk, Json
 from pytest_rageval.targets.foreign_code import must_pass, too_large
-from pytest_rageval.targets.target import OBJECT, USUAL, Connection, Surroundings, imported_target
+from pytest_rageval.targets.target import USUAL, Connection, Surroundings, imported_target
 
 Message = MutableMapping[str, Any]
 App = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
@@ -23,14 +24,13 @@ SHUTDOWN_TIMEOUT = 5.0
 
 def from_spec(spec: str, given: Surroundings) -> AsgiTarget | None:
     """Make the target of `asgi:package.module:app`, or the demo system."""
-    kind, _, place = spec.partition(":")
     if spec == "demo":
         from pytest_rageval.demo.app import create_app  # here, because the demo is another program
 
         return AsgiTarget(create_app(), "demo", given.connection)
-    if kind == "demo" or not OBJECT.fullmatch(place):
+    if not is_target(spec):
         return None
-    return AsgiTarget(imported_target(place, given.root), spec, given.connection)
+    return AsgiTarget(imported_target(spec.partition(":")[2], given.root), spec, given.connection)
 
 
 class AsgiTarget:

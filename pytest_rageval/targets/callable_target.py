@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.io.messages import shown_value
@@ -51,7 +51,7 @@ class CallableTarget:
         call = self._call
         result = await call_foreign(lambda: call.ask(request), self.name, self._timeout, is_async=call.is_async)
         if not isinstance(result, Answer) and not _is_native(result):
-            result = foreign_record(result) or result
+            result = foreign_record(result) or _meaningless(result, self.name)
         if _size(result) > self._max_bytes:
             raise TargetError("too_large", too_large(self.name, self._max_bytes))
         answer = answer_of(result, self.name)
@@ -92,11 +92,17 @@ def answer_of(result: Any, where: str) -> Answer:
         except (AttributeError, TypeError, ValueError) as error:
             raise TargetError("invalid_response", f"{where}: the Answer holds wrong types: {error}") from None
         return answer_from_response(response, where)
-    written = "None" if result is None else f"{shown_value(result)} ({type(result).__name__})"
-    message = f"{where}: returned {written}, expected str, dict or Answer"
+    raise TargetError(
+        "no_answer" if result is None else "invalid_response",
+        f"{where}: returned {'None' if result is None else shown_value(result)}, expected str, dict or Answer",
+    )
+
+
+def _meaningless(result: Any, where: str) -> NoReturn:
+    message = f"{where}: returned {shown_value(result)} ({type(result).__name__}), expected str, dict or Answer"
     if members := list(member_names(result)):
         message += f"; of {listed(members)} nothing is an answer: return {{'answer': …, 'retrieved_chunks': […]}}"
-    raise TargetError("no_answer" if result is None else "invalid_response", message)
+    raise TargetError("no_answer" if isinstance(result, dict) else "invalid_response", message)
 
 
 def _is_native(result: Any) -> bool:

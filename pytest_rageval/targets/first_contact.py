@@ -22,8 +22,10 @@ from pytest_rageval.targets.target import Connection
 from pytest_rageval.text import counted, cut, printable
 
 NATIVE = "/api/v1/ask"
+MESSAGES = "messages"
+"""The key of a chat: a list of messages in place of one question."""
 _PLACES = (NATIVE, "/ask", "/query", "/chat", "/api/ask", "/api/query", "/api/chat", "")
-_KEYS = ("question", "query", "message", "input", "prompt", "text", "q")
+_KEYS = ("question", "query", "message", "input", "prompt", "text", "q", MESSAGES)
 _LIKE_PATH = re.compile(r"\S*\.[A-Za-z]\w{0,5}(#.*)?|\w+://\S+|/\S+")
 _MOST_TRIES = 24
 _MOST_ITEMS = 8
@@ -39,15 +41,20 @@ class FirstContact(NamedTuple):
     said     what was found, a line each
     mapping  `target.mapping` of the configuration; None for the native contract, or without a usable reply
     is_answered  whether it replied at all
+    url      where it was asked, without the path of the mapping; empty if nothing was
     """
 
     said: tuple[str, ...]
     mapping: Mapping[str, Any] | None = None
     is_answered: bool = False
+    url: str = ""
 
 
 async def first_contact(url: str, question: str, connection: Connection) -> FirstContact:
-    """Ask a server one question in the ways that servers usually take one, until it replies."""
+    """Ask a server one question in the ways that servers usually take one, until it replies.
+
+    `url`: of the server, of its path, or of its OpenAPI description in JSON.
+    """
     client = SlottedClient(headers=connection.headers, **connection.of_client | {"retries": 0})
     try:
         return await _contact(client, url, question)
@@ -57,13 +64,16 @@ async def first_contact(url: str, question: str, connection: Connection) -> Firs
 
 async def _contact(client: SlottedClient, url: str, question: str) -> FirstContact:
     described = await _described(client, url)
+    if _is_description(url):
+        url = _origin(url)
     problem, tries = "", 0
     for path in dict.fromkeys([*(path for path, _ in described), *_paths(url)]):
         named = [key for place, key in described if place == path]
         keys = [*named, *(key for key in _KEYS if key not in named)]
         while keys and tries < _MOST_TRIES:
             tries += 1
-            body: dict[str, Json] = {keys.pop(0): question}
+            key = keys.pop(0)
+            body: dict[str, Json] = {key: [{"role": "user", "content": question}] if key == MESSAGES else question}
             address = endpoint(url, path)
             try:
                 reply = await client.request("POST", address, json=body)
@@ -75,13 +85,26 @@ async def _contact(client: SlottedClient, url: str, question: str) -> FirstConta
                 keys = _missed_first(keys, failure.body)
                 continue
             status = f"status {reply.status} of POST {public_url(address)} with {json.dumps(body, ensure_ascii=False)}"
-            return _read(reply.body, status, path, body)
-    return FirstContact((problem or f"{public_url(url)}: no reply",))
+            return _read(reply.body, status, path, key, question)._replace(url=url)
+    return FirstContact((problem or f"{public_url(url)}: no reply",), url=url)
+
+
+def contact_of_sample(body: bytes, name: str) -> FirstContact:
+    """Return what a sample reply says, without asking; the question is sent as `question`."""
+    return _read(body, f"{name}: a sample reply, nothing was asked", "", _KEYS[0])
 
 
 def _missed_first(keys: Sequence[str], refusal: str) -> list[str]:
     """Return the keys with those first that a refusal names."""
     return sorted(keys, key=lambda key: f'"{key}"' not in refusal)
+
+
+def _origin(url: str) -> str:
+    return f"{urlsplit(url).scheme}://{urlsplit(url).netloc}"
+
+
+def _is_description(url: str) -> bool:
+    return urlsplit(url).path.endswith(".json")
 
 
 def _paths(url: str) -> tuple[str, ...]:
@@ -90,16 +113,16 @@ def _paths(url: str) -> tuple[str, ...]:
 
 async def _described(client: SlottedClient, url: str) -> list[tuple[str, str]]:
     """Return the paths and question keys of a server's OpenAPI description, if it has one."""
-    base = f"{urlsplit(url).scheme}://{urlsplit(url).netloc}"
+    is_description = _is_description(url)
     try:
-        document = parse((await client.request("GET", f"{base}/openapi.json")).body)
+        document = parse((await client.request("GET", url if is_description else f"{_origin(url)}/openapi.json")).body)
     except (HttpFailure, StrictJsonError):
         return []
     paths = document.get("paths") if isinstance(document, dict) else None
     return [
         ("" if urlsplit(url).path == path else path, key)
         for path, methods in (paths or {}).items()
-        if urlsplit(url).path in ("", "/", path) and isinstance(methods, dict) and "post" in methods
+        if (is_description or urlsplit(url).path in ("", "/", path)) and isinstance(methods, dict) and "post" in methods
         for key in _body_keys(methods["post"], document)
         if field_of(key) == QUESTION or key in _KEYS
     ]
@@ -115,7 +138,7 @@ def _body_keys(operation: Any, document: Any) -> list[str]:
 # ── the reply ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read(body: bytes, status: str, path: str, sent: Mapping[str, Json]) -> FirstContact:
+def _read(body: bytes, status: str, path: str, key: str, question: str = "") -> FirstContact:
     try:
         data = parse(body)
     except StrictJsonError as error:
@@ -123,10 +146,10 @@ def _read(body: bytes, status: str, path: str, sent: Mapping[str, Json]) -> Firs
     keys = f"keys of the reply: {listed(_shown_keys(data), 16)}"
     if isinstance(data, dict) and "answer" in data and "debug" in data and path in (NATIVE, ""):
         return FirstContact((status, keys, "it speaks the native contract: no mapping is needed"), is_answered=True)
-    response, missing = response_mapping(data, str(next(iter(sent.values()))))
+    response, missing = response_mapping(data, question)
     if not response:
         return FirstContact((status, keys, "no text looks like an answer, and no list like chunks"), is_answered=True)
-    request = dict.fromkeys(sent, "{question}")
+    request = {key: "{messages}" if key == MESSAGES else "{question}"}
     mapping = {**({"path": path} if path else {}), "request": request, "response": response}
     found = ", ".join(_shown_mapping(response))
     lines = [status, keys, f"mapping: {found}"]
@@ -142,7 +165,7 @@ def response_mapping(data: Json, question: str = "") -> tuple[dict[str, Any], li
     texts = [
         (_rank(path, ANSWERS), len(value), path)
         for path, value in _leaves(data)
-        if isinstance(value, str) and value != question and not (list_path and path.startswith(f"{list_path}["))
+        if isinstance(value, str) and value != question and (list_path is None or not path.startswith(f"{list_path}["))
     ]
     response: dict[str, Any] = {}
     if texts:
@@ -194,8 +217,11 @@ def _chunk_fields(items: Sequence[Json]) -> dict[str, str]:
     def is_named(path: str, names: Sequence[str]) -> bool:
         return _rank(path, names) < len(names)
 
-    take("rel_path", PATHS, lambda path, value: isinstance(value, str) and (
-        bool(_LIKE_PATH.fullmatch(value)) or is_named(path, PATHS)))  # fmt: skip
+    take(
+        "rel_path",
+        PATHS,
+        lambda path, value: isinstance(value, str) and (bool(_LIKE_PATH.fullmatch(value)) or is_named(path, PATHS)),
+    )
     take("heading_path", HEADINGS, lambda path, _: is_named(path, HEADINGS) or "head" in path.lower())
     take(
         "score_final", SCORES, lambda path, value: isinstance(value, float) or is_named(path, SCORES) or "score" in path

@@ -14,13 +14,14 @@ from pytest_rageval.model import AskRequest, Json
 
 METHODS = (
     ("ainvoke", "invoke"), ("aquery", "query"), ("achat", "chat"), ("aretrieve", "retrieve"), ("run_async", "run"),
-    ("arun", "run"), ("aask", "ask"),
+    ("arun", "run"), ("aask", "ask"), ("aanswer", "answer"),
 )  # fmt: skip
 """The methods that take a question, async and sync, in the order in which they are looked for."""
 _QUESTIONS = ("question", "query", "input", "user_input", "prompt", "text")
 ANSWERS = ("answer", "result", "response", "output", "output_text", "content", "text", "data", "replies", "answers")
-DOCUMENTS = ("context", "contexts", "source_documents", "source_nodes", "documents", "docs", "nodes", "sources", "hits")
-DOCUMENTS += ("chunks", "passages", "citations", "matches", "results")
+_DOCUMENTS = "context contexts source_documents source_nodes documents docs nodes sources hits"
+_LISTS = "chunks passages citations matches results"
+DOCUMENTS = (*_DOCUMENTS.split(), *_LISTS.split())
 PATHS = ("rel_path", "file_path", "source", "path", "url", "uri", "file_name", "filename", "file", "document", "link")
 HEADINGS = ("heading_path", "headings", "header_path", "section", "heading", "title")
 TEXTS = ("page_content", "text", "content", "chunk", "passage", "body", "snippet", "excerpt")
@@ -47,14 +48,14 @@ def call_of(obj: object) -> Call | None:
 
 
 def _only(sync: Callable[..., Any], obj: object) -> Callable[[AskRequest], Any]:
-    return lambda request: sync(_argument(obj, request))
+    return lambda request: sync(_argument(obj, request), **_options(obj))
 
 
 def _either(own: Callable[..., Any], sync: Callable[..., Any] | None, obj: object) -> Callable[[AskRequest], Any]:
     async def ask(request: AskRequest) -> Any:
         argument = _argument(obj, request)
         try:
-            return await own(argument)
+            return await own(argument, **_options(obj))
         except NotImplementedError:  # a base class declares the async method, and the object has the other one
             if sync is None:
                 raise
@@ -79,6 +80,15 @@ def _argument(obj: object, request: AskRequest) -> Any:
     return {names[0]: request.question} if names else request.question
 
 
+def _options(obj: object) -> dict[str, Any]:
+    """Return what makes a pipeline of Haystack give its documents too, and not only what its last components give."""
+    inputs, outputs = getattr(obj, "inputs", None), getattr(obj, "outputs", None)
+    if not (callable(inputs) and callable(outputs)):
+        return {}
+    found = outputs(include_components_with_connected_outputs=True)
+    return {"include_outputs_from": {name for name, sockets in _items(found) if "documents" in sockets}}
+
+
 def _items(value: Any) -> Any:
     return value.items() if isinstance(value, Mapping) else ()
 
@@ -94,6 +104,8 @@ def foreign_record(result: Any) -> dict[str, Json] | None:
     """Return what a chain, an engine or a retriever returned as an answer record; None if it means nothing here."""
     if isinstance(result, str):
         return {"answer": result}
+    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], str):
+        result = {"answer": result[0], "documents": result[1]}
     if isinstance(result, list | tuple):
         chunks = [chunk for chunk in map(chunk_of, result) if chunk is not None]
         return {"retrieved_chunks": chunks} if len(chunks) == len(result) and not _are_texts(result) else None
@@ -114,7 +126,7 @@ def _answer(result: Any) -> str | None:
     for name in ANSWERS:
         value = _get(result, name)
         if isinstance(value, list | tuple) and value:
-            value = value[0]
+            value = _parts(value) or value[0]
         texts = (value, _plain(_get(value, "content")), _plain(_get(value, "data")))
         if (text := next((each for each in texts if isinstance(each, str)), None)) is not None:
             return text
@@ -187,9 +199,12 @@ def _get(of: Any, name: str) -> Any:
 
 def _plain(value: Any) -> str | None:
     """Return the text of a message's content, which may be a list of parts."""
-    if isinstance(value, list):
-        value = "".join(_get(part, "text") or "" for part in value)
-    return value if isinstance(value, str) else None
+    return _parts(value) if isinstance(value, list) else value if isinstance(value, str) else None
+
+
+def _parts(values: Sequence[Any]) -> str:
+    """Return the joined texts of a message's parts; empty if these are something else."""
+    return "".join(text for part in values if isinstance(text := _get(part, "text"), str))
 
 
 def member_names(result: Any) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,10 +100,6 @@ class Surroundings(NamedTuple):
     reports: Path
     connection: Connection = USUAL
     mapping: TargetMapping | None = None
-
-
-OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
-"""`package.module:name`."""
 
 
 def imported_target(place: str, root: Path) -> Any:

@@ -5,19 +5,20 @@ Target modules are imported only if chosen: scoring a file of answers never load
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pytest_rageval.config.options import PYTHON, SPELLINGS, kind_of
+from pytest_rageval.config.options import PYTHON, SPELLINGS, is_target, kind_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.importing import plugged_in
 from pytest_rageval.io.masking import public_unknown
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model import EvalCase
 from pytest_rageval.targets.foreign_results import METHODS, call_of
-from pytest_rageval.targets.target import OBJECT, USUAL, Connection, Surroundings, Target, imported_target
+from pytest_rageval.targets.target import USUAL, Connection, Surroundings, Target, imported_target
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
@@ -41,7 +42,7 @@ def target_from_spec(
         target = cast("Target | None", module.from_spec(spec, Surroundings(root, reports, connection, mapping)))
     elif factory := _plugged_in(name):
         target = factory(rest)
-    elif OBJECT.fullmatch(spec):
+    elif is_target(spec):
         made = imported_target(spec, root)
         target = target_from_object(made, name=spec, timeout=connection.timeout, max_bytes=connection.max_bytes)
     if target is None:
@@ -65,11 +66,12 @@ def target_from_object(
         from pytest_rageval.targets.callable_target import CallableTarget
 
         return CallableTarget(obj, name, timeout=timeout, max_bytes=max_bytes)
-    kind, methods = type(obj), ", ".join(now for _, now in METHODS)
+    kind, methods = type(obj), ", ".join(dict.fromkeys(now for _, now in METHODS))
     if isinstance(obj, str | int | float | list | dict | None):
         expected = "a Target, an HTTP client with a base URL, or a function from a question to an answer"
         raise SettingsError(f"{name or 'rag_client'}: is {kind.__name__} {shown_value(obj)}, expected {expected}")
-    adapter = f"def answer(question): return {{'answer': {(name or 'x:client').rpartition(':')[2]}.METHOD(question)}}"
+    own = next((own for own in dir(obj) if own[0] != "_" and inspect.ismethod(getattr(obj, own, None))), "METHOD")
+    adapter = f"def answer(question): return {{'answer': {(name or 'x:client').rpartition(':')[2]}.{own}(question)}}"
     raise SettingsError(
         f"{name or 'rag_client'}: is {kind.__module__}.{kind.__name__}, with none of the methods {methods}; "
         f"write a function that calls it: {adapter}"

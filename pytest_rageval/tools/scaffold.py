@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.note_folder import NoteFolder, NoteSection
 from pytest_rageval.config.files import case_globs, has_table
+from pytest_rageval.config.options import HTTP, kind_of
 from pytest_rageval.config.toml_text import toml_document, toml_value
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.folder import GITIGNORE
@@ -68,7 +69,7 @@ def _contents(root: Path, choice: Choice) -> Iterator[tuple[str, str]]:
         table = {"target": {"url": choice.target, "mapping": choice.mapping}}
         values["target"] = "# target: the table below, found by one question"
         values["server"] = toml_document(table).lstrip()
-    elif choice.target.startswith(("http://", "https://")):
+    elif kind_of(choice.target) is HTTP:
         values["server"] = Template(_template("server.toml")).substitute(values)
     yield configuration, Template(_template("rageval.toml")).substitute(values)
     if not _case_files(root):

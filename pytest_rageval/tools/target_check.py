@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_rageval.cases.discovery import case_files_of
 from pytest_rageval.cases.loading import load_file
-from pytest_rageval.config.options import kind_of
+from pytest_rageval.config.options import HTTP, kind_of
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.toml_text import toml_value
 from pytest_rageval.engine import ask_request
@@ -48,7 +48,7 @@ def look_at_target(project: Project) -> Iterator[Diagnosis]:
         yield from (failure(problem) for problem in problems)
         return
     is_over_http = kind_of(spec).is_over_http
-    if spec.startswith(("http://", "https://")):
+    if kind_of(spec) is HTTP:
         yield from asyncio.run(_one_question(target, spec, project, cases))
         return
     yield success(f"{name}: {'something listens there' if is_over_http else 'is there'}; no question was asked")
@@ -77,7 +77,8 @@ async def _one_question(target: Target, spec: str, project: Project, cases: Sequ
         fix = f"put into the table: {toml_value({'mapping': contact.mapping})}" if contact.mapping else ""
         return [failure(str(error)), *map(warning, contact.said), *([warning("its own JSON", fix)] if fix else [])]
     chunks = answer.chunks
-    came = f"answers one question: {counted(len(answer.text or ''), 'character')}"
+    text = "no text" if answer.text is None else counted(len(answer.text), "character")
+    came = f"answers one question: {text}"
     found = [success(f"{name}: {came}, {'no list of chunks' if chunks is None else counted(len(chunks), 'chunk')}")]
     if chunks:
         found.append(success(places_line(chunks)))

@@ -27,8 +27,15 @@ class TraceFormat(NamedTuple):
     is_span_in_list: bool = False
 
 
-OTLP = ("resourceSpans", "resource_spans", "batches", "scopeSpans", "scope_spans", "instrumentationLibrarySpans",
-        "spans")  # fmt: skip
+OTLP = (
+    "resourceSpans",
+    "resource_spans",
+    "batches",
+    "scopeSpans",
+    "scope_spans",
+    "instrumentationLibrarySpans",
+    "spans",
+)
 FORMATS = {
     "otlp": TraceFormat(OTLP, ("traceId",), is_span_in_list=True),
     "openinference": TraceFormat((*OTLP, "data"), ("context.trace_id", "trace_id", "traceId", "context.traceId")),

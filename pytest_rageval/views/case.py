@@ -45,8 +45,13 @@ OUTCOMES = {
     "xfailed": ("✘", "known failure"),
     "skipped": ("–", "skipped"),
 }
-CHANGES = {"worse": "new: passed before", "fixed": "fixed: failed before", "same": "",
-           "new": "new, or another case than before", "unmeasured": "had scores before"}  # fmt: skip
+CHANGES = {
+    "worse": "new: passed before",
+    "fixed": "fixed: failed before",
+    "same": "",
+    "new": "new, or another case than before",
+    "unmeasured": "had scores before",
+}
 
 
 class JudgementRow(NamedTuple):

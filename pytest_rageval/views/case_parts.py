@@ -8,11 +8,11 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_rageval.cases.drafts import answer_draft, drafts_file_of
 from pytest_rageval.comparison.case_diff import aligned_chunks, best_chunks, place_of
 from pytest_rageval.metrics.answer import stated_facts
 from pytest_rageval.model import EvalCase, Gold
 from pytest_rageval.text import change, printable, score_text, short
-from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
 from pytest_rageval.views.text_diff import word_diff
 
 LONGEST_TEXT = 4_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -18,7 +18,7 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.forms import submitted
 from pytest_rageval.web.jobs.jobs import Jobs
 from pytest_rageval.web.labelling.label_desk import LabelDesk
-from pytest_rageval.web.opened_runs import OpenedRuns, StillReadingError
+from pytest_rageval.web.opened_runs import OpenedRuns
 from pytest_rageval.web.pages import (
     agents,
     api,
@@ -37,9 +37,10 @@ from pytest_rageval.web.pages import (
     run,
     runs,
 )
+from pytest_rageval.web.readings import StillReadingError
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.rendering import router as assets
-from pytest_rageval.web.run_folders import RunFolders
+from pytest_rageval.web.run_list import RunFolders
 from pytest_rageval.web.security.guard import Guard
 from pytest_rageval.web.security.sessions import API, Sessions, TokenCheck, open_key
 from pytest_rageval.web.site import Site, UnknownPageError, WebSettings, check_reach
@@ -50,7 +51,7 @@ ROUTERS = (
         label, dataset_labelling, demo, api,
     )),
 )  # fmt: skip
-"""The routers of all page modules. The navigation links to those listed here."""
+"""The routers of all page modules."""
 
 
 _OFF = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
@@ -80,81 +81,61 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
     app.state.label_desk = LabelDesk(settings.data, settings.env_file)
     app.state.tokens = tokens = TokenCheck(settings.token, key)
-    app.state.addresses = {getattr(route, "path", "") for router in ROUTERS for route in router.routes}
     for router in ROUTERS:
         app.include_router(router, include_in_schema=router is api.router)
-    add_error_pages(app)
+    for kind in (HTTPException, RequestValidationError, RagevalError, OSError, Exception):
+        app.add_exception_handler(kind, error_page)
     app.add_middleware(Guard, settings=settings, tokens=tokens, refusal_page=refusal_page)
     app.add_middleware(Sessions, key=key, data=settings.data)
     return app
 
 
-def add_error_pages(app: FastAPI) -> None:
-    """Render every exception of a route as a page."""
-    app.add_exception_handler(HTTPException, _http_error_page)
-    app.add_exception_handler(RequestValidationError, _validation_error_page)
-    app.add_exception_handler(RagevalError, _rageval_error_page)
-    app.add_exception_handler(StillReadingError, _still_reading_page)
-    app.add_exception_handler(OSError, _disk_error_page)
-    app.add_exception_handler(Exception, _bug_page)
-
-
 def refusal_page(request: Request, error: HTTPException) -> Response:
     """Return the page of a refused request."""
-    return error_page(request, error.status_code, [str(error.detail)], error.headers)
+    told, words = str(error.detail), {404: "There is no such page.", 405: "This page cannot be asked so."}
+    if told == HTTPStatus(error.status_code).phrase:  # raised by the framework, without details
+        told = words.get(error.status_code, told)
+    return problem_page(request, error.status_code, [told], error.headers)
 
 
-def error_page(
-    request: Request, status: int, problems: list[str], headers: Mapping[str, str] | None = None
+def problem_page(
+    request: Request, status: int, problems: Sequence[str], headers: Mapping[str, str] | None = None
 ) -> Response:
     if request.url.path.startswith(API):
-        return JSONResponse({"problems": problems}, status, dict(headers or {}))
+        return JSONResponse({"problems": [*problems]}, status, dict(headers or {}))
     title = HTTPStatus(status).phrase
     response = page(request, "error.html", status=status, title=title, code=status, problems=problems)
     response.headers.update(headers or {})
     return response
 
 
-def _http_error_page(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if str(error.detail) == HTTPStatus(error.status_code).phrase:  # raised by the framework, without details
-        words = {404: "There is no such page.", 405: "This page cannot be asked so."}
-        error.detail = words.get(error.status_code, error.detail)
-    return refusal_page(request, error)
+def error_page(request: Request, error: Exception) -> Response:
+    """Return the page of an exception of a route."""
+    if isinstance(error, HTTPException):
+        return refusal_page(request, error)
+    if isinstance(error, RequestValidationError):  # an invalid path or query
+        problems = [f"{'.'.join(map(str, flaw['loc'][1:]))}: {flaw['msg']}" for flaw in error.errors()]
+        return problem_page(request, 400, problems)
+    if isinstance(error, StillReadingError):
+        return _still_reading_page(request, error)
+    if isinstance(error, RagevalError):  # which the user can fix: a broken folder, a wrong setting
+        return problem_page(request, 404 if isinstance(error, UnknownPageError) else 409, error.problems)
+    told = getattr(error, "strerror", None) or str(error) if isinstance(error, OSError) else ""
+    LOG.error("%s %s: %s: %s", request.method, request.url.path, type(error).__name__, told)
+    if isinstance(
+        error, OSError
+    ):  # a full disk, a missing or foreign folder; writes are atomic: nothing is half written
+        problem = f"{error.filename}: {told}" if error.filename else told
+        remedy = "Nothing of this was saved. Free some space, or mend the folder; then go back, and send it once more."
+        return problem_page(request, 507, [printable(problem), *([remedy] if request.method == "POST" else [])])
+    return problem_page(request, 500, ["Something went wrong here; what it was stands where rageval web was started."])
 
 
-def _validation_error_page(request: Request, error: Exception) -> Response:
-    """Return the page for an invalid path or query."""
-    assert isinstance(error, RequestValidationError)
-    problems = [f"{'.'.join(map(str, flaw['loc'][1:]))}: {flaw['msg']}" for flaw in error.errors()]
-    return error_page(request, 400, problems)
-
-
-def _rageval_error_page(request: Request, error: Exception) -> Response:
-    """Return the page for an error that the user can fix: a broken folder, a wrong setting."""
-    assert isinstance(error, RagevalError)
-    status = 404 if isinstance(error, UnknownPageError) else 409
-    return error_page(request, status, list(error.problems))
-
-
-def _still_reading_page(request: Request, error: Exception) -> Response:
-    """Return a page that reloads itself until the run is read, without a script."""
+def _still_reading_page(request: Request, error: StillReadingError) -> Response:
+    """Return a page that reloads itself until files are read, without a script."""
     if request.url.path.startswith(API):
-        return error_page(request, 503, [f"{error}; ask again"], {"Retry-After": str(AGAIN_S)})
+        return problem_page(request, 503, [f"{error}; ask again"], {"Retry-After": str(AGAIN_S)})
     response = page(request, "still_reading.html", status=202, what=str(error))
-    response.headers["Refresh"] = str(AGAIN_S)
+    # A script that asked for a part of its page keeps it, and asks again.
+    response.headers.update({"Refresh": str(AGAIN_S), "HX-Reswap": "none"})
     return response
-
-
-def _disk_error_page(request: Request, error: Exception) -> Response:
-    """Return the page for a full disk or a missing or foreign folder. Writes are atomic, so nothing is half written."""
-    place, why = getattr(error, "filename", None), getattr(error, "strerror", None) or str(error)
-    LOG.error("%s %s: %s: %s", request.method, request.url.path, type(error).__name__, why)
-    problem = f"{place}: {why}" if place else why
-    remedy = "Nothing of this was saved. Free some space, or mend the folder; then go back, and send it once more."
-    return error_page(request, 507, [printable(problem), *([remedy] if request.method == "POST" else [])])
-
-
-def _bug_page(request: Request, error: Exception) -> Response:
-    LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
-    return error_page(request, 500, ["Something went wrong here; what it was stands where rageval web was started."])

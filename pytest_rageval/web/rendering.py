@@ -6,7 +6,6 @@ import re
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -22,96 +21,74 @@ from pytest_rageval.render.html.environment import asset, environment
 from pytest_rageval.text import counted, duration, printable
 from pytest_rageval.web.forms import FORM_TOKEN
 from pytest_rageval.web.jobs.job import Job
-from pytest_rageval.web.run_lines import made_from
+from pytest_rageval.web.run_list import made_from
 from pytest_rageval.web.run_rows import RunRow
 from pytest_rageval.web.security.guard import HEADERS, NO_CACHE
 from pytest_rageval.web.security.sessions import form_token
-from pytest_rageval.web.versions.version_folder import Kind, version_name, versions_title
+from pytest_rageval.web.versions.version_folder import Kind, is_slug, version_name
 
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 SHARED = ("tokens.css", "case_parts.js")
 """Assets shared with the HTML report."""
 CACHE_FOREVER = "public, max-age=31536000, immutable"
+NAVIGATION = (
+    ("Runs", "/runs"),
+    ("Compare", "/compare"),
+    ("History", "/history"),
+    ("Agents", "/agents"),
+    ("Datasets", "/datasets"),
+    ("Label", "/label"),
+    ("Health", "/health"),
+)
+"""The links in the head of each page."""
 
 router = APIRouter()
 
 
 class AssetFile(NamedTuple):
+    """An asset and its address, which changes with its content: `/assets/web.1a2b3c4d5e6f.css`."""
+
+    address: str
     content: bytes
     type: str
 
 
 @cache
-def asset_addresses() -> dict[str, str]:
-    """Return the address of each asset: `web.css` → `/assets/web.1a2b3c4d5e6f.css`."""
-    return {name: f"/assets/{_hashed(name, file.content)}" for name, file in _files().items()}
+def asset_files() -> dict[str, AssetFile]:
+    """Return the assets by name."""
+    folder = files("pytest_rageval.web").joinpath("assets")
+    contents = {name: asset(name).encode() for name in SHARED} | {
+        entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.name.rpartition(".")[2] in TYPES
+    }
+    found = {}
+    for name, content in contents.items():
+        stem, _, suffix = name.rpartition(".")
+        address = f"/assets/{stem}.{sha256(content).hexdigest()[:12]}.{suffix}"
+        found[name] = AssetFile(address, content, TYPES[suffix])
+    return found
+
+
+def _asset_address(name: str) -> str:
+    return asset_files()[name].address
 
 
 @router.get("/assets/{name}")
-def asset_file(name: str) -> Response:
-    """Return an asset by its address. The name is looked up in a table, never opened as a path."""
-    file = _files_by_address().get(f"/assets/{name}")
-    if file is None:
-        raise HTTPException(404, "There is no such file.")
-    return Response(file.content, media_type=file.type, headers={"Cache-Control": CACHE_FOREVER})
-
-
-def _hashed(name: str, content: bytes) -> str:
-    stem, _, suffix = name.rpartition(".")
-    return f"{stem}.{sha256(content).hexdigest()[:12]}.{suffix}"
-
-
-@cache
-def _files() -> dict[str, AssetFile]:
-    folder = files("pytest_rageval.web").joinpath("assets")
-    own = {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.name.rpartition(".")[2] in TYPES}
-    shared = {name: asset(name).encode() for name in SHARED}
-    return {name: AssetFile(content, TYPES[name.rpartition(".")[2]]) for name, content in (shared | own).items()}
-
-
-@cache
-def _files_by_address() -> dict[str, AssetFile]:
-    return {address: _files()[name] for name, address in asset_addresses().items()}
-
-
-NAVIGATION = (("Runs", "/runs"), ("Compare", "/compare"), ("History", "/history"), ("Agents", "/agents"),
-              ("Datasets", "/datasets"), ("Label", "/label"), ("Health", "/health"))  # fmt: skip
-"""The links in the head of each page; those without a route are left out."""
-NEW_RUN = "/new-run"
-
-
-class Frame(NamedTuple):
-    """The values of `layout.html`: links, the address of a new run or None, and whether one can log out.
-
-    data  the folder with the names of agents and datasets
-    """
-
-    links: list[Link]
-    new_run: str | None
-    reports: str
-    is_logged_in: bool
-    data: Path
-
-
-class Link(NamedTuple):
-    """A link of the navigation; `is_here` if it leads to the current page or a parent of it."""
-
-    title: str
-    address: str
-    is_here: bool
+def asset_file(request: Request) -> Response:
+    """Return an asset by its address. The address is looked up, never opened as a path."""
+    for file in asset_files().values():
+        if file.address == request.url.path:
+            return Response(file.content, media_type=file.type, headers={"Cache-Control": CACHE_FOREVER})
+    raise HTTPException(404, "There is no such file.")
 
 
 def page(request: Request, template: str, *, status: int = 200, **content: Any) -> HTMLResponse:
-    """Return a rendered template as a response. It also gets the values of `_shared`."""
-    return HTMLResponse(rendered_page(request, template, **content), status, headers=HEADERS | _NO_CACHE_HEADERS)
+    """Return a rendered template, with control and bidirectional characters made visible.
 
-
-def rendered_page(request: Request, template: str, **content: Any) -> str:
-    """Return a rendered template as text, with control and bidirectional characters made visible."""
-    shared = _shared(request)
-    if taken := shared.keys() & content.keys():
-        raise ValueError(f"{template}: {', '.join(taken)} is what the layout knows; call it otherwise")
-    return printable(web_environment().get_template(template).render(shared | content))
+    It also gets the values of `_shared`.
+    """
+    text = web_environment().get_template(template).render(_shared(request) | content)
+    # Starlette's page of a bug is sent past the guard, which else adds the headers.
+    return HTMLResponse(printable(text), status, headers=HEADERS | {"Cache-Control": NO_CACHE})
 
 
 def redirect(address: str) -> RedirectResponse:
@@ -147,11 +124,12 @@ def web_environment() -> Environment:
         "printable": printable,
         "key": _case_link,
         "cases": _list_link,
+        "minute": lambda written: written[:16].replace("T", " "),
         "made_from": _made_from,
         "version_name": _version_name,
-        "job_title": _job_title,
     }
-    pages.globals = reports.globals | {"is_served": True, "path_to": path_to, "asset": asset_addresses().__getitem__}
+    pages.tests = reports.tests | {"slug": is_slug}
+    pages.globals = reports.globals | {"is_served": True, "path_to": path_to, "asset": _asset_address}
     return pages
 
 
@@ -169,21 +147,15 @@ def _case_link(context: Context, key: str, is_compared: bool = False, **query: s
 
 
 @pass_context
-def _made_from(context: Context, run: RunRow) -> str:
+def _made_from(context: Context, run: RunRow | Job) -> str:
     """Return the names of the versions that a run is made from."""
-    return made_from(run, context["frame"].data)
-
-
-@pass_context
-def _job_title(context: Context, job: Job) -> str:
-    data: Path = context["frame"].data
-    return versions_title(data, (job.agent, job.agent_version), (job.dataset, job.dataset_version))
+    return made_from(run, context["frame"]["data"])
 
 
 @pass_context
 def _version_name(context: Context, slug: str, kind: Kind) -> str:
     """Return the name of the agent or dataset with this slug."""
-    return version_name(context["frame"].data, kind, slug)
+    return version_name(context["frame"]["data"], kind, slug)
 
 
 @pass_context
@@ -197,19 +169,21 @@ def _list_link(context: Context, query: str) -> str:
 
 # A line break at the start of a text area is dropped by browsers; `printable` would rewrite the others.
 _NOT_PLAIN = re.compile("^\n|[\x01-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069:[]")
-_NO_CACHE_HEADERS = {"Cache-Control": NO_CACHE}
 
 
 def _shared(request: Request) -> dict[str, Any]:
-    settings = request.app.state.site.settings
-    addresses: set[str] = request.app.state.addresses
-    here = request.url.path
-    links = [Link(title, to, here == to or here.startswith(f"{to}/")) for title, to in NAVIGATION if to in addresses]
+    """Return the values of `layout.html`; `data` is the folder with the names of agents and datasets."""
+    settings, here = request.app.state.site.settings, request.url.path
     token = escape(form_token(request))
-    is_logged_in = request.app.state.tokens.is_given(request.session)
-    new_run = NEW_RUN if NEW_RUN in addresses else None
+    frame = {
+        "links": [(title, to, here == to or here.startswith(f"{to}/")) for title, to in NAVIGATION],
+        "new_run": "/new-run",
+        "reports": settings.reports.name,
+        "is_logged_in": request.app.state.tokens.is_given(request.session),
+        "data": settings.data,
+    }
     return {
-        "frame": Frame(links, new_run, settings.reports.name, is_logged_in, settings.data),
+        "frame": frame,
         "form_token": Markup(f'<input type="hidden" name="{FORM_TOKEN}" value="{token}">'),  # noqa: S704 hexadecimal
         "base": "bare.html" if is_fragment_wanted(request) else "layout.html",
     }

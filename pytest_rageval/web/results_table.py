@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from pytest_rageval.export.export_source import ExportSource, flat, look_through
-from pytest_rageval.export.formats import as_text, csv_line
+from pytest_rageval.export.formats import as_text
 from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.text import cut, printable, score_text
@@ -33,20 +33,20 @@ class ShownCell(NamedTuple):
 
 @dataclass(frozen=True)
 class ResultsTable:
-    """The results of a run, finished or not; `metrics` are those with a score, `gated` those with a threshold."""
+    """The results of a run, finished or not; `metrics` are those with a score."""
 
     run: StoredRun
     metrics: Sequence[str]
 
     @cached_property
     def source(self) -> ExportSource:
-        """Return the records, in full if the run keeps observations; raise SettingsError if there are none."""
+        """Return the records, in full if the run keeps observations."""
         has_observations = (self.run.path / OBSERVATIONS).is_file() or bool(journals(self.run.path, OBSERVATIONS))
         return look_through(self.run, full_text=has_observations)
 
     @cached_property
     def gated(self) -> list[str]:
-        """Return the metrics with a threshold of the configuration; if they have no score, all with a gate."""
+        """Return the metrics with a configured threshold, or else all with a gate."""
         config = self.run.config
         own = ((config.get("settings") or {}).get("gates") or {}).get("case") or ()
         every = (config.get("gates") or {}).get("case") or ()
@@ -92,8 +92,6 @@ class ResultsTable:
         places = {key: place for key, place in self.source.places.items() if key[0] in keys and key[1] == 0}
         yield from replace(self.source, places=places).records()
 
-    # ── export ────────────────────────────────────────────────────────────────────────────────────────────────
-
     def narrowed(self, keys: Collection[str]) -> ExportSource:
         """Return the records of these cases alone, all trials."""
         return replace(self.source, places={key: at for key, at in self.source.places.items() if key[0] in keys})
@@ -130,17 +128,13 @@ def cell_value(record: Mapping[str, Any], column: str) -> Cell:
 
 
 def explanation_of(record: Mapping[str, Any]) -> str:
-    """Return why a case failed, and what the judge said of the metrics that failed, or of all if none did."""
+    """Return why a case failed, and what the judge said of the failed metrics, or of all."""
     failed = {gate["metric"] for gate in record["verdict"]["failed_gates"]}
     judged: dict[str, Any] = {**(record.get("judgements") or {})}
     judged |= {name: record[name] for name in ("groundedness", "correctness") if record.get(name)}
     told = {name: str(each["reasoning"]) for name, each in judged.items() if each and each.get("reasoning")}
     chosen = {name: text for name, text in told.items() if name in failed} or told
     return " · ".join(filter(None, [record.get("reason"), *(f"{name}: {text}" for name, text in chosen.items())]))
-
-
-def csv_rows_of(rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
-    return (csv_line(row) for row in rows)
 
 
 def workbook(rows: Iterable[Sequence[Cell]]) -> bytes:

@@ -8,7 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
+from pytest_rageval.config.tables import Origin
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.history import PastRun, past_run
 from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS, StoredRun
@@ -28,6 +31,7 @@ STATE_SYMBOLS = {"stopped": "◐", "running": "▶", "unreadable": "⊘"}
 """The symbols of states without a verdict."""
 PYTEST = "pytest"
 """The source of a run that was not started in the browser."""
+_NO_ORIGIN: Mapping[str, Any] = {"source": PYTEST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,6 @@ class RunRow:
 
     begun          UTC, ISO 8601
     source         connector, uploaded answers, or pytest
-    series         key of its trend: agent and dataset, else target and cases
     past           its aggregates; None if it has not ended
     cases          number of ended cases
     selected       number of selected cases of a partial run
@@ -50,7 +53,6 @@ class RunRow:
     state: RunState
     begun: str
     source: str = PYTEST
-    series: tuple[str | None, ...] = ()
     agent: str | None = None
     agent_version: str | None = None
     dataset: str | None = None
@@ -84,31 +86,25 @@ class RunRow:
         return "–" if self.pass_rate is None else f"{100 * self.pass_rate:.1f} %"
 
     @property
-    def change(self) -> str:
-        """Return the change of the rate in points; blank if unknown."""
-        return "" if self.points is None else f"{self.points:+.1f}" if self.points else "="
-
-    @property
-    def change_tone(self) -> str:
-        return "plain" if not self.points else "better" if self.points > 0 else "worse"
-
-    @property
     def took(self) -> str:
         """Return the time from start to end."""
         return "–" if self.seconds is None else duration(1000 * self.seconds) if self.seconds else "< 1 s"
 
     @property
-    def begun_minute(self) -> str:
-        return self.begun[:16].replace("T", " ")
-
-    @property
-    def is_finished(self) -> bool:
-        """Return True if the run has aggregates, so that it can be compared."""
-        return self.past is not None
-
-    @property
     def is_partial(self) -> bool:
         return self.past is not None and self.past.is_partial
+
+    @property
+    def is_complete(self) -> bool:
+        """Return True if all cases ended, so that other runs can be held against this one."""
+        return self.past is not None and not self.past.is_partial
+
+    @property
+    def series(self) -> tuple[str | None, ...]:
+        """Return what the runs of one series have in common: agent and dataset, or else target and cases."""
+        if self.agent or self.dataset:
+            return "", self.agent, self.dataset
+        return self.target, self.past.dataset_hash if self.past else None
 
     @property
     def searched(self) -> str:
@@ -121,72 +117,88 @@ def read_run(folder: Path) -> RunRow:
     """Return the row of a run folder in any state. Errors in its files become part of the row."""
     run = StoredRun(folder)
     try:
-        state = run.state
+        state, row = run.state, _begun_row(run)
         if state == "being written":
-            return _unfinished(run, "running")
+            return row
         if state == "interrupted":
-            return _unfinished(run, "stopped")
-        if state == "broken":
-            return _unreadable(run, _why_broken(run))
-        return _finished(run)
+            problem = "it did not come to its end: its page says how to finish it"
+            return replace(row, state="stopped", cases=_lines(folder / RESULTS), problem=problem)
+        return _ended_row(run, row)
     except (SettingsError, OSError) as error:
-        return _unreadable(run, str(error))
+        problem = str(error)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         # A file edited by hand: whatever is wrong with it, the other runs are still listed.
-        return _unreadable(run, f"{METRICS} is not what a run writes: {type(error).__name__}: {error}")
-
-
-def _why_broken(run: StoredRun) -> str:
-    try:
-        _ = run.config, run.metrics
-    except SettingsError as error:
-        return str(error)
-    return f"{CONFIG} or {METRICS} cannot be read"
-
-
-def _unreadable(run: StoredRun, problem: str) -> RunRow:
-    begun = _time(run.path.stat().st_mtime) if run.path.is_dir() else _time(0)
-    told = printable(problem.replace(f"{run.path}/", ""))
-    return RunRow(printable(run.run_id), "unreadable", begun, problem=told)
-
-
-def _unfinished(run: StoredRun, state: RunState) -> RunRow:
-    row = _configured_row(run, state)
-    if state == "running":
-        return row
-    return replace(
-        row, cases=_lines(run.path / RESULTS), problem="it did not come to its end: its page says how to finish it"
-    )
+        problem = f"{METRICS} is not what a run writes: {type(error).__name__}: {error}"
+    begun = iso_time(folder.stat().st_mtime if folder.is_dir() else 0)
+    return RunRow(printable(run.run_id), "unreadable", begun, problem=printable(problem.replace(f"{folder}/", "")))
 
 
 def _lines(path: Path) -> int:
-    """Count the lines of a file; 0 if there is none."""
-    try:
-        with path.open("rb") as file:
-            return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
-    except OSError:
+    if not path.is_file():
         return 0
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
 
 
-def _finished(run: StoredRun) -> RunRow:
+def _begun_row(run: StoredRun) -> RunRow:
+    """Return the row of a running run: the values from the configuration, which every run has."""
+    origin, target = origin_of(run.config), run.config.get("target")
+    agent_version, dataset_version = (
+        None if version is None else str(version) for version in (origin.agent_version, origin.dataset_version)
+    )
+    return RunRow(
+        printable(run.run_id),
+        "running",
+        _start_time(run),
+        origin.source,
+        origin.agent,
+        agent_version,
+        origin.dataset,
+        dataset_version,
+        target if isinstance(target, str) else None,
+    )
+
+
+def origin_of(config: Mapping[str, Any]) -> Origin:
+    """Return which versions a run is made from, by its config.json; for a run of pytest none."""
+    try:
+        return Origin.model_validate(config.get("origin"))
+    except ValidationError:
+        return Origin.model_construct(**_NO_ORIGIN)
+
+
+def _start_time(run: StoredRun) -> str:
+    try:
+        begun = datetime.fromisoformat(run.config["begun"])
+    except (KeyError, TypeError, ValueError):  # a run without this key: use the configuration's time
+        return iso_time((run.path / CONFIG).stat().st_mtime)
+    return begun.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def iso_time(seconds: float) -> str:
+    """Return a time as `2026-11-22T10:00:00.000000+00:00`."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+
+
+def _ended_row(run: StoredRun, row: RunRow) -> RunRow:
     metrics = with_verdict(run.finished_metrics)
     verdict, latency = metrics["verdict"], metrics["volatile"].get("latency") or {}
     compared = metrics.get("comparison")
     comparison = compared if compared is not None and compared["compared"] else {}
-    selected = (metrics.get("selection") or {}).get("selected")
-    row = _configured_row(run, _state(metrics, selected))
+    selection, paired = metrics.get("selection") or {}, comparison.get("paired")
     settings = {"agent": f"{row.agent} v{row.agent_version}"} if row.agent else {}
     past = past_run(run)
-    past = replace(past, dataset_version=row.dataset_version, settings={**past.settings, **settings})
+    seconds = int(run.timestamp.timestamp()) - int(datetime.fromisoformat(row.begun).timestamp())
     return replace(
         row,
-        past=past,
+        state=_state(metrics, selection),
+        past=replace(past, dataset_version=row.dataset_version, settings={**past.settings, **settings}),
         cases=past.total,
-        selected=selected,
-        points=_points(comparison.get("paired")),
+        selected=selection.get("selected"),
+        points=_points(paired) if paired and paired["cases"] else None,
         compared_with=comparison.get("baseline_run_id"),
         p95_ms=latency.get("p95_ms"),
-        seconds=max(int(run.timestamp.timestamp()) - int(datetime.fromisoformat(row.begun).timestamp()), 0),
+        seconds=max(seconds, 0),
         description=past.description,
         tone=verdict["tone"],
         word=verdict["word"],
@@ -194,55 +206,16 @@ def _finished(run: StoredRun) -> RunRow:
     )
 
 
-def _state(metrics: Mapping[str, Any], selected: int | None) -> RunState:
+def _state(metrics: Mapping[str, Any], selection: Mapping[str, int]) -> RunState:
     """Return the state for filters; the word of the verdict is more precise."""
-    tone, word = metrics["verdict"]["tone"], metrics["verdict"]["word"]
+    verdict, selected = metrics["verdict"], selection.get("selected")
     if metrics["partial"]:
-        recorded = (metrics.get("selection") or {}).get("recorded", metrics["total_tests"])
+        recorded = selection.get("recorded", metrics["total_tests"])
         return "stopped" if selected is not None and recorded < selected else "partial"
-    if tone in ("green", "grey"):
+    if verdict["tone"] in ("green", "grey"):
         return "passed"
-    return "worse" if word == "Worse" else "failed"
+    return "worse" if verdict["word"] == "Worse" else "failed"
 
 
-def _points(paired: Mapping[str, int] | None) -> float | None:
-    """Return the change of the pass rate in points, or None if it is not recorded or no case was compared."""
-    if not paired or not paired["cases"]:
-        return None
+def _points(paired: Mapping[str, int]) -> float:
     return round(100 * (paired["passed_after"] - paired["passed_before"]) / paired["cases"], 1)
-
-
-def _configured_row(run: StoredRun, state: RunState) -> RunRow:
-    """Return a row with the values from the configuration, which every run has."""
-    config = run.config
-    origin, target = config.get("origin") or {}, config.get("target")
-    agent, agent_version, dataset, dataset_version = (
-        None if origin.get(name) is None else str(origin[name])
-        for name in ("agent", "agent_version", "dataset", "dataset_version")
-    )
-    target = target if isinstance(target, str) else None
-    series = ("", agent, dataset) if agent or dataset else (target, config["dataset_hash"])
-    return RunRow(
-        printable(run.run_id),
-        state,
-        _start_time(run),
-        str(origin.get("source") or PYTEST),
-        series,
-        agent,
-        agent_version,
-        dataset,
-        dataset_version,
-        target,
-    )
-
-
-def _start_time(run: StoredRun) -> str:
-    try:
-        begun = datetime.fromisoformat(run.config["begun"])
-    except (KeyError, TypeError, ValueError):  # an older run without this key: use the configuration's time
-        return _time((run.path / CONFIG).stat().st_mtime)
-    return begun.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")

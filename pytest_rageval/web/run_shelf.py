@@ -1,4 +1,4 @@
-"""What a person does with runs: archive and delete them, both with a way back, and rename their descriptions."""
+"""Runs archived and deleted, both with a way back, and their descriptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from pytest_rageval.errors import Problems, SettingsError
-from pytest_rageval.io.atomic import is_locked, read_json, write_json
+from pytest_rageval.io.atomic import is_locked, read_json, readable_json, write_json
 from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.reader import METRICS
 from pytest_rageval.text import printable
@@ -19,7 +19,6 @@ from pytest_rageval.web.site import Site, site_of
 
 MOST_DELETED = 50
 """Deleted runs that can be restored; the ones deleted before them are gone."""
-RUN, JOB_FOLDER = "run", "job"
 
 
 class RunShelf:
@@ -31,13 +30,14 @@ class RunShelf:
     def __init__(self, site: Site) -> None:
         data = site.settings.data
         self._runs, self._jobs, self._deleted = site.runs, data / "jobs", data / "deleted"
+        self._parts = {"run": self._runs, "job": self._jobs}
         self._file = data / "archived.json"
 
     def archived(self) -> frozenset[str]:
         """Return the ids of the archived runs."""
         try:
-            return frozenset(read_json(self._file, "archive").get("runs", ()))
-        except (SettingsError, TypeError):
+            return frozenset(readable_json(self._file).get("runs", ()))
+        except TypeError:
             return frozenset()
 
     def archive(self, run_ids: Iterable[str], *, is_archived: bool = True) -> None:
@@ -57,14 +57,14 @@ class RunShelf:
         for run_id in run_ids:
             if run_id not in known:
                 problems.append(f"there is no run {run_id!r}")
-            elif is_locked(self._runs / known[run_id]):
+            elif any(is_locked(folder / known[run_id]) for folder in self._parts.values()):
                 problems.append(f"run {run_id} is going on; cancel it first")
         problems.raise_all()
         for run_id in run_ids:
             place = self._deleted / known[run_id]
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True)
-            for folder, name in ((self._runs, RUN), (self._jobs, JOB_FOLDER)):
+            for name, folder in self._parts.items():
                 if (folder / known[run_id]).is_dir():
                     shutil.move(folder / known[run_id], place / name)
         for old in self.deleted()[MOST_DELETED:]:
@@ -76,7 +76,7 @@ class RunShelf:
         for run_id in run_ids:
             if run_id not in there:
                 raise SettingsError(f"run {run_id!r} is gone: it cannot be restored")
-            for folder, name in ((self._runs, RUN), (self._jobs, JOB_FOLDER)):
+            for name, folder in self._parts.items():
                 kept = self._deleted / run_id / name
                 if kept.is_dir() and not (folder / run_id).exists():
                     folder.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ class RunShelf:
 
 
 def _names(folder: Path) -> dict[str, str]:
-    """Return the folders in a folder by their printable names: a name from a form is looked up, it is never a path."""
+    """Return the folders by printable name: a name from a form never becomes a path."""
     try:
         return {printable(path.name): path.name for path in folder.iterdir() if path.is_dir() and not path.is_symlink()}
     except OSError:

@@ -26,20 +26,13 @@ END_S = 3
 
 def open_socket(settings: WebSettings) -> socket.socket:
     """Return the listening socket, or raise SettingsError if it cannot be opened."""
-    place = f"--host {settings.host} --port {settings.port}"
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listening = socket.socket(family, kind, protocol)
-        with ExitStack() as undone:
-            undone.enter_context(listening)
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-            undone.pop_all()
+        return socket.create_server((settings.host, settings.port), family=family)
     except OSError as error:
-        raise SettingsError(f"{place}: {error.strerror}; another --port, or --port 0, may do") from None
-    return listening
+        why = (error.strerror or str(error)).partition(" (")[0]
+        place = f"--host {settings.host} --port {settings.port}"
+        raise SettingsError(f"{place}: {why}; another --port, or --port 0, may do") from None
 
 
 def browser_address(listening: socket.socket, settings: WebSettings) -> str:

@@ -15,6 +15,7 @@ from project import Project, lines_with
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.exchange.formats import ReadOptions, format_of, parsed_fields, read_other
 from pytest_rageval.cli.cases import cases as cases_command
+from pytest_rageval.errors import CaseError
 from pytest_rageval.model import NOWHERE, Anchor, EvalCase
 
 FOREIGN = Path(__file__).parent.parent / "data/frozen-input/foreign"
@@ -172,6 +173,30 @@ def test_columns_are_guessed_in_several_languages(tmp_path, header):
     assert (case.question, case.gold.answers, case.gold.supports) == ("What is A?", (A,), (Anchor("docs/a.md"),))
 
 
+@pytest.mark.parametrize(
+    ("header", "cells", "supports"),
+    [
+        ("Frage,Quelle,Abschnitt", "Was?,a.md,# A > ## B", (Anchor("a.md", "# A > ## B"),)),
+        ("Section title,Question,File", "B,What?,a.md", (Anchor("a.md", "B"),)),
+        ("question,gold.headings,file", "What?,A;B,a.md;b.md", (Anchor("a.md", "A"), Anchor("b.md", "B"))),
+        ("질문,문서,섹션", "무엇?,a.md,가", (Anchor("a.md", "가"),)),
+    ],
+)
+def test_a_column_of_headings_belongs_to_that_of_files(tmp_path, header, cells, supports):
+    path = tmp_path / "people.csv"
+    path.write_text(f"{header}\n{cells}\n", encoding="utf-8")
+    (case,) = read(path)
+    assert (case.gold.supports, case.metadata) == (supports, {})
+
+
+def test_headings_that_fit_no_files_are_kept_as_metadata(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("Frage,Quelle,Abschnitt\nWas?,a.md;b.md,A\nWo?,,B\n", encoding="utf-8")
+    two, none = read(path)
+    assert (two.gold.supports, two.metadata) == ((Anchor("a.md"), Anchor("b.md")), {"Abschnitt": "A"})
+    assert (none.gold.supports, none.metadata) == (None, {"Abschnitt": "B"})
+
+
 def test_a_map_takes_names_and_expressions(tmp_path):
     fields = parsed_fields(["question=Text der Anfrage", "gold.answer=extra.soll", "gold.paths=extra.wo[].datei"])
     row = {"Text der Anfrage": "Was?", "extra": {"soll": "Das.", "wo": [{"datei": "a.md"}, {"datei": "b.md"}]}}
@@ -203,3 +228,85 @@ def test_gold_in_the_metadata_is_named_and_no_gold_is_a_warning(project: Project
     project.write("b.json", json.dumps([{"input": "Q?", "expected": "A.", "metadata": {"source": "a.md"}}]))
     said = lines_with(project.rageval("cases", "convert", "b.json"), "looks like gold")
     assert said == ["source looks like gold and went to metadata; --map gold.paths=source takes it instead"]
+
+
+# ── files that promptfoo names ────────────────────────────────────────────────────────────────────────────────
+
+
+def promptfoo(folder: Path, document: object):
+    path = folder / "set/promptfoo.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return read_other(path, path.name)
+
+
+def test_promptfoo_reads_the_texts_and_tests_that_it_names_below_its_folder(tmp_path):
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set/a.md").write_text("A is one.", encoding="utf-8")
+    (tmp_path / "set/more.csv").write_text("question,__expected\nWhat is B?,B is two.\n", encoding="utf-8")
+    test = {
+        "vars": {"question": "What is A?", "context": "file://a.md"},
+        "assert": [{"type": "equals", "value": "One"}],
+    }
+    first, second = promptfoo(tmp_path, {"tests": [test, "file://more.csv"]}).cases
+    assert (first["contexts"], second["question"], second["reference"]) == (["A is one."], "What is B?", "B is two.")
+    assert promptfoo(tmp_path, {"tests": "file://more.csv"}).cases == [second]
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("file://../secret.md", "lies outside of the folder of the test set"),
+        ("file:///etc/hostname", "lies outside of the folder of the test set"),
+        ("file://link.md", "lies outside of the folder of the test set"),
+        ("file://none.md", "is no file there"),
+        ("file://x.py", "is code, which is never run"),
+    ],
+)
+def test_files_elsewhere_are_not_read_and_said(tmp_path, written, why):
+    (tmp_path / "secret.md").write_text("secret", encoding="utf-8")
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set/link.md").symlink_to(tmp_path / "secret.md")
+    result = promptfoo(tmp_path, {"tests": [{"vars": {"question": "What is A?", "context": written}}]})
+    assert result.notes == (f"context: {written} {why}: kept in metadata (1 row)",)
+    assert (result.cases[0].get("contexts"), result.cases[0]["metadata"]) == (None, {"unread": {"context": written}})
+    with pytest.raises(CaseError, match=why):
+        promptfoo(tmp_path, {"tests": written})
+
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_sources_of_an_answer_are_its_chunks(project: Project):
+    project.write("bot.csv", "Frage;Antwort des Bots;Quelle\nWas?;Eins.;a.md#B\nWo?;Da.;a.md\n")
+    assert project.rageval("answers", "convert", "bot.csv", "-o", "out.jsonl").ret == 0
+    first, second = map(json.loads, (project.path / "out.jsonl").read_text(encoding="utf-8").splitlines())
+    assert first["retrieved_chunks"] == [{"rank": 1, "rel_path": "a.md", "heading_path": "B"}]
+    assert second["retrieved_chunks"] == [{"rank": 1, "rel_path": "a.md"}]
+
+
+def test_answers_of_any_names_are_converted_and_scored(project: Project):
+    project.cases([{"id": "a", "question": "Was ist A?", "reference": "Eins."}])
+    project.write("bot.csv", "Frage;Antwort des Bots;Note\nWas ist A?;Eins.;gut\n")
+    result = project.rageval("answers", "convert", "bot.csv")
+    assert result.outlines == [
+        "bot.answers.jsonl: 1 answer; to meta: Note; score with --rageval-target answers:bot.answers.jsonl"
+    ]
+    assert lines_with(result, "read by the names of its columns: question = Frage, answer = Antwort des Bots")
+    ended = project.rageval(
+        "run", "--target", "answers:bot.answers.jsonl", "--judge", "none", "--metrics", "exact_match"
+    )
+    assert lines_with(ended, "1 of 1 passes")
+
+
+def test_answers_without_a_known_name_are_asked_for_by_it(project: Project):
+    project.write("bot.json", '[{"x": "q1", "y": {"said": "Two."}, "z": ["a.md"]}]')
+    said = lines_with(project.rageval("answers", "convert", "bot.json"), "row 1")
+    assert said == ["ERROR: bot.json: row 1: holds no answer and no retrieved passages; its names are x, y, z; "
+                    "--map FIELD=NAME says which is which"]  # fmt: skip
+    project.rageval(
+        "answers", "convert", "bot.json", "--map", "id=x", "--map", "answer=y.said", "--map", "retrieved_ids=z"
+    )
+    assert json.loads((project.path / "bot.answers.jsonl").read_text()) == {
+        "id": "q1", "answer": "Two.", "retrieved_chunks": [{"rank": 1, "chunk_id": "a.md"}]
+    }  # fmt: skip

@@ -62,8 +62,7 @@ def labels(*records: dict[str, Any], name: str = "labels.jsonl") -> str:
 
 def as_json(*arguments: str) -> dict[str, Any]:
     result = calibrate(*arguments, "--format", "json")
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    return json.loads(result.stdout)
 
 
 READER = ("--judge", "my_judges:Reader", "--judge-cache", "off")

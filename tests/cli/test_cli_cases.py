@@ -82,13 +82,6 @@ def test_nothing_to_check_and_wrong_usage_exit_with_2(arguments: list[str]):
     assert rageval_cases(*arguments).exit_code == 2
 
 
-def test_the_files_are_those_of_the_configuration(here: Path):
-    (here / "rageval.toml").write_text('cases = ["qa/*.jsonl"]')
-    (here / "qa").mkdir()
-    (here / "qa" / "a.jsonl").write_text(SOUND)
-    assert rageval_cases("validate").output == "1 file, 2 cases, 0 problems\n"
-
-
 def test_stats_count_everything_by_name(here: Path):
     a_project(
         here,
@@ -111,10 +104,3 @@ def test_stats_count_everything_by_name(here: Path):
         "gold": {"none": 2, "answers": 1, "chunk_ids": 1, "concepts": 1, "supports": 1},
         "next": ["rageval cases audit"],
     }
-
-
-def test_stats_of_files_with_problems_say_so(here: Path):
-    a_project(here, a__jsonl=SOUND + "{")
-    result = rageval_cases("stats")
-    assert result.exit_code == 1
-    assert "1 problem; `rageval cases validate` lists them" in result.stderr

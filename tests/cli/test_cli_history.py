@@ -46,16 +46,6 @@ def test_the_table_has_a_line_a_run_and_below_it_what_was_changed():
     assert words(way)[-2:] == ["=", "–"]
 
 
-def test_columns_stand_below_each_other_whatever_runs_are_called():
-    a_run(REPORTS, "남산-타워", ended=at(1))
-    a_run(REPORTS, "b\x1b[31m", ended=at(2))
-    _, names, first, second, way = history("--metric", "mrr").output.splitlines()
-    assert "\x1b" not in second
-    assert words(second)[0] == "b\\x1b[31m"
-    assert {cell_len(line) for line in (names, first, second, way)} == {cell_len(names)}
-    assert words(names)[1:3] == ["ended", "(UTC)"]
-
-
 def test_three_complete_runs_and_more_are_drawn():
     for hour, recall in enumerate([0.5, 0.0, 1.0, 1.0], start=1):
         a_run(REPORTS, f"20260301_0{hour}0000", a_result(recall=recall), ended=at(hour))
@@ -113,15 +103,6 @@ def test_the_table_has_the_last_twenty_runs_unless_more_are_asked_for():
     assert lines[-1] == "2 earlier runs; --last 22 shows all"
     assert "r00" in history("--metric", "mrr", "--last", "22").output
     assert len(json.loads(history("--json").output)["runs"]) == 22
-
-
-def test_a_long_note_is_broken_between_words(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("COLUMNS", "60")
-    a_run(REPORTS, "a", ended=at(1))
-    a_run(REPORTS, "b", ended=at(2), k=7, params={f"parameter_{number}": number for number in range(5)})
-    lines = history("--metric", "mrr").output.splitlines()
-    assert [line for line in lines if cell_len(line) > 60] == []
-    assert "params.parameter_4" in " ".join(lines)
 
 
 def test_json_has_what_a_chart_is_drawn_from():

@@ -139,13 +139,6 @@ def test_all_bad_lines_are_named_with_their_place_and_nothing_is_imported():
     assert not DEFAULT.exists()
 
 
-def test_files_that_cannot_be_read_or_written_are_one_line():
-    a_filled("why?")
-    assert problems(judge_cache("import", "gone.jsonl")) == ["gone.jsonl: does not exist", "nothing is imported"]
-    (problem,) = problems(judge_cache("export", DEFAULT / "a.jsonl"))
-    assert "cannot be written: " in problem
-
-
 def test_entries_that_cannot_be_read_are_left_out_of_an_export_and_named():
     a_filled("why?", "who?")
     row = "created, rubric, model, question, answer, contexts, parts"

@@ -1,4 +1,4 @@
-"""`rageval runs`: what is listed, shown and removed, what is asked first, and the exit codes."""
+"""`rageval runs` and `rageval export`: what is listed, removed and written; verbs on what is not there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from processes import Terminal
-from project import problems
+from project import command, problems
 from rich.cells import cell_len
 from stored_runs import a_result, a_run, at
 
@@ -103,13 +103,6 @@ def test_a_run_that_died_and_one_that_is_broken_are_shown_as_far_as_they_go():
     assert json.loads(runs("show", "broken", "--json").output)["aggregates"] is None
 
 
-def test_a_run_as_json_holds_its_files_and_both_of_its_small_ones(three):
-    whole = json.loads(runs("show", "b", "--json").output)
-    assert (whole["run_id"], whole["configuration"]["k"]) == ("b", 5)
-    assert whole["aggregates"]["metrics"]["mrr"]["mean"] == 0.5
-    assert whole["files"]["config.json"] == (REPORTS / "runs/b/config.json").stat().st_size
-
-
 # ── prune ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -169,3 +162,42 @@ def test_a_verb_in_a_sub_folder_finds_the_project(tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(below)
     result = CliRunner().invoke(rageval, ["runs", "list"])
     assert f"{tmp_path / 'kept' / 'runs'} holds no runs" in result.output
+
+
+# ── `rageval gate` ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+VERBS = ("abstention", "gate", "judge", "score")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_run_that_is_not_there_is_said(verb: str):
+    assert problems(command(verb, "nowhere")) == [
+        f"there is no run 'nowhere'; {Path.cwd() / 'reports' / 'runs'} holds no runs"
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["score", "x", "--aggregate-only", "--metrics", "mrr"],
+        ["score", "x", "--cases", "gone"],
+        ["judge", "x", "--aggregate-only", "--judge", "lexical"],
+        ["judge", "x", "--spot-check", "--cases", "."],
+        ["abstention", "x", "--cases", "gone"],
+        ["judge", "x", "--spot-check-n", "5"],
+        ["judge", "x", "--second-judge", "lexical"],
+        ["judge", "x", "--spot-check", "--claim-level"],
+        ["judge", "x", "--spot-check", "--spot-check-n", "0"],
+        ["judge", "x", "--judge-cache", "sometimes"],
+        ["gate"],
+    ],
+    ids=" ".join,
+)
+def test_options_that_do_not_go_together_are_wrong_usage(arguments: list[str]):
+    assert command(*arguments).exit_code == 2
+
+
+def test_wrong_numbers_are_said_in_a_line():
+    (problem,) = problems(command("judge", "x", "--max-cost", "much"))
+    assert problem.startswith("--rageval-max-cost is 'much' (a string), expected ")

@@ -119,15 +119,6 @@ def test_little_room_is_said(project: Project, free: int, mark: str, monkeypatch
     assert findings(project)["reports"][1][0] == mark
 
 
-def test_the_ontology_is_read(project: Project):
-    project.cases(SOME)
-    project.configure('target = "bot:answer"\nontology = "gone.toml"')
-    marks = findings(project)
-    assert marks["ontology"] == [
-        ("problem", "ontology: gone.toml cannot be read: No such file or directory; mend the path")
-    ]
-
-
 def test_what_pytest_would_refuse_is_a_problem(project: Project):
     project.cases(SOME)
     project.configure('target = "bot:answer"', '[tool.rageval.gates]\ncase = ["token_f1 >= 0.5 when category=factul"]')

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -155,8 +154,7 @@ def test_with_json_wrong_settings_are_said_to_the_program_too(project: Project):
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     from project import rageval as call
 
-    content: dict[str, Any] = json.loads(call(tmp_path_factory.mktemp("empty"), "schema").stdout)
-    return content
+    return json.loads(call(tmp_path_factory.mktemp("empty"), "schema").stdout)
 
 
 def test_the_schema_holds_every_command_with_its_options_and_exit_codes(document: dict[str, Any]):
@@ -209,10 +207,6 @@ def test_the_grammar_of_gates_reads_its_own_examples(document: dict[str, Any], t
     load_settings(tmp_path, {"gate": grammar["examples"], "tolerated": grammar["regression"]["defaults"]}, {})
 
 
-def test_one_part_of_the_schema_stands_alone(project: Project, document: dict[str, Any]):
-    assert json.loads("\n".join(project.rageval("schema", "gates").outlines)) == document["gates"]
-
-
 # ── texts for agents ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -227,14 +221,6 @@ def test_every_command_in_the_texts_for_agents_exists_with_its_options():
         verb, words = verb_of(command)
         options = {name for parameter in verb.params for name in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, command
-
-
-def test_the_texts_for_agents_go_into_the_wheel():
-    with (DOCS.parent / "pyproject.toml").open("rb") as file:
-        wheel = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert {wheel[f"docs/{name}"] for name in ("llms.txt", "SKILL.md")} == {
-        f"pytest_rageval/agents/{name}" for name in ("llms.txt", "SKILL.md")
-    }
 
 
 def test_the_skill_has_a_name_and_a_description_and_is_printed_as_it_stands(project: Project):

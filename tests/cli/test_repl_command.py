@@ -182,14 +182,6 @@ def test_a_question_is_saved_as_a_draft_that_no_run_takes_for_a_case(lab: Projec
     assert set(lab.records()) == {"vbo", "pizza"}
 
 
-def test_the_quick_sweep_runs_from_within(project: Project):
-    bot = ScoredBot(project)
-    lines = piped(project, "set style plain", "sweep", "eval odd")
-    assert "all points at chunk_max_tokens 400, chunk_overlap 50" in lines
-    assert "  P=0.200 R=1.000 MRR=1.000" in lines[-1:]
-    assert {call["style"] for call in bot.calls} == {"plain"}
-
-
 def test_the_sweep_within_asks_the_cases_of_the_session(project: Project):
     bot = ScoredBot(project)
     text = (project.path / "evalcases" / "a.jsonl").read_text(encoding="utf-8")
@@ -239,12 +231,6 @@ def test_a_line_that_only_begins_like_a_command_is_a_question(lab: Project):
         ]
         * 3
     )
-
-
-def test_what_steers_terminals_is_shown_not_sent(lab: Project):
-    lab.write("lab.py", NOTES_BOT.replace("The VBO", "\\x1b[31m[x]\\u202eThe VBO"))
-    (line, *_) = piped(lab, "the bug?")
-    assert line.startswith("  1. [t01] score=0.847 (sarah) \\x1b[31m[x]\\u202eThe VBO")
 
 
 def test_redact_keeps_questions_out_of_files(lab: Project):

@@ -133,12 +133,3 @@ def test_a_bad_answer_becomes_a_draft_once(project: Project):
     again = project.rageval("cases", "draft", "now", "evalcases/a.jsonl::one")
     again.stdout.fnmatch_lines(["*: nothing new"])
     assert project.rageval("cases", "validate", "evalcases/a.drafts.jsonl").ret == 0
-
-
-def test_of_a_redacted_run_there_is_no_draft(project: Project):
-    project.cases([a_missed_case("one")])
-    project.run("--rageval-redact")
-    result = project.rageval("cases", "draft", "latest", "one")
-    assert result.ret == 2
-    result.stderr.fnmatch_lines(["*keeps no texts (redact): there is no question to draft a case from"])
-    assert not list(project.path.glob("evalcases/*.drafts.jsonl"))

@@ -1,14 +1,17 @@
-"""`rageval run` does what pytest does, outside of it: records, metrics, gates, reports, exit codes, resume."""
+"""`rageval run` does what pytest does, outside of it: records, gates, reports, exit codes, Ctrl-C, a terminal."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from project import SOME, Project, a_case, a_missed_case, lines_with
+from processes import Terminal, ending, wait_until
+from project import SOME, Project, a_case, a_missed_case
 from stored_runs import records_of, stable_bytes
 
 from pytest_rageval.render import run_reports
@@ -17,8 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def last_json(result: pytest.RunResult) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(result.outlines[-1])
-    return content
+    return json.loads(result.outlines[-1])
 
 
 # ── the same as pytest ────────────────────────────────────────────────────────────────────────────────────────
@@ -93,13 +95,6 @@ def test_without_a_target_it_says_so_in_its_own_words(project: Project):
     result.stderr.fnmatch_lines(["ERROR: no target: say which system to ask with --target, *"])
 
 
-def test_a_failing_case_is_a_line_as_soon_as_it_fails(project: Project):
-    project.cases([*SOME, a_missed_case("missed")])
-    result = project.rageval("run")
-    assert result.ret == 1
-    assert lines_with(result, "FAILED")[0].startswith("FAILED evalcases/a.jsonl::missed - recall_any@5 is 0, gate >= 1")
-
-
 def test_known_failures_and_skipped_cases_end_as_in_pytest(project: Project):
     project.configure('target = "answers:answers.jsonl"\nknown_failures = "report"')
     project.cases([*SOME, a_missed_case("missed")])
@@ -138,17 +133,6 @@ def test_steps_are_left_out(project: Project):
     assert project.metrics()["judge"] is None
     assert project.rageval("run", "--retrieval-only").ret == 0
     assert "L5" not in {metric["layer"] for metric in project.metrics()["metrics"].values()}
-
-
-def test_skipped_layers_are_an_option_of_pytest_as_well(project: Project):
-    project.cases(SOME)
-    assert project.rageval("run", "--skip-retrieval-metrics").ret == 0
-    own = project.stable_metrics()
-    assert project.run("--rageval-skip", "retrieval").ret == 0
-    assert project.stable_metrics() == own
-    result = project.rageval("run", "--skip", "retrieva")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: --skip: 'retrieva' is not a layer; did you mean 'retrieval'?"])
 
 
 @pytest.mark.parametrize("judge", ["openai:m@http://127.0.0.1:9", "http://127.0.0.1:9"])
@@ -243,3 +227,82 @@ def test_a_page_of_too_many_cases_is_left_out_and_can_be_written_all_the_same(
     assert (project.runs[-1] / "summary.md").is_file()
     assert project.rageval("report", "b").ret == 0
     assert (project.runs[-1] / "report.html").is_file()
+
+
+# ── `rageval run` as a process: Ctrl-C, resume, a terminal ───────────────────────────────────────────────────────
+
+
+SLOW = """
+import asyncio, bot
+async def answer(question):
+    if "slow" in question:
+        open("asked", "w").close()
+        await asyncio.sleep(600)
+    return bot.answer(question)
+"""
+WAITS = "while not __import__('os').path.exists('gate'): await asyncio.sleep(0.02)"
+QUICK = "import bot\nasync def answer(question):\n    return bot.answer(question)\n"
+
+
+def started(project: Project) -> subprocess.Popen[bytes]:
+    return project.start_process("-m", "pytest_rageval", "run", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def records_on_disk(project: Project) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in project.path.glob("reports/runs/*/results.jsonl"))
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize(("number", "times"), [(signal.SIGINT, 2), (signal.SIGTERM, 1)])
+def test_ctrl_c_leaves_a_partial_run_that_can_be_finished(project: Project, number: signal.Signals, times: int):
+    project.write("slow.py", SLOW)
+    project.configure('target = "slow:answer"')
+    project.cases([a_case(f"q{n}", "boiling" if n < 6 else "boiling slow") for n in range(12)])
+    process = started(project)
+    wait_until(lambda: records_on_disk(project) >= 6, "the quick cases are recorded", process)
+    for _ in range(times):
+        process.send_signal(number)
+    output = ending(process).decode()
+    assert process.returncode == 2, output
+    run_id = project.runs[-1].name
+    assert f"rageval run --resume {run_id} finishes" in output
+    assert "Traceback" not in output
+    assert project.metrics()["partial"]
+    assert len(project.records()) == project.metrics()["selection"]["recorded"] == 6
+    project.write("slow.py", QUICK)
+    assert project.rageval("run", "--resume", run_id).ret == 0
+    assert len(project.records()) == 12
+    assert not project.metrics()["partial"]
+    resumed = stable_bytes(project.runs[-1])
+    assert project.run("--rageval-run-id", "whole").ret == 0
+    assert stable_bytes(project.path / "reports/runs/whole") == resumed
+
+
+@pytest.mark.child_process
+def test_ctrl_c_before_the_first_answer_leaves_a_line(project: Project):
+    project.write("slow.py", SLOW)
+    project.configure('target = "slow:answer"')
+    project.cases([a_case("q", "boiling slow")])
+    process = started(project)
+    wait_until((project.path / "asked").exists, "the first question is asked", process)
+    process.send_signal(signal.SIGINT)
+    output = ending(process).decode()
+    assert process.returncode == 2, output
+    assert "interrupted before anything was answered: nothing is kept" in output
+    assert "--resume" not in output
+    assert "Traceback" not in output
+    assert not project.runs
+
+
+@pytest.mark.child_process
+def test_a_terminal_shows_progress_and_is_asked_for_a_description(project: Project):
+    project.write("slow.py", SLOW.replace("await asyncio.sleep(600)", WAITS))
+    project.configure('target = "slow:answer"')
+    project.cases([a_case("q1", "boiling"), a_case("q2", "boiling slow")])
+    with Terminal(project.path, "-m", "pytest_rageval", "run") as terminal:
+        terminal.until("Description of this run")
+        terminal.type("größere Stücke\n")
+        terminal.until("case 1 of 2")
+        project.write("gate", "")
+        assert terminal.ended() == 0, terminal.written
+    assert project.metrics()["description"] == "größere Stücke"

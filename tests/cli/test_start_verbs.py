@@ -170,14 +170,6 @@ def test_wrong_answers_are_a_line_and_write_nothing(
     assert not tree(empty.path)
 
 
-def test_a_folder_that_cannot_be_written_is_a_line(empty: Project):
-    empty.write("evalcases", "a file\n")
-    result = empty.rageval("init", "--yes")
-    assert result.ret == 2
-    assert "evalcases" in result.stderr.str()
-    assert "Traceback" not in result.stderr.str()
-
-
 @pytest.mark.child_process
 def test_three_questions_on_a_terminal(empty: Project):
     empty.write("notes/water.md", "# Water\nIt boils.\n")

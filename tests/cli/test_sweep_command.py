@@ -256,16 +256,6 @@ def test_each_trial_of_a_case_is_asked_at_measured_points(project: Project):
     assert bot.results["calls"] == {"asked": 100, "all_points": 120, "saved": 20}
 
 
-def test_json_is_the_file_and_what_to_call_next(project: Project):
-    bot = ScoredBot(project)
-    result = project.rageval("sweep", "--grid", "k=1,5", "--json")
-    content = json.loads("\n".join(result.outlines))
-    commands = content.pop("next")
-    assert content == bot.results
-    assert commands[-1] == f"rageval compare {content['default']['run']} {content['recommended']['run']}"
-    assert project.rageval(*commands[-1].split()[1:]).ret == 0
-
-
 def test_a_better_point_comes_as_lines_for_the_file_that_configures_the_project(project: Project):
     ScoredBot(project)
     (project.path / "pyproject.toml").rename(project.path / "rageval.toml")

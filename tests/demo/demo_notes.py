@@ -50,13 +50,11 @@ def ask(question: str, *, app: DemoApp = SHIPPED, **parameters: Any) -> dict[str
     """The response to a question, `debug` included."""
     response = request(app, "POST", "/api/v1/ask?debug=true", json={"question": question, **parameters})
     assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
+    return response.json()
 
 
 def chunks(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = answer["debug"]["retrieved_chunks"]
-    return found
+    return answer["debug"]["retrieved_chunks"]
 
 
 @contextmanager

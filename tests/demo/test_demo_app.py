@@ -184,13 +184,6 @@ def test_a_wrong_address_is_refused_with_the_right_one(method: str, target: str,
     assert problem in response.json()["error"]
 
 
-def test_health_says_whether_the_index_is_built(tmp_path: Path):
-    app = create_app(write_notes(tmp_path, {"v/a.md": "# A\n\nThe heron has four nodes."}))
-    assert request(app, "GET", "/api/v1/health").json() == {"status": "ok", "index": "not built yet"}
-    ask("heron", app=app)
-    assert request(app, "GET", "/api/v1/health").json()["index"] == "built"
-
-
 def test_re_indexing_reads_the_notes_afresh(tmp_path: Path):
     app = create_app(write_notes(tmp_path, {"v/a.md": "# A\n\nThe heron has four nodes."}))
     assert ask("kestrel wings", app=app, min_score=0)["abstained"] is True
@@ -217,16 +210,6 @@ def test_a_budget_sent_with_a_question_is_for_that_question_only(tmp_path: Path)
     other = ask("heron", app=app, chunk_max_tokens=24)["debug"]["indexing_coverage"]
     assert other["parameters"]["chunk_max_tokens"] == 24
     assert ask("heron", app=app)["debug"]["indexing_coverage"]["parameters"]["chunk_max_tokens"] == 200
-
-
-def test_a_corpus_of_ones_own_has_no_graph_and_so_no_trace(tmp_path: Path):
-    app = create_app(write_notes(tmp_path, {"v/a.md": "# A\n\nThe heron has four nodes."}))
-    assert "trace" not in ask("heron", app=app)["debug"]
-
-
-def test_a_missing_corpus_is_said_at_once(tmp_path: Path):
-    with pytest.raises(FileNotFoundError, match="is not a folder"):
-        create_app(tmp_path / "none")
 
 
 def test_many_threads_may_ask_while_the_index_is_built(tmp_path: Path):

@@ -28,12 +28,6 @@ def test_each_section_is_a_chunk_with_all_headings_above_it():
     ]
 
 
-def test_underlined_headings_count_and_hashes_in_code_or_quotations_do_not():
-    found = cut("Title\n=====\n\n```sh\n# no heading\nls\n```\n\n> # nor this\n\n- # nor that\n")
-    assert {chunk.heading_path for chunk in found} == {"# Title"}
-    assert "# no heading\nls" in found[0].text
-
-
 def test_a_front_matter_is_no_text_and_lines_count_from_the_top_of_the_file(tmp_path: Path):
     write_notes(tmp_path, {"v/f/a.md": "---\ndoc_id: t01\ndate: 2024-03-04\n---\n# A\n\nFirst.\nSecond.\n"})
     (note,) = read_notes(tmp_path)
@@ -41,18 +35,6 @@ def test_a_front_matter_is_no_text_and_lines_count_from_the_top_of_the_file(tmp_
     assert note.meta == {"doc_id": "t01", "date": "2024-03-04"}
     assert (chunk.start_line, chunk.end_line) == (7, 8)
     assert chunk.folder == "f"
-
-
-def test_a_rule_at_the_top_that_opens_no_front_matter_is_text(tmp_path: Path):
-    write_notes(tmp_path, {"v/a.md": "---\nNot a key, just prose.\n---\n", "v/b.md": "---\nkey: value\n"})
-    assert all(note.meta == {} and note.first_line == 1 for note in read_notes(tmp_path))
-
-
-def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path):
-    write_notes(tmp_path, {"v/a.md": b"\xef\xbb\xbf---\r\nauthor: Mira\r\n---\r\n# A\r\n\r\nText.\r\n"})
-    (note,) = read_notes(tmp_path)
-    assert note.meta == {"author": "Mira"}
-    assert [chunk.text for chunk in cut_note(note, TokenBudget()).chunks] == ["Text."]
 
 
 def test_a_long_section_is_cut_between_sentences_within_the_budget():
@@ -80,13 +62,6 @@ def test_a_table_is_cut_between_rows_and_each_part_has_its_head():
     assert found[0].quotable[0] == "Mouse: M0; Water: 0 ml"
 
 
-def test_code_is_kept_and_cut_between_lines():
-    code = "\n".join(f"value_{number} = compute({number})" for number in range(30))
-    found = cut(f"# A\n\n```python\n{code}\n```\n", TokenBudget(40))
-    assert found[0].text.startswith("```python\nvalue_0 = compute(0)")
-    assert "".join(chunk.text for chunk in found).count("compute") == 30
-
-
 def test_a_sentence_beyond_the_budget_is_cut_between_words_and_a_word_beyond_it_is_left_out():
     sentence = " ".join(f"word{number}" for number in range(100))
     assert [chunk.token_count for chunk in cut(f"# A\n\n{sentence}", TokenBudget(30))] == [30, 30, 30, 10]
@@ -96,29 +71,12 @@ def test_a_sentence_beyond_the_budget_is_cut_between_words_and_a_word_beyond_it_
     assert [chunk.text for chunk in found.chunks] == ["끝이다."]
 
 
-def test_a_hard_wrapped_sentence_is_whole_and_knows_its_lines():
-    (chunk,) = cut("# A\n\nThe plane sinks by\nnine micrometres. The\nwater cools it.")
-    assert chunk.quotable == ("The plane sinks by nine micrometres.", "The water cools it.")
-    assert (chunk.start_line, chunk.end_line) == (3, 5)
-
-
 def test_a_chunk_keeps_its_id_when_text_is_added_above_it_or_in_other_notes():
     alone = cut("# A\n\n## B\n\nText.")[0]
     moved = cut("New intro.\n\n# A\n\nMore.\n\n## B\n\nText.")[-1]
     assert moved.chunk_id == alone.chunk_id
     assert moved.start_line != alone.start_line
     assert cut("# A\n\n## B\n\nText.", rel_path="b.md")[0].chunk_id != alone.chunk_id
-
-
-def test_equal_chunks_of_one_note_have_different_ids():
-    found = cut("# A\n\n## B\n\nText.\n\n## B\n\nText.")
-    assert len({chunk.chunk_id for chunk in found}) == 2
-    assert all(len(chunk.chunk_id) == 32 for chunk in found)
-
-
-def test_notes_that_cannot_be_read_say_why(tmp_path: Path):
-    write_notes(tmp_path, {"v/a.md": b"\xff\xfe", "v/.hidden/b.md": "# B\n\nText.", "v/c.txt": "Text."})
-    assert [(note.rel_path, note.problem) for note in read_notes(tmp_path)] == [("a.md", "not_utf8")]
 
 
 @given(

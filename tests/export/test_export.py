@@ -16,9 +16,10 @@ import pytest
 from stored_runs import a_result, a_run, an_error, change_lines
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.export.export_source import FIELDS, ExportSource, look_through, replacing
+from pytest_rageval.export.export_source import FIELDS, ExportSource, look_through
 from pytest_rageval.export.formats import csv_lines, write_parquet, write_sqlite
 from pytest_rageval.export.report_json import json_lines
+from pytest_rageval.io.atomic import replacing
 from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.model import GateFailed
 from pytest_rageval.runs.aggregate import with_aliases

@@ -10,14 +10,12 @@ import pytest
 from project import SOME, Project, lines_with
 
 from pytest_rageval.runs import config as config_module
-from pytest_rageval.runs.config import hardware
 
 STATED = '[tool.rageval.versions]\nllm = "llama3.2"\nchunker = "v1.2"'
 
 
 def config(project: Project, run_id: str) -> dict[str, Any]:
-    written: dict[str, Any] = json.loads((project.path / "reports" / "runs" / run_id / "config.json").read_text())
-    return written
+    return json.loads((project.path / "reports" / "runs" / run_id / "config.json").read_text())
 
 
 def test_stated_versions_make_the_version_tuple_and_a_comparison(project: Project):
@@ -70,23 +68,6 @@ def test_a_version_that_means_nothing_is_a_usage_error(project: Project, written
     assert lines_with(result, words)
 
 
-def test_an_uploaded_answer_of_the_judges_own_model_draws_the_warning(project: Project):
-    project.cases([{"id": "q1", "question": "What is 2+2?", "gold": {"answer": "4"}}])
-    project.write("up.csv", "id,answer,model_name\nq1,4,qwen2.5-14b\n")
-    project.write(
-        "judge.py",
-        "from pytest_rageval.model import Judgement\n"
-        "class Judge:\n"
-        "    model, heuristic, rubrics = 'qwen2.5-14b', False, frozenset({'reference_match'})\n"
-        "    async def judge(self, request):\n"
-        "        return Judgement(request.rubric, {request.rubric: 0.9}, model=self.model, prompt_version='1')\n"
-        "    async def aclose(self): ...\n",
-    )
-    project.configure('target = "answers:up.csv"\njudge = "judge:Judge"')
-    result = project.run("-q", "--rageval-metrics", "reference_match")
-    assert lines_with(result, "qwen2.5-14b judges itself")
-
-
 def test_config_names_cpu_memory_and_gpu(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     cpus, gpus = tmp_path / "cpuinfo", tmp_path / "gpus"
     cpus.write_text("processor\t: 0\nmodel name\t: EPYC 9354\n")
@@ -99,8 +80,3 @@ def test_config_names_cpu_memory_and_gpu(project: Project, tmp_path: Path, monke
     machine = config(project, "a")["hardware"]
     assert (machine["cpu_model"], machine["gpu_model"]) == ("EPYC 9354", "NVIDIA L4")
     assert machine["memory_mib"] > 0
-
-
-def test_a_machine_without_a_gpu_says_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(config_module, "GPUS", tmp_path / "none")
-    assert hardware()["gpu_model"] is None

@@ -26,7 +26,7 @@ from fault_server import (
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import HttpReply, SlottedClient
-from pytest_rageval.http.failures import HttpFailure, seconds_of
+from pytest_rageval.http.failures import HttpFailure, longest_wait
 from pytest_rageval.io.masking import public_url
 
 # ── what comes back ───────────────────────────────────────────────────────────────────────────────────────────
@@ -123,9 +123,16 @@ def test_nothing_is_sent_before_the_date_the_server_asks_for():
     assert server.requests[1].at >= date.timestamp()
 
 
-@pytest.mark.parametrize("nonsense", ["soon", "-5", "1e3", "", "٣", "Wed, 99 Foo 2025 99:99:99 GMT", "nan"])
-def test_a_retry_after_that_makes_no_sense_is_ignored(nonsense: str):
-    assert seconds_of(nonsense) is None
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("1.5", 1.5), ("2, 1", 2.0), ("1, 3.5", 3.5), ("Wed, 21 Oct 2015 07:28:00 GMT, 2", 2.0),
+        *((text, None) for text in (
+            "soon", "-5", "1e3", "", "٣", "Wed, 99 Foo 2025 99:99:99 GMT", "nan", "1.2.3, -1")),
+    ],
+)  # fmt: skip
+def test_the_longest_wait_of_a_header_is_read_and_nonsense_ignored(header: str, seconds: float | None):
+    assert longest_wait(header) == seconds
 
 
 @pytest.mark.parametrize(("code", "wait"), [(429, "3600"), (503, "9" * 400), (503, "Fri, 31 Dec 2100 23:59:59 GMT")])

@@ -1,4 +1,4 @@
-"""Connections of the HTTP client: addresses, the probe, kept ones, bounds of headers, proxies."""
+"""Connections of the HTTP client: addresses, the probe, kept ones, proxies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fault_server import (
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.address import endpoint, probe, proxy_of
 from pytest_rageval.http.client import HttpReply, SlottedClient
-from pytest_rageval.http.failures import HttpFailure, longest_wait
+from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 
 # ── addresses and the probe ───────────────────────────────────────────────────────────────────────────────────
@@ -109,20 +109,6 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pyte
     with FaultServer(gives(YES)) as server:
         twice(server.url, pause=0.3)
     assert server.connections == 2
-
-
-# ── headers ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
-        ("1.5", 1.5), ("2, 1", 2.0), ("1, 3.5", 3.5), ("soon", None), ("", None), ("1.2.3, -1", None),
-        ("Wed, 21 Oct 2015 07:28:00 GMT, 2", 2.0),
-    ],
-)  # fmt: skip
-def test_waits_may_have_fractions_and_stand_in_one_header(header: str, seconds: float | None):
-    assert longest_wait(header) == seconds
 
 
 # ── proxies ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -91,8 +91,3 @@ def test_what_has_no_form_as_strict_json_is_refused_in_the_words_of_the_standard
     with pytest.raises(type(expected.value)) as refused:
         sealed_line({"a": value})
     assert str(refused.value) == str(expected.value)
-
-
-def test_a_line_is_sealed_as_its_text_is():
-    assert sealed_line(RECORD) == LINE
-    assert unsealed(sealed_line(RECORD)) == RECORD

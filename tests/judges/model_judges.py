@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from judge_server import JudgeServer
 
-from pytest_rageval.errors import JudgeError
+from pytest_rageval.errors import JudgeError, SettingsError
+from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.model_judge import ModelJudge
 from pytest_rageval.judges.rubrics import load_rubric
@@ -56,3 +57,12 @@ def failure_of(judge: Judge, *requests: JudgeRequest) -> JudgeError:
         judged(judge, *requests)
     assert "\n" not in str(caught.value)
     return caught.value
+
+
+def problem_of(spec: str, **how: Any) -> str:
+    """The one problem of a judge that is refused, on its one line."""
+    with pytest.raises(SettingsError) as caught:
+        judge_from_spec(spec, **how)
+    (problem,) = caught.value.problems
+    assert "\n" not in problem
+    return problem

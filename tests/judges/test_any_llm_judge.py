@@ -8,8 +8,7 @@ import sys
 import pytest
 from fault_server import status
 from judge_server import JudgeServer
-from model_judges import GOOD, a_request, failure_of, judged
-from refused_judges import problem_of
+from model_judges import GOOD, a_request, failure_of, judged, problem_of
 
 from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.judge import Judge, described_judge, identity_of

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from counting_judge import Counting, Remembering, a_judgement, a_request, ask
@@ -19,16 +20,10 @@ from pytest_rageval.model import Judgement, JudgeRequest
 
 
 @pytest.fixture
-def cache(tmp_path) -> Iterator[SqliteCache]:
-    """The one cache of this test."""
-    with closing(SqliteCache(tmp_path / "cache.sqlite")) as cache:
-        yield cache
-
-
-@pytest.fixture
-def a_cached(cache) -> Callable[..., CachedJudge]:
+def a_cached(tmp_path: Path) -> Iterator[Callable[..., CachedJudge]]:
     """Stand a judge before the one cache of this test."""
-    return lambda judge, mode="use": CachedJudge(judge, cache, mode)
+    with closing(SqliteCache(tmp_path / "cache.sqlite")) as cache:
+        yield lambda judge, mode="use": CachedJudge(judge, cache, mode)
 
 
 # ── the server ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -21,9 +21,9 @@ from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.canaries import request_of, shipped_canaries
-from pytest_rageval.judges.joint_request import can_join, joint_request
 from pytest_rageval.judges.judging import judge_answer
 from pytest_rageval.judges.model_judge import ModelJudge, render
+from pytest_rageval.judges.requests import can_join, joint_request
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names, rubric_of
 from pytest_rageval.llm.chat_model import ChatModel
 from pytest_rageval.llm.endpoint_options import EndpointOptions
@@ -160,27 +160,21 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("reply", DAMAGED.values(), ids=DAMAGED)
-def test_a_damaged_part_is_asked_for_again_alone(reply: dict[str, Any]):
+def test_a_damaged_part_is_asked_for_again_alone_and_then_an_error_of_its_own_metrics(reply: dict[str, Any]):
     with JudgeServer(reply, {"correctness": CORRECT}) as server:
         found = judged(a_judge(server))
     assert scores(found) == {"groundedness": 5.0, "correctness": 3.0}
-    assert len(server.chats) == 2
     again = server.chats[1].json
     assert again["response_format"]["json_schema"]["schema"]["required"] == ["correctness"]
     assert found["correctness"].extra["repaired"]
     assert [each.extra["requests"] for each in found.values()] == [0.5, 1.5]
-
-
-@pytest.mark.parametrize("reply", DAMAGED.values(), ids=DAMAGED)
-def test_a_part_that_stays_damaged_is_an_error_of_its_own_metrics_alone(reply: dict[str, Any]):
-    with JudgeServer(reply) as server:
-        found = judged(a_judge(server))
-    assert len(server.chats) == 2
-    assert scores(found) == {"groundedness": 5.0}
-    error: Any = found["correctness"].error
+    with JudgeServer(reply) as other:
+        stays = judged(a_judge(other))
+    assert (len(server.chats), len(other.chats), scores(stays)) == (2, 2, {"groundedness": 5.0})
+    error: Any = stays["correctness"].error
     assert error.kind == "invalid_reply"
     assert "rubric 'correctness': no score can be read" in error.message
-    assert found["correctness"].unscored == ("correctness",)
+    assert stays["correctness"].unscored == ("correctness",)
 
 
 @pytest.mark.parametrize("reply", ["Fine.", json.dumps(BOTH) + ' {"correctness": {"score": 5}}', '{"correctness": '])

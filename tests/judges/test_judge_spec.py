@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fault_server import closed_port
 from judge_server import JudgeServer
-from refused_judges import problem_of
+from model_judges import problem_of
 
 from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges import judge_from_object, judge_from_spec

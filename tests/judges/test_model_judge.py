@@ -17,13 +17,6 @@ from pytest_rageval.llm.chat_protocol import EVERYTHING, Message, Question, afte
 from pytest_rageval.llm.openai import OpenAiWire
 from pytest_rageval.llm.server_error import ServerError
 
-
-@pytest.fixture(params=["openai", "anthropic"])
-def kind(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
-
-
 # ── what is sent and read ─────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -14,13 +14,6 @@ from model_judges import GOOD, KNOWN, a_judge, a_request, failure_of, judged
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.llm.endpoint_options import Budget
 
-
-@pytest.fixture(params=["openai", "anthropic"])
-def kind(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
-
-
 # ── faults ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -19,13 +19,6 @@ from pytest_rageval.llm.anthropic import AnthropicWire
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.openai import OpenAiWire
 
-
-@pytest.fixture(params=["openai", "anthropic"])
-def kind(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
-
-
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from judge_server import CONTRADICTION_FIRST, ENTAILMENT_FIRST, HHEM_1, HHEM_2, MINICHECK, a_model
-from refused_judges import problem_of
+from model_judges import problem_of
 
 from pytest_rageval.errors import JudgeError
 from pytest_rageval.judges import judge_from_spec

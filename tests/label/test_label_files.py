@@ -7,11 +7,6 @@ from labelling import Desk, a_bare, point, settle
 
 from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.loading import load_file
-from pytest_rageval.cases.marks import Marks
-from pytest_rageval.errors import CaseError
-from pytest_rageval.label.label_store import (
-    opinion_file,
-)
 from pytest_rageval.model import Anchor
 
 # ── others at the same file ───────────────────────────────────────────────────────────────────────────────────
@@ -35,25 +30,6 @@ def test_a_file_changed_meanwhile_is_kept_and_the_labels_too(folder: Desk):
         ("one", (Anchor("notes/a.md"),)), ("two", (Anchor("notes/b.md"),)),
     ]  # fmt: skip
     assert find_case_files(folder.path, ("*.jsonl",)) == [folder.file]
-
-
-def test_a_second_opinion_begins_empty_goes_into_a_file_of_its_own_and_is_resumed(folder: Desk):
-    folder.write(a_bare("one", gold_supports=[{"rel_path": "notes/a.md"}]), a_bare("two", answerable=False))
-    before = folder.file.read_bytes()
-    session = folder.session(blind="anna")
-    assert session.marks == Marks()
-    assert not any(candidate.is_listed for candidate in session.pool.candidates)
-    point(session, "b").toggle_gold()
-    session.go(1)
-    session.set_answerable(is_answerable=False)
-    session.save()
-    assert folder.file.read_bytes() == before
-    again = folder.session(blind="anna")
-    assert [state.marks.is_label for state in again.states] == [True, True]
-    assert find_case_files(folder.path, ("*.jsonl",)) == [folder.file]
-    for name in ("", "../x", "a b"):
-        with pytest.raises(CaseError, match="a name is needed"):
-            opinion_file(folder.file, name)
 
 
 # ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────────

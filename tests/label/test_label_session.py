@@ -8,7 +8,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from labelling import Bot, Desk, a_bare, a_chunk, point, row_of, settle
+from labelling import Bot, Desk, a_bare, a_chunk, point, settle
 
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks
@@ -124,18 +124,6 @@ def test_a_session_resumes_at_the_first_case_without_a_label_and_t_finds_the_nex
     assert session.case.id == "two"
     session.next_unlabelled()
     assert session.message == "no other case is left to be labelled"
-
-
-def test_words_are_found_in_texts_and_more_can_be_asked(folder: Desk):
-    folder.write(a_bare("one"))
-    session = folder.session(Bot({"q": (a_chunk("a"), a_chunk("b", "Hidden  Treasure")), "more": (a_chunk("new"),)}))
-    assert session.find("hidden treasure")
-    assert session.row == row_of(session, "b")
-    assert not session.find("nowhere")
-    session.take_more(session.at, session.ask_more("more").result(60))
-    assert session.message == "1 more chunk"
-    point(session, "new").toggle_gold()
-    assert session.marks.golds == (Anchor("notes/new.md"),)
 
 
 def test_a_target_that_blocks_its_loop_does_not_keep_anybody_from_quitting(

@@ -1,4 +1,4 @@
-"""`rageval label` on a real terminal: keys arrive, Ctrl-C saves, and whoever is killed loses the case on screen."""
+"""`rageval label` in front of a person: its page in the browser, its keys on a real terminal, Ctrl-C and kills."""
 
 from __future__ import annotations
 
@@ -6,15 +6,67 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from label_desk import BOT
 from labelling import write_cases
 from processes import Terminal
+from project import Project
 
 from pytest_rageval.cases.loading import load_file
+from pytest_rageval.web import server
 
-pytestmark = pytest.mark.child_process
+
+@pytest.fixture
+def browser(project: Project, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a browser is shown of each address that is opened, in place of a server that waits for Ctrl-C."""
+    shown: list[str] = []
+
+    def serve(app: Any, settings: Any, say: Any, *, is_opened: bool, is_token_shown: bool, page: str) -> None:
+        from starlette.testclient import TestClient
+
+        assert is_opened
+        assert is_token_shown
+        assert settings.is_loopback
+        assert settings.port == 0
+        with TestClient(app, base_url="http://localhost") as client:
+            response = client.get(page, headers={"Authorization": f"Bearer {settings.token}"})
+            shown.append(f"{response.status_code} {response.text}")
+
+    monkeypatch.setattr(server, "serve_web", serve)
+    project.cases([{"id": "first one", "question": "Who?"}, {"id": "second", "question": "Where to, please?"}])
+    project.configure('target = "bot:answer"')
+    return shown
+
+
+def test_the_page_of_the_file_is_opened_at_the_case(project: Project, browser: list[str]):
+    assert project.rageval("label", "evalcases/a.jsonl", "--web", "--case", "second").ret == 0
+    assert browser[0].startswith("200 ")
+    assert "Where to, please?" in browser[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["evalcases/a.jsonl", "--web", "--plain"], "--web goes with --case alone"),
+        (["evalcases/a.jsonl", "--web", "--target", "demo"], "--web goes with --case alone"),
+        (["evalcases/a.jsonl", "--web", "--blind", "anna"], "--web goes with --case alone"),
+        (["gone.jsonl", "--web"], "gone.jsonl"),
+        (["elsewhere.jsonl", "--web"], "elsewhere.jsonl: is no case file of the project"),
+    ],
+)
+def test_what_no_page_can_show_is_said(project: Project, browser: list[str], arguments: list[str], problem: str):
+    project.cases([{"id": "x", "question": "Why?"}], "elsewhere.jsonl")
+    result = project.rageval("label", *arguments)
+    assert result.ret == 2
+    assert problem in result.stderr.str()
+    assert browser == []
+
+
+# ── `rageval label` on a real terminal ───────────────────────────────────────────────────────────────────────────
+
+
 LABEL = ("-m", "pytest_rageval", "label", "cases.jsonl")
 
 
@@ -40,21 +92,7 @@ def labelled(folder: Path) -> list[str]:
     return [case.id for case in loaded.cases if case.gold.supports]
 
 
-def test_keys_mark_and_q_ends_with_the_terminal_as_it_was(folder: Path, terminal: Terminal):
-    terminal.type(" ")
-    terminal.until("unsaved")
-    terminal.type("\r")
-    terminal.until("Question 1?")
-    terminal.type("\x1b[B ")
-    terminal.until("unsaved")
-    terminal.type("q")
-    assert terminal.ended() == 0
-    assert labelled(folder) == ["case-0", "case-1"]
-    assert "\x1b[?1049l" in terminal.written
-    assert "2 of 4 in cases.jsonl" in terminal.written
-    assert "Traceback" not in terminal.written
-
-
+@pytest.mark.child_process
 def test_ctrl_c_saves_the_case_on_screen(folder: Path, terminal: Terminal):
     terminal.type(" ")
     terminal.until("unsaved")
@@ -63,6 +101,7 @@ def test_ctrl_c_saves_the_case_on_screen(folder: Path, terminal: Terminal):
     assert labelled(folder) == ["case-0"]
 
 
+@pytest.mark.child_process
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM])
 def test_whoever_is_killed_loses_the_case_on_screen_at_most(folder: Path, terminal: Terminal, kind: signal.Signals):
     terminal.type(" \r")
@@ -78,15 +117,7 @@ def test_whoever_is_killed_loses_the_case_on_screen_at_most(folder: Path, termin
     assert left == {"bot.py", "pyproject.toml", "cases.jsonl", "cases.jsonl.bak"}
 
 
-def test_the_screen_follows_the_size_of_the_terminal(terminal: Terminal):
-    terminal.resize(40, 12)
-    terminal.until("chunks of 1 system (5)")
-    terminal.resize(30, 11)
-    terminal.until("too small")
-    terminal.type("q")
-    assert terminal.ended() == 0
-
-
+@pytest.mark.child_process
 def test_plain_lines_on_a_terminal_prompt(folder: Path):
     with Terminal(folder, *LABEL, "--plain", TERM="xterm-256color") as terminal:
         terminal.until("> ")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_rageval.cases.note_folder import NoteFolder
-from pytest_rageval.matching.dialects import PlaceRules
+from pytest_rageval.matching.dialects import FileNames, PlaceRules
 from pytest_rageval.matching.places import match
 from pytest_rageval.model import Anchor, Answer, Chunk, EvalCase, Gold, Matching, Reference
 from pytest_rageval.targets.native_contract import answer_from_record
@@ -19,14 +19,14 @@ DIALECTS = json.loads(
 GOLD = Anchor("a.md", "# A > ## B")
 
 
-def matched(golds: Anchor | tuple[Anchor, ...], *places: tuple | dict, **rules) -> Matching:
+def matched(wanted: Anchor | tuple[Anchor, ...], *places: tuple | dict, **rules) -> Matching:
     """Match golds with chunks at `(path, heading path, text)`, or as the system writes them."""
     written = [
         place if isinstance(place, dict) else dict(zip(("rel_path", "heading_path", "text"), place, strict=False))
         for place in places
     ]
     answer = answer_from_record({"retrieved_chunks": written}, "bot")
-    supports = (golds,) if isinstance(golds, Anchor) else golds
+    supports = (wanted,) if isinstance(wanted, Anchor) else wanted
     return match(EvalCase("q1", "What?", gold=Gold(supports=supports)), answer, rules=PlaceRules(**rules))
 
 
@@ -48,7 +48,9 @@ def test_each_dialect_has_recall_1_and_only_guesses_are_flagged(dialect):
 @pytest.mark.parametrize(
     "written",
     ["a :: b", "A → B", "A»B", "# A / ## B", "A\nB", "A -> B", " A  |  B | C", "**A** / `B`", "a.md > A > B", "A/B",
-     ["", "A", None, "B"], {"h1": "A", "h2": "B"}, [{"level": 1, "text": "A"}, {"level": 2, "text": "B"}], "Ａ › Ｂ"],
+     ["", "A", None, "B"], {"h1": "A", "h2": "B"}, [{"level": 1, "text": "A"}, {"level": 2, "text": "B"}], "Ａ › Ｂ",
+     "Ａ＞Ｂ", '["A", "B"]', "['# A', None, '## B']", '{"Header 1": "A", "Header 2": "B"}', "A - B", "A\\B", "A: > B:",
+     "[A](#a) > [B](b.md)", "<h1>A</h1> > <h2>B</h2>", "A &gt; B", "A {#a} > B {#b}"],
 )  # fmt: skip
 def test_other_separators_levels_widths_and_cases_of_headings_match(written):
     found = matched(GOLD, {"rel_path": "a.md", "heading_path": written})
@@ -56,9 +58,34 @@ def test_other_separators_levels_widths_and_cases_of_headings_match(written):
     assert not found.doubts
 
 
-@pytest.mark.parametrize("written", ["A / C", "X / A / B", "B / A", "A", "AB", "A & B", "B > C"])
+@pytest.mark.parametrize(
+    "written", ["A / C", "X / A / B", "B / A", "A", "AB", "A & B", "B > C", '["A"]', "[A, B", "2024 A > B"]
+)
 def test_other_headings_do_not_match(written):
     assert matched(GOLD, ("a.md", written)).hits == (frozenset(),)
+
+
+@pytest.mark.parametrize(
+    ("gold", "written", "doubts"),
+    [
+        ("# A > ## B", "1 A > 1.1. B", {"spelling": 1}),
+        ("# 1. A > ## 1.1 B", "A > B", {"spelling": 1}),
+        ("# 1. A > ## 1.1 B", "1 A > 1.1. B", {}),
+        ("# A > ## 1. B", "A > 2. B", None),
+        ("# Step 1 > ## B", "Step 2 > B", None),
+    ],
+)
+def test_a_numbered_heading_is_one_without_its_number_in_doubt_and_never_one_of_another_number(gold, written, doubts):
+    found = matched(Anchor("a.md", gold), ("a.md", written))
+    assert (found.hits != (frozenset(),)) is (doubts is not None)
+    assert found.doubts == (doubts or {})
+
+
+def test_a_fragment_that_is_the_slug_of_a_heading_names_it():
+    gold = Anchor("a.md", "# A > ## Data set (v2)")
+    found = matched(gold, ("a.md#intro",), ("https://kb.example/a.md#data-set-v2",))
+    assert found.hits == (frozenset(), {0})
+    assert kinds(found) == [("last_heading", "last_heading")]
 
 
 def test_a_heading_that_holds_a_separator_matches_itself_and_no_other():
@@ -130,7 +157,7 @@ def test_strict_places_accepts_exact_and_normalised_matches_only():
     "written",
     ["/x y/a.md", "x%20y/a.md", "file:///srv/x%20y/a.md", "https://kb.example/x%20y/a.md?raw=1#b", "x y\\a.md",
      "C:\\kb\\x y\\a.md", "x y/a", "x y/a.md#b", "../x y/a.md", "https://kb.example/x%20y/a/", "s3://bucket/x y/a.md",
-     "https://kb.example/x y/a.html"],
+     "https://kb.example/x y/a.html", "x y/a.md:12-20"],
 )  # fmt: skip
 def test_other_spellings_of_a_path_match_without_doubt(written):
     found = matched(Anchor("x y/a.md"), (written,))
@@ -138,7 +165,9 @@ def test_other_spellings_of_a_path_match_without_doubt(written):
     assert not found.doubts
 
 
-@pytest.mark.parametrize("written", ["x y/A.md", "xx y/a.md", "z/a.md", "https://kb.example/y/a.md", "x y/aa.md", "md"])
+@pytest.mark.parametrize(
+    "written", ["xx y/a.md", "z/a.md", "https://kb.example/y/a.md", "x y/aa.md", "x y/a.pdf", "md"]
+)
 def test_other_paths_do_not_match(written):
     assert matched(Anchor("x y/a.md"), (written,)).hits == (frozenset(),)
 
@@ -149,7 +178,15 @@ def test_folders_that_nothing_explains_are_a_doubt(gold, written):
     assert not matched(Anchor(gold), (written,), prefixes=(("srv", "kb", "notes"),)).doubts
 
 
-def test_a_name_of_several_files_matches_exactly_or_not_at_all(tmp_path):
+@pytest.mark.parametrize("written", ["x y/A.md", "X Y/a.md", "x y/a.html", "x y/ａ.htm"])
+def test_another_case_or_the_suffix_of_a_web_page_is_a_doubt_unless_both_files_are_known(written):
+    gold = Anchor("x y/a.md")
+    assert matched(gold, (written,)).doubts == {"spelling": 1}
+    assert matched(gold, (written,), is_strict=True).hits == (frozenset(),)
+    assert matched((gold, Anchor(written)), (written,)).hits == (frozenset({1}),)
+
+
+def test_a_name_of_several_golds_of_the_run_or_notes_matches_exactly_or_not_at_all(tmp_path):
     golds = (Anchor("x/README.md"), Anchor("y/README.md"))
     found = matched(golds, ("README.md",), ("x/README.md",))
     assert found.hits == (frozenset(), {0})
@@ -164,6 +201,9 @@ def test_a_name_of_several_files_matches_exactly_or_not_at_all(tmp_path):
     assert matched(Anchor("x/a.md"), ("a.md",)).hits == ({0},)
     assert matched(Anchor("x/a.md"), ("a.md",), notes=NoteFolder(tmp_path)).hits == (frozenset(),)
     assert matched((Anchor("a.md"), Anchor("a.txt")), ("a",)).hits == (frozenset(),)
+    others = FileNames(["q/b.md", "p/b.md", "c.md"])
+    assert matched(Anchor("p/b.md"), ("b.md",), golds=others).hits == (frozenset(),)
+    assert others.ambiguous == ["p/b.md", "q/b.md"]
 
 
 # ── references and irrelevant places ──────────────────────────────────────────────────────────────────────────

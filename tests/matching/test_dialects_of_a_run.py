@@ -16,11 +16,12 @@ def a_project(path, **table: str) -> Project:
     return project
 
 
-def run(project: Project, *options: str, **place: object):
+def run(project: Project, *options: str, notes: str = "", **place: object):
     chunk = {"rel_path": "a.md", "text": "B is two.", **place}
     lines = [{"id": f"q{n}", "answer": "Two.", "retrieved_chunks": [chunk]} for n in range(4)]
     project.write("answers.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    project.configure('target = "answers:answers.jsonl"\nknown_failures = "ratchet"')
+    known = f'notes = "{notes}"' if notes else ""
+    project.configure(f'target = "answers:answers.jsonl"\nknown_failures = "ratchet"\n{known}')
     return project.rageval("run", "--metrics", "recall_any", *options)
 
 
@@ -44,6 +45,29 @@ def test_a_system_that_begins_to_report_headings_is_compared_fairly(tmp_path):
     ended = run(project, heading_path="A > C")
     ended.stdout.fnmatch_lines(["*0 cases newly fail*4 cases fail gates that the other run did not measure*"])
     ended.stdout.fnmatch_lines(["4 cases are matched otherwise (doubt document, now none), and their retrieval*"])
+
+
+def test_a_name_of_several_golds_of_the_run_is_no_match_in_any_process_and_when_scored_again(tmp_path):
+    project = a_project(tmp_path)
+    golds = [[{"rel_path": f"d{n}/README.md"}] for n in range(4)]
+    project.cases([{"id": f"q{n}", "question": f"What is B {n}?", "gold_supports": golds[n]} for n in range(4)])
+    ended = run(project, "--run-id", "one", rel_path="README.md")
+    several = "*several files have the name: README.md (d0/README.md and d1/README.md); path_prefix names the folders*"
+    ended.stdout.fnmatch_lines([several])
+    project.rageval("score", "one")
+    run(project, "--workers", "2", "--run-id", "two", rel_path="README.md").stdout.fnmatch_lines([several])
+    for name in ("one", "two"):
+        assert {record["outcome"] for record in project.results(name)} == {"failed"}
+
+
+def test_a_run_scored_again_matches_by_the_notes_as_it_did(tmp_path):
+    project = a_project(tmp_path)
+    project.write("notes/a.md", "# A\nIntroduction.\n## B\nB is two.\n## C\nThe other.\n")
+    run(project, "--run-id", "one", notes="notes", text="The other.")
+    before = project.results("one")
+    project.rageval("score", "one")
+    assert project.results("one") == before
+    assert {record["outcome"] for record in before} == {"failed"}
 
 
 def test_strict_places_take_no_match_in_doubt(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 from project import ALONE_AND_WITH_WORKERS, SOME, Project, a_case, lines_with
 
@@ -111,16 +109,6 @@ def test_a_wrong_option_is_named(project: Project, arguments: list[str], said: s
     assert lines_with(result, said)
 
 
-def test_an_unreachable_target_is_said_once_with_its_url(project: Project):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    project.cases(SOME)
-    result = project.run("--rageval-target", url)
-    nothing_happened(project, result)
-    assert len(lines_with(result, url)) == 1
-
-
 @ALONE_AND_WITH_WORKERS
 def test_missing_answers_are_listed_before_anything_runs(project: Project, how: list[str]):
     project.cases(SOME)
@@ -137,21 +125,6 @@ def test_missing_answers_may_be_allowed(project: Project):
     result = project.run("--rageval-target", "answers:answers.jsonl", "--rageval-allow-partial")
     result.assert_outcomes(passed=1, skipped=3)
     assert project.metrics()["partial"] is True
-
-
-def test_all_problems_of_a_case_file_are_one_collection_error(project: Project):
-    project.cases(SOME)
-    project.write(
-        "evalcases/bad.jsonl",
-        '{"id": "q7", "question": "Why?", "gold_supports": [{"rel_pth": "a.md"}]}\n{"id": "q8", "question": ""}\n',
-    )
-    result = project.run()
-    assert result.ret in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED)
-    assert lines_with(result, "evalcases/bad.jsonl:1:")
-    assert lines_with(result, "did you mean 'rel_path'?")
-    assert lines_with(result, "evalcases/bad.jsonl:2:")
-    assert not lines_with(result, "Traceback")
-    assert not project.runs
 
 
 def test_a_dry_run_checks_everything_and_asks_nothing(project: Project):
@@ -220,30 +193,3 @@ def test_a_file_that_another_plugin_collects_is_left_to_it(project: Project):
         "    return File.from_parent(parent, path=file_path) if file_path.name == 'theirs.jsonl' else None\n",
     )
     project.run("theirs.jsonl").assert_outcomes(passed=1)
-
-
-BLANK: tuple[dict[str, object], ...] = (
-    {"gold": {"answer": ""}},
-    {"gold": {"answer": " \t"}},
-    {"gold": {"answer": ["Water boils.", ""]}},
-    {"gold": {"answer": ["\u00a0"]}},
-    {"expected_answers": ["Water boils.", " "]},
-    {"reference": ""},
-    {"reference_answer": " "},
-)
-
-
-def test_a_blank_gold_answer_is_a_problem_of_its_file(project: Project):
-    project.cases({"id": f"q{n}", "question": "What boils?", **gold} for n, gold in enumerate(BLANK))
-    result = project.run()
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    for n in range(len(BLANK)):
-        result.stdout.fnmatch_lines([f"evalcases/a.jsonl:{n + 1}:*q{n}*is blank*"])
-
-
-def test_a_gate_that_cannot_be_read_is_not_called_a_wrong_list(project: Project):
-    project.cases(SOME)
-    project.configure('target = "bot:answer"', '[tool.rageval.gates]\ncases = []\ncase = ["mrr >= 0.1"]')
-    result = project.run()
-    result.stderr.fnmatch_lines(["*gates.cases is not a known key; did you mean 'case'?*"])
-    assert "valid tuple" not in "\n".join(result.errlines)

@@ -44,37 +44,37 @@ ANSWER = json.dumps(
 class Crowd:
     """Answers after a moment, and refuses what is beyond `fit` at the same time.
 
-    Nothing is answered before `gathered` calls came at once, refused or not, so that a slow machine shows them together
-    as well.
+    Nothing is answered before `gathered` calls have come, refused or not, so that a slow machine shows them together as
+    well: as many as the run may have in flight.
     """
 
-    def __init__(self, fit: int = 1000, gathered: int = 1, moment_s: float = 0.02) -> None:
-        self._fit, self._gathered, self._moment_s = fit, gathered, moment_s
-        self._in_flight = 0
-        self._has_gathered = False
+    def __init__(self, gathered: int, fit: int = 1000) -> None:
+        self._fit, self._gathered = fit, gathered
+        self._came = self._in_flight = 0
+        self.everybody = asyncio.Event()
         self.most_in_flight = 0
         self.refused = 0
 
     async def __call__(self, connection: Connection) -> None:
-        self._has_gathered |= self._in_flight + 1 >= self._gathered
+        self._came += 1
+        if self._came >= self._gathered:
+            self.everybody.set()
         if self._in_flight >= self._fit:
             self.refused += 1
             await connection.reply(429, b"busy", retry_after="0")
             return
         self._in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self._in_flight)
-        for _ in range(1000):  # at most, 10 s
-            if self._has_gathered:
-                break
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(self._moment_s)
+        everybody = self.everybody
+        await everybody.wait()
+        await asyncio.sleep(0.02)
         self._in_flight -= 1
         await connection.reply(200, ANSWER)
 
 
 def test_asking_and_judging_together_have_no_more_calls_in_flight_than_the_run_may(project: Project):
     project.cases([a_case(f"q{number}") for number in range(30)])
-    crowd = Crowd(gathered=8)
+    crowd = Crowd(8)
     with FaultServer(crowd) as server:
         project.write("conftest.py", JUDGED.replace("URL", server.url))
         result = project.run(f"--rageval-target={server.url}", "--rageval-concurrency=8", "--rageval-judge-cache=off")
@@ -85,13 +85,14 @@ def test_asking_and_judging_together_have_no_more_calls_in_flight_than_the_run_m
 
 def test_a_system_that_refuses_calls_is_asked_less_at_once_and_the_run_says_so(project: Project):
     project.cases([a_case(f"q{number}") for number in range(60)])
-    crowd = Crowd(fit=3, gathered=4, moment_s=0.1)
+    project.configure("retries = 9")  # where the limit grows again, the same call may be refused more than twice
+    crowd = Crowd(12, fit=3)
     with FaultServer(crowd) as server:
         result = project.run(f"--rageval-target={server.url}", "--rageval-concurrency=12")
     result.assert_outcomes(passed=60)
     assert crowd.refused < 30
     result.stdout.re_match_lines(
-        [r".*the system refused \d+ calls \(429 or 503\): down to [123] of 12 questions were in"]
+        [r".*the system refused \d+ calls \(429 or 503\): down to [1-6] of 12 questions were in"]
     )
 
 
@@ -116,8 +117,8 @@ def test_workers_that_ask_less_at_once_say_so_together(project: Project):
 
 def test_the_verb_says_so_too(project: Project):
     project.cases([a_case(f"q{number}") for number in range(30)])
-    with FaultServer(Crowd(fit=3, gathered=4)) as server:
-        project.configure(f'target = "{server.url}"\nconcurrency = 12')
+    with FaultServer(Crowd(12, fit=3)) as server:
+        project.configure(f'target = "{server.url}"\nconcurrency = 12\nretries = 9')
         result = project.rageval("run")
     assert result.ret == 0
     assert "the system refused" in result.stdout.str() + result.stderr.str()
@@ -125,12 +126,12 @@ def test_the_verb_says_so_too(project: Project):
 
 def test_one_setting_asks_as_much_at_once_as_allowed_whatever_the_system_says(project: Project):
     project.cases([a_case(f"q{number}") for number in range(40)])
-    crowd = Crowd(fit=2, moment_s=0.3)
+    crowd = Crowd(20, fit=2)
     with FaultServer(crowd) as server:
         project.configure(f'target = "{server.url}"\nconcurrency = 20\nadaptive_concurrency = false\nretries = 0')
         result = project.run()
     result.stdout.no_fnmatch_line("*the system refused*")
-    assert crowd.refused >= 10
+    assert crowd.refused >= 18
 
 
 @pytest.mark.parametrize(
@@ -176,8 +177,10 @@ def test_a_server_that_refuses_every_call_ends_the_run(project: Project, how: tu
         result = ask(project, server.url, *how)
     assert has_stopped(project, result)
     assert f"status {code}" in lines_with(result, "the first 16 calls")[0]
-    assert 16 <= len(project.outcomes()) < CASES
-    assert project.metrics()["partial"] is True
+    assert len(project.outcomes()) >= 16
+    if not how:  # workers may be done before the process that counts their calls has heard of the sixteenth
+        assert len(project.outcomes()) < CASES
+        assert project.metrics()["partial"] is True
 
 
 def test_fewer_cases_than_that_are_all_asked(project: Project):

@@ -44,18 +44,10 @@ CHANGES = {
     "added": ([], [STRICT], [f"+ {STRICT}"]),
     "removed": ([STRICT], ["token_f1 off"], [f"- {STRICT}"]),
     "changed": (["token_f1 >= 0.2"], [STRICT], [f"+ {STRICT}", "- token_f1 >= 0.2"]),
-    "added with a condition": (
-        ["token_f1 off"], [f"{STRICT} when category=multi_hop"], [f"+ {STRICT} when category=multi_hop"]
-    ),
-    "removed with a condition": (
-        ["token_f1 off", "mrr >= 1 when category=factual"], ["token_f1 off"], ["- mrr >= 1 when category=factual"]
-    ),
     "condition changed": (
         [f"{STRICT} when category=factual"], [f"{STRICT} when category=multi_hop"],
         [f"+ {STRICT} when category=multi_hop", f"- {STRICT} when category=factual"],
     ),
-    "of the run, added": ([], ["run recall_any@5 >= 0.5"], ["+ run recall_any@5 >= 0.5"]),
-    "of the run, removed": (["run recall_any@5 >= 0.5"], [], ["- run recall_any@5 >= 0.5"]),
     "of the run, changed": (
         ["run recall_any@5 >= 0.5"], ["run recall_any@5 >= 0.6"],
         ["+ run recall_any@5 >= 0.6", "- run recall_any@5 >= 0.5"],

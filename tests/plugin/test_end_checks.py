@@ -133,11 +133,6 @@ def test_a_gate_is_measured_where_one_case_has_a_value_and_meets_its_condition(p
     assert (result.ret, project.outcomes()["odd"]) == (1, "passed")
 
 
-def test_a_part_of_the_cases_measures_no_gate_and_fails_none(project: Project):
-    project.cases([a_case("boil"), UNLABELLED])
-    assert project.run("-k", "odd", "--rageval-gate", "recall_any@5 >= 0.5").ret == 0
-
-
 def test_what_a_retrieval_only_run_leaves_out_is_not_missed(project: Project):
     project.cases(SOME)
     assert project.run("--rageval-retrieval-only", "--rageval-gate", "token_f1 >= 0.1").ret == 0

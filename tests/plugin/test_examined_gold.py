@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
-from fault_server import Connection, FaultServer
 from project import Project, a_case, lines_with
 
 TALKER = "def answer(question):\n    return 'Water boils at 100 degrees at sea level.'\n"
@@ -130,13 +128,6 @@ def test_where_the_graph_is_not_reported_recall_of_ids_gates(project: Project):
     assert lines_with(result, "context_recall@5 is 0, gate >= 0.8 (L2_doc_retrieval_fail)")
 
 
-def test_a_layers_case_without_gold_of_the_graph_does_not_require_it(project: Project):
-    project.cases([{**GRAPH, "gold": {"doc_chunk_ids": ["c9"]}}])
-    assert project.run().ret == 1
-    assert project.records()["graph"]["requires_kg"] is False
-    assert project.outcomes() == {"graph": "failed"}
-
-
 def test_where_the_graph_is_reported_it_gates_in_the_place_of_recall(project: Project):
     project.write(
         "graphbot.py",
@@ -153,35 +144,6 @@ def test_where_the_graph_is_reported_it_gates_in_the_place_of_recall(project: Pr
 ANSWERED = {"id": "answered", "question": "What is the boiling point of water?", "gold": {"answer": "100 degrees"}}
 CHUNKS = [{"chunk_id": "c1", "rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling", "text": "x"}]
 NOTHING = {"answer": None, "debug": {"retrieved_chunks": CHUNKS}}
-APP = f"""
-import json
-async def app(scope, receive, send):
-    if scope["type"] != "http":
-        return
-    body = json.dumps({NOTHING!r}).encode()
-    await send({{"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]}})
-    await send({{"type": "http.response.body", "body": body}})
-"""
-MAPPING = """
-[tool.rageval.target]
-url = "{url}/search"
-[tool.rageval.target.mapping.request]
-query = "{{question}}"
-[tool.rageval.target.mapping.response]
-answer = "answer"
-[tool.rageval.target.mapping.response.retrieved_chunks]
-each = "debug.retrieved_chunks"
-chunk_id = "chunk_id"
-rel_path = "rel_path"
-heading_path = "heading_path"
-"""
-
-
-def replying(reply: Any) -> FaultServer:
-    async def answers(connection: Connection) -> None:
-        await connection.reply(200, json.dumps(reply).encode())
-
-    return FaultServer(answers)
 
 
 def check_no_answer(project: Project, *arguments: str) -> None:
@@ -201,24 +163,6 @@ def test_no_answer_of_a_function_is_an_error_of_its_own_kind(project: Project, s
     silent(project, source)
     project.cases([ANSWERED])
     check_no_answer(project)
-
-
-def test_no_answer_over_http_and_by_a_mapping_is_the_same_error(project: Project):
-    project.cases([ANSWERED])
-    with replying(NOTHING) as server:
-        check_no_answer(project, "--rageval-target", server.url)
-        project.write("pyproject.toml", "[tool.rageval]\n" + MAPPING.format(url=server.url))
-        check_no_answer(project)
-
-
-def test_no_answer_of_an_application_or_a_chat_model_is_the_same_error(project: Project):
-    project.cases([ANSWERED])
-    project.write("webapp.py", APP)
-    check_no_answer(project, "--rageval-target", "asgi:webapp:app")
-    with replying(
-        {"choices": [{"message": {"role": "assistant", "content": None}, "finish_reason": "stop"}]}
-    ) as server:
-        check_no_answer(project, "--rageval-target", f"openai:m@{server.url}/v1")
 
 
 def test_no_answer_in_a_file_or_in_a_run_is_the_same_error(project: Project):
@@ -242,39 +186,3 @@ def test_in_a_retrieval_only_run_a_missing_answer_leaves_retrieval_to_be_measure
     record = project.records()["boil"]
     assert record["scores"]["recall_any@5"] == 1
     assert not {"token_f1", "abstention_accuracy", "over_abstention"} & record["scores"].keys()
-
-
-NOBODY = {"answerable": False, "category": "general"}
-BOT = """
-CHUNK = {"rel_path": "notes/water.md", "heading_path": "# Water > ## Boiling", "text": "Water boils at 100 degrees."}
-ANSWERS = %r
-
-def answer(question):
-    return {"retrieved_chunks": [CHUNK]} | ANSWERS
-"""
-
-
-@pytest.fixture
-def retrieving(project: Project) -> Project:
-    project.cases([a_case("boil"), a_case("unknown", "Who won?", **NOBODY)])
-    return project
-
-
-@pytest.mark.parametrize(
-    ("answer", "scores", "decided_by"),
-    [
-        ({"answer": "At 100 degrees."}, (0.0, 0.0), "phrasing"),
-        ({"answer": "I cannot find this in the documents."}, (1.0, 1.0), "phrasing"),
-        ({"answer": "At 100.", "abstained": True}, (1.0, 1.0), "response"),
-        ({"answer": "", "abstained": False}, (0.0, 0.0), "response"),
-    ],
-)
-def test_abstention_is_scored_by_flag_and_phrasing(retrieving: Project, answer, scores, decided_by: str):
-    retrieving.write("bot.py", BOT % answer)
-    retrieving.run("-q", "--rageval-retrieval-only")
-    records = retrieving.records()
-    boil, unknown = records["boil"], records["unknown"]
-    assert (boil["scores"]["over_abstention"], unknown["scores"]["abstention_accuracy"]) == scores
-    assert boil["abstention"]["decided_by"] == decided_by
-    assert not {"token_f1", "groundedness"} & {*boil["scores"], *boil["skipped_metrics"]}
-    assert boil["judge"] is None

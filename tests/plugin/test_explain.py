@@ -6,7 +6,7 @@ import json
 
 import pytest
 from judge_server import JudgeServer
-from project import Project, a_case, a_missed_case
+from project import Project, a_case
 from rich.cells import cell_len
 
 from pytest_rageval.comparison.baseline import side_of_run
@@ -159,17 +159,6 @@ def test_its_markdown_is_of_the_page_of_the_run_with_what_was_before(told: Proje
     shown = told.rageval("explain", "latest", "boil", "--format", "markdown").stdout.str()
     assert "it stood at rank 2 before" in shown
     assert shown.rstrip() == case_markdown(view).rstrip()
-
-
-def test_hostile_texts_stay_in_their_fence(project: Project):
-    payload = "\x1b[31m\u202e ``` </pre><script>alert(1)</script> ::error::x"
-    project.write("evil.py", f"def answer(q):\n    return {{'answer': {payload!r}}}\n")
-    project.configure('target = "evil:answer"')
-    project.cases([a_missed_case("evil", question=payload, gold={"answer": payload})])
-    project.run()
-    shown = project.rageval("explain", "latest", "evil", "--format", "markdown").stdout.str()
-    assert not {"\x1b", "\u202e"} & {*shown}
-    assert "````text" in shown
 
 
 def test_an_explained_judge_error_still_shows_what_was_asked_and_came(project: Project):

@@ -1,4 +1,4 @@
-"""What a project adds of its own: fixtures, tests over cases, metrics, hooks, a bot behind HTTP."""
+"""What a project adds of its own: fixtures, tests over cases, metrics, hooks, a target or a case that it changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fault_server import Connection, FaultServer
-from project import BOT, SOME, Project, a_case, a_missed_case, lines_with
+from project import ALONE_AND_WITH_WORKERS, ASSERT_GATES, BOT, SOME, Project, a_case, a_missed_case, lines_with
 
 
 @pytest.fixture
@@ -156,3 +156,169 @@ def test_hooks_see_and_change_what_they_are_for(project: Project):
     assert lines_with(result, "SEEN boil passed 1.0")
     assert project.records()["boil"]["question"].endswith("(asked politely)")
     assert project.config()["team"] == "water"
+
+
+# ── a project that gives its own target ──────────────────────────────────────────────────────────────────────────
+
+
+CLIENT = (
+    "import os, sys, pytest\nsys.path.insert(0, os.getcwd())\nimport bot\n"
+    "@pytest.fixture(scope='session')\ndef rag_client():\n    return bot.answer\n"
+)
+NOBODY = "http://127.0.0.1:9"
+"""A server that is not there."""
+
+
+@ALONE_AND_WITH_WORKERS
+@pytest.mark.parametrize("conftest", ["conftest.py", "evalcases/conftest.py"])
+def test_a_target_that_nobody_uses_is_neither_asked_nor_named(project: Project, conftest: str, how: list[str]):
+    project.cases(SOME)
+    project.configure(f'target = "{NOBODY}"')
+    project.write(conftest, CLIENT)
+    project.run(*how).assert_outcomes(passed=4)
+    assert project.config()["target"] == f"rag_client fixture of {conftest}"
+
+
+def test_a_target_that_is_no_function_of_the_conftest_counts_all_the_same(project: Project):
+    project.cases(SOME)
+    project.configure(f'target = "{NOBODY}"')
+    maker = CLIENT.replace("def rag_client", "def its_name").replace("scope='session'", "scope='session', name=NAME")
+    project.write("conftest.py", "NAME = 'rag_client'\n" + maker + "globals()[NAME] = its_name\ndel its_name\n")
+    project.run().assert_outcomes(passed=4)
+    assert project.config()["target"] == "rag_client fixture of conftest.py"
+
+
+@pytest.mark.parametrize("head", ["def rag_client", "@pytest.fixture(name='rag_client')\ndef its_name"])
+def test_a_fixture_that_hands_on_the_configured_target_leaves_it_named_and_checked(project: Project, head: str):
+    project.cases(SOME)
+    scoped = head.replace("fixture(", "fixture(scope='session', ").replace(
+        "def rag", "@pytest.fixture(scope='session')\ndef rag"
+    )
+    project.write("conftest.py", f'import pytest\n{scoped}(rag_client):\n    """The bot."""\n    return rag_client\n')
+    project.run().assert_outcomes(passed=4)
+    assert project.config()["target"] == "bot:answer"
+    result = project.run("--rageval-target", NOBODY)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{NOBODY}*is the system running?*"])
+
+
+def test_a_judge_that_nobody_uses_is_not_asked_whether_it_is_there(project: Project):
+    project.cases(SOME)
+    project.configure(f'target = "bot:answer"\njudge = "openai:m@{NOBODY}/v1"')
+    project.write("conftest.py", "import pytest\n@pytest.fixture(scope='session')\ndef rag_judge():\n    return None\n")
+    project.run().assert_outcomes(passed=4)
+
+
+def test_each_place_of_a_target_is_named_and_the_configured_one_where_it_is_used(project: Project):
+    project.cases([a_case("one")])
+    project.cases([a_case("two")], "evalcases/sub/b.jsonl")
+    project.run().assert_outcomes(passed=2)
+    plain = project.config()
+    project.write("evalcases/sub/conftest.py", CLIENT)
+    project.run().assert_outcomes(passed=2)
+    assert project.config()["target"] == "bot:answer, rag_client fixture of evalcases/sub/conftest.py"
+    assert project.config()["config_hash"] != plain["config_hash"]
+    project.run("evalcases/a.jsonl").assert_outcomes(passed=1)
+    assert project.config()["target"] == "bot:answer, rag_client fixture of evalcases/sub/conftest.py"
+
+
+# ── a case that the project's hook changes is the case ───────────────────────────────────────────────────────────
+
+
+HOOK = """
+import dataclasses
+
+def pytest_rageval_case(case):
+    return dataclasses.replace(case, id="new-" + case.id, category="renamed")
+"""
+HOWS = [[], pytest.param(["-n", "2"], marks=pytest.mark.child_process)]
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("conftest", ["conftest.py", "evalcases/conftest.py"])
+def test_a_renamed_case_is_the_case_of_a_complete_run(project: Project, conftest: str, how: list[str]):
+    project.cases(SOME)
+    project.write(conftest, HOOK)
+    result = project.run("--rageval-gate", "token_f1 >= 0.1 when category=renamed", "-rA", *how)
+    result.assert_outcomes(passed=4)
+    assert lines_with(result, "PASSED evalcases/a.jsonl::new-boil")
+    assert result.ret == 0
+    assert project.metrics()["partial"] is False
+    records = project.records()
+    assert records["new-boil"]["case_key"] == "evalcases/a.jsonl::new-boil"
+    assert {record["category"] for record in records.values()} == {"renamed"}
+
+
+def test_a_condition_on_what_the_hook_took_away_looks_at_nothing(project: Project):
+    project.cases(SOME)
+    project.write("evalcases/conftest.py", HOOK)
+    result = project.run("--rageval-gate", "token_f1 >= 0.1 when category=factual")
+    assert (result.ret, bool(lines_with(result, "no case has the category 'factual'"))) == (4, True)
+
+
+def test_the_hash_of_the_dataset_is_that_of_changed_cases(project: Project):
+    project.cases(SOME)
+    project.run()
+    plain = project.config()["dataset_hash"]
+    project.write(
+        "evalcases/conftest.py",
+        "import dataclasses\ndef pytest_rageval_case(case):\n"
+        "    return dataclasses.replace(case, question=case.question + ' Please.')\n",
+    )
+    project.run()
+    assert project.config()["dataset_hash"] != plain
+
+
+def test_a_changed_case_meets_its_baseline_and_a_part_of_them_is_partial(project: Project):
+    project.cases(SOME)
+    project.write("evalcases/conftest.py", HOOK)
+    assert project.run("--rageval-update-baseline").ret == 0
+    baseline = json.loads((project.path / "reports" / "baseline.json").read_text())
+    assert "evalcases/a.jsonl::new-boil" in baseline["cases"]
+    assert project.run().ret == 0
+    comparison = project.metrics()["comparison"]
+    assert (comparison["problems"], comparison["only_before"], comparison["only_after"]) == ([], [], [])
+    assert project.run("-k", "new-boil").ret == 0
+    assert project.metrics()["partial"] is True
+
+
+def test_files_that_were_not_named_are_known_as_their_hook_leaves_them(project: Project):
+    project.cases(SOME)
+    project.cases([a_case("other")], "evalcases/sub/b.jsonl")
+    project.write("evalcases/sub/conftest.py", HOOK)
+    gate = "token_f1 >= 0.1 when category=renamed"
+    assert project.run("evalcases/a.jsonl", "--rageval-gate", gate).ret == 0
+    config = project.config()["dataset_hash"]
+    project.run("--rageval-gate", gate)
+    assert project.config()["dataset_hash"] == config
+
+
+def test_a_hook_changes_the_cases_of_a_mark_before_they_are_selected(project: Project):
+    project.cases(SOME, "mine/own.jsonl")
+    project.write("mine/conftest.py", HOOK)
+    project.own_test("own.jsonl", ASSERT_GATES, "mine/test_own.py", select="renamed and boil")
+    project.run().assert_outcomes(passed=1)
+    assert list(project.records()) == ["new-boil"]
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (
+            "raise KeyError('x')",
+            "evalcases/a.jsonl:1: case 'boil': pytest_rageval_case: KeyError: 'x' (at evalcases/conftest.py:2)",
+        ),
+        ("return 'boil'", "evalcases/a.jsonl:1: case 'boil': pytest_rageval_case returned str, expected an EvalCase"),
+        (
+            "import dataclasses; return dataclasses.replace(case, id='same')",
+            "evalcases/a.jsonl:2: case 'freeze': pytest_rageval_case: id 'same' is already used at line 1",
+        ),
+    ],
+)
+def test_what_a_hook_does_wrong_is_a_problem_of_the_file(project: Project, body: str, says: str):
+    project.cases(SOME)
+    project.write("evalcases/conftest.py", f"def pytest_rageval_case(case):\n    {body}\n")
+    result = project.run()
+    assert result.ret == 2
+    assert lines_with(result, says)
+    assert not lines_with(result, "Traceback")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import warnings
 
 import pytest
 from project import SOME, Project, a_case, lines_with
@@ -188,9 +187,32 @@ async def answer(question):
     )
     project.configure('target = "background:answer"')
     project.cases([a_case("a")])
-    with warnings.catch_warnings(action="ignore"):
-        gc.collect()  # what earlier tests of this process left is not looked at here
-    caplog.clear()
-    project.run().assert_outcomes(passed=1)
-    gc.collect()
+    gc.freeze()  # what earlier tests of this process left is not looked at here
+    try:
+        project.run().assert_outcomes(passed=1)
+        gc.collect()
+    finally:
+        gc.unfreeze()
     assert "Task was destroyed but it is pending!" not in caplog.text
+
+
+# ── the variable in which pytest says which test runs ────────────────────────────────────────────────────────────
+
+
+READER = """
+import os
+
+
+async def answer(question):
+    for _ in range(30):
+        dict(os.environ)
+    return {"answer": "yes"}
+"""
+
+
+def test_code_that_looks_through_the_environment_while_tests_begin_and_end_finds_what_it_lists(project: Project):
+    project.write("bot.py", READER)
+    project.cases([a_case(f"q{number}", gold={}, gold_supports=[]) for number in range(300)])
+    result = project.run("--rageval-judge=none")
+    assert "KeyError" not in result.stdout.str()
+    result.assert_outcomes(passed=300)

@@ -75,16 +75,11 @@ def pytest_report_teststatus(report):
     if report.failed:
         return "passed", ".", "PASSED"
 """
-PASSED, SKIPPED = 'report.outcome, report.longrepr = "passed", None', 'report.outcome = "skipped"'
+PASSED = 'report.outcome, report.longrepr = "passed", None'
+SKIPPED = 'report.outcome, report.longrepr = "skipped", ("", 1, "no")'
 HOOKS = {
     "made passed": MAKING.format(order="trylast=True", change=PASSED),
-    "made passed last": MAKING.format(order="tryfirst=True", change=PASSED),
-    "made skipped": MAKING.format(
-        order="trylast=True", change="report.outcome, report.longrepr = 'skipped', ('', 1, 'no')"
-    ),
-    "made skipped last": MAKING.format(
-        order="tryfirst=True", change="report.outcome, report.longrepr = 'skipped', ('', 1, 'no')"
-    ),
+    "made skipped last": MAKING.format(order="tryfirst=True", change=SKIPPED),
     "replaced": REPLACING,
     "logged as passed": LOGGING.format(order="tryfirst", change=PASSED),
     "call swallowed": SWALLOWING_THE_CALL,
@@ -221,25 +216,7 @@ def test_an_xfail_of_the_project_is_no_difference(failing: Project, conftest: st
     assert failing.outcomes() == {"good": good, "bad": "xfailed", "broken": "xfailed"}
 
 
-def test_an_xfail_mark_on_a_test_of_the_projects_own_is_no_difference(failing: Project):
-    own_tests(failing, mark="@pytest.mark.xfail")
-    result = failing.run("test_own.py")
-    assert not verdict_lines(result)
-    assert result.ret == 0
-    assert sorted(failing.metrics()["outcomes"].items())[-1] == ("xfailed", 2)
-
-
-@pytest.mark.parametrize("mode", ["ratchet", "report"])
-def test_a_known_failure_is_no_difference(failing: Project, mode: str):
-    failing.cases([a_case("good"), a_missed_case("bad")])
-    failing.run("--rageval-update-baseline")
-    result = failing.run("--rageval-known-failures", mode)
-    assert result.ret == 0
-    assert not verdict_lines(result)
-    assert failing.outcomes()["bad"] == "xfailed"
-
-
-@pytest.mark.parametrize("arguments", [["-x"], ["--maxfail=1"], ["-x", "-n", "2"], ["--runxfail"], ["--tb=no"]])
+@pytest.mark.parametrize("arguments", [["-x"], ["-x", "-n", "2"], ["--runxfail"]])
 def test_failures_that_pytest_counts_are_no_difference(failing: Project, arguments: list[str]):
     result = failing.run(*arguments)
     assert result.ret != 0
@@ -262,29 +239,3 @@ def test_cases_that_a_hook_takes_away_make_the_run_partial(failing: Project, how
     assert failing.metrics()["partial"]
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert not (failing.path / "reports/baseline.json").exists()
-
-
-LOOP = """
-import pytest
-from _pytest.runner import runtestprotocol
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item, nextitem):
-    for attempt in range(2):
-        reports = runtestprotocol(item, nextitem=nextitem, log=False)
-        is_again = attempt == 0 and any(report.failed for report in reports)
-        for report in reports:
-            if is_again and report.failed:
-                report.outcome = "rerun"
-            item.ihook.pytest_runtest_logreport(report=report)
-        if not is_again:
-            break
-    return True
-"""
-
-
-def test_a_plugin_that_runs_failing_tests_again_makes_no_difference(failing: Project):
-    failing.write("conftest.py", LOOP)
-    result = failing.run()
-    result.assert_outcomes(passed=1, failed=1, errors=1)
-    assert not verdict_lines(result)
-    assert failing.outcomes() == {"good": "passed", "bad": "failed", "broken": "error"}

@@ -175,8 +175,15 @@ def answer(question):
 
 
 @pytest.mark.child_process
-@pytest.mark.parametrize("module", ["pytest", "pytest_rageval"])
-@pytest.mark.parametrize("last", ["end", "hang"])
+@pytest.mark.parametrize(
+    ("module", "last"),
+    [
+        ("pytest", "end"),
+        ("pytest_rageval", "hang"),
+        pytest.param("pytest", "hang", marks=pytest.mark.torture),
+        pytest.param("pytest_rageval", "end", marks=pytest.mark.torture),
+    ],
+)
 def test_a_ctrl_c_after_the_run_is_for_what_holds_the_program_up(project: Project, module: str, last: str):
     patience = "interrupts.HEEDED_WITHIN = 600\n" if last == "end" else ""
     project.write("late.py", BOT.replace("LAST", last).replace("SLOW", "0.5") + patience)

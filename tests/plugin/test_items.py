@@ -19,12 +19,6 @@ def test_every_case_is_an_item_under_its_file_and_id(project: Project):
     assert not (project.path / "reports").exists()
 
 
-def test_cases_that_meet_their_gates_pass(project: Project):
-    project.cases(SOME)
-    project.run().assert_outcomes(passed=4)
-    assert set(project.outcomes().values()) == {"passed"}
-
-
 @pytest.mark.parametrize("id", ["남산-높이", "two words", "a/b", "x#1", 'q"1"'])
 def test_a_single_case_is_selected_by_its_id(project: Project, id: str):
     project.cases([a_case(id), a_case("other")])
@@ -103,13 +97,6 @@ def test_stepwise_stops_at_the_failed_case_and_goes_on_from_it(project: Project)
     project.cases([a_case("one"), a_missed_case("two"), a_case("three")])
     project.run("--sw").assert_outcomes(passed=1, failed=1)
     project.run("--sw").assert_outcomes(failed=1, deselected=1)
-
-
-def test_exit_first_marks_the_run_partial(project: Project):
-    project.cases([a_case("one"), a_missed_case("two"), a_case("three")])
-    result = project.run("-x")
-    result.assert_outcomes(passed=1, failed=1)
-    assert project.metrics()["partial"] is True
 
 
 def test_a_module_scoped_autouse_fixture_of_the_user_runs_once_a_file(project: Project):

@@ -75,22 +75,6 @@ def test_a_table_below_the_root_directory_is_said_not_to_be_read(project: Projec
     assert f"{project.path} (by pytest.ini); run pytest with --rootdir {project.path / 'a'}" in said[0]
 
 
-def test_an_empty_list_of_globs_is_a_usage_error(project: Project):
-    project.cases(SOME)
-    project.configure('target = "bot:answer"\ncases = []')
-    result = project.run()
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert len(lines_with(result, "cases is empty, so that no case would be run")) == 1
-
-
-def test_a_file_in_testpaths_leaves_the_others_out_and_that_is_said(project: Project):
-    project.cases(SOME)
-    project.cases([a_case("other")], "evalcases/b.jsonl")
-    project.write("pytest.ini", "[pytest]\ntestpaths = evalcases/b.jsonl\n")
-    assert lines_with(project.run(), "1 case file is outside of what was collected")
-    assert not lines_with(project.run("evalcases/b.jsonl"), "outside of what was collected")
-
-
 @pytest.fixture
 def linked(project: Project) -> Project:
     """A project whose only case can be reached through two links as well."""

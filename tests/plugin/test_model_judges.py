@@ -1,17 +1,23 @@
-"""Judges that are models, and their cache in a run: kept between runs, never smaller, replayed offline."""
+"""Judges that are models: their cache in a run, their check in later runs, the estimate of what they cost."""
 
 from __future__ import annotations
 
 import json
 import os
 import sqlite3
+import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from judge_server import JudgeServer, a_model
+from processes import wait_until
 from project import SOME, Project, a_case, lines_with
+
+from pytest_rageval.plugin import controller
+from pytest_rageval.runs.shards import Shard
 
 KEY = "rageval-judge-token-0123456789"
 
@@ -175,3 +181,170 @@ def test_a_spoilt_cache_changes_no_score_and_is_said_once(judged: Project, spoil
     result.assert_outcomes(passed=3)
     assert (asked(judged), scores(judged)) == (3, first)
     assert len(lines_with(result, "judge_cache.sqlite: ")) == 1
+
+
+# ── the estimate of what judging may cost is for what is still to be judged ──────────────────────────────────────
+
+
+@pytest.fixture
+def counting(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project of which the estimate says its number of cases: a server of one's own has no list prices."""
+    monkeypatch.setattr(controller, "estimate", lambda judge, plan, cases: f"{cases} cases to ask")
+    project.cases(SOME)
+    return project
+
+
+def test_cases_that_are_deselected_cost_nothing(counting: Project):
+    assert lines_with(counting.run("-k", "boil"), "1 cases to ask")
+
+
+def test_cases_that_a_resumed_run_has_done_cost_nothing(counting: Project):
+    counting.run()
+    path = counting.runs[-1] / "results.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:3]), encoding="utf-8")
+    assert lines_with(counting.run("--rageval-resume", counting.runs[-1].name), "1 cases to ask")
+
+
+@pytest.mark.child_process
+def test_cases_of_other_shards_cost_nothing_before_workers_start(counting: Project):
+    cases = [a_case(f"boil-{number}") for number in range(8)]
+    counting.cases(cases)
+    of_first = sum(Shard(1, 2).takes(f"evalcases/a.jsonl::{case['id']}") for case in cases)
+    assert 0 < of_first < len(cases)
+    result = counting.run("-n", "1", "--rageval-shard", "1/2")
+    assert lines_with(result, f"{of_first} cases to ask")
+
+
+# ── a judge check in later runs ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def checked(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    for name in ("OPENAI_API_KEY", "RAGEVAL_JUDGE_TOKEN", "RAGEVAL_JUDGE"):
+        monkeypatch.delenv(name, raising=False)
+    project.cases(SOME[:1])
+    return project
+
+
+def with_judge(project: Project, server: JudgeServer, *more: str) -> None:
+    project.configure("\n".join(['target = "bot:answer"', f'judge = "openai:judge-1@{server.url}"', *more]))
+
+
+def test_a_run_judged_by_an_unchecked_model_says_so_in_one_line_and_a_checked_one_says_what_it_failed(checked: Project):
+    with JudgeServer(score=5) as server:
+        with_judge(checked, server)
+        result = checked.run()
+        assert len(lines_with(result, "judge judge-1 was never checked here: rageval judge-check tries")) == 1
+        assert checked.config()["judge_check"] is None
+        first_hash = checked.config()["config_hash"]
+        assert checked.rageval("judge-check", "--repeats", "2").ret == 1
+        result = checked.run()
+    check = checked.config()["judge_check"]
+    assert check["repeats"] == 2
+    assert check["unchecked"] == []
+    assert check["rubrics"]["correctness"]["canaries"] == 10
+    assert len(check["rubrics"]["correctness"]["failed"]) == 8
+    assert "relevance" not in check["rubrics"]
+    assert checked.config()["config_hash"] == first_hash
+    assert not lines_with(result, "never checked")
+    assert len(lines_with(result, "judge judge-1 failed canaries when it was checked (20")) == 1
+    assert "correctness 8 of 10" in lines_with(result, "failed canaries")[0]
+
+
+def test_a_check_is_of_the_judge_with_its_server_and_of_the_wording(checked: Project):
+    with JudgeServer(score=5) as server, JudgeServer(score=5) as other:
+        with_judge(checked, server)
+        checked.rageval("judge-check")
+        with_judge(checked, other)
+        assert lines_with(checked.run(), "was never checked here")
+        checked.write("own/correctness.txt", "Is {answer} right about {question}, given {contexts}?")
+        with_judge(checked, server, 'rubrics = "own"')
+        (line,) = lines_with(checked.run(), "was not checked with")
+    assert "judge judge-1 was not checked with correctness as worded now" in line
+
+
+def test_every_rubric_is_put_to_the_judge_and_the_cost_is_said_before(checked: Project):
+    with JudgeServer(score=5) as server:
+        with_judge(checked, server)
+        result = checked.rageval("judge-check", "--json")
+        asked = len(server.chats)
+    told = json.loads("\n".join(result.outlines))
+    assert len({verdict["rubric"] for verdict in told["verdicts"]}) == 13
+    assert asked >= len(told["verdicts"])
+    result.stderr.fnmatch_lines([f"judge judge-1: {len(told['verdicts'])} short requests, its price is not known"])
+
+
+def test_a_check_without_any_score_says_nothing_about_the_judge_and_is_not_kept(checked: Project):
+    with JudgeServer("I would rather not.") as server:
+        with_judge(checked, server)
+        result = checked.rageval("judge-check")
+    assert result.ret == 1
+    result.stderr.fnmatch_lines(["not kept: no score came, which says nothing about the judge"])
+    assert not (checked.path / "reports/cache/judge_checks.json").exists()
+
+
+# ── doctor ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def diagnoses(project: Project, *arguments: str) -> dict[str, list[dict[str, str]]]:
+    result = project.rageval("doctor", "--json", *arguments)
+    told = json.loads("\n".join(result.outlines))
+    assert told["ready"] == (result.ret == 0) == all(one["mark"] != "problem" for one in told["findings"])
+    by_check: dict[str, list[dict[str, str]]] = {}
+    for finding in told["findings"]:
+        by_check.setdefault(finding["check"], []).append(finding)
+    return by_check
+
+
+def test_doctor_costs_nothing_unless_it_is_to_try_the_judge(checked: Project):
+    with JudgeServer(score=5) as server:
+        with_judge(checked, server)
+        found = diagnoses(checked)
+        assert not server.chats
+        assert [one["fix"] for one in found["judge"] if one["what"].startswith("never checked")] == [
+            "rageval doctor --judge"
+        ]
+        tried = checked.rageval("doctor", "--judge")
+        assert server.chats
+        assert tried.ret == 0
+        tried.stderr.fnmatch_lines(["judge judge-1: * short requests, *"])
+        tried.stdout.fnmatch_lines(["!  judge check *cannot be trusted with correctness, 8 of 10 canaries failed*"])
+        (line,) = [one for one in diagnoses(checked)["judge"] if one["what"].startswith("failed canaries on ")]
+    assert line["mark"] == "warning"
+
+
+def test_doctor_tells_all_that_is_wrong_at_once(checked: Project):
+    checked.configure('target = "bot:answer"\njudge = "openai:judge-1@http://127.0.0.1:9"\njudge_cache = "replay"')
+    checked.write("evalcases/a.jsonl", "{}\n")
+    found = diagnoses(checked)
+    assert found["cases"][0]["what"].startswith("evalcases/a.jsonl:1:")
+    assert found["cache"][0]["fix"].startswith("rageval judge-cache import FILE")
+    checked.configure('judge = "openai:judge-1@http://127.0.0.1:9"\nmetrics.enabled = ["mrrr"]')
+    found = diagnoses(checked)
+    assert "refused" in found["judge"][0]["what"]
+    assert found["configuration"][0]["what"] == "unknown metric 'mrrr'; did you mean 'mrr'?"
+    checked.configure("k = 0\ncases = 3")
+    assert {one["mark"] for one in diagnoses(checked)["configuration"]} == {"problem"}
+
+
+@pytest.mark.parametrize("spec", ["openai:judge-1@{}", "{}"])
+def test_doctor_waits_two_seconds_whatever_hangs(checked: Project, spec: str):
+    with JudgeServer(delay=120) as server:
+        checked.configure(f'target = "bot:answer"\njudge = "{spec.format(server.url)}"')
+        threads = threading.active_count()
+        started = time.monotonic()
+        found = diagnoses(checked)
+        assert time.monotonic() - started < 30, "2 s of waiting, and what a slow machine takes"
+        # A thread that is left behind would hold up the end of the program.
+        wait_until(lambda: threading.active_count() <= threads, "no thread is left behind")
+    assert found["judge"][0]["mark"] == "problem"
+    assert "did not answer within 2 s" in found["judge"][0]["what"]
+    assert found["cases"][0]["mark"] == "ok"
+
+
+def test_a_broken_cache_is_said(checked: Project):
+    checked.write("reports/cache/judge_cache.sqlite", "no database" * 1000)
+    (finding,) = diagnoses(checked)["cache"]
+    assert finding["mark"] == "problem"
+    assert finding["fix"] == "the next run sets it aside and begins anew"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from importlib.util import find_spec
 from xml.etree import ElementTree
 
 import pytest
@@ -83,18 +84,38 @@ ON_EACH = [
 """Plugins by module, and how they are turned on; those not installed are skipped (see `nox -s neighbours`)."""
 
 
+ALL = [
+    argument
+    for module, arguments in ON_EACH
+    for argument in arguments
+    if find_spec(module.partition(".")[0]) and module not in ("pytest_sugar", "pytest_instafail", "pytest_retry")
+]
+"""Those that live with each other: three want the terminal for themselves, or to run a test again."""
+
+
+@pytest.mark.torture
 @pytest.mark.child_process
-@pytest.mark.parametrize("how", [(), pytest.param(("-n", "2"), marks=pytest.mark.torture)], ids=["alone", "workers"])
+@pytest.mark.parametrize("how", [(), ("-n", "2")], ids=["alone", "workers"])
 @pytest.mark.parametrize(("module", "arguments"), ON_EACH, ids=[module for module, _ in ON_EACH])
 def test_each_neighbour_sees_one_pass_one_failure_and_one_error(
     project: Project, module: str, arguments: list[str], how: tuple[str, ...]
 ):
     pytest.importorskip(module)
+    check_outcomes(project, *arguments, *how)
+
+
+@pytest.mark.child_process
+@pytest.mark.parametrize("arguments", [ALL, ["-p", "pytest_sugar", "--force-sugar"]], ids=["all", "sugar"])
+def test_neighbours_together_see_one_pass_one_failure_and_one_error(project: Project, arguments: list[str]):
+    check_outcomes(project, *arguments)
+
+
+def check_outcomes(project: Project, *arguments: str) -> None:
     project.write("mine.py", "def answer(question):\n    return {'a': 'right', 'b': 'wrong'}[question]\n")
     project.configure('target = "mine:answer"')
     project.cases([{"id": f"case {word}", "question": word, "gold": {"answer": "right"}} for word in "abc"])
     result = project.process(
-        sys.executable, "-m", "pytest", "-p", "rageval", "-p", "xdist", *arguments, *how,
+        sys.executable, "-m", "pytest", "-p", "rageval", "-p", "xdist", *arguments,
         PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_ADDOPTS="",
     )  # fmt: skip
     assert result.ret == 1

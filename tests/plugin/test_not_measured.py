@@ -60,13 +60,6 @@ def test_it_becomes_the_baseline_by_force_alone(settled: Project, how: list[str]
     assert file.read_text(encoding="utf-8") != before
 
 
-def test_the_first_run_is_not_advised_to_become_the_baseline_either(project: Project):
-    project.cases([a_case("boil")])
-    result = project.run(RETRIEVAL)
-    assert not lines_with(result, "--rageval-update-baseline")
-    assert "--rageval-update-baseline" not in (project.runs[-1] / "summary.md").read_text(encoding="utf-8")
-
-
 def test_layers_and_the_overall_score_of_other_metrics_show_no_change_and_why(settled: Project):
     settled.run(RETRIEVAL)
     comparison = settled.metrics()["comparison"]

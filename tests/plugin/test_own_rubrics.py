@@ -98,12 +98,6 @@ def test_a_run_with_a_new_metric_can_be_gated_scored_and_compared_again(own: Pro
     own.rageval("explain", "latest", "boil").stdout.fnmatch_lines(["*politeness*9*of 10*"])
 
 
-def test_a_heuristic_has_no_rubric_of_a_projects_own(own: Project):
-    own.write("rubrics/politeness.toml", POLITENESS)
-    own.run("--rageval-metrics", "politeness")
-    assert "politeness" not in record(own)["scores"]
-
-
 MISTAKES = {
     "groundednes.toml": (POLITENESS, "unknown rubric 'groundednes'; did you mean 'groundedness'?"),
     "Correctness.md": (IN_WORDS, "unknown rubric 'Correctness'; did you mean 'correctness'?"),

@@ -63,13 +63,6 @@ def test_a_trial_that_breaks_is_an_error_of_its_case(wavering: Project):
     assert metrics["repeats"]["cases"] == 2
 
 
-def test_a_test_of_the_users_own_repeats_too(wavering: Project):
-    body = "assert rageval.evaluate(eval_case).scores['recall_any@5'] == 1"
-    wavering.own_test("evalcases/a.jsonl", body, select="steady")
-    wavering.run("--rageval-repeat", "2", "test_own.py").assert_outcomes(passed=1)
-    assert [one["trial"] for one in wavering.results()] == [0, 1]
-
-
 @pytest.mark.child_process
 def test_workers_and_resuming_make_no_difference_to_repeats(wavering: Project):
     wavering.write("wavering.py", "from bot import answer\n")

@@ -1,4 +1,4 @@
-"""What starting costs, counted in modules: a time would say more of the machine than of us."""
+"""A suite that has nothing to do with us does not notice the plugin; what starting costs, counted in modules."""
 
 from __future__ import annotations
 
@@ -7,9 +7,53 @@ import sys
 from collections.abc import Iterable
 
 import pytest
-from project import Project, a_case
+from project import Project, a_case, lines_with
 
-pytestmark = pytest.mark.child_process
+HEAVY = ("pydantic", "httpx", "rich", "click", "sqlite3", "asyncio", "anyio", "pytest_rageval.model")
+
+
+@pytest.fixture
+def guest(project: Project) -> Project:
+    (project.path / "pyproject.toml").unlink()
+    (project.path / "bot.py").unlink()
+    project.write("test_theirs.py", "def test_one():\n    pass\ndef test_two():\n    assert 1 == 2\n")
+    project.write("data/theirs.jsonl", '{"id": 1}\n')
+    project.write("data/theirs.csv", "a,b\n1,2\n")
+    return project
+
+
+@pytest.mark.parametrize("how", [[], ["-n", "1"]])
+def test_no_line_and_no_file_of_ours(guest: Project, how: list[str]):
+    result = guest.run(*how)
+    result.assert_outcomes(passed=1, failed=1)
+    assert not [line for line in lines_with(result, "rageval") if not line.startswith("plugins:")]
+    assert not (guest.path / "reports").exists()
+
+
+@pytest.mark.child_process
+def test_nothing_heavy_is_imported(guest: Project, monkeypatch: pytest.MonkeyPatch):
+    guest.write(
+        "conftest.py",
+        "import sys\ndef pytest_unconfigure(config):\n"
+        f"    print('HEAVY', [name for name in {HEAVY!r} if name in sys.modules])\n",
+    )
+    # Other plugins of this environment import what they like, so only ours is loaded.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    result = guest.process(sys.executable, "-m", "pytest", "-p", "pytest_rageval.plugin.hooks", "-s")
+    assert lines_with(result, "HEAVY []")
+
+
+def test_options_are_in_one_group_of_the_help(guest: Project):
+    result = guest.run("--help")
+    result.stdout.fnmatch_lines(["evaluation of RAG systems:", "*--rageval-target=SPEC*"])
+
+
+def test_our_marker_is_registered(guest: Project):
+    assert lines_with(guest.run("--markers"), "@pytest.mark.rageval(path=None, select=None")
+
+
+# ── what starting costs ──────────────────────────────────────────────────────────────────────────────────────────
+
 
 COUNTED = """
 import atexit, runpy, sys
@@ -60,24 +104,27 @@ def ours(modules: Iterable[str]) -> set[str]:
 
 
 @pytest.fixture
-def guest(project: Project) -> Project:
+def own_guest(project: Project) -> Project:
     for name in ("pyproject.toml", "bot.py"):
         (project.path / name).unlink()
     project.write("test_theirs.py", "def test_theirs():\n    pass\n")
     return project
 
 
-def test_a_suite_without_cases_loads_16_small_modules_and_of_others_the_standard_library(guest: Project):
-    with_us = imported(guest, "pytest", *HOOKS)
+@pytest.mark.child_process
+def test_a_suite_without_cases_loads_16_small_modules_and_of_others_the_standard_library(own_guest: Project):
+    with_us = imported(own_guest, "pytest", *HOOKS)
     assert ours(with_us) == OF_A_GUEST
-    foreign = {module.partition(".")[0] for module in with_us - imported(guest, "pytest") - OF_A_GUEST}
+    foreign = {module.partition(".")[0] for module in with_us - imported(own_guest, "pytest") - OF_A_GUEST}
     assert foreign <= sys.stdlib_module_names
 
 
-def test_the_version_of_pytest_costs_no_more_than_that(guest: Project):
-    assert ours(imported(guest, "pytest", *HOOKS, "--version")) <= OF_A_GUEST
+@pytest.mark.child_process
+def test_the_version_of_pytest_costs_no_more_than_that(own_guest: Project):
+    assert ours(imported(own_guest, "pytest", *HOOKS, "--version")) <= OF_A_GUEST
 
 
+@pytest.mark.child_process
 @pytest.mark.parametrize("target", ["bot:answer", "answers:answers.jsonl"])
 def test_a_run_of_one_case_loads_no_client_and_nothing_that_only_other_runs_need(project: Project, target: str):
     project.cases([a_case("boil")])
@@ -87,10 +134,11 @@ def test_a_run_of_one_case_loads_no_client_and_nothing_that_only_other_runs_need
     assert project.records().keys() == {"boil"}
     assert not modules & {*NEVER}
     assert len(ours(modules)) <= MOST_OF_A_RUN
-    of_other_faces = re.compile(r"pytest_rageval\.(cli|demo|api|label|web|tools\.(?!calibration_record|answer_draft))")
+    of_other_faces = re.compile(r"pytest_rageval\.(cli|demo|api|label|web|tools\.(?!calibration_record))")
     assert not [module for module in modules if of_other_faces.match(module)]
 
 
+@pytest.mark.child_process
 def test_a_run_without_a_page_loads_no_templates(project: Project):
     project.cases([a_case("boil")])
     project.configure('target = "bot:answer"\nreport = false')
@@ -101,12 +149,14 @@ def test_a_run_without_a_page_loads_no_templates(project: Project):
     }
 
 
+@pytest.mark.child_process
 def test_the_help_of_the_command_loads_none_of_its_verbs(project: Project):
     modules = imported(project, "pytest_rageval", "--help")
     assert not modules & {*NOT_FOR_HELP}
     assert len(ours(modules)) <= 12
 
 
+@pytest.mark.child_process
 def test_a_second_session_of_the_same_process_freezes_nothing_more_and_says_nothing_of_rewriting(project: Project):
     """What was loaded is left out of the collector's looks; what sessions leave behind is garbage like any other."""
     project.cases([a_case("boil")])

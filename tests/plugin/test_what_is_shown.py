@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import pytest
 from fault_server import FaultServer, gives
@@ -45,8 +44,7 @@ def test_progress_ends_at_a_hundred_percent_once(project: Project, how: tuple[st
 def test_the_bar_of_sugar_ends_at_a_hundred_percent(project: Project):
     pytest.importorskip("pytest_sugar")
     with_a_gate_of_the_run(project)
-    arguments = ("-p", "no:hypothesispytest", "-p", "sugar", "--force-sugar")
-    shown = project.process(sys.executable, "-m", "pytest", *arguments)
+    shown = project.run_process("-p", "pytest_sugar", "--force-sugar")
     shares = [int(share) for share in re.findall(r"(\d+)%", shown.stdout.str())]
     assert max(shares) == shares[-1] == 100
 
@@ -56,11 +54,11 @@ def test_a_time_out_of_another_plugin_is_one_line(project: Project):
     pytest.importorskip("pytest_timeout")
     project.write("slow.py", HANGS)
     project.cases([a_case("boil")])
-    shown = project.run_process("--timeout=4", "--rageval-target", "slow:answer")
+    shown = project.run_process("--timeout=1.5", "--rageval-target", "slow:answer")
     shown.assert_outcomes(errors=1)
     lines = shown.outlines
     headline = next(number for number, line in enumerate(lines) if "ERROR at setup of boil" in line)
-    assert lines[headline + 1] == "timeout: Timeout (>4.0s) from pytest-timeout."
+    assert lines[headline + 1] == "timeout: Timeout (>1.5s) from pytest-timeout."
     assert not lines_with(shown, "prefetch.py")
     assert not lines_with(shown, "another exception")
 

@@ -86,7 +86,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         ("hand-overs", BackgroundLoop, "start"),
         ("waits", BackgroundLoop, "wait"),
         ("written", JSONEncoder, "iterencode"),
-        ("written", sealed_lines, "to_json"),
+        ("written", sealed_lines, "compact_json"),
         ("read", JSONDecoder, "raw_decode"),
         ("read of ours", sealed_lines.Members, "of"),
         ("tracebacks", ExceptionInfo, "getrepr"),

@@ -148,8 +148,8 @@ def test_chunks_of_both_sides_stand_in_one_list():
         (2, 3, "b.md", "moved"),
         (3, None, "c.md", "GONE"),
     ]
-    before, after = a_chunk(1, "a.md", chunk_id="c1"), a_chunk(1, "b.md", chunk_id="c1")
-    assert [row.state for row in aligned_chunks([before], [after])] == ["NEW", "GONE"], "an id of another document"
+    other = [[a_chunk(1, name, chunk_id="c1")] for name in ("a.md", "b.md")]
+    assert [row.state for row in aligned_chunks(*other)] == ["NEW", "GONE"], "an id of another document"
 
 
 def test_tiles_of_metrics_with_gates_come_first_failed_ones_before_all(tmp_path: Path):

@@ -63,6 +63,6 @@ def test_the_configuration_names_weights_models_prompts_and_versions(project: Pr
     table = section(summary(project, "a"), "Configuration")
     for row in (
         "| version of llm | llama3.2 |", "| version of embedding | granite-278m |", "| weight of vector scores | 0.7 |",
-        "| weight of lexical scores | server default |", "| prompt of relevance | 2+", "| answerer version | ",
+        "| weight of lexical scores | server default |", "| prompt of relevance | 3+", "| answerer version | ",
     ):  # fmt: skip
         assert row in table

@@ -176,6 +176,11 @@ def said_of(result: Any) -> str:
     return "; ".join(problems(result))
 
 
+def state_of(project: StoredProject) -> Result:
+    found: Result = project.json("judge_batch.json")
+    return found
+
+
 # ── the usual way ─────────────────────────────────────────────────────────────────────────────────────────────
 
 

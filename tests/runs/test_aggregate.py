@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -149,28 +148,6 @@ def test_breakdowns_count_every_case_where_it_belongs():
     assert {name: group["tests"] for name, group in metrics["by_category"].items()} == {"a": 1, "uncategorised": 1}
     assert {name: group["tests"] for name, group in metrics["by_tag"].items()} == {"t": 1, "u": 1}
     assert {name: group["tests"] for name, group in metrics["by_difficulty"].items()} == {"hard": 1}
-
-
-def test_a_case_recorded_twice_counts_once():
-    plan = a_plan()
-    rows = rows_of(plan, a_failure(plan, "q"), a_result(plan, "q"))
-    assert aggregate(rows, plan, INFO)["outcomes"]["passed"] == 1
-    assert aggregate(rows, plan, INFO)["total_tests"] == 1
-
-
-def test_redacted_records_hold_no_texts(tmp_path: Path):
-    plan = a_plan(redact=True)
-    record = result_record(a_result(plan, "q"), plan, "hash")
-    line = to_line(record)
-    assert "Why?" not in line
-    assert "Because." not in line
-
-
-def test_long_texts_are_cut_and_say_so():
-    plan = a_plan()
-    case = EvalCase("q", "w" * 500, source=Source("cases.jsonl", 1))
-    record = result_record(score_case(case, observe(case, Answer("x")), plan), plan, "hash")
-    assert record["question"] == "w" * 200 + "…"
 
 
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────

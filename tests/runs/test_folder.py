@@ -1,18 +1,29 @@
-"""A run on disk: appended as it goes, replaced in one step, refused before anything is lost."""
+"""A run on disk: appended as it goes, replaced in one step, read part by part, with the commit that it tested."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from processes import PATIENCE_S
+from project import Project, a_case
+from stored_runs import REGISTRY, a_result, a_run
 
-from pytest_rageval.comparison.baseline import read_baseline
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import write_json
-from pytest_rageval.runs.folder import RunFolder, check_reports
+from pytest_rageval.io.atomic import take_lock, write_json
+from pytest_rageval.plan import make_plan
+from pytest_rageval.runs.config import project_version, run_config
+from pytest_rageval.runs.folder import RunFolder
+from pytest_rageval.runs.reader import RESULTS, StoredRun
+from pytest_rageval.runs.records import RecordLine, result_record, to_line
+from pytest_rageval.runs.results_file import RunWriter
 
 
 def test_two_runs_in_one_second_have_folders_of_their_own(tmp_path: Path):
@@ -56,21 +67,133 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path):
     assert [file.name for file in tmp_path.iterdir()] == ["metrics.json"]
 
 
-def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path):
-    (tmp_path / "reports").write_text("")
-    with pytest.raises(SettingsError, match="is a file"):
-        check_reports(tmp_path / "reports" / "deeper")
+# ── what the process that writes a run makes of records that came by two ways ────────────────────────────────────
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"metrics": {}}', '{"cases": {"q": {}}}', "\x00"])
-def test_a_baseline_that_is_none_is_said(tmp_path: Path, content: str):
-    path = tmp_path / "baseline.json"
-    path.write_text(content)
-    with pytest.raises(SettingsError, match=r"baseline: .*baseline\.json"):
-        read_baseline(path, is_required=False)
+def test_a_result_that_an_interrupt_left_unnoted_is_not_taken_from_its_worker_once_more(tmp_path: Path):
+    plan, result = make_plan(Settings(enabled=("recall_any@k",)), REGISTRY), a_result()
+    config = run_config(plan, (result.case,), (), tmp_path, "bot:answer", None)
+    writer = RunWriter.new(tmp_path, plan, config)
+    line = to_line(result_record(result, plan, config["config_hash"]))
+    (writer.folder.path / "results-gw0.jsonl").write_text(line + "\n")
+    writer.folder.append(RESULTS, line)  # and here the second Ctrl-C came
+    writer.collect_results()
+    writer.folder.close()
+    assert (writer.folder.path / RESULTS).read_text() == line + "\n"
+    assert len(writer.rows) == 1
 
 
-def test_no_baseline_is_no_problem_unless_it_was_named(tmp_path: Path):
-    assert read_baseline(tmp_path / "gone.json", is_required=False) is None
-    with pytest.raises(SettingsError, match="does not exist"):
-        read_baseline(tmp_path / "gone.json", is_required=True)
+def test_records_that_cost_nothing_are_written_in_blocks_and_none_is_lost(tmp_path: Path):
+    plan = make_plan(Settings(enabled=("recall_any@k",)), REGISTRY)
+    results = [a_result(id=f"q{number}") for number in range(3)]
+    config = run_config(plan, [result.case for result in results], (), tmp_path, "bot:answer", None)
+    writer = RunWriter.new(tmp_path, plan, config)
+    records = [result_record(result, plan, config["config_hash"]) for result in results]
+    writer.add([RecordLine(to_line(record).encode(), record) for record in records], is_paid=False)
+    path = writer.folder.path / RESULTS
+    assert len(path.read_text().splitlines()) < 3
+    writer.reconcile()
+    writer.folder.close()
+    assert path.read_text() == "".join(f"{to_line(record)}\n" for record in records)
+    assert len(writer.rows) == 3
+
+
+# ── a stored run is read part by part; what is damaged is one line that names its file ───────────────────────────
+
+
+PARTS: dict[str, tuple[str, Callable[[StoredRun], object]]] = {
+    "configuration": ("config.json", lambda run: run.config),
+    "aggregates": ("metrics.json", lambda run: run.finished_metrics),
+    "records": ("results.jsonl", lambda run: list(run.records())),
+    "scores": ("scores.jsonl", lambda run: run.scores),
+    "observation": ("observations.jsonl", lambda run: run.observation("evalcases/a.jsonl::q1")),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("content", [b"{\n", b"\xff\n", b'{"a":' * 10**5 + b"\n", b"[1]\n"])
+def test_a_damaged_part_is_one_line_that_names_the_file(tmp_path: Path, part: str, content: bytes):
+    name, read = PARTS[part]
+    run = StoredRun(a_run(tmp_path, "a"))
+    (run.path / name).write_bytes(content)
+    with pytest.raises(SettingsError) as error:
+        read(run)
+    assert len(error.value.problems) == 1
+    assert name in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_other_parts_of_a_damaged_run_are_read_all_the_same(tmp_path: Path, part: str):
+    run = StoredRun(a_run(tmp_path, "a"))
+    name, read = PARTS[part]
+    for other, _ in PARTS.values():
+        if other not in (name, "config.json"):
+            (run.path / other).write_bytes(b"{")
+    assert read(run)
+
+
+def test_a_part_is_read_when_it_is_asked_for_and_then_once(tmp_path: Path):
+    path = a_run(tmp_path, "a", a_result("q1"))
+    run = StoredRun(path)
+    metrics = run.metrics
+    (path / "metrics.json").unlink()
+    assert run.metrics is metrics
+    assert StoredRun(path).metrics is None
+
+
+def test_a_run_that_is_being_written_is_not_taken_for_an_interrupted_one(tmp_path: Path):
+    run = StoredRun(a_run(tmp_path, "a", is_finished=False))
+    descriptor = take_lock(run.path)
+    try:
+        with pytest.raises(SettingsError, match="run a is being written; wait until it has ended"):
+            _ = run.finished_metrics
+    finally:
+        os.close(descriptor)
+
+
+def test_a_run_that_was_interrupted_has_no_aggregates_and_says_how_it_is_finished(tmp_path: Path):
+    run = StoredRun(a_run(tmp_path, "a", is_finished=False))
+    assert run.state == "interrupted"
+    with pytest.raises(SettingsError, match="run a was interrupted; finish it first with --rageval-resume a"):
+        _ = run.finished_metrics
+
+
+# ── the commit ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def git(folder: Path, *arguments: str) -> str:
+    names = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false")
+    command = ["git", "-C", str(folder), *names, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE_S).stdout.strip()
+
+
+def test_a_folder_without_a_repository_has_no_version(tmp_path: Path):
+    assert project_version(tmp_path) is None
+
+
+def test_a_version_is_commit_branch_and_whether_tracked_files_were_changed(tmp_path: Path):
+    git(tmp_path, "init", "-q", "-b", "trunk")
+    (tmp_path / "bot.py").write_text("one")
+    assert project_version(tmp_path) == {"commit": None, "branch": "trunk", "is_changed": False}
+    git(tmp_path, "add", "bot.py")
+    git(tmp_path, "commit", "-q", "-m", "one")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    (tmp_path / "untracked.txt").write_text("beside")
+    assert project_version(tmp_path) == {"commit": commit, "branch": "trunk", "is_changed": False}
+    (tmp_path / "bot.py").write_text("two")
+    git(tmp_path, "checkout", "-q", "--detach")
+    assert project_version(tmp_path) == {"commit": commit, "branch": None, "is_changed": True}
+
+
+def test_a_run_says_which_commit_it_tested(project: Project):
+    project.cases([a_case("boil")])
+    git(project.path, "init", "-q", "-b", "trunk")
+    git(project.path, "add", ".")
+    git(project.path, "commit", "-q", "-m", "one")
+    project.run()
+    tested = project.config()["project"]
+    assert tested["branch"] == "trunk"
+    page = (project.runs[-1] / "report.html").read_text(encoding="utf-8")
+    about = re.findall(r'<span class="about">(.*?)</span>', page)[0]
+    assert f"trunk {tested['commit'][:7]}" in about

@@ -1,16 +1,23 @@
-"""Every run's metrics in time, and what was configured otherwise than before; broken folders cost a line."""
+"""Every run's metrics in time, and what was configured otherwise than before, the same for every face."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from stored_runs import a_result, a_run, at, rewrite
+from stored_runs import a_result, a_row, a_run, at, compared_runs, rewrite, store
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.runs.config_diff import flat_settings, setting_changes
-from pytest_rageval.runs.history import PastRun, by_dataset, check_metrics, read_history
+from pytest_rageval.runs.config_diff import (
+    SettingChange,
+    change_text,
+    config_changes,
+    flat_settings,
+    setting_changes,
+    setting_text,
+)
+from pytest_rageval.runs.history import PastRun, read_history
 
 
 def history(reports: Path) -> list[PastRun]:
@@ -38,33 +45,12 @@ def test_times_of_other_zones_are_told_and_sorted_as_utc(tmp_path: Path):
     assert [(run.run_id, run.timestamp) for run in history(tmp_path)] == [("east", at(1)), ("utc", at(2))]
 
 
-def test_a_run_says_what_it_came_to(tmp_path: Path):
-    a_run(tmp_path, "a", a_result("q1", recall=1.0), a_result("q2", recall=0.0, outcome="failed"), description="try")
-    (run,) = history(tmp_path)
-    assert (run.total, run.outcomes["passed"], run.outcomes["failed"], run.is_partial) == (2, 1, 1, False)
-    assert run.metrics == {"recall_any@5": 0.5, "mrr": 0.5, "groundedness": None, "error_rate": 0.0,
-                           "over_abstention": None}  # fmt: skip
-    assert run.overall == 0.5
-    assert run.description == "try"
-
-
 def test_a_metric_is_found_by_its_name_and_at_the_run_s_own_k(tmp_path: Path):
     a_run(tmp_path, "a", a_result(scores={"recall_any@10": 0.25}), k=10)
     (run,) = history(tmp_path)
     assert run.value("recall_any") == run.value("recall_any@k") == run.value("recall_any@10") == 0.25
     assert run.value("recall_any@5") is None
     assert run.value("groundedness") is None
-
-
-def test_runs_of_the_same_cases_are_a_group_wherever_they_stand_in_time(tmp_path: Path):
-    for number, ids in enumerate([["q1"], ["q1", "q2"], ["q1"]]):
-        a_run(tmp_path, f"r{number}", *map(a_result, ids), ended=at(number))
-    assert [[run.run_id for run in group] for group in by_dataset(history(tmp_path))] == [["r0", "r2"], ["r1"]]
-
-
-def test_a_partial_run_says_so(tmp_path: Path):
-    a_run(tmp_path, "a", missing=["evalcases/a.jsonl::q9"])
-    assert history(tmp_path)[0].is_partial
 
 
 # ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -80,27 +66,6 @@ def test_what_is_configured_otherwise_is_told_against_the_run_before(tmp_path: P
     assert told(third) == {
         "params.chunk_max_tokens": (400, None), "rerank_weights.vector": (0.5, 0.7),
         "folder_mode": ("server default", "on"),
-    }  # fmt: skip
-
-
-def test_another_k_is_one_change_although_the_names_of_metrics_and_gates_follow_it(tmp_path: Path):
-    a_run(tmp_path, "a", ended=at(1))
-    a_run(tmp_path, "b", ended=at(2), k=10)
-    assert told(history(tmp_path)[1]) == {"k": (5, 10)}
-
-
-def test_of_gates_only_what_came_and_what_went_is_told(tmp_path: Path):
-    a_run(tmp_path, "a", ended=at(1), gate=("mrr >= 0.1", "run mrr >= 0.2"))
-    a_run(tmp_path, "b", ended=at(2), gate=("mrr >= 0.3", "run mrr >= 0.2"))
-    assert told(history(tmp_path)[1]) == {"gates.case": (["mrr >= 0.1"], ["mrr >= 0.3"])}
-
-
-def test_another_judge_target_and_model_of_the_system_are_told(tmp_path: Path):
-    a_run(tmp_path, "a", ended=at(1))
-    other = a_run(tmp_path, "b", ended=at(2), changed={"judge": None, "target": "http://b"})
-    rewrite(other / "config.json", lambda config: config.update(observed={"llm": "crow"}))
-    assert told(history(tmp_path)[1]) == {
-        "judge.model": ("lexical/1", None), "target": ("bot:answer", "http://b"), "observed.llm": ("parrot", "crow")
     }  # fmt: skip
 
 
@@ -178,27 +143,86 @@ def test_a_folder_that_holds_no_whole_run_is_passed_over_and_said(tmp_path: Path
     assert "\n" not in reason
 
 
-def test_where_there_are_no_runs_there_is_no_history(tmp_path: Path):
-    assert read_history(tmp_path) == ([], [])
-    a_run(tmp_path, "a")
-    shutil.rmtree(tmp_path / "runs" / "a")
-    (tmp_path / "runs" / "note.txt").write_text("not a folder")
-    assert read_history(tmp_path) == ([], [])
-
-
 def test_a_file_where_the_runs_should_be_is_said(tmp_path: Path):
     (tmp_path / "runs").write_text("")
     with pytest.raises(SettingsError, match="cannot be read"):
         read_history(tmp_path)
 
 
-def test_all_metrics_that_no_run_has_are_named_together(tmp_path: Path):
-    a_run(tmp_path, "a")
-    runs = history(tmp_path)
-    check_metrics(runs, ["mrr", "recall_any", "recall_any@k", "recall_any@5"])
-    with pytest.raises(SettingsError) as raised:
-        check_metrics(runs, ["mrrr", "recall_any@5", "zzz"])
-    assert raised.value.problems == (
-        "--metric: no run has 'mrrr'; did you mean 'mrr'?",
-        "--metric: no run has 'zzz'; `rageval metrics` lists all",
+# ── what differs between two configurations ──────────────────────────────────────────────────────────────────────
+
+
+BEFORE: dict[str, Any] = {
+    "k": 5,
+    "asked_k": 5,
+    "target": "bot:answer",
+    "judge": {"model": "m-1", "heuristic": False},
+    "rerank_weights": {"vector": 0.5, "lexical": 0.5},
+    "params": {"rerank": "on"},
+    "metrics": ["recall_any@5", "mrr"],
+    "gates": {"case": ["mrr >= 0.5"], "run": [], "regression": []},
+    "observed": {"llm": "parrot"},
+    "reported_fields": ["chunks", "references"],
+    "libraries": {"pytest": "8.0"},
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "names"),
+    [
+        ({"reported_fields": ["chunks"]}, ["reported_fields"]),
+        ({"rerank_weights": {"vector": 0.7, "lexical": 0.3}}, ["rerank_weights.lexical", "rerank_weights.vector"]),
+        ({"params": {"rerank": "off"}}, ["params.rerank"]),
+        ({"judge": {"model": "m-2", "heuristic": True}}, ["judge.model"]),
+        ({"judge": None, "target": "http://b"}, ["target", "judge.model"]),
+        ({"k": 10, "asked_k": 10, "metrics": ["recall_any@10", "mrr"]}, ["k"]),
+        ({"asked_k": 20}, ["asked_k"]),
+        ({"gates": {"case": ["mrr >= 0.6"], "run": [], "regression": []}}, ["gates.case"]),
+        ({"settings": {"gold_by": "ids"}}, ["gold_by"]),
+        ({"observed": {"llm": "crow"}}, ["observed.llm"]),
+        ({"libraries": {"pytest": "8.1"}}, ["libraries.pytest"]),
+    ],
+)
+def test_history_and_compare_tell_the_same_differences(tmp_path: Path, changed: dict[str, Any], names: list[str]):
+    rows = [a_row("a.jsonl::q1", mrr=1.0)]
+    for day, config in enumerate((BEFORE, BEFORE | changed), start=1):
+        store(tmp_path, f"r{day}", rows, config=config, volatile={"timestamp": f"2026-03-0{day}T12:00:00+00:00"})
+    (_, after), _ = read_history(tmp_path)
+    of_history = [change._asdict() for change in after.changes]
+    assert of_history == compared_runs(tmp_path, "r1", "r2", ignore=True).content["configuration"]
+    assert [change["name"] for change in of_history] == names
+
+
+def test_of_a_list_what_is_gone_and_what_is_new_is_told():
+    (change,) = config_changes(BEFORE, BEFORE | {"metrics": ["mrr", "map@5"]})
+    assert change == SettingChange("metrics", ["recall_any@k"], ["map@k"])
+    assert change_text(change) == "metrics +map@k -recall_any@k"
+
+
+def test_other_cases_are_told_first():
+    changes = config_changes(
+        BEFORE | {"dataset_hash": "a", "dataset_version": "v1"},
+        BEFORE | {"dataset_hash": "b", "dataset_version": "v2", "k": 7, "metrics": ["recall_any@7", "mrr"]},
     )
+    assert [*map(change_text, changes)] == ["dataset was v1 and is v2", "k was 5 and is 7"]
+
+
+def test_where_nothing_was_reported_nothing_of_the_system_is_known_to_have_changed():
+    before = BEFORE | {"index_build_version": "aa"}
+    assert config_changes(before, BEFORE | {"observed": {}, "reported_fields": [], "index_build_version": None}) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        ("", "''"),
+        ("on", "on"),
+        (0.5, "0.5"),
+        ({"a": [1]}, '{"a": [1]}'),
+        ("content:" + "0123456789abcdef" * 4, "0123456789ab"),
+        ("a\nb\x1b[2J", "a b\\x1b[2J"),
+    ],
+)
+def test_a_setting_is_text_on_one_line(value: Any, text: str):
+    assert setting_text(value) == text

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from stored_runs import a_result, a_run, at
+from stored_runs import a_run, at
 
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.history import PruneResult, RunSummary, remove, run_summaries, run_summary, runs_to_prune
@@ -33,25 +33,6 @@ def going(
 
 
 # ── what is there ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_run_is_told_with_its_outcome_and_the_room_it_takes(tmp_path: Path):
-    path = a_run(tmp_path, "a", a_result("q1"), a_result("q2", outcome="failed"), ended=at(5), description="try")
-    (run,) = run_summaries(tmp_path)
-    assert (run.state, run.total, run.overall, run.description) == ("complete", 2, 0.5 + 0.25, "try")
-    assert run.outcomes is not None
-    assert (run.outcomes["passed"], run.outcomes["failed"]) == (1, 1)
-    assert run.timestamp == datetime(2026, 3, 1, 5, tzinfo=UTC)
-    assert {file.name for file in run.files} >= {"config.json", "metrics.json", "results.jsonl", "observations.jsonl"}
-    assert run.bytes == sum(file.stat().st_size for file in path.iterdir())
-
-
-def test_a_run_that_was_cut_short_is_partial_and_one_that_died_interrupted(tmp_path: Path):
-    a_run(tmp_path, "20260301_070000", missing=["x"], ended=at(8))
-    a_run(tmp_path, "20260301_090000_2", is_finished=False)
-    partial, interrupted = run_summaries(tmp_path)
-    assert (partial.state, interrupted.state) == ("partial", "interrupted")
-    assert (interrupted.total, interrupted.overall, interrupted.timestamp.isoformat()) == (None, None, at(9))
 
 
 def test_a_run_that_another_process_holds_is_being_written(tmp_path: Path):
@@ -103,12 +84,6 @@ def test_those_go_for_which_all_that_is_told_holds(five: list[RunSummary], keep,
     found = going(five, keep, older_than)
     assert ids(found.removed) == list(gone)
     assert found.kept == []
-
-
-def test_the_run_of_the_baseline_stays_and_that_is_said(five: list[RunSummary]):
-    found = going(five, keep=2, baseline="b")
-    assert ids(found.removed) == ["a", "c"]
-    assert [(run.run_id, reason) for run, reason in found.kept] == [("b", "the baseline came from it")]
 
 
 def test_a_run_that_is_being_written_stays_whatever_its_state_was(five: list[RunSummary]):

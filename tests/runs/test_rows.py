@@ -1,15 +1,16 @@
-"""Rows and columns of a run: made from records, shared, put in order, and found again."""
+"""Rows of a run and the small table of their scores: made from records, put in order, read back, or refused."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stored_runs import a_result, a_row, a_run, an_error
+from stored_runs import a_result, a_row, a_run, an_error, change_lines
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
@@ -17,10 +18,10 @@ from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import CaseResult, EvalCase, Problem, Timings
 from pytest_rageval.plan import make_plan
-from pytest_rageval.runs.columns import CaseColumns, shared_cases, values_at
+from pytest_rageval.runs.columns import SCORES, CaseColumns, read_scores, write_scores
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import result_record, to_line
-from pytest_rageval.runs.row import NEEDED, WHERE_WRITTEN, CaseScores, Row, SharedParts, cases_of, in_order
+from pytest_rageval.runs.row import NEEDED, WHERE_WRITTEN, Row, SharedParts, cases_of, in_order
 
 # ── trials ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -53,14 +54,6 @@ def test_a_run_and_its_records_agree_on_what_trials_come_to(
     assert stands.trial == row.trial == (errors[0] if errors else 0)
 
 
-def test_a_mean_over_trials_does_not_depend_on_their_order():
-    def is_error(row: Row) -> bool:
-        return row.error_kind is not None
-
-    rows = [a_row("q", trial=number, mrr=score) for number, score in enumerate([0.1, 0.2, 0.3, 0.7])]
-    assert over_trials(rows, lambda row: False)[1] == over_trials(rows[::-1], lambda row: False)[1]
-
-
 def test_rows_come_by_case_and_trial_and_of_one_recorded_twice_the_last():
     recorded = [a_row("b", 1), a_row("a", 0, mrr=0.0), a_row("b", 0), a_row("a", 0, mrr=1.0), a_row("c", 0)]
     rows = in_order(recorded)
@@ -80,36 +73,13 @@ def a_record(number: int, asked_ms: float | None = None, **fields: Any) -> dict[
     """A record as it comes back from its line: no part of it is part of another."""
     case = EvalCase(id=f"q{number}", question="?", category="lab", tags=("a", "b"))
     result = CaseResult(case, "passed", scores={"mrr": 1 / number}, timings=Timings(ask_ms=asked_ms), **fields)
-    record: dict[str, Any] = json.loads(to_line(result_record(result, PLAN, "hash")))
-    return record
+    return json.loads(to_line(result_record(result, PLAN, "hash")))
 
 
 def test_rows_that_share_their_parts_equal_those_that_do_not():
     records = [a_record(1), a_record(2, asked_ms=3.5), a_record(3), a_record(4, skipped_metrics={"map": "no gold"})]
     shared = SharedParts()
     assert [Row.of(record, shared) for record in records] == [Row.of(record) for record in records]
-
-
-def test_what_is_equal_in_two_rows_is_held_once():
-    shared = SharedParts()
-    one, other = (Row.of(a_record(number), shared) for number in (1, 2))
-    assert one.groups is other.groups
-    assert one.cost is other.cost
-    assert one.not_applicable is other.not_applicable
-    assert next(iter(one.scores)) is next(iter(other.scores))
-
-
-def test_of_times_a_row_holds_those_that_were_measured():
-    shared = SharedParts()
-    rows = [Row.of(a_record(number, asked_ms), shared) for number, asked_ms in ((1, 3.5), (2, None))]
-    assert [row.latency for row in rows] == [{"total_ms": 3.5}, {}]
-
-
-def test_costs_that_differ_are_those_of_their_rows():
-    shared = SharedParts()
-    records = [a_record(number) for number in (1, 2, 3)]
-    records[1]["cost"]["judge_tokens"] = 7
-    assert [Row.of(record, shared).cost["judge_tokens"] for record in records] == [None, 7, None]
 
 
 # ── records as rows need them ────────────────────────────────────────────────────────────────────────────────────────
@@ -129,71 +99,62 @@ def test_rows_are_made_of_fewer_keys_and_come_out_alike(run: StoredRun):
     assert [Row.of(record) for record in whole] == [Row.of(record) for record in slim]
 
 
-@pytest.mark.parametrize("damage", ["changed", "other", "newer"])
-def test_a_damaged_line_is_named_as_a_whole_reading_names_it(run: StoredRun, damage: str):
-    results = run.path / "results.jsonl"
-    lines = results.read_text(encoding="utf-8").splitlines()
-    lines[1] = {"changed": lines[1].replace("제주", "서울"), "other": "[]", "newer": '{"schema": 99}'}[damage]
-    results.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    with pytest.raises(SettingsError) as whole:
-        list(run.records())
-    with pytest.raises(SettingsError) as slim:
-        list(run.row_records())
-    assert slim.value.problems == whole.value.problems
-    assert f"{results}:2" in slim.value.problems[0]
+# ── the small table of a run's cases ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_last_line_that_was_cut_off_is_left_out(run: StoredRun):
-    results = run.path / "results.jsonl"
-    results.write_bytes(results.read_bytes()[:-20])
-    assert len(list(run.row_records())) == len(list(run.records())) == 2
+ROWS = [
+    a_row("a.jsonl::둘", mrr=0.5, recall_any_at_5=1.0),
+    a_row("a.jsonl::one", mrr=1 / 3),
+    a_row("a.jsonl::gone", outcome="error", error_kind="timeout"),
+]
 
 
-# ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+def test_what_was_written_comes_back(tmp_path: Path):
+    write_scores(tmp_path, ROWS)
+    found = read_scores(tmp_path)
+    assert found is not None
+    assert found == CaseColumns.of_rows(ROWS)
+    assert found.categories == {row.key: "a" for row in ROWS}
+    assert found.scores["mrr"] == [None, 1 / 3, 0.5]  # in the order of the keys
+    assert found["a.jsonl::gone"].error_kind == "timeout"
 
 
-CASES = {
-    "b": CaseScores("h2", "failed", {"mrr": 0.5}, decision_hash="d2"),
-    "a": CaseScores("h1", "passed", {"mrr": 1.0, "map": 0.25}),
-    "c": CaseScores("h3", "error", {}, error_kind="timeout"),
-}
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "",
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace("0.5", '"0.5"'),
+        lambda text: text.replace('"timeout"', "7"),
+        lambda text: text.replace('"passed"', '"fine"'),
+        lambda text: text.replace('"cases":3', '"cases":4'),
+        lambda text: text.replace('"outcome"', '"came"'),
+        lambda text: "[" * 100_000,
+    ],
+)
+def test_a_damaged_table_is_refused_with_what_to_do(tmp_path: Path, damage):
+    write_scores(tmp_path, ROWS)
+    text = (tmp_path / SCORES).read_text(encoding="utf-8")
+    (tmp_path / SCORES).write_text(damage(text), encoding="utf-8")
+    remedy = "was it changed? remove it, and results.jsonl is read instead"
+    with pytest.raises(SettingsError, match=f"scores.jsonl.*{re.escape(remedy)}"):
+        read_scores(tmp_path)
 
 
-def test_each_case_comes_back_as_it_was_in_the_order_of_the_keys():
-    columns = CaseColumns.of(CASES)
-    assert columns == CASES
-    assert list(columns) == ["a", "b", "c"]
-    assert columns.scores["map"] == [0.25, None, None]
-    assert CaseColumns.of(columns) is columns
-    assert "d" not in columns
-    assert columns.get("d") is None
+def test_a_damaged_column_is_named_by_its_line(tmp_path: Path):
+    write_scores(tmp_path, ROWS)
+    text = (tmp_path / SCORES).read_text(encoding="utf-8")
+    (tmp_path / SCORES).write_text(text.replace('"passed"', '"failed"', 1), encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"scores\.jsonl:4: does not match its checksum"):
+        read_scores(tmp_path)
 
 
-def test_a_row_gives_what_is_compared_of_it():
-    row = replace(a_row("q", mrr=0.5, outcome="error", error_kind="reset"), decision_hash="d")
-    columns = CaseColumns.of({"q": row})
-    assert columns["q"] == CaseScores("hash", "error", {"mrr": 0.5}, "reset", "d")
-
-
-def test_cases_without_any_score_are_found_among_all_metrics():
-    assert list(CaseColumns.of(CASES).places_without_score()) == [2]
-    assert list(CaseColumns.of({key: case for key, case in CASES.items() if key != "c"}).places_without_score()) == []
-    assert list(CaseColumns(["a"], ["h"], ["error"], ["reset"], [None]).places_without_score()) == [0]
-
-
-def test_shared_cases_stand_at_their_places_in_both_runs():
-    before = CaseColumns.of(CASES)
-    after = CaseColumns.of({"b": CASES["b"], "c": CASES["a"], "d": CASES["c"]})
-    shared = shared_cases(before, after)
-    assert list(shared.keys) == ["b", "c"]
-    assert values_at(before.outcomes, shared.before) == ["failed", "error"]
-    assert values_at(after.outcomes, shared.after) == ["failed", "passed"]
-    same = shared_cases(before, before)
-    assert (list(same.keys), list(same.before), list(same.after)) == (["a", "b", "c"], [0, 1, 2], [0, 1, 2])
-    assert values_at(before.outcomes, same.before) is before.outcomes
-
-
-def test_what_is_left_after_cases_were_taken_out_are_the_others():
-    columns = CaseColumns.of(CASES)
-    assert columns.without(["a"]) == {key: case for key, case in CASES.items() if key != "a"}
-    assert columns.without(()) is columns
+@pytest.mark.parametrize(("old", "new"), [("0.5", '"0.5"'), ('"timeout"', "7"), ('"passed"', '"fine"'),
+                                          ("::one", "::gone"), ("::gone", "::zone"),
+                                          ('"cases":3', '"cases":4'), ('"outcome"', '"came"'),
+                                          ('"schema":2', '"schema":1')])  # fmt: skip
+def test_columns_that_no_run_writes_are_refused_whatever_their_checksums(tmp_path: Path, old: str, new: str):
+    write_scores(tmp_path, ROWS)
+    change_lines(tmp_path / SCORES, lambda line: line.replace(old, new))
+    with pytest.raises(SettingsError, match=r"not a table of scores; .*results\.jsonl is read instead"):
+        read_scores(tmp_path)

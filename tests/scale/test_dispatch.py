@@ -1,4 +1,4 @@
-"""Portions handed out to workers that are lost, refuse, or die of a case: in one process, without a cluster."""
+"""Portions of cases, and their way to workers that are lost, refuse, or die of a case: without a cluster."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from project import Project, a_case
 
+from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.config.project import Project as Configured
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.errors import SettingsError
-from pytest_rageval.model import EvalCase, Source
+from pytest_rageval.model import Anchor, Edge, EvalCase, Gold, Source, Turn
 from pytest_rageval.prepare import Prepared, prepare
-from pytest_rageval.scale import dispatch
+from pytest_rageval.scale import dispatch, portions
 from pytest_rageval.scale.assignment import Assignment, WorkerShare, assignment, shares
 from pytest_rageval.scale.dispatch import (
     BlockArrival,
@@ -26,7 +28,7 @@ from pytest_rageval.scale.dispatch import (
     WorkerStart,
 )
 from pytest_rageval.scale.portion_worker import PortionWorker
-from pytest_rageval.scale.portions import Block, Portions, read_cases
+from pytest_rageval.scale.portions import Block, Portions, portion_size, read_cases
 
 CASES = [EvalCase(f"q{n}", f"question {n}", source=Source("evalcases/a.jsonl", n + 1)) for n in range(12)]
 SHARES = [WorkerShare(number, 2, 4, None) for number in range(2)]
@@ -80,38 +82,6 @@ def dispatched(
     return came, given_up, handing_out.notes
 
 
-def test_all_cases_come_once():
-    came, given_up, notes = dispatched(MadeUpCrew())
-    assert sorted(came) == sorted(case.id for case in CASES)
-    assert not given_up
-    assert not notes
-
-
-def test_a_lost_worker_costs_a_retry_of_what_had_not_come():
-    deaths = iter(["q3", "q8"])
-    next_death = [next(deaths)]
-
-    def dies(id: str) -> bool:
-        if id != next_death[0]:
-            return False
-        next_death[0] = next(deaths, "")
-        return True
-
-    came, given_up, notes = dispatched(MadeUpCrew(dies))
-    assert sorted(came) == sorted(case.id for case in CASES), "none is lost, and none came twice"
-    assert not given_up
-    assert notes == [
-        "a worker was lost (killed); 2 cases went to another: evalcases/a.jsonl::q3, evalcases/a.jsonl::q4",
-        "a worker was lost (killed); 2 cases went to another: evalcases/a.jsonl::q8, evalcases/a.jsonl::q9",
-    ]
-
-
-def test_a_case_that_kills_each_worker_is_given_up_and_the_others_come():
-    came, given_up, _ = dispatched(MadeUpCrew(lambda id: id == "q6"))
-    assert given_up == ["q6"]
-    assert sorted([*came, "q6"]) == sorted(case.id for case in CASES)
-
-
 def test_where_every_worker_dies_it_ends(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(dispatch, "MOST_FUTILE", 6)
     crew = MadeUpCrew(lambda _: True)
@@ -124,12 +94,6 @@ def test_a_worker_that_refuses_is_left_out_and_said():
     came, _, notes = dispatched(MadeUpCrew(refuses=[1]))
     assert len(came) == len(CASES)
     assert notes == ["a worker was left out: no such model"]
-
-
-def test_where_all_refuse_the_reason_is_said_once():
-    with pytest.raises(SettingsError) as raised:
-        dispatched(MadeUpCrew(refuses=[0, 1]))
-    assert raised.value.problems == ("no worker can take part: no such model",)
 
 
 def test_a_worker_in_the_place_of_a_lost_one_may_spend_what_that_had_left():
@@ -179,22 +143,6 @@ def an_assignment(recorded: Project, **options: object) -> str:
     return assignment(prepared_in(recorded, **options), SHARES[0]).model_dump_json()
 
 
-def test_a_worker_sends_the_records_of_its_cases_in_their_order(recorded: Project):
-    worker = PortionWorker()
-    assert worker.begin(an_assignment(recorded, repeat=2)) == []
-    blocks = list(worker.blocks("\n".join(json.dumps({"id": f"q{n}", "question": "?", "source": ["a.jsonl", n]})
-                                          for n in (4, 2)), "abc"))  # fmt: skip
-    worker.end()
-    records = [json.loads(line) for block in blocks for line in block.results.splitlines()]
-    assert [(record["test_case_id"], record["trial"]) for record in records] == [
-        ("q4", 0), ("q4", 1), ("q2", 0), ("q2", 1)
-    ]  # fmt: skip
-    assert sum(block.cases for block in blocks) == 2
-    assert sum(block.asked for block in blocks) == sum(block.observations.count("\n") for block in blocks) == 4
-    assert {record["config"] for record in records} == {"abc"}
-    assert not (recorded.path / "reports").exists(), "it writes nothing there but into the judge cache"
-
-
 def accept_baseline(root: Path) -> None:
     (root / "reports").mkdir()
     (root / "reports/baseline.json").write_text("{}")
@@ -225,3 +173,82 @@ def test_a_worker_of_another_configuration_names_what_differs(recorded: Project)
     assert problems[0].startswith("the project is configured otherwise there: ontology")
     assigned["configuration"]["libraries"]["pytest-rageval"] = "0.0.1"
     assert "pytest-rageval is" in PortionWorker().begin(json.dumps(assigned))[0]
+
+
+# ── portions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def some_cases(number: int) -> list[EvalCase]:
+    return [EvalCase(f"q{n}", f"question {n}", source=Source("evalcases/a.jsonl", n + 1)) for n in range(number)]
+
+
+def ids(cases: object) -> list[str]:
+    assert isinstance(cases, (list, tuple))
+    return [case.id for case in cases]
+
+
+def drained(waiting: Portions) -> list[list[str]]:
+    taken = []
+    while waiting:
+        taken.append(ids(waiting.take().cases))
+    return taken
+
+
+@given(st.integers(0, 60), st.integers(1, 20))
+def test_portions_are_all_cases_once_and_in_order(number: int, size: int):
+    taken = drained(Portions(some_cases(number), size))
+    assert [id for portion in taken for id in portion] == ids(some_cases(number))
+    assert all(len(portion) <= size for portion in taken)
+
+
+@given(st.integers(1, 10**8), st.integers(1, 5000), st.integers(1, 1000))
+def test_a_portion_is_neither_empty_nor_more_than_a_fair_part(cases: int, workers: int, in_flight: int):
+    size = portion_size(cases, workers, in_flight)
+    assert 1 <= size <= portions.MOST_CASES
+    assert size <= -(-cases // workers)
+
+
+def test_few_cases_make_several_portions_a_worker_and_many_the_largest():
+    assert portion_size(800, 2, 8) == 100
+    assert portion_size(100, 2, 8) == 32, "enough to keep what is in flight full"
+    assert portion_size(10**8, 100, 8) == portions.MOST_CASES
+
+
+def test_long_cases_make_shorter_portions(monkeypatch):
+    monkeypatch.setattr(portions, "MOST_BYTES", 300)
+    taken = drained(Portions(some_cases(9), 100))
+    assert [len(portion) for portion in taken] == [2, 2, 2, 2, 1]
+
+
+def test_a_portion_that_is_lost_again_and_again_is_divided_until_a_case_is_alone():
+    waiting = Portions(some_cases(8), 8)
+    losses, alive = 0, list[str]()
+    deadly = None
+    while waiting:
+        portion = waiting.take()
+        if "q5" in ids(portion.cases):
+            losses += 1
+            deadly = waiting.put_back(portion)
+        else:
+            alive += ids(portion.cases)
+    assert deadly is not None
+    assert deadly.id == "q5"
+    assert sorted(alive) == ["q0", "q1", "q2", "q3", "q4", "q6", "q7"]
+    assert losses == 5, "twice as a whole, then once for each of 4, 2 and 1 cases"
+
+
+GOLD = Gold(answers=("x",), supports=(Anchor("a.md", "# A", ("s",), "2026-01-01"),), kg_edges=(Edge("a", "is", "b"),))
+ODD = [
+    EvalCase("a", "lone \ud800 surrogate\nand a line", source=Source("b.jsonl", 3)),
+    EvalCase(
+        "탑", "높이는?", history=(Turn("user", "안녕"),), contexts=(), tags=("x",), metadata={"n": [1, None, 1.5]}
+    ),
+    EvalCase("g", "q", answerable=False, requires_kg=True, gold=GOLD),
+]
+
+
+def test_cases_come_over_as_they_were():
+    text = Portions(ODD, len(ODD)).take().text
+    assert read_cases(text) == ODD
+    assert list(map(content_hash, read_cases(text))) == list(map(content_hash, ODD))
+    assert text.isascii()

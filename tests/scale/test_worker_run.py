@@ -90,8 +90,7 @@ def machines() -> Iterator[Machines]:
 def workers(request: pytest.FixtureRequest) -> Workers:
     if request.param == "process":
         return Workers()
-    machines: Machines = request.getfixturevalue("machines")
-    return machines
+    return request.getfixturevalue("machines")
 
 
 OF_THE_CLOCK = ("latency", "checksum", "cost", "timings", "judgements")
@@ -251,7 +250,9 @@ def test_a_machine_that_goes_down_costs_a_retry_and_nothing_else(
 # ── the command itself ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.torture)]
+)
 def test_a_run_that_is_ended_can_be_read_and_finished(asking: Project, workers: Workers, number: signal.Signals):
     asking.cases([a_case(f"q{n}", f"q{n} boiling{' stuck' if n > 5 else ''}") for n in range(12)])
     process = workers.start(asking, "--run-id", "ended")

@@ -1,8 +1,10 @@
-"""Intervals: against SciPy, against figures worked out by hand, and the same every time."""
+"""Intervals of means, and of means of means: against SciPy, and the same every time."""
 
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Mapping, Sequence
 from random import Random
 
 import numpy as np
@@ -11,7 +13,15 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_rageval.stats.intervals import EXACT, FEWEST, Interval, mean_interval, share_interval, wilson
+from pytest_rageval.stats.intervals import (
+    EXACT,
+    FEWEST,
+    Interval,
+    mean_interval,
+    mean_of_means_interval,
+    share_interval,
+    wilson,
+)
 
 
 @pytest.mark.parametrize("n", [1, 2, 10, 135, 100_000])
@@ -20,19 +30,6 @@ def test_wilson_is_scipys(share, n):
     successes = round(share * n)
     theirs = scipy.stats.binomtest(successes, n).proportion_ci(method="wilson")
     assert wilson(successes / n, n) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
-
-
-def test_wilson_by_hand():
-    # z = 1.959964, z² = 3.841459: centre (0.5 + 3.841459/20) / (1 + 3.841459/10) = 0.5,
-    # half 1.959964 · sqrt(0.25/10 + 3.841459/400) / 1.3841459 = 0.263407
-    assert wilson(0.5, 10) == pytest.approx((0.236593, 0.763407), abs=1e-6)
-    assert wilson(1, 4) == pytest.approx((4 / (4 + 3.841459), 1), abs=1e-6)
-
-
-def test_a_share_of_all_or_none_leaves_room_on_one_side_only():
-    assert wilson(0, 30)[0] == 0
-    assert wilson(1, 30)[1] == 1
-    assert 0 < wilson(0, 30)[1] < 0.12
 
 
 def test_of_fewer_than_five_cases_nothing_is_shown():
@@ -120,3 +117,46 @@ def test_a_scale_without_end_ends_as_far_beyond_the_values_as_they_range():
 
 def test_values_that_hardly_differ_are_no_error():
     assert interval([1e-200] * 64 + [2e-200])[1] < 0.1
+
+
+# ── the interval of a mean of means ──────────────────────────────────────────────────────────────────────────────
+
+
+def columns_of(cases: Sequence[Mapping[str, float]]) -> dict[str, list[float | None]]:
+    return {name: [case.get(name) for case in cases] for name in sorted({name for case in cases for name in case})}
+
+
+def test_names_that_say_the_same_of_every_case_have_the_interval_of_one():
+    values = [number / 10 for number in range(10)]
+    expected = mean_interval(values, (0, 1))
+    assert mean_of_means_interval({"a": values}) == pytest.approx(expected)
+    assert mean_of_means_interval(dict.fromkeys("abc", values)) == pytest.approx(expected)
+    found = [1.0] * 20
+    assert mean_of_means_interval(dict.fromkeys("abc", found)) == pytest.approx(mean_interval(found, (0, 1)))
+
+
+def test_names_of_their_own_are_surer_together_than_one_and_less_sure_than_the_means_of_the_cases_by_a_little():
+    chance = random.Random(3)
+    cases = [{"a": chance.random(), "b": chance.random()} for _ in range(100)]
+    low, high = mean_of_means_interval(columns_of(cases)) or (0, 0)
+    one = mean_interval([case["a"] for case in cases], (0, 1)) or (0, 0)
+    means = mean_interval([(case["a"] + case["b"]) / 2 for case in cases], (0, 1)) or (0, 0)
+    assert 0.95 * (means[1] - means[0]) < high - low < 0.9 * (one[1] - one[0])
+
+
+def test_of_fewer_than_five_cases_or_none_nothing_is_said():
+    assert mean_of_means_interval({"a": [1.0] * 4}) is None
+    assert mean_of_means_interval({}) is None
+
+
+def test_it_holds_the_truth_in_most_samples_where_one_name_is_rare():
+    chance = random.Random(7)
+    held = 0
+    for _ in range(200):
+        cases = [
+            {"a": float(chance.random() < 0.9)} | ({"b": chance.random()} if chance.random() < 0.4 else {})
+            for _ in range(30)
+        ]
+        low, high = mean_of_means_interval(columns_of(cases)) or (1, 0)
+        held += low <= (0.9 + 0.5) / 2 <= high
+    assert held >= 185

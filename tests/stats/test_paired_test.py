@@ -13,7 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_rageval.stats import paired_test as module
-from pytest_rageval.stats.paired_test import FlipTest, GradedTest, PairedTest, mid_p, paired_test
+from pytest_rageval.stats.paired_test import (
+    FlipTest,
+    GradedTest,
+    PairedTest,
+    adjusted,
+    level_among,
+    normal_quantile,
+    paired_test,
+    student_quantile,
+    student_tail,
+)
 
 LEVELS = (0.2, 0.1, 0.05, 0.01, 0.002)
 STEPS = [-1.0, -2 / 3, -0.5, -1 / 3, 0.0, 0.2, 1 / 3, 0.5, 1.0]
@@ -70,12 +80,6 @@ def test_changes_of_one_size_have_mcnemars_mid_p(gained: int, lost: int):
         assert isinstance(test, FlipTest)
         assert test.p == pytest.approx(theirs, rel=1e-9)
     assert paired_test(flips(lost, gained, 50), 1).p == test.p
-
-
-@pytest.mark.parametrize(("n", "k"), [(0, 0), (1, 0), (7, 3), (100, 41), (5000, 2400), (5000, 0)])
-def test_tails_of_fair_coins_are_scipys(n: int, k: int):
-    coins = scipy.stats.binom(n, 0.5)
-    assert mid_p(n, k) == pytest.approx(coins.cdf(k) - coins.pmf(k) / 2, rel=1e-9)
 
 
 def test_beyond_what_is_counted_the_limit_takes_over_without_a_jump(monkeypatch):
@@ -178,3 +182,57 @@ def test_the_same_differences_have_the_same_figures_to_the_last_digit():
 
 GRADED = (0.05725840098998337, (-0.5066092348270017, 0.008741435306864609))
 FLIPPED = (0.0390625, (-0.5303730217470246, -0.01508152370752086))
+
+
+# ── many tests at once ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
+
+
+@given(P_VALUES)
+def test_many_tests_are_adjusted_as_scipy_does(p_values: list[float]):
+    found = adjusted({str(number): p for number, p in enumerate(p_values)})
+    theirs = scipy.stats.false_discovery_control(p_values)
+    assert found == {str(number): pytest.approx(p) for number, p in enumerate(theirs)}
+
+
+@given(st.lists(st.sampled_from([1e-9, 0.0002, 0.001, 0.004, 0.011, 0.03, 0.04, 0.2, 0.9]), min_size=1, max_size=20))
+def test_a_p_is_at_most_the_level_among_them_exactly_if_it_is_significant_adjusted(p_values: list[float]):
+    by_name = {str(number): p for number, p in enumerate(p_values)}
+    found = adjusted(by_name)
+    level = level_among(found)
+    assert {name for name, p in by_name.items() if p <= level} == {name for name, p in found.items() if p <= 0.05}
+
+
+def test_a_single_test_keeps_its_level():
+    assert level_among({"mrr": 0.01}) == level_among({"mrr": 0.7}) == level_among({}) == 0.05
+    assert level_among({"mrr": 0.02, "ndcg": 0.7}) == 0.025
+
+
+# ── student's t ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+FREEDOMS = [4, 9, 19, 200]
+
+
+@pytest.mark.parametrize("freedom", FREEDOMS)
+@pytest.mark.parametrize("t", [-1.0, 0.0, 0.5, 1.7, 2.1, 4.0])
+def test_tails_are_scipys(t: float, freedom: int):
+    assert student_tail(t, freedom) == pytest.approx(scipy.stats.t.sf(t, freedom), abs=0.002)
+
+
+@pytest.mark.parametrize("freedom", [5, 9, 99])
+@pytest.mark.parametrize("q", [0.8, 0.975])
+def test_quantiles_are_scipys(freedom: int, q: float):
+    found = student_quantile(scipy.stats.norm.ppf(q), freedom)
+    assert found == pytest.approx(scipy.stats.t.ppf(q, freedom), rel=0.005)
+
+
+@pytest.mark.parametrize("freedom", FREEDOMS)
+@pytest.mark.parametrize("tail", [0.4, 0.05, 0.025, 0.0005])
+def test_a_quantile_has_its_tail_beyond_it(freedom: int, tail: float):
+    z = normal_quantile(tail)
+    assert z == pytest.approx(scipy.stats.norm.isf(tail))
+    assert student_tail(student_quantile(z, freedom), freedom) == pytest.approx(tail, rel=1e-9)
+    assert student_tail(student_quantile(-z, freedom), freedom) == pytest.approx(1 - tail, rel=1e-9)

@@ -159,8 +159,7 @@ def closed_port() -> int:
     """A port of this machine where nobody listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
+        return free.getsockname()[1]
 
 
 # ── behaviours ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -173,7 +173,7 @@ def write_job(folder: Path) -> None:
         created="2026-11-22T10:00:00+00:00", cases=2, arguments=(),
     )  # fmt: skip
     (folder / JOB).write_text(job.model_dump_json())
-    (folder / ENDED).write_text('{"exit_code": 4, "ended": "2026-11-22T10:00:01+00:00", "is_cancelled": false}')
+    (folder / ENDED).write_text('{"exit_code": 4}')
     (folder / LOG).write_text("".join(f"ERROR: {printable(text)}\n" for text in PAYLOADS), encoding="utf-8")
 
 
@@ -218,7 +218,7 @@ def pages_of(app: WebApp) -> dict[str, list[str]]:
     label_dataset(app)
     alone = path_to("runs", "alone", "cases", f"evalcases/{PAYLOADS[0][:40]}.jsonl::0 {PAYLOADS[0]}")
     return {
-        "/": ["/"], "/running": ["/running"], "/indexing": ["/indexing"], "/login": ["/login"],
+        "/": ["/"], "/running": ["/running"], "/login": ["/login"],
         "/runs": ["/runs", path_to("runs", text=ALL[:300])],
         "/runs/{run_id}": ["/runs/now", "/runs/alone", "/runs/killed", path_to("runs", "now", q=ALL[:300]), "/runs/no"],
         "/runs/{run_id}/cases/{key:path}": [now, f"{now}?view=compare", alone],

@@ -275,13 +275,11 @@ class Project(ProjectFolder):
     def config(self) -> dict[str, Any]:
         """The config.json of the run that was begun last."""
         run = max(self.runs, key=lambda run: run.stat().st_mtime_ns)
-        config: dict[str, Any] = json.loads((run / "config.json").read_text(encoding="utf-8"))
-        return config
+        return json.loads((run / "config.json").read_text(encoding="utf-8"))
 
     def metrics(self) -> dict[str, Any]:
         """The last run's metrics.json."""
-        metrics: dict[str, Any] = json.loads((self.path / "reports" / "metrics.json").read_text(encoding="utf-8"))
-        return metrics
+        return json.loads((self.path / "reports" / "metrics.json").read_text(encoding="utf-8"))
 
     def stable_metrics(self) -> str:
         """The last run's metrics.json, without what may differ between equal runs, as text."""
@@ -335,8 +333,7 @@ class StoredProject(ProjectFolder):
         return {record["test_case_id"]: record for record in map(json.loads, lines)}
 
     def json(self, name: str, run_id: str = RUN) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder(run_id) / name).read_text(encoding="utf-8"))
-        return found
+        return json.loads((self.folder(run_id) / name).read_text(encoding="utf-8"))
 
     def config_hash(self) -> str:
         return str(self.json("config.json")["config_hash"])

@@ -72,8 +72,7 @@ class ScoredBot:
     @property
     def results(self) -> dict[str, Any]:
         """eval_results.json of the last sweep."""
-        content: dict[str, Any] = json.loads((self.folder / "eval_results.json").read_text(encoding="utf-8"))
-        return content
+        return json.loads((self.folder / "eval_results.json").read_text(encoding="utf-8"))
 
 
 def _labelled(number: int) -> list[dict[str, Any]]:

@@ -322,9 +322,3 @@ def ended(status: JobStatus) -> bool:
 
 def under_way(status: JobStatus) -> bool:
     return status.progress.done >= 2
-
-
-def indexed(app: WebApp) -> None:
-    """Wait until all run folders are read."""
-    while "Reading run folders" in app.page("/runs"):
-        time.sleep(0.1)

@@ -54,6 +54,7 @@ class Only:
         ("ask", SimpleNamespace(answer="Two.", documents=[DOCUMENT])),
         ("query", SimpleNamespace(response="Two.", source_nodes=[SimpleNamespace(node=DOCUMENT, score=None)])),
         ("__call__", {"answer": "Two.", "context": [DOCUMENT]}),
+        ("answer", ("Two.", [DOCUMENT])),
     ],
 )
 def test_results_of_frameworks_give_the_answer_and_its_chunks(method, result):
@@ -70,7 +71,15 @@ def test_metadata_gives_ids_and_scores():
     assert pair.score_final == 0.25
 
 
-@pytest.mark.parametrize("result", ["Two.", SimpleNamespace(content="Two."), {"output": "Two."}])
+@pytest.mark.parametrize(
+    "result",
+    [
+        "Two.",
+        SimpleNamespace(content="Two."),
+        {"output": "Two."},
+        SimpleNamespace(content=[{"type": "text", "text": "Two."}]),
+    ],
+)
 def test_a_text_alone_is_an_answer(result):
     assert ask(Only("invoke", result)).text == "Two."
 
@@ -105,16 +114,37 @@ def test_the_question_takes_the_name_that_the_system_declares():
     assert ask(pipeline, "Q").text == "Q"
 
 
+def test_a_pipeline_gives_the_documents_of_components_before_its_last_one():
+    class Pipeline:
+        def inputs(self):
+            return {"retriever": {"query": {"is_mandatory": True}}}
+
+        def outputs(self, *, include_components_with_connected_outputs):
+            return (
+                {"retriever": {"documents": {}}, "llm": {"replies": {}}}
+                if include_components_with_connected_outputs
+                else {}
+            )
+
+        def run(self, given, include_outputs_from=()):
+            parts = {"retriever": {"documents": [DOCUMENT]}, "llm": {"replies": ["Two."]}}
+            return {name: part for name, part in parts.items() if name in {"llm", *include_outputs_from}}
+
+    answer = ask(Pipeline())
+    assert (answer.text, answer.chunks) == ("Two.", (B,))
+
+
 def test_an_object_that_fits_nothing_is_told_its_type_the_methods_and_an_adapter():
     class Client:
-        pass
+        def find(self, text):
+            return text
 
     with pytest.raises(SettingsError) as error:
         target_from_object(Client(), name="shop.bot:client")
     (said,) = error.value.problems
     assert re.fullmatch(
-        r"shop\.bot:client: is .*Client, with none of the methods invoke, query, chat, retrieve, run, run, ask; "
-        r"write a function that calls it: def answer\(question\): return \{'answer': client\.METHOD\(question\)\}",
+        r"shop\.bot:client: is .*Client, with none of the methods invoke, query, chat, retrieve, run, ask, answer; "
+        r"write a function that calls it: def answer\(question\): return \{'answer': client\.find\(question\)\}",
         said,
     )
 

@@ -168,7 +168,7 @@ def test_what_a_function_returns_is_checked_like_a_response(result: Any, said: s
     ("result", "said"),
     [
         (None, "returned None, expected str, dict or Answer"),
-        ({"usage": {}}, "the response holds neither 'answer' nor 'retrieved_chunks'"),
+        ({"usage": {}}, "expected str, dict or Answer; of usage nothing is an answer: return {'answer': …"),
     ],
 )
 def test_a_function_that_gives_no_answer_at_all_is_told_apart_from_one_that_gives_a_wrong_one(result: Any, said: str):

@@ -32,7 +32,7 @@ def server(path: str, key: str, reply: Any) -> Behaviour:
     return behave
 
 
-SERVERS = {
+SERVERS: dict[str, tuple[str, str, Any]] = {
     "flat": ("/ask", "question", {
         "answer": "At 100 degrees.", "sources": [{"file": "water.md", "section": "Water / Boiling", "text": TEXT}]}),
     "nested": ("/v2/query", "query", {
@@ -46,9 +46,13 @@ SERVERS = {
         {"url": "https://wiki/notes/water.md", "title": "Boiling", "passage": "At 100 degrees.", "relevance": 1}]}}),
     "unnamed": ("/ask", "query", {"reply": "At 100 degrees.", "found": [
         {"where": "notes/water.md", "said": "At 100 degrees."}, {"where": "notes/tea.md", "said": TEXT}]}),
+    "list": ("/ask", "question", [{"content": TEXT, "file": "water.md", "heading": "Boiling", "similarity": 0.5}]),
+    "openai": ("/v1/chat/completions", "messages", {"object": "chat.completion", "choices": [{"index": 0, "message": {
+        "role": "assistant", "content": "At 100 degrees.", "context": {"citations": [
+            {"content": TEXT, "url": "https://kb/notes/water.html#boiling", "title": "Boiling"}]}}}]}),
     "texts": ("/chat", "message", {"reply": {"content": "At 100 degrees."}, "contexts": [TEXT]}),
 }  # fmt: skip
-MAPPINGS = {
+MAPPINGS: dict[str, dict[str, Any]] = {
     "flat": {"answer": "answer", "retrieved_chunks": {
         "each": "sources", "rel_path": "file", "heading_path": "section", "text": "text"}},
     "nested": {"answer": "data.result.text", "retrieved_chunks": {
@@ -61,6 +65,10 @@ MAPPINGS = {
         "each": "result.citations", "rel_path": "url", "heading_path": "title", "text": "passage",
         "score_final": "relevance"}},
     "unnamed": {"answer": "reply", "retrieved_chunks": {"each": "found", "rel_path": "where", "text": "said"}},
+    "list": {"retrieved_chunks": {
+        "each": "@", "rel_path": "file", "heading_path": "heading", "text": "content", "score_final": "similarity"}},
+    "openai": {"answer": "choices[0].message.content", "retrieved_chunks": {
+        "each": "choices[0].message.context.citations", "rel_path": "url", "heading_path": "title", "text": "content"}},
     "texts": {"answer": "reply.content", "retrieved_chunks": {"each": "contexts", "text": "@"}},
 }  # fmt: skip
 
@@ -80,13 +88,54 @@ def test_init_writes_the_mapping_with_which_the_first_run_asks(project: Project,
         result = project.rageval("init", "--yes", "--target", url)
         assert result.ret == 0
         result.stdout.fnmatch_lines(
-            [f'status 200 of POST *{path} with *"{key}"*', "keys of the reply: *", "mapping: answer = *"]
+            [f'status 200 of POST *{path} with *"{key}"*', "keys of the reply: *", "mapping: *"]
         )
         written = tomllib.loads((project.path / "rageval.toml").read_text(encoding="utf-8"))
         assert written["target"]["mapping"]["response"] == MAPPINGS[name]
-        assert written["target"]["mapping"]["request"] == {key: "{question}"}
+        assert written["target"]["mapping"]["request"] == {key: "{messages}" if key == "messages" else "{question}"}
         assert project.rageval("run", "--judge", "none").ret in (0, 1)
-        assert {record["answer"] for record in project.records().values()} == {"At 100 degrees."}
+        answer = None if name == "list" else "At 100 degrees."
+        assert {record["answer"] for record in project.records().values()} == {answer}
+
+
+@pytest.fixture
+def empty(project: Project) -> Project:
+    for file in project.path.iterdir():
+        file.unlink()
+    return project
+
+
+def test_the_address_of_an_openapi_description_names_path_and_key(empty: Project):
+    path, _, reply = SERVERS["nested"]
+    schemas = {"Ask": {"properties": {"top": {"type": "integer"}, "utterance": {"type": "string"}}}}
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Ask"}}}}
+    described = {"paths": {path: {"post": {"requestBody": body}}}, "components": {"schemas": schemas}}
+    answers = server(path, "utterance", reply)
+
+    async def behave(connection: Connection) -> None:
+        if connection.request.path == "/docs/api.json":
+            await connection.reply(200, json.dumps(described).encode())
+        else:
+            await answers(connection)
+
+    with FaultServer(behave) as running:
+        empty.rageval("init", "--yes", "--target", f"{running.url}/docs/api.json")
+        written = tomllib.loads((empty.path / "rageval.toml").read_text(encoding="utf-8"))["target"]
+        assert (written["url"], written["mapping"]["path"]) == (running.url, path)
+        assert written["mapping"]["request"] == {"utterance": "{question}"}
+        assert empty.rageval("run", "--judge", "none").ret in (0, 1)
+        assert {record["answer"] for record in empty.records().values()} == {"At 100 degrees."}
+
+
+def test_a_sample_reply_gives_the_mapping_without_a_question(empty: Project):
+    empty.write("reply.json", json.dumps(SERVERS["nested"][2]))
+    result = empty.rageval("init", "--yes", "--target", "http://127.0.0.1:9/ask", "--reply", "reply.json")
+    result.stdout.fnmatch_lines(
+        ["reply.json: a sample reply, nothing was asked", "mapping: answer = data.result.text*"]
+    )
+    written = tomllib.loads((empty.path / "rageval.toml").read_text(encoding="utf-8"))["target"]
+    assert (written["url"], written["mapping"]["response"]) == ("http://127.0.0.1:9/ask", MAPPINGS["nested"])
+    assert empty.rageval("init", "--yes", "--reply", "reply.json").ret == 2
 
 
 def test_doctor_asks_one_question_and_says_how_places_are_named(project: Project):

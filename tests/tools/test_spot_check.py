@@ -60,8 +60,7 @@ def check(*arguments: str) -> list[str]:
 
 
 def reliability(project: StoredProject) -> dict[str, object]:
-    found: dict[str, object] = project.json("metrics.json")["judge_reliability"]
-    return found
+    return project.json("metrics.json")["judge_reliability"]
 
 
 def test_judges_that_agree(project: StoredProject):

@@ -321,7 +321,7 @@ def test_one_question_finds_the_mapping_of_a_server_with_json_of_its_own(app: We
     found = sent_by(first.text, "/agents")
     assert {name: found[name] for name in found if name.startswith("map_")} == {
         "map_question": "query", "map_answer": "result.text", "map_chunks": "hits", "map_text": "body",
-        "map_path": "meta.source", "map_heading": "",
+        "map_path": "meta.source", "map_heading": "", "map_id": "", "map_score": "",
     }  # fmt: skip
     second = app.post("/agents", found | {"ask": "yes"})
     assert "You asked Does it boil?" in second.text

@@ -14,7 +14,7 @@ from schemathesis import APIOperation
 from schemathesis.checks import CheckFunction, not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 from stored_runs import store_fallen
-from web_app import TOKEN, WebApp, ended, indexed, jobs_of, served, until
+from web_app import TOKEN, WebApp, ended, jobs_of, served, until
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 CHECKS: list[CheckFunction] = [not_a_server_error, response_schema_conformance, status_code_conformance]
@@ -28,7 +28,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     with served(root) as app:
         app.post("/demo/agent")
         app.post("/demo/questions")
-        indexed(app)
         yield app
 
 

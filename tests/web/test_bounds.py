@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from project import Project, a_case
 from stored_runs import a_result, a_run
-from web_app import WebApp, imported, indexed, problems_on, served, upload
+from web_app import WebApp, imported, problems_on, served, upload
 
 from pytest_rageval.cases.loading import MAX_LINE_BYTES
 from pytest_rageval.errors import CaseError, SettingsError
@@ -126,7 +126,6 @@ def test_a_run_whose_folder_has_an_odd_name_has_its_page(tmp_path: Path, name: s
     folder = a_run(tmp_path / "reports", "plain", a_result("a"))
     folder.rename(folder.with_name(name))
     with served(tmp_path) as app:
-        indexed(app)
         html = app.page("/runs")
         address = html.partition('<td class="id"><a href="')[2].partition('"')[0]
         assert "data-row" in app.page(address)

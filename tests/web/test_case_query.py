@@ -24,7 +24,7 @@ from pytest_rageval.render.html.report_page import report_html
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import printable
-from pytest_rageval.web.case_list import ROWS, CaseQuery, PagedCases, cases_of_page
+from pytest_rageval.web.run_cases import ROWS, CaseQuery, RunCases, cases_of_report
 
 PLAN = a_plan("recall_any", "mrr", "token_f1", "groundedness")
 CATEGORIES = ("factual", "multi hop", "with,comma", "x' OR 1=1 --", '"quoted" \\', "%_", "분류", "\x1b[31mred")
@@ -173,10 +173,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
 
 
 @pytest.fixture(scope="module")
-def listed(run: StoredRun) -> PagedCases:
+def listed(run: StoredRun) -> RunCases:
     reports = run.path.parent.parent
     before = compared_side(run, reports, reports / "baseline.json")
-    return cases_of_page(read_page(side_of_run(run), before, Settings(ignore_invariants=True)))
+    return cases_of_report(read_page(side_of_run(run), before, Settings(ignore_invariants=True)))
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +189,7 @@ def page(chromium: Chromium, run: StoredRun) -> Iterator[OpenPage]:
         yield opened
 
 
-def by_list(listed: PagedCases, query: str, sort: str = "") -> Any:
+def by_list(listed: RunCases, query: str, sort: str = "") -> Any:
     try:
         return [case.key for case in listed.matching(query, sort)]
     except FilterError:
@@ -228,7 +228,7 @@ def test_the_command_finds_what_the_table_of_examples_says(run: StoredRun, examp
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_the_list_finds_what_the_table_of_examples_says(listed: PagedCases, example: dict[str, Any]):
+def test_the_list_finds_what_the_table_of_examples_says(listed: RunCases, example: dict[str, Any]):
     if "error" in example:
         with pytest.raises(FilterError, match=re.escape(example["error"])):
             listed.matching(example["filter"])
@@ -254,20 +254,20 @@ def test_the_page_finds_what_the_table_of_examples_says(page: OpenPage):
 @example(query="changed:unmeasured,worse", sort="id")
 @example(query="latency>105", sort="-latency")
 def test_the_list_finds_what_the_page_finds_in_the_same_order(
-    listed: PagedCases, page: OpenPage, query: str, sort: str
+    listed: RunCases, page: OpenPage, query: str, sort: str
 ):  # fmt: skip
     keys = by_list(listed, query, sort)
     assert (keys if keys is UNKNOWN else list(map(printable, keys))) == by_script(page, query, sort)
 
 
-def test_every_case_is_on_one_page(listed: PagedCases):
-    many = PagedCases(replace(listed.listed, cases=[*listed.listed.cases] * 4))
+def test_every_case_is_on_one_page(listed: RunCases):
+    many = replace(listed, listed=replace(listed.listed, cases=[*listed.listed.cases] * 4))
     pages = [many.page(CaseQuery(page=number)) for number in (1, 2, 3, 2**63)]
     assert [len(page.rows) for page in pages] == [ROWS, ROWS, 4 * CASES - 2 * ROWS, 4 * CASES - 2 * ROWS]
     assert [case for page in pages[:3] for case in page.rows] == many.listed.cases
 
 
-def test_next_and_previous_follow_the_filter(listed: PagedCases):
+def test_next_and_previous_follow_the_filter(listed: RunCases):
     keys = by_list(listed, "outcome:failed", "-id")
     beside = listed.neighbours(keys[1], CaseQuery("outcome:failed", "-id"))
     assert (beside.position, beside.left, beside.previous, beside.next) == (2, len(keys), keys[0], keys[2])
@@ -285,11 +285,11 @@ def test_next_and_previous_follow_the_filter(listed: PagedCases):
         ("", "number; DROP", "'number; DROP' is nothing to sort by; there are id, latency, drop, level, mrr"),
     ],
 )
-def test_a_filter_or_an_order_that_means_nothing_is_said(listed: PagedCases, query: str, sort: str, problem: str):
+def test_a_filter_or_an_order_that_means_nothing_is_said(listed: RunCases, query: str, sort: str, problem: str):
     page = listed.page(CaseQuery(query, sort))
     assert (page.problem.startswith(problem), page.left, page.total) == (True, 0, CASES)
 
 
-def test_half_a_character_finds_nothing(listed: PagedCases):
+def test_half_a_character_finds_nothing(listed: RunCases):
     assert by_list(listed, "\ud800") == []
     assert len(by_list(listed, "-\ud800")) == CASES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import time
 import zipfile
@@ -31,6 +32,7 @@ from web_app import (
 
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError
+from pytest_rageval.model import Anchor
 from pytest_rageval.web.site import WebSettings
 from pytest_rageval.web.uploads.tables import workbook_as_csv
 
@@ -138,7 +140,7 @@ def test_texts_are_trimmed_of_both_files_and_a_byte_order_mark_is_no_text(app: W
     [
         ("a.xlsx", b"PK", "no workbook that can be read"),
         ("a.csv", b"", "is empty"),
-        ("../../etc/passwd", b"x", "passwd: is none of .csv, .jsonl, .json"),
+        ("../../etc/passwd", b"x", "passwd: is none of .csv, .tsv, .jsonl, .json"),
     ],
 )
 def test_what_is_no_such_file_is_refused_at_once(app: WebApp, name: str, content: bytes, words: str):
@@ -187,6 +189,17 @@ def as_spreadsheet(rows: tuple[tuple[str, ...], ...], separator: str, encoding: 
     written = io.StringIO(newline="")
     csv.writer(written, delimiter=separator).writerows(rows)
     return written.getvalue().encode(encoding)
+
+
+def test_columns_of_files_and_headings_are_the_places_of_the_answer(app: WebApp):
+    content = "Frage;Antwort;Quelle;Abschnitt\nWas?;A;a.md;B\nWo?;C;a.md,b.md;D\nWer?;E;;F\n"
+    address = upload(app, ("de.csv", content.encode()))
+    assert sent_by(app.page(address), address)["field"] == ["question", "reference", "document", "section"]
+    assert confirm(app, address, name="Orte").status_code == 303
+    one, two, none = store_of(app).cases("orte", 1)
+    assert (one.gold.supports, one.metadata) == ((Anchor("a.md", "B"),), {})
+    assert (two.gold.supports, two.metadata) == ((Anchor("a.md"), Anchor("b.md")), {"Abschnitt": "D"})
+    assert (none.gold.supports, none.metadata) == (None, {"Abschnitt": "F"})
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
@@ -329,3 +342,41 @@ def test_a_workbook_that_holds_too_much_is_refused_unread(tmp_path: Path):
     book.write_bytes(a_workbook(*[("question",)] * 20))
     with pytest.raises(CaseError, match="more than 10 rows"):
         workbook_as_csv(book, "long.xlsx", 100_000, 10)
+
+
+PROMPTFOO = """tests:
+  - vars: {question: "Where is Seoul?"}
+    assert: [{type: contains, value: Korea}]
+  - vars: {question: "Where is Bonn?"}
+    assert: [{type: equals, value: Germany}]
+"""
+MLFLOW = json.dumps({"inputs": {"question": "Where is Seoul?"}, "expectations": {"expected_response": "In Korea."}})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "cases"),
+    [("tests.yaml", PROMPTFOO, 2), ("mlflow.jsonl", f"{MLFLOW}\n", 1), ("mlflow.json", f"[{MLFLOW}]", 1)],
+)
+def test_a_test_set_of_another_tool_needs_no_choice_of_columns(app: WebApp, name: str, content: str, cases: int):
+    address = upload(app, (name, content.encode()))
+    page = app.page(address)
+    assert "A test set of another tool" in page
+    assert "Where is Seoul?" in page
+    response = confirm(app, address, name=f"Of {name}")
+    assert response.status_code == 303
+    slug = str(response.headers["location"]).rpartition("/")[2]
+    stored = store_of(app).cases(slug, 1)
+    assert [case.question for case in stored] == ["Where is Seoul?", "Where is Bonn?"][:cases]
+    assert all(case.gold.answers or case.gold.key_facts for case in stored)
+
+
+@pytest.mark.parametrize("content", ["a: &a [x, x]\ntests: [*a, *a]\n", "tests: " + "[" * 200, "tests: [}"])
+def test_yaml_that_grows_or_is_broken_is_a_problem_with_its_line(app: WebApp, content: str):
+    problems = problems_on(app.page(upload(app, ("tests.yaml", content.encode()))))
+    assert problems
+    assert problems[0].startswith("tests.yaml:")
+
+
+def test_a_table_with_tabs_is_read_by_its_suffix(app: WebApp):
+    address = upload(app, ("table.tsv", b"question\treference\nWhere?\tHere.\n"))
+    assert sent_by(app.page(address), address)["field"] == ["question", "reference"]

@@ -14,7 +14,10 @@ from processes import wait_until
 from web_app import WebApp, allow_code, confirm, sent_by, served, store_of, upload
 
 from pytest_rageval.cases.loading import load_file
+from pytest_rageval.errors import CaseError
+from pytest_rageval.label.label_store import CaseState
 from pytest_rageval.tools.audit import findings_in_files, findings_in_notes
+from pytest_rageval.web.labelling.label_desk import OpenVersionStore
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
 
@@ -245,3 +248,27 @@ def test_a_file_that_takes_long_to_open_keeps_nobody_from_another_one(app: WebAp
         assert not opening.done()
         (tmp_path / "go").touch()
         assert opening.result().status_code == 200
+
+
+def test_a_mark_that_comes_after_the_seal_is_refused_and_the_version_stays_sound(app: WebApp):
+    person = begin(app)
+    form = sent_by(person.page, "/label/cases")
+    store_of(app).checked_path("shop", 2)  # as a run does between two marks
+    sealed = version_lines(app, 2)
+    refused = app.post("/label/cases", form | {"do": "unanswerable"})
+    assert refused.status_code == 404
+    assert "takes no labels" in refused.text
+    assert version_lines(app, 2) == sealed
+    assert store_of(app).newest("shop").problem is None
+
+
+def test_a_label_is_never_written_into_a_version_that_was_sealed_meanwhile(app: WebApp):
+    begin(app)
+    store = store_of(app)
+    version = store.newest("shop")
+    labels = OpenVersionStore(store, version, None)
+    case = store.cases("shop", 2)[0]
+    store.close("shop")
+    with pytest.raises(CaseError, match="takes no labels any more"):
+        labels.save(CaseState(case, labels.marks_of(case)), [])
+    assert store.newest("shop").problem is None

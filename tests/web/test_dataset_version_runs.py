@@ -12,7 +12,7 @@ import pytest
 from hostile import ALL
 from project import Project, a_case
 from stored_runs import store_project
-from web_app import WebApp, indexed, served
+from web_app import WebApp, served
 
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
@@ -55,7 +55,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     of_version(project, 2, "worse", *second, target="worse:answer", before="run:one")
     project.configure('target = "bot:answer"')
     with served(project.path) as app:
-        indexed(app)
         yield app
     project.close()
 
@@ -118,7 +117,6 @@ def test_versions_without_a_case_in_common_are_not_comparable_anywhere(tmp_path:
     of_version(project, 1, "one", a_case("q1", "boiling 1"), target="bot:answer", before="none")
     of_version(project, 2, "two", a_case("q1", "boiling 2"), target="bot:answer", before="run:one")
     with served(tmp_path) as app:
-        indexed(app)
         pages = [app.page("/runs/two"), app.page("/compare?a=one&b=two")]
         for html in pages:
             assert "Not comparable" in title_of(html)
@@ -137,7 +135,6 @@ def test_runs_are_listed_by_the_names_of_their_versions(tmp_path_factory: pytest
     root = tmp_path_factory.mktemp("named")
     store_project(root)
     with served(root) as app:
-        indexed(app)
         save_agent(app, "shop-bot", "返品ボット")
         for path in ("/", "/runs", "/compare"):
             assert "返品ボット v" in unescape(app.page(path)), path

@@ -106,7 +106,7 @@ def test_a_job_whose_file_was_edited_hides_no_other_page(tmp_path: Path, created
     (folder / "job.json").write_text(json.dumps(job.model_dump() | {"created": created}))
     with served(tmp_path) as app:
         pages = ["/", "/runs", "/running", f"/jobs/{folder.name}"]
-        assert [app.get(page).status_code for page in pages] == [200, 200, 200, 404]
+        assert [app.get(page).status_code for page in pages] == [200, 200, 200, 409]
 
 
 @pytest.fixture(scope="module")

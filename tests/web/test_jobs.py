@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -17,16 +18,11 @@ from processes import PATIENCE_S, wait_until
 from web_app import CONFIGURATION, an_order, ended, jobs_of, project_with_bot, under_way, until
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import is_locked
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.web.jobs.job import (
-    LONGEST_LINE,
-    JobLog,
-    ProcessIdentity,
-    identify,
-    log_tail,
-    read_process,
-)
+from pytest_rageval.web.jobs.job import LONGEST_LINE, PROCESS, log_tail, number_in
+from pytest_rageval.web.jobs.job_process import write_log
 from pytest_rageval.web.jobs.job_status import JobStatus, ProgressReader
 from pytest_rageval.web.keys import read_env_file, run_environment
 
@@ -56,7 +52,7 @@ def test_a_case_is_seen_while_the_next_one_is_waited_for(tmp_path: Path):
     job = jobs.start(an_order(8))
     status = until(jobs, job.id, lambda status: status.progress.done == 3)
     assert status.state == "running"
-    until(jobs, job.id, lambda status: bool(status.progress.rate and status.progress.seconds_left))
+    until(jobs, job.id, lambda status: bool(status.progress.rate and status.progress.time_left_in_words))
     jobs.cancel(job.id)
     until(jobs, job.id, ended)
 
@@ -115,9 +111,9 @@ def test_a_run_goes_on_without_its_server_and_a_killed_run_is_said(tmp_path: Pat
     server.communicate(timeout=PATIENCE_S)
     jobs = jobs_of(tmp_path)
     assert until(jobs, job_id, under_way).state == "running"
-    run = read_process(tmp_path / "data/jobs" / job_id)
-    assert run is not None
-    os.kill(run.pid, signal.SIGKILL)
+    pid = number_in(tmp_path / "data/jobs" / job_id / PROCESS, "pid")
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
     status = until(jobs, job_id, ended)
     assert status.state == "killed"
     assert "gone without an end" in status.sentence
@@ -126,16 +122,17 @@ def test_a_run_goes_on_without_its_server_and_a_killed_run_is_said(tmp_path: Pat
 
 
 @pytest.mark.child_process
-def test_a_process_that_got_the_pid_of_another_is_not_that_one():
-    me = identify(os.getpid())
-    assert me is not None
-    assert me.is_alive
-    other = ProcessIdentity(pid=os.getpid(), started="another boot:1")
-    assert not other.is_alive
-    assert not other.send(signal.SIGTERM)
-    child = subprocess.Popen([sys.executable, "-c", "pass"])  # a zombie from its end until it is waited for
-    wait_until(lambda: identify(child.pid) is None, "it has ended")
-    child.wait(30)
+def test_a_process_that_got_the_pid_of_an_ended_run_is_not_signalled(tmp_path: Path):
+    jobs = project_with_bot(tmp_path)
+    folder = tmp_path / "data/jobs" / jobs.start(an_order(1)).id
+    until(jobs, folder.name, ended)
+    wait_until(lambda: not is_locked(folder), "its process is gone")
+    (folder / "ended.json").unlink()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        (folder / PROCESS).write_text(json.dumps({"pid": other.pid}))
+        jobs.cancel(folder.name)
+        other.communicate(b"\n", PATIENCE_S)
+    assert other.returncode == 0
 
 
 @pytest.mark.child_process
@@ -249,10 +246,9 @@ def test_the_environment_counts_more_and_does_not_turn_a_run_away_from_its_agent
 
 def test_a_log_stays_below_its_limit_and_shows_no_credential(tmp_path: Path):
     file = tmp_path / "log.txt"
-    with JobLog(file, Mask(["sk-secret-word"]), most_bytes=10_000) as log:
-        for number in range(2000):
-            log.add(f"line {number} with sk-secret-word\n".encode())
-        log.add(b"\x1b[31m<script>\xff" + b"x" * 10_000)
+    printed = b"".join(f"line {number} with sk-secret-word\n".encode() for number in range(2000))
+    printed += b"\x1b[31m<script>\xff" + b"x" * 10_000
+    write_log(io.BytesIO(printed), file, Mask(["sk-secret-word"]), most_bytes=10_000)
     assert file.stat().st_size <= 10_000 + LONGEST_LINE
     lines = log_tail(file)
     assert len(lines) == 200

@@ -12,12 +12,12 @@ from stored_runs import a_result, a_run, an_error, at, rewrite, some_cases, stor
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.atomic import take_lock
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.web import run_folders
-from pytest_rageval.web.case_list import CaseQuery, recorded_cases
-from pytest_rageval.web.run_folders import RunFolders
-from pytest_rageval.web.run_lines import (
+from pytest_rageval.web import run_list
+from pytest_rageval.web.run_cases import CaseQuery, recorded_cases
+from pytest_rageval.web.run_list import (
     UNVERSIONED,
     RunFilter,
+    RunFolders,
     datasets_run,
     latest_of_series,
     past_runs,
@@ -25,9 +25,7 @@ from pytest_rageval.web.run_lines import (
     run_choices,
 )
 from pytest_rageval.web.run_rows import RunRow, read_run
-from pytest_rageval.web.site import Site, WebSettings
-
-LONG_ENOUGH = 60
+from pytest_rageval.web.site import Site, WebLimits, WebSettings
 
 
 @pytest.fixture
@@ -37,14 +35,12 @@ def reports(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folders(tmp_path: Path, reports: Path) -> RunFolders:
-    return RunFolders(Site(WebSettings(root=tmp_path, reports=reports, data=tmp_path / "data")))
+    limits = WebLimits(patience_seconds=60)
+    return RunFolders(Site(WebSettings(root=tmp_path, reports=reports, data=tmp_path / "data", limits=limits)))
 
 
 def rows(folders: RunFolders, **narrowed: str) -> dict[str, RunRow]:
     """The runs that a filter leaves, as they are now."""
-    progress = folders.refresh(LONG_ENOUGH)
-    assert progress.is_done
-    assert progress.problem is None
     return {run.run_id: run for run in RunFilter(**narrowed).of(folders.rows())}
 
 
@@ -112,7 +108,7 @@ def test_only_what_changed_is_read_again(reports: Path, folders: RunFolders, mon
         read.append(folder.name)
         return read_run(folder)
 
-    monkeypatch.setattr(run_folders, "read_run", watched)
+    monkeypatch.setattr(run_list, "read_run", watched)
     assert rows(folders).keys() == {f"run-{number}" for number in range(5)}
     assert read == []
     rewrite(reports / "runs/run-3/metrics.json", lambda metrics: metrics.update(description="said later"))
@@ -142,8 +138,8 @@ def test_sixty_runs_are_found_by_every_filter(reports: Path, folders: RunFolders
     assert len(rows(folders, state="stopped")) == 5
     assert rows(folders, text="RUN-07").keys() == {"run-07"}
     choices = run_choices(folders.rows())
-    assert choices.agents == ["bot-1", "bot-2", UNVERSIONED]
-    assert choices.states == ["passed", "stopped"]
+    assert choices["agent"] == ["bot-1", "bot-2", UNVERSIONED]
+    assert choices["state"] == ["passed", "stopped"]
     assert [run.agent for run in latest_of_series(folders.rows(), 10)] == [None, "bot-2", "bot-1"]
 
 

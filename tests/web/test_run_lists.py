@@ -10,7 +10,7 @@ from html import unescape
 
 import pytest
 from stored_runs import some_cases, store_full, store_project
-from web_app import WebApp, indexed, served
+from web_app import WebApp, served
 
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.atomic import take_lock
@@ -24,7 +24,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     root = tmp_path_factory.mktemp("lists")
     store_project(root)
     with served(root) as app:
-        indexed(app)
         yield app
 
 
@@ -45,9 +44,12 @@ def test_the_dashboard_shows_the_last_run_of_each_agent_and_data_set(app: WebApp
     assert "shop-bot v3 × products v2" in shown
     assert "faq-bot v1 × faq v2" in shown
     assert "unversioned (pytest) · bot:answer" in shown
-    sentence = StoredRun(app.settings.reports / "runs/shop-2").finished_metrics
-    assert with_verdict(sentence)["verdict"]["sentence"] in shown
-    assert "90.0 % pass" in shown
+    metrics = with_verdict(StoredRun(app.settings.reports / "runs/shop-2").finished_metrics)
+    assert metrics["verdict"]["sentence"] in shown
+    assert f"{100 * metrics['outcomes']['passed'] / metrics['total_tests']:.1f} % pass" in shown
+    means = {name.partition("@")[0]: metric["mean"] for name, metric in metrics["metrics"].items()}
+    assert f"recall_any {means['recall_any']:.3f} context_recall {means['context_recall']:.3f}" in shown
+    assert f"token_f1 {means['token_f1']:.3f} p95 {metrics['volatile']['latency']['p95_ms']:.0f} ms" in shown
     assert rows_of(html)[-3:] == ["shop-2", "shop-1", "shop-0"]
     assert len(html.encode()) < MOST_BYTES
 
@@ -55,7 +57,6 @@ def test_the_dashboard_shows_the_last_run_of_each_agent_and_data_set(app: WebApp
 def test_what_runs_now_is_a_card_that_asks_for_itself_until_nothing_runs(app: WebApp):
     writing = take_lock(app.settings.reports / "runs" / "stopped")
     try:
-        indexed(app)
         running = app.page("/")
     finally:
         os.close(writing)
@@ -135,6 +136,20 @@ def test_a_case_on_one_side_only_is_said(app: WebApp):
         assert "Only after: 2 cases" in shown
     finally:
         shutil.rmtree(fewer)
+
+
+def test_a_menu_leads_to_the_same_cases_of_another_agent_version(app: WebApp):
+    menu = re.search(r'<select name="version">(.*?)</select>', app.page("/runs/shop-2"))
+    assert menu
+    assert re.findall(r'value="([^"]+)"( selected)?>(.*?)<', menu[1]) == [
+        ("shop-2", " selected", "v3"), ("shop-1", "", "v2"), ("shop-0", "", "v1"),
+    ]  # fmt: skip
+    asked, there = "/runs/shop-2?version=shop-0&q=outcome:failed", "/runs/shop-0?q=outcome%3Afailed"
+    assert app.get(asked).headers["location"] == there
+    assert app.get(asked, headers={"HX-Request": "true"}).headers["hx-redirect"] == there
+    compared = app.get("/compare?a=shop-0&b=shop-2&version=shop-1").headers["location"]
+    assert compared == "/compare?a=shop-0&b=shop-1"
+    assert 'name="version"' not in app.page("/runs/plain")
 
 
 @pytest.mark.parametrize(

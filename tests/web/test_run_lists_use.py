@@ -7,9 +7,10 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from browser import Chromium
 from stored_runs import store_project
-from web_app import WebApp, indexed, served
+from web_app import WebApp, served
 
 from pytest_rageval.io.atomic import take_lock
 
@@ -23,7 +24,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     for number in range(60):
         shutil.copytree(reports / "runs" / "plain", reports / "runs" / f"plain-{number:02}")
     with served(root) as app:
-        indexed(app)
         yield app
 
 
@@ -62,7 +62,6 @@ def test_two_runs_are_compared_by_keyboard_alone(chromium: Chromium, app: WebApp
 def test_the_card_of_a_run_goes_on_asking_until_it_ends_and_moves_nothing(chromium: Chromium, app: WebApp):
     writing = take_lock(app.settings.reports / "runs" / "stopped")
     try:
-        indexed(app)  # a page that is still counting loads itself anew, and forgets what is watched
         with chromium.page() as page:
             page.goto(app.address + "/")
             page.watch_shifts()
@@ -82,3 +81,15 @@ def test_the_card_of_a_run_goes_on_asking_until_it_ends_and_moves_nothing(chromi
     finally:
         if writing >= 0:
             os.close(writing)
+
+
+@pytest.mark.parametrize("width", [1280, 320])
+def test_pages_of_ordinary_runs_keep_nobody_out(chromium: Chromium, app: WebApp, width: int):
+    with chromium.page(width=width) as page:
+        for address in ("/", "/runs", "/runs/shop-2", "/runs/stopped", "/compare?a=shop-0&b=shop-2", "/history"):
+            page.goto(app.address + address)
+            found = chromium.call(lambda: Axe().run(page.page._target)).response["violations"]
+            serious = [rule["id"] for rule in found if rule["impact"] in ("serious", "critical")]
+            assert (address, serious) == (address, [])
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.problems == []

@@ -20,7 +20,8 @@ from project import SOME, Project, a_case
 from web_app import WebApp, served
 
 from pytest_rageval.web.jobs.job import SHOWN_LINES
-from pytest_rageval.web.opened_runs import OpenedRun, OpenedRuns
+from pytest_rageval.web.opened_runs import OpenedRuns
+from pytest_rageval.web.run_cases import RunCases
 from pytest_rageval.web.site import WebLimits
 
 MANY = 60
@@ -340,7 +341,7 @@ def test_a_configuration_that_is_broken_is_said(copied: tuple[WebApp, Path]):
 def test_a_large_run_is_said_to_be_read_and_then_there(project: Project, run: str, monkeypatch: pytest.MonkeyPatch):
     is_awaited, opened = threading.Event(), OpenedRuns._opened
 
-    def opened_late(*arguments: Any) -> OpenedRun:
+    def opened_late(*arguments: Any) -> RunCases:
         is_awaited.wait(PATIENCE_S)
         return opened(*arguments)
 

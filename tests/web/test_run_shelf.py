@@ -14,7 +14,7 @@ import pytest
 from hostile import write_job
 from openpyxl import load_workbook
 from stored_runs import store_fallen
-from web_app import WebApp, indexed, served
+from web_app import WebApp, served
 
 from pytest_rageval.io.atomic import take_lock
 from pytest_rageval.runs.reader import StoredRun
@@ -26,7 +26,6 @@ def app(tmp_path: Path) -> Iterator[WebApp]:
     store_fallen(tmp_path / "reports", failing=3, cases=6)
     write_job(tmp_path / "data" / "jobs" / "20261122_100000")
     with served(tmp_path) as app:
-        indexed(app)
         yield app
 
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pytest_rageval.model import Json
 
 _CHECK = re.compile(r"(?P<type>(?:not-)?[a-z][a-z-]+)(?:\([\d.]+\))?:\s*(?P<value>.*)", re.DOTALL)
-_OF_ANSWER = ("equals", "similar", "factuality", "model-graded-factuality", "answer-correctness", "rouge-n", "bleu",
-              "context-recall")  # fmt: skip
+_OF_ANSWER = (
+    "equals",
+    "similar",
+    "factuality",
+    "model-graded-factuality",
+    "answer-correctness",
+    "rouge-n",
+    "bleu",
+    "context-recall",
+)
 _OF_FACTS = ("contains", "icontains", "contains-all", "icontains-all")
 
 
@@ -39,6 +48,41 @@ def _filled(value: Json, variables: Json) -> Json:
     if not isinstance(value, str) or not isinstance(variables, dict):
         return value
     return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda name: str(variables.get(name[1], name[0])), value)
+
+
+LONGEST_TEXT = 2**24
+"""Bytes of a file that a variable names."""
+_CODE = frozenset({".py", ".js", ".cjs", ".mjs", ".ts"})
+
+
+def path_below(folder: Path, written: str) -> Path:
+    """Return the file that `file://PATH` means; raise ValueError unless it is a text below the folder."""
+    path = (folder / written.removeprefix("file://")).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ValueError("lies outside of the folder of the test set")
+    if path.suffix in _CODE:
+        raise ValueError("is code, which is never run")
+    if not path.is_file():
+        raise ValueError("is no file there")
+    if path.stat().st_size > LONGEST_TEXT:
+        raise ValueError(f"is longer than {LONGEST_TEXT:,} bytes")
+    return path
+
+
+def with_files(variables: Mapping[str, Json], folder: Path) -> tuple[dict[str, Json], dict[str, Json], list[str]]:
+    """Replace each variable `file://PATH` by the text of its file.
+
+    Return the variables, those whose file cannot be read, and why, a line each.
+    """
+    read, unread, reasons = dict(variables), dict[str, Json](), list[str]()
+    for name, value in variables.items():
+        if isinstance(value, str) and value.startswith("file://"):
+            try:
+                read[name] = path_below(folder, value).read_text("utf-8", "replace")
+            except (OSError, ValueError) as error:
+                unread[name] = read.pop(name)
+                reasons.append(f"{name}: {value} {error}: kept in metadata")
+    return read, unread, reasons
 
 
 def gold_of_checks(checks: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[str]]:

@@ -18,7 +18,7 @@ from pytest_rageval.cases.exchange.exchange import Answers, OtherTestSet, ToolFi
 from pytest_rageval.cases.exchange.ragtruth import RESPONSES, SOURCES, is_ragtruth, read_ragtruth
 from pytest_rageval.cases.exchange.reading import RowReading
 from pytest_rageval.cases.exchange.retrieval_sets import is_topics, read_beir, read_trec, write_beir, write_trec
-from pytest_rageval.cases.exchange.row_files import SEPARATORS, PlacedRow, RowReport, is_squad, rows_in
+from pytest_rageval.cases.exchange.row_files import SEPARATORS, PlacedRow, RowReport, rows_in
 from pytest_rageval.cases.exchange.tool_cases import (
     write_csv,
     write_deepeval,
@@ -42,6 +42,7 @@ from pytest_rageval.errors import CaseError
 from pytest_rageval.io.messages import Finding, Unsound
 from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.model import NOTHING, NOWHERE, EvalCase, Json
+from pytest_rageval.text import counted
 
 
 class Format(NamedTuple):
@@ -126,8 +127,6 @@ def read_other(path: Path, name: str, form: str | None = None, options: ReadOpti
         return read_trec(path, name, options.qrels, options.run)
     report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
     rows = rows_in(path, report)
-    if form == "squad" and not is_squad(path):
-        raise CaseError(f"{name} is not of SQuAD: there is no list data[].paragraphs")
     return _read_rows(rows, report, form, options.fields, path.parent)
 
 
@@ -172,6 +171,7 @@ def _read_rows(
     used: dict[str, str] = {}
     kept: dict[str, None] = {}
     unused: Counter[str] = Counter()
+    notes: Counter[str] = Counter()
     repeated, form, columns, is_own = 0, None, dict[str, None](), False
     for place, row in rows:
         if not columns:
@@ -187,7 +187,8 @@ def _read_rows(
                 break
             continue
         used |= {field: path for field, path in reading.used.items() if field not in used}
-        kept |= dict.fromkeys(reading.kept)
+        kept |= dict.fromkeys(reading.metadata)
+        notes.update(reading.notes)
         is_own |= not reading.used
         record = {"id": case_id} | reading.case
         if case_id in cases:
@@ -207,7 +208,33 @@ def _read_rows(
     return OtherTestSet(
         list(cases.values()), answers, repeated=repeated, unused=unused, used=used, kept=tuple(kept),
         form=form.name if form else None, is_guessed=not (form or mapped or is_own),
+        notes=tuple(f"{note} ({counted(many, 'row')})" for note, many in notes.items()),
     )  # fmt: skip
+
+
+def read_other_answers(path: Path, name: str, mapped: Mapping[str, str]) -> OtherTestSet:
+    """Read what a system gave from a file of any names; raise CaseError with every problem, one line each."""
+    report = RowReport(name, has_lines=path.suffix.lower() in SEPARATORS)
+    answers: list[dict[str, Json]] = []
+    used: dict[str, str] = {}
+    kept: dict[str, None] = {}
+    for place, row in rows_in(path, report):
+        reading = RowReading(row, mapped, path.parent, is_of_system=True)
+        names = {key: reading.case[key] for key in ("id", "question") if key in reading.case}
+        if not names or not reading.answer:
+            lacking = "no id and no question" if reading.answer else "no answer and no retrieved passages"
+            names_there = listed(list(row), 12)
+            finding = Finding((), f"holds {lacking}; its names are {names_there}; --map FIELD=NAME says which is which")
+            report.add_row(place, [finding])
+            break
+        used |= {field: there for field, there in reading.used.items() if field not in used}
+        kept |= dict.fromkeys(reading.metadata)
+        answers.append(names | reading.answer | ({"meta": reading.metadata} if reading.metadata else {}))
+    if not answers and not len(report):
+        report.add_whole("holds no answer")
+    if len(report):
+        raise CaseError(*report.problems)
+    return OtherTestSet([], answers, used=used, kept=tuple(kept), is_guessed=not mapped)
 
 
 def _unknown_columns(

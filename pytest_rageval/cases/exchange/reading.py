@@ -5,41 +5,60 @@ What a system gave becomes a record of an answers file; what has no meaning here
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import jmespath
 
 from pytest_rageval.cases.conversion import case_from_record
-from pytest_rageval.cases.exchange.checks import gold_of_checks, single_checks, without_counterpart, written_checks
+from pytest_rageval.cases.exchange.checks import (
+    gold_of_checks,
+    single_checks,
+    with_files,
+    without_counterpart,
+    written_checks,
+)
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, with_extra_parts
+from pytest_rageval.cases.exchange.values import (
+    TEXTS_OF_OBJECTS,
+    as_object,
+    conversation_of,
+    listed_values,
+    places_of,
+    reference_of,
+    retrieved_chunk,
+    texts_of,
+    turns_of,
+    with_headings,
+)
 from pytest_rageval.cases.keys import KEYS
 from pytest_rageval.cases.names import (
     ANSWER,
     CONTEXTS,
     FACTS,
     GIVEN,
+    HEADINGS,
     IDS,
     OF_SYSTEM,
     PLACES,
     QUESTION,
     RETRIEVED,
     RETRIEVED_IDS,
+    RETRIEVED_PATHS,
     field_of,
     is_plain_answer,
 )
 from pytest_rageval.io.messages import Finding, Unsound
-from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import NOTHING, NOWHERE, Json
 
+_SAID_BY_SYSTEM: Mapping[str | None, str] = {CONTEXTS: RETRIEVED, PLACES: RETRIEVED_PATHS, IDS: RETRIEVED_IDS}
+"""What names that do not say whose they are mean in an answers file."""
 _KEPT = ("metadata", "additional_metadata")
 _OURS = ("description", "name", "source_file")
 """Fields that our own exports fill in; ignored on import."""
-_TEXTS = ("text", "content", "page_content", "pageContent", "value", "answer", "output", "response")
-_PATHS = ("rel_path", "path", "source", "file", "file_path", "doc_uri", "url", "document", "name")
 _STEPS = r"(?:[\w-]+|\"[^\"]+\")(?:\.(?:[\w-]+|\"[^\"]+\"))*"
 _SIMPLE = re.compile(_STEPS)
 
@@ -48,38 +67,48 @@ class RowReading:
     """One converted row.
 
     case, answer  a record of a case file, and one of an answers file without its id
+                  (`is_of_system`: names that do not say whose an answer or a context is mean the system's)
     used          the row's names by field
-    kept          names in the metadata
+    metadata      what has no meaning here
     unused        promptfoo's checks without a counterpart here, by type
+    notes         files that promptfoo names and that were not read, a line each
     """
 
-    def __init__(self, row: Mapping[str, Json], fields: Mapping[str, str] = NOTHING, folder: Path = Path()) -> None:
+    def __init__(
+        self,
+        row: Mapping[str, Json],
+        fields: Mapping[str, str] = NOTHING,
+        folder: Path = Path(),
+        *,
+        is_of_system: bool = False,
+    ) -> None:
         self.case: dict[str, Json] = {}
         self.answer: dict[str, Json] = {}
         self.used: dict[str, str] = {}
         self.unused: Counter[str] = Counter()
-        self._metadata: dict[str, Json] = {}
+        self.notes: list[str] = []
+        self.metadata: dict[str, Json] = {}
         self._names: dict[str, str] = {}
         """The row's names of the case's keys."""
-        self._folder = folder
-        if not fields and _is_case(row):
+        self._folder, self._is_of_system = folder, is_of_system
+        if not (fields or is_of_system) and is_case(row):
             self.case = dict(row)
         else:
             self._read(dict(row), fields)
 
-    @property
-    def kept(self) -> Sequence[str]:
-        return [*self._metadata]
-
     def _read(self, row: dict[str, Json], fields: Mapping[str, str]) -> None:
         extra = _extra_of(row)
+        if isinstance(variables := row.get("vars"), dict):
+            row["vars"], unread, self.notes = with_files(variables, self._folder)
+            self.metadata |= {"unread": unread} if unread else {}
         checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
         leaves = dict(_leaves(row))
         for field, expression in fields.items():
             self._take_expression(row, field, expression, leaves)
         guesses = {path: _meaning(path) for path in leaves}
-        named = {*self.used, *(field for path, field in guesses.items() if not _is_weak(path, field)), *_own(leaves)}
-        has_answer = ANSWER in named or "reference" in named or bool(checks)
+        named = {*self.used, *(KEYS.keys() & leaves)}
+        named |= {field for path, field in guesses.items() if field and not _is_weak(path, field)}
+        has_answer = self._is_of_system or ANSWER in named or "reference" in named or bool(checks)
         for path, value in leaves.items():
             name = path.rpartition(".")[2]
             if value is None or value in ("", []):
@@ -87,15 +116,18 @@ class RowReading:
             meant = guesses[path]
             if _is_weak(path, meant):
                 meant = GIVEN if has_answer else ANSWER
+            if self._is_of_system:
+                meant = _SAID_BY_SYSTEM.get(meant, meant)
             if path == "contexts" and has_answer and "answer" in leaves:  # Ragas's former name for retrieved texts
                 meant = RETRIEVED
             if path in _KEPT and isinstance(value, dict):
-                self._metadata |= value
+                self.metadata |= value
             elif meant is None or meant in self.used or not self._take(meant, path, value):
                 self._keep(path, name, value)
         self._take_checks(checks)
-        if self._metadata:
-            self.case["metadata"] = self._metadata
+        self._name_places()
+        if self.metadata:
+            self.case["metadata"] = self.metadata
         self._name_chunks()
         self.case = with_extra_parts(self.case, extra)
 
@@ -115,7 +147,7 @@ class RowReading:
                     del leaves[leaf]
 
     def _keep(self, path: str, name: str, value: Json) -> None:
-        self._metadata[path if name in self._metadata else name] = value
+        self.metadata[path if name in self.metadata else name] = value
 
     def _take(self, field: str, path: str, value: Json) -> bool:
         """Convert a value of a field; return False if it is none."""
@@ -133,22 +165,24 @@ class RowReading:
         """Return the keys of a case that hold the value of a field; None if it is none."""
         if field == QUESTION:
             if isinstance(value, list):
-                keys, answer = _conversation(value)
+                keys, answer = conversation_of(value)
                 self.answer |= answer
                 return keys
             return {"question": value}
         if field == ANSWER:
-            return _reference(value)
+            return reference_of(value)
         if field == CONTEXTS:
-            return {"contexts": [self._file_text(text) for text in _texts(value)]}
+            return {"contexts": texts_of(value)}
         if field == FACTS:
-            return {"expected_key_facts": [str(fact) for fact in _listed(value)]}
+            return {"expected_key_facts": [str(fact) for fact in listed_values(value)]}
         if field in (PLACES, IDS):
-            return _places(value, field)
+            return places_of(value, field)
+        if field == HEADINGS:
+            return {HEADINGS: value}
         if field == "history":
-            return {"history": turns} if (turns := _turns(value)) else None
+            return {"history": turns} if (turns := turns_of(value)) else None
         if field == "tags":
-            return {"tags": [str(tag) for tag in _listed(value)]}
+            return {"tags": [str(tag) for tag in listed_values(value)]}
         if field == "is_impossible":
             return {"answerable": False} if value else {}
         if field == "id":
@@ -157,19 +191,17 @@ class RowReading:
 
     def _take_given(self, field: str, path: str, value: Json) -> bool:
         if field == GIVEN:
-            self.answer["answer"] = _reference(value).get("reference", value)
+            self.answer["answer"] = reference_of(value).get("reference", value)
         elif field == RETRIEVED:
             texts = value if isinstance(value, list) else [value]
-            self.answer["retrieved_chunks"] = [_chunk(text, rank) for rank, text in enumerate(texts, start=1)]
+            self.answer["retrieved_chunks"] = [retrieved_chunk(text, rank) for rank, text in enumerate(texts, start=1)]
+        elif field == RETRIEVED_IDS:
+            self.answer[field] = [{"chunk_id": str(chunk_id)} for chunk_id in listed_values(value)]
         else:
-            self.answer[RETRIEVED_IDS] = [str(chunk_id) for chunk_id in _listed(value)]
+            known: Any = places_of(value, PLACES) or {}
+            self.answer[field] = known.get("gold_supports") or [{"rel_path": each} for each in listed_values(value)]
         self.used[field] = path
         return True
-
-    def _file_text(self, text: str) -> str:
-        """Return the text of a file that promptfoo names as `file://…`, if it is there."""
-        path = self._folder / text.removeprefix("file://")
-        return path.read_text("utf-8", "replace") if text.startswith("file://") and path.is_file() else text
 
     def _take_checks(self, checks: Sequence[Mapping[str, Json]]) -> None:
         answers, facts = gold_of_checks(checks)
@@ -178,17 +210,28 @@ class RowReading:
         if facts:
             self._take(FACTS, "assert", facts)
         if unused := without_counterpart(checks):
-            self._metadata["assert"] = unused
+            self.metadata["assert"] = unused
             self.unused = Counter(str(check.get("type")) for check in unused)
 
+    def _name_places(self) -> None:
+        """Give the gold places their headings, one each; what fits no places is kept as metadata."""
+        headings = self.case.pop(HEADINGS, None)
+        if headings is None:
+            return
+        if places := with_headings(self.case.get("gold_supports"), headings):
+            self.case["gold_supports"] = places
+        else:
+            path = self.used.pop(HEADINGS)
+            self._keep(path, path.rpartition(".")[2], headings)
+
     def _name_chunks(self) -> None:
-        """Assign ids to the retrieved texts; ids alone become chunks without text."""
-        ids = self.answer.pop(RETRIEVED_IDS, None)
-        if ids:
-            chunks = self.answer.get("retrieved_chunks") or [{"rank": rank} for rank in range(1, len(ids) + 1)]
-            for chunk, chunk_id in zip(chunks, ids, strict=False):
-                chunk["chunk_id"] = chunk_id
-            self.answer["retrieved_chunks"] = chunks
+        """Assign ids and places to the retrieved texts; alone they become chunks without text."""
+        for field in (RETRIEVED_IDS, RETRIEVED_PATHS):
+            if parts := self.answer.pop(field, None):
+                chunks = self.answer.get("retrieved_chunks") or [{"rank": rank} for rank in range(1, len(parts) + 1)]
+                for chunk, part in zip(chunks, parts, strict=False):
+                    chunk.update(part)
+                self.answer["retrieved_chunks"] = chunks
 
     def as_written(self, finding: Finding) -> Finding:
         """Return the problem with the row's own name of the key."""
@@ -205,13 +248,13 @@ def _extra_of(row: dict[str, Json]) -> Json:
         if isinstance(kept := row.get(name), dict) and EXTRA_PARTS in kept:
             extra = kept[EXTRA_PARTS]
             row[name] = {key: value for key, value in kept.items() if key != EXTRA_PARTS}
-    extra = _as_object(extra)
+    extra = as_object(extra)
     for name in _OURS if extra is not None else ():
         row.pop(name, None)
     return extra
 
 
-def _is_case(row: Mapping[str, Json]) -> bool:
+def is_case(row: Mapping[str, Json]) -> bool:
     """Return True if the row is a line of our own case format without extra parts."""
     try:
         case = case_from_record(dict(row), NOWHERE)[0]
@@ -229,10 +272,6 @@ def _leaves(row: Mapping[str, Json], above: str = "") -> Iterator[tuple[str, Jso
             yield from _leaves(value, f"{path}.")
         else:
             yield path, value
-
-
-def _own(paths: Iterable[str]) -> Iterator[str]:
-    return (path for path in paths if path in KEYS)
 
 
 def _meaning(path: str) -> str | None:
@@ -259,127 +298,9 @@ def _member(value: Mapping[str, Json], field: str) -> str | None:
     named = [name for name in value if field_of(name) in meant]
     if named or len(value) == 1:
         return named[0] if named else next(iter(value))
-    return next((name for name in _TEXTS if name in value), None)
+    return next((name for name in TEXTS_OF_OBJECTS if name in value), None)
 
 
 def _roots(expression: str) -> list[str]:
     """Return the paths that an expression begins with, such as `a.b` and `c` of `a.b[].d || c`."""
     return [root.replace('"', "") for root in re.findall(rf"(?:^|\|\|\s*|\[\s*|\(\s*)({_STEPS})", expression)]
-
-
-# ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _listed(value: Json) -> list[Json]:
-    if isinstance(value, str):
-        return [part.strip() for part in re.split(r"[,;|\n]", value) if part.strip()]
-    return value if isinstance(value, list) else [value]
-
-
-def _text(value: Json) -> str | None:
-    """Return the text of an object such as a passage or a message."""
-    if isinstance(value, dict):
-        value = next((value[name] for name in _TEXTS if isinstance(value.get(name), str)), None)
-    return value if isinstance(value, str) else None
-
-
-def _texts(value: Json) -> list[Json]:
-    values = value if isinstance(value, list) else [value]
-    return [_text(each) or (each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)) for each in values]
-
-
-def _reference(value: Json) -> dict[str, Json]:
-    """Return right answers: a text, several, spans of SQuAD, messages; empty spans mean that there is none."""
-    if isinstance(value, dict) and "answer_start" in value:
-        value = value.get("text")
-        if not value:
-            return {"answerable": False}
-    if isinstance(value, list):
-        texts = list(dict.fromkeys(text for text in map(_text, value) if text is not None)) or _texts(value)
-        if value and isinstance(value[-1], dict) and "role" in value[-1]:
-            texts = texts[-1:]
-        return {"reference": texts[0]} if len(texts) == 1 else {"expected_answers": texts}
-    if isinstance(value, str):
-        return {"reference": value}
-    return {"reference": _text(value) or json.dumps(value, ensure_ascii=False)}
-
-
-def _chunk(value: Json, rank: int) -> dict[str, Json]:
-    chunk: dict[str, Json] = {"text": _text(value) or str(value), "rank": rank}
-    ids = (value.get(name) for name in ("chunk_id", "id", "doc_id")) if isinstance(value, dict) else ()
-    named = next((str(each) for each in ids if each is not None), None)
-    return chunk if named is None else chunk | {"chunk_id": named}
-
-
-_ID = re.compile(r"(?=.*\d)[\w:#-]+|[0-9a-f]{8,}")
-
-
-def _places(value: Json, field: str) -> dict[str, Json] | None:
-    """Return gold places, or gold ids if the values look like ids, as in `d1,d2`."""
-    values = [value] if isinstance(value, str) else _listed(value)
-    if isinstance(value, str):
-        parts = [part.strip() for part in re.split(r"\s*[,;|\n]\s*", value) if part.strip()]
-        values = parts if all(" " not in part for part in parts) or "\n" in value or ";" in value else values
-    if field == IDS or all(isinstance(each, int) or (isinstance(each, str) and _ID.fullmatch(each)) for each in values):
-        return {"gold": {"chunk_ids": [str(each) for each in values]}}
-    places = [place for place in map(_place, values) if place]
-    return {"gold_supports": places} if places else None
-
-
-def _place(value: Json) -> dict[str, Json] | None:
-    """Return a gold place: `docs/a.md#Intro`, `a.md > A > B`, or an object with a path."""
-    heading: Json = None
-    if isinstance(value, dict):
-        heading = next((value[name] for name in ("heading_path", "heading", "section") if value.get(name)), None)
-        value = next((value[name] for name in _PATHS if isinstance(value.get(name), str)), None)
-    if not isinstance(value, str) or not value.strip():
-        return None
-    path, separator, below = value.strip().partition(" > ")
-    if not separator:
-        path, _, below = path.partition("#")
-        below = "" if "://" in path else below
-    heading = heading or below.strip()
-    return {"rel_path": path.strip()} | ({"heading_path": heading} if heading else {})
-
-
-def _as_object(extra: Json) -> Json:
-    """Return the extra parts; a CSV cell contains them as JSON."""
-    if not isinstance(extra, str):
-        return extra
-    try:
-        return parse(extra)
-    except StrictJsonError:
-        return None
-
-
-# ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-_ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
-
-
-def _turns(messages: Json) -> list[dict[str, Json]]:
-    return [
-        {"role": role, "text": text}
-        for message in (messages if isinstance(messages, list) else ())
-        if isinstance(message, dict)
-        and (role := _ROLES.get(str(message.get("type") or message.get("role")).lower()))
-        and isinstance(text := message.get("content"), str)
-        and text.strip()
-    ]
-
-
-def _conversation(messages: Sequence[Json]) -> tuple[dict[str, Json], dict[str, Json]]:
-    """Return keys of the case and of the answer: the last user message is the question, earlier ones the history.
-
-    The last text after the question is the answer. Tool calls and their results are left out. Without a user message
-    the list itself becomes the question, which is then reported as no text.
-    """
-    turns = _turns(messages)
-    asked = next((at for at in reversed(range(len(turns))) if turns[at]["role"] == "user"), None)
-    if asked is None:
-        return {"question": list(messages)}, {}
-    keys: dict[str, Json] = {"question": turns[asked]["text"]}
-    if asked:
-        keys["history"] = turns[:asked]
-    return keys, ({"answer": turns[-1]["text"]} if asked + 1 < len(turns) else {})

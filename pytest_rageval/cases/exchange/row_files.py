@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.cases.csv_rows import cells_up_to
+from pytest_rageval.cases.exchange.checks import path_below
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.names import QUESTION, field_of
 from pytest_rageval.io.lines import FileLine, json_rows, read_lines
@@ -46,13 +47,30 @@ class RowReport(Report):
                 self.add_whole(f"{place if isinstance(place, str) else f'row {place}'}: {finding}")
 
 
-_LISTS = ("goldens", "samples", "test_cases", "tests", "examples", "data", "dataset", "rows", "cases", "results",
-          "items", "records", "questions")  # fmt: skip
+_LISTS = (
+    "goldens",
+    "samples",
+    "test_cases",
+    "tests",
+    "examples",
+    "data",
+    "dataset",
+    "rows",
+    "cases",
+    "results",
+    "items",
+    "records",
+    "questions",
+)
 """Keys of the list of rows in other tools' documents."""
 
 
-def rows_in(path: Path, report: RowReport) -> Iterator[PlacedRow]:
-    """Yield the rows of a file with their lines; rows of a JSON or YAML document with their numbers or paths."""
+def rows_in(path: Path, report: RowReport, *, is_included: bool = False) -> Iterator[PlacedRow]:
+    """Yield the rows of a file with their lines; rows of a JSON or YAML document with their numbers or paths.
+
+    `is_included`: another file names it, and it names no further ones.
+    """
+    folder = None if is_included else path.parent
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         yield from _parquet_rows(path, report)
@@ -64,13 +82,13 @@ def rows_in(path: Path, report: RowReport) -> Iterator[PlacedRow]:
     read = list(lines)
     text = "".join(line.text for line in read)
     if suffix in (".yaml", ".yml"):
-        yield from _document_rows(_yaml(text, report), report)
+        yield from _document_rows(_yaml(text, report), report, folder)
         return
     report.has_lines |= suffix == ".jsonl" or _is_line_by_line(read)
     if report.has_lines:
         yield from ((row.line, row.record) for row in json_rows(iter(read), report))
     else:
-        yield from _document_rows(_json(text, report), report)
+        yield from _document_rows(_json(text, report), report, folder)
 
 
 def _yaml(text: str, report: Report) -> Json:
@@ -172,7 +190,7 @@ def _cell(name: str, cell: str) -> Json:
     return _as_json(value) if isinstance(value, (list, dict)) else cell
 
 
-def _document_rows(document: Json, report: RowReport) -> Iterator[PlacedRow]:
+def _document_rows(document: Json, report: RowReport, folder: Path | None) -> Iterator[PlacedRow]:
     if is_squad_document(document):
         yield from squad_rows(document, report)
         return
@@ -180,6 +198,8 @@ def _document_rows(document: Json, report: RowReport) -> Iterator[PlacedRow]:
         document = _embedding_pairs(document)
     if isinstance(document, dict):
         rows = next((document[key] for key in _LISTS if isinstance(document.get(key), list)), None)
+        if "tests" in document and folder is not None:
+            rows = [*_with_included(document["tests"], folder, report)]
         document = _transposed(document) if rows is None else _with_defaults(rows, document.get("defaultTest"))
     for number, row in enumerate(document if isinstance(document, list) else (), start=1):
         if isinstance(row, dict):
@@ -196,6 +216,18 @@ def _embedding_pairs(document: Mapping[str, Any]) -> list[Json]:
         | {"reference_contexts": [corpus[each] for each in relevant.get(query_id) or () if each in corpus]}
         for query_id, query in document["queries"].items()
     ]
+
+
+def _with_included(tests: Json, folder: Path, report: RowReport) -> Iterator[Json]:
+    """Yield promptfoo's tests; a text in place of one, such as `file://more.yaml`, names a file of them."""
+    for test in tests if isinstance(tests, list) else [tests]:
+        if not isinstance(test, str):
+            yield test
+            continue
+        try:
+            yield from (row for _, row in rows_in(path_below(folder, test), report, is_included=True))
+        except ValueError as error:
+            report.add_whole(f"tests: {test} {error}")
 
 
 def _with_defaults(rows: list[Json], default: Json) -> list[Json]:
@@ -250,12 +282,6 @@ def _as_json(row: Json) -> dict[str, Json]:
 
 
 # ── SQuAD ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def is_squad(path: Path) -> bool:
-    """Return True if a file is a JSON document of SQuAD."""
-    report = RowReport(path.name, has_lines=False)
-    return is_squad_document(_json("".join(line.text for line in read_lines(path, report, LONGEST)), report))
 
 
 def is_squad_document(document: Json) -> bool:

@@ -136,8 +136,23 @@ def _entry(case: EvalCase, title: str, context: str) -> dict[str, Json]:
 # ── CSV of our own names ────────────────────────────────────────────────────────────────────────────────────────
 
 
-COLUMNS = ("id", "question", "reference", "answerable", "category", "difficulty", "domain", "tags", "vaults", "folders",
-           "requires_kg", "history", "contexts", "metadata", "gold")  # fmt: skip
+COLUMNS = (
+    "id",
+    "question",
+    "reference",
+    "answerable",
+    "category",
+    "difficulty",
+    "domain",
+    "tags",
+    "vaults",
+    "folders",
+    "requires_kg",
+    "history",
+    "contexts",
+    "metadata",
+    "gold",
+)
 
 
 def write_csv(cases: Sequence[EvalCase], answers: Answers, show: Callable[[str], str] = str) -> ToolFiles:

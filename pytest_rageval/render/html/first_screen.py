@@ -16,8 +16,20 @@ from pytest_rageval.views.parts import Tone
 
 TILES = 5
 """Tiles of metrics; one of latency and cost follows."""
-PREFERRED = ("reference_match", "faithfulness", "recall_any", "context_recall", "groundedness", "correctness",
-             "token_f1", "abstention_accuracy", "hits", "recall_all", "key_fact_recall", "mrr")  # fmt: skip
+PREFERRED = (
+    "reference_match",
+    "faithfulness",
+    "recall_any",
+    "context_recall",
+    "groundedness",
+    "correctness",
+    "token_f1",
+    "abstention_accuracy",
+    "hits",
+    "recall_all",
+    "key_fact_recall",
+    "mrr",
+)
 SHOWN_FLIPS = 5
 
 

@@ -41,14 +41,32 @@ than the first number, up to the third.
 """
 PLAIN = 200
 """Failing cases that are readable without scripts."""
-SECTIONS = (("cases", "Cases"), ("heat", "Layers"), ("metrics", "Metrics"), ("distributions", "Distributions"),
-            ("speed", "Speed"), ("judge", "Judge"), ("history", "History"), ("config", "Configuration"),
-            ("definitions", "Definitions"))  # fmt: skip
-KEYS = (("/", "filter"), ("j k", "next, previous row"), ("Enter", "open"), ("Esc", "back"),
-        ("n p", "next, previous case of the filter"), ("c", "compare"), ("d", "difference or plain"),
-        ("y", "copy link"), ("r", "copy the command that runs the case again"), ("m", "copy as Markdown"),
-        ("s", "copy as a draft case"), ("← →", "answers of the trials; of a single one, the cases"),
-        ("?", "these keys"))  # fmt: skip
+SECTIONS = (
+    ("cases", "Cases"),
+    ("heat", "Layers"),
+    ("metrics", "Metrics"),
+    ("distributions", "Distributions"),
+    ("speed", "Speed"),
+    ("judge", "Judge"),
+    ("history", "History"),
+    ("config", "Configuration"),
+    ("definitions", "Definitions"),
+)
+KEYS = (
+    ("/", "filter"),
+    ("j k", "next, previous row"),
+    ("Enter", "open"),
+    ("Esc", "back"),
+    ("n p", "next, previous case of the filter"),
+    ("c", "compare"),
+    ("d", "difference or plain"),
+    ("y", "copy link"),
+    ("r", "copy the command that runs the case again"),
+    ("m", "copy as Markdown"),
+    ("s", "copy as a draft case"),
+    ("← →", "answers of the trials; of a single one, the cases"),
+    ("?", "these keys"),
+)
 BLOCKS = '<script type="text/plain" id="blocks">'
 
 

@@ -20,9 +20,13 @@ START = 50
 RULE, THIN_RULE = "═" * 60, "─" * 58
 NOTHING = "  (no results above threshold)"
 JUDGED: tuple[tuple[str, Metric], ...] = (
-    ("Faithfulness", faithfulness), ("Citation accuracy", citation_accuracy), ("Abstention", abstention_quality),
-    ("Synthesis", synthesis_metric), ("Relevance", relevance), ("Composite", composite),
-)  # fmt: skip
+    ("Faithfulness", faithfulness),
+    ("Citation accuracy", citation_accuracy),
+    ("Abstention", abstention_quality),
+    ("Synthesis", synthesis_metric),
+    ("Relevance", relevance),
+    ("Composite", composite),
+)
 OF_IDS = ("retrieval", "synthesis", "specificity", "negative")
 """Categories of cases with ids, in the order of the report; others follow in the order of the cases."""
 
@@ -89,9 +93,12 @@ def report_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
     yield "    Eval Run: interactive-full"
     yield "  " + RULE
     for title, metric, k in (
-        ("Precision", precision, True), ("Recall", context_recall, True), ("MRR", mrr, False),
-        ("Neg. accuracy", negative_accuracy, False), ("Specificity", specificity_accuracy, True),
-    ):  # fmt: skip
+        ("Precision", precision, True),
+        ("Recall", context_recall, True),
+        ("MRR", mrr, False),
+        ("Neg. accuracy", negative_accuracy, False),
+        ("Specificity", specificity_accuracy, True),
+    ):
         yield f"    {title + ':':<14} {score_text(_mean(observations, metric, has_k=k))}"
     yield "  " + THIN_RULE
     categories = sorted(

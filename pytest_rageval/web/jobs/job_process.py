@@ -1,7 +1,7 @@
 """The process of one job: `rageval run`, with its output masked in a log and its end written down.
 
-It has its own session, so that the run outlives the server and the next server knows its end:
-`python -m pytest_rageval.web.jobs.job_process FOLDER ARGUMENT…`.
+It has its own session, so that the run outlives the server and the next server knows its end. The descriptor that it
+inherits holds the lock of the job's folder: `python -m pytest_rageval.web.jobs.job_process FOLDER LOCK ARGUMENT…`.
 """
 
 from __future__ import annotations
@@ -13,29 +13,30 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.io.atomic import write_json
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.web.jobs.job import CANCELLED, ENDED, LOG, JobLog
+from pytest_rageval.text import printable
+from pytest_rageval.web.jobs.job import ENDED, LOG, LONGEST_LINE, tail
 
 LONGEST_PIECE = 2**20
 """Maximum bytes of a printed line; longer lines are dropped, because a cut could split a credential."""
+MOST_BYTES = 2**20
+"""Maximum size of the log: once it is larger, its older half is dropped."""
 END_S = 5.0
 """Seconds that the rest of the output may take after the run: a grandchild may hold the pipe open."""
 CRASHED = 3
+_CUT = b"(older lines were left out)\n"
 
 
 def run_job(folder: Path, arguments: list[str]) -> None:
     """Run the command, and write down how it ended."""
     with masked_output(folder / LOG, Mask(load_settings(folder).secrets())):
         code = _run(arguments)
-    ended = datetime.now(UTC).isoformat(timespec="seconds")
-    is_cancelled = (folder / CANCELLED).exists()
-    write_json(folder / ENDED, {"exit_code": code, "ended": ended, "is_cancelled": is_cancelled})
+    write_json(folder / ENDED, {"exit_code": code})
 
 
 def _run(arguments: list[str]) -> int:
@@ -58,7 +59,7 @@ def masked_output(path: Path, mask: Mask) -> Iterator[None]:
     for number in (1, 2):
         os.dup2(sink, number)
     os.close(sink)
-    reader = threading.Thread(target=_write_lines, args=(os.fdopen(source, "rb"), path, mask), daemon=True)
+    reader = threading.Thread(target=write_log, args=(os.fdopen(source, "rb"), path, mask), daemon=True)
     reader.start()
     try:
         yield
@@ -71,11 +72,18 @@ def masked_output(path: Path, mask: Mask) -> Iterator[None]:
         reader.join(END_S)
 
 
-def _write_lines(stream: IO[bytes], path: Path, mask: Mask) -> None:
-    with JobLog(path, mask) as log:
+def write_log(stream: IO[bytes], path: Path, mask: Mask, most_bytes: int = MOST_BYTES) -> None:
+    """Append the lines of a stream to a log. Each is masked before it is cut."""
+    with path.open("ab", buffering=0) as log:
         for line in _lines(stream):
+            text = printable(mask.output(line.decode("utf-8", "replace").rstrip("\r\n")))
+            shown = text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}… ({len(text)} characters)"
             with suppress(OSError):  # on a full disk the run goes on without its log
-                log.add(line)
+                log.write(f"{shown}\n".encode("utf-8", "replace"))
+                if log.tell() > most_bytes:
+                    kept = _CUT + tail(path, most_bytes // 2).partition(b"\n")[2]
+                    log.truncate(0)
+                    log.write(kept)
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes]:
@@ -89,4 +97,7 @@ def _lines(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 if __name__ == "__main__":
-    run_job(Path(sys.argv[1]), sys.argv[2:])
+    lock = int(sys.argv[2])
+    os.set_inheritable(lock, False)  # it ends with this process, not with one that it starts
+    run_job(Path(sys.argv[1]), sys.argv[3:])
+    os.close(lock)

@@ -1,4 +1,4 @@
-"""The status of a job as a word and a sentence, from its folder, its process and its run's folder."""
+"""The status of a job as a word and a sentence, from its folder, its lock and its run's folder."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import math
 import re
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import is_locked
 from pytest_rageval.runs.reader import CONFIG, RESULTS, StoredRun
 from pytest_rageval.text import counted
-from pytest_rageval.web.jobs.job import CANCELLED, LOG, PROCESS, Job, JobEnd, log_tail, read_end, read_process
+from pytest_rageval.web.jobs.job import CANCELLED, ENDED, LOG, Job, log_tail, number_in
 
 BLOCK = 8 * 2**20
 MANY_A_SECOND = 100
-RATE_OVER_S = 30.0
-"""Seconds over which the rate is measured."""
 _OUTCOME = re.compile(rb'"outcome":"(\w+)"')
 _COST = re.compile(rb'"judge_cost_usd":([0-9.eE+-]+)')
 _TRIAL = b'"trial":'
@@ -29,7 +27,7 @@ _TRIAL = b'"trial":'
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Ended cases by outcome; `rate` in cases per second and `cost_usd` of judging are None while unknown."""
+    """Ended cases by outcome, `rate` in cases per second, `cost_usd` of judging."""
 
     done: int = 0
     total: int = 0
@@ -38,10 +36,6 @@ class Progress:
     errors: int = 0
     rate: float | None = None
     cost_usd: float | None = None
-
-    @property
-    def seconds_left(self) -> float | None:
-        return (self.total - self.done) / self.rate if self.rate and self.done < self.total else None
 
     @property
     def rate_in_words(self) -> str:
@@ -53,9 +47,9 @@ class Progress:
     @property
     def time_left_in_words(self) -> str:
         """Return the time left as `about 40 s left`, blank while unknown."""
-        seconds = self.seconds_left
-        if seconds is None:
+        if not self.rate or self.done >= self.total:
             return ""
+        seconds = (self.total - self.done) / self.rate
         for unit, length, most in (("s", 1, 100), ("min", 60, 6000)):
             if seconds < most:
                 return f"about {math.ceil(seconds / length)} {unit} left"
@@ -70,6 +64,12 @@ class Progress:
     def percent(self) -> int:
         return min(100, 100 * self.done // self.total) if self.total else 0
 
+    @property
+    def ended(self) -> str:
+        """Return how many cases of a stopped run are kept."""
+        what = f"{self.done} of {counted(self.total, 'case')} had ended, and stay"
+        return what if self.done else "no case had ended"
+
 
 class ProgressReader:
     """A thread-safe incremental reader of one run's results."""
@@ -80,25 +80,20 @@ class ProgressReader:
         self._offset = 0
         self._outcomes: Counter[str] = Counter()
         self._cost: float | None = None
-        self._samples: deque[tuple[float, int]] = deque()
+        self._since = time.monotonic(), 0
 
     def read(self) -> Progress:
-        """Return the current progress of the run."""
+        """Return the current progress of the run, with its rate since the first case that was seen."""
         with self._lock:
+            is_first = not self._outcomes
             self._read_new()
-            done = sum(self._outcomes.values())
-            if done == 0:
-                self._samples.clear()  # the start-up does not count for the rate
-            self._samples.append((time.monotonic(), done))
-            while len(self._samples) > 2 and self._samples[-1][0] - self._samples[0][0] > RATE_OVER_S:
-                self._samples.popleft()
+            done, now = sum(self._outcomes.values()), time.monotonic()
+            if is_first:  # neither the start-up nor an earlier part of a resumed run counts for the rate
+                self._since = now, done
+            seconds, more = now - self._since[0], done - self._since[1]
             failed = self._outcomes["failed"] + self._outcomes["xfailed"]
-            errors = self._outcomes["error"]
-            return Progress(done, self._total, done - failed - errors, failed, errors, self._rate(), self._cost)
-
-    def _rate(self) -> float | None:
-        (first, before), (last, now) = self._samples[0], self._samples[-1]
-        return (now - before) / (last - first) if now > before and last > first else None
+            errors, rate = self._outcomes["error"], more / seconds if more and seconds else None
+            return Progress(done, self._total, done - failed - errors, failed, errors, rate, self._cost)
 
     def _read_new(self) -> None:
         try:
@@ -128,12 +123,7 @@ class ProgressReader:
 
 
 State = Literal["starting", "running", "stopping", "finished", "stopped", "killed", "failed"]
-TONES: Mapping[State, str] = {
-    "starting": "grey", "running": "grey", "stopping": "amber", "finished": "grey", "stopped": "amber", "killed": "red",
-    "failed": "red",
-}  # fmt: skip
-FOR_STARTING_S = 20.0
-"""Seconds after its creation during which a job without a process counts as starting."""
+TONES: Mapping[State, str] = {"stopping": "amber", "stopped": "amber", "killed": "red", "failed": "red"}
 ENDED_WITH_A_VERDICT = (0, 1)
 """Exit codes of a completed run."""
 
@@ -164,26 +154,30 @@ class JobStatus:
 
 def status(folder: Path, job: Job, run_folder: Path, progress: Progress) -> JobStatus:
     """Return the current status of a job."""
-    # Check the process before the end: a run that ends in between is then seen alive or ended, never as killed.
-    process = read_process(folder)
-    is_alive = process is not None and process.is_alive
-    end = read_end(folder)
-    has_run, verdict = (run_folder / CONFIG).is_file(), _verdict(run_folder)
-    if end is not None:
-        state, sentence = _ended_state(folder, end, progress, verdict)
-    elif is_alive or _may_be_starting(folder, job):
-        state, sentence = _running_state(folder, progress, has_run=has_run)
-    elif (folder / CANCELLED).exists():
-        state, sentence = "stopped", f"cancelled: {_ended_cases(progress)}"
+    # Check the lock before the end: a run that ends in between is then seen as going or ended, never as killed.
+    is_going, code = is_locked(folder), number_in(folder / ENDED, "exit_code")
+    is_cancelled, has_run = (folder / CANCELLED).exists(), (run_folder / CONFIG).is_file()
+    verdict = _verdict(run_folder)
+    state: State
+    if code is None and is_going:
+        state, sentence = _going(progress, is_cancelled=is_cancelled, has_run=has_run)
+    elif code in ENDED_WITH_A_VERDICT and verdict is not None:
+        state, sentence = "finished", verdict["sentence"]
+    elif is_cancelled:
+        state, sentence = "stopped", f"cancelled: {progress.ended}"
+    elif code is not None:
+        reason = next((line for line in reversed(log_tail(folder / LOG)) if line.startswith("ERROR: ")), None)
+        what = f"exit code {code}" if reason is None else reason.removeprefix("ERROR: ")
+        state, sentence = "failed", f"the run did not come to its end: {what}"
     elif verdict is not None:
         state, sentence = "finished", verdict["sentence"]
     else:
-        state, sentence = "killed", f"its process is gone without an end: {_ended_cases(progress)}"
-    tone = verdict["tone"] if verdict is not None and state == "finished" else TONES[state]
+        state, sentence = "killed", f"its process is gone without an end: {progress.ended}"
+    tone = verdict["tone"] if verdict is not None and state == "finished" else TONES.get(state, "grey")
     return JobStatus(job, state, sentence, progress, has_run, tone)
 
 
-def _verdict(run_folder: Path) -> Mapping[str, Any] | None:
+def _verdict(run_folder: Path) -> Mapping[str, str] | None:
     """Return the run's verdict, or None if it has not ended or its file is unreadable."""
     try:
         metrics = StoredRun(run_folder).metrics
@@ -192,33 +186,11 @@ def _verdict(run_folder: Path) -> Mapping[str, Any] | None:
     return None if metrics is None else metrics.get("verdict")
 
 
-def _may_be_starting(folder: Path, job: Job) -> bool:
-    age = datetime.now(UTC) - datetime.fromisoformat(job.created)
-    return not (folder / PROCESS).exists() and age.total_seconds() < FOR_STARTING_S
-
-
-def _running_state(folder: Path, progress: Progress, *, has_run: bool) -> tuple[State, str]:
-    if (folder / CANCELLED).exists():
+def _going(progress: Progress, *, is_cancelled: bool, has_run: bool) -> tuple[State, str]:
+    if is_cancelled:
         return "stopping", "cancelled; the cases that ended are written down"
     if not has_run:
         return "starting", "starting"
     if progress.done >= progress.total:
         return "running", f"all {counted(progress.total, 'case')} ended; summary and reports are being written"
     return "running", f"{progress.done} of {counted(progress.total, 'case')}"
-
-
-def _ended_state(folder: Path, end: JobEnd, progress: Progress, verdict: Mapping[str, Any] | None) -> tuple[State, str]:
-    code = end.exit_code
-    if code in ENDED_WITH_A_VERDICT and verdict is not None:
-        return "finished", verdict["sentence"]
-    if end.is_cancelled:
-        return "stopped", f"cancelled: {_ended_cases(progress)}"
-    reason = next((line for line in reversed(log_tail(folder / LOG)) if line.startswith("ERROR: ")), None)
-    what = f"exit code {code}" if reason is None else reason.removeprefix("ERROR: ")
-    return "failed", f"the run did not come to its end: {what}"
-
-
-def _ended_cases(progress: Progress) -> str:
-    if not progress.done:
-        return "no case had ended"
-    return f"{progress.done} of {counted(progress.total, 'case')} had ended, and stay"

@@ -34,7 +34,7 @@ from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
 
 CASES = "evalcases"
-"""Folder of a job's case file. The file is named after the dataset without its version, so that case keys stay."""
+"""Folder of a job's case file, which is named without its version, so that case keys stay."""
 NEED_CONTEXTS = ("groundedness", "faithfulness", "claim_support", "citation_accuracy", "synthesis", "composite")
 """Metrics that compare an answer with its contexts, and have no value without any."""
 PROBE_S = 1.5
@@ -63,7 +63,7 @@ class RunChoice:
         return self.source == "connector"
 
     def outlook(self, seconds_a_case: float | None = None) -> list[str]:
-        """Return what the run takes, a line each; raise SettingsError if it cannot begin. This queries no server.
+        """Return what the run takes, a line each; raise SettingsError if it cannot begin.
 
         seconds_a_case  what a case of the agent took the last time, if it ran before
         """
@@ -83,7 +83,7 @@ class RunChoice:
             how = "compares words, which is rough" if settings.judge == "lexical" else "is free"
             lines.append(f"judge {settings.judge} {how}: nothing is paid")
         else:
-            judgements = times * plan.judge_requests[1] * len(plan.wordings)
+            judgements = times * plan.most_repeats * len(plan.wordings)
             lines.append(f"judge {settings.judge}: up to {counted(judgements, 'judgement')}")
             lines.append(estimate_at(_tariff(settings), plan, cases) or "what a judgement costs there is not known")
         if seconds_a_case is not None:
@@ -91,7 +91,7 @@ class RunChoice:
         return lines
 
     def warnings(self, env_file: Path | None, answers: AnswersUpload | None = None) -> list[str]:
-        """Return what to beware of before the run starts. This tries to connect to the agent's server, once."""
+        """Return what to beware of; this tries to connect to the agent's server, once."""
         agent = self.agent.agent
         return [
             *(version.problem for version in (self.agent, self.dataset) if version.problem is not None),

@@ -15,12 +15,14 @@ from fastapi import Depends, Request
 
 from pytest_rageval.cases.discovery import case_files_of
 from pytest_rageval.cases.drafts import ENDING
+from pytest_rageval.cases.marks import Place
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import CaseError, Problems, SettingsError
 from pytest_rageval.io.environment_secrets import WEB_TOKEN
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.label.label_session import LabelSession
+from pytest_rageval.label.label_store import CaseFileStore, CaseState, LabelStore
 from pytest_rageval.label.opening import (
     AskedSystem,
     Labelling,
@@ -37,7 +39,7 @@ from pytest_rageval.web.security.code_border import check_listed
 from pytest_rageval.web.site import Site, UnknownPageError
 from pytest_rageval.web.versions.agent import AgentVersion
 from pytest_rageval.web.versions.agent_store import AgentStore
-from pytest_rageval.web.versions.dataset_store import DatasetStore
+from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
 from pytest_rageval.web.versions.version_folder import VersionChoice, version_choice
 
 PROJECT, DEMO = "project", "demo"
@@ -167,11 +169,27 @@ def label_files(project: Project) -> dict[str, Path]:
     return {file.relative_to(project.root).as_posix(): file for file in [*files, *drafts]}
 
 
+class OpenVersionStore(CaseFileStore):
+    """The case file of an open version. Labels are written only until the version is sealed."""
+
+    def __init__(self, datasets: DatasetStore, version: DatasetVersion, notes: Path | None) -> None:
+        super().__init__(datasets.files.path(version.slug, version.number), notes)
+        self._datasets, self._version = datasets, version
+
+    def save(self, state: CaseState, pool: Sequence[Place]) -> str:
+        with self._datasets.unsealed(self._version.slug, self._version.number):
+            return super().save(state, pool)
+
+
 class OpenLabelling:
     """One labelling session with its lock, because requests use several threads."""
 
     def __init__(
-        self, labelling: Labelling, project: Project, systems_for: Callable[[Sequence[EvalCase]], Sequence[AskedSystem]]
+        self,
+        labelling: Labelling,
+        project: Project,
+        systems_for: Callable[[Sequence[EvalCase]], Sequence[AskedSystem]],
+        store: LabelStore | None = None,
     ) -> None:
         """Open a session over the chunks of the systems that `systems_for` returns for its cases."""
         self.lock = threading.RLock()
@@ -182,7 +200,7 @@ class OpenLabelling:
         if labelling.is_of_drafts and not labelling.path.read_bytes().strip():
             raise CaseError(f"{labelling.path.name}: every draft is decided")
         cases = cases_to_label(labelling.path, project)
-        store = label_store(labelling, project)
+        store = store or label_store(labelling, project)
         self._source = pool_source(labelling, project, cases, systems_for(cases))
         try:
             self.session = LabelSession(cases, store, self._source)
@@ -324,23 +342,28 @@ class LabelDesk:
         environment = {**({} if self._env_file is None else read_env_file(self._env_file)), **os.environ}
         environment.pop(WEB_TOKEN, None)  # an agent's header must not send it
         if place.dataset:
-            labelling = Labelling(self._open_version(place.dataset))
+            version = self._open_version(place.dataset)
+            store = OpenVersionStore(self._datasets, version, project.notes)
+            labelling = Labelling(self._datasets.files.path(version.slug, version.number))
             first = [each.value for each in _options(project.settings.target, self._agents.newest_versions()[0])[:1]]
             systems = self.chosen.get(place.dataset, first)
             return OpenLabelling(
-                labelling, project, lambda cases: chosen_systems(systems, project, self._agents, cases, environment)
+                labelling,
+                project,
+                lambda cases: chosen_systems(systems, project, self._agents, cases, environment),
+                store,
             )
         labelling = _labelling(project, place)
         return OpenLabelling(labelling, project, lambda cases: project_systems(labelling, project, cases, environment))
 
-    def _open_version(self, slug: str) -> Path:
-        """Return the case file of the version that takes labels, or raise UnknownPageError if none is open."""
+    def _open_version(self, slug: str) -> DatasetVersion:
+        """Return the version that takes labels, or raise UnknownPageError if none is open."""
         newest = self._datasets.newest(slug)
         if not newest.is_open:
             raise UnknownPageError(
                 f"{newest.title} takes no labels: it was finished, or a run uses it; press Label on its page"
             )
-        return self._datasets.files.path(slug, newest.number)
+        return newest
 
 
 def _desk(request: Request) -> LabelDesk:

@@ -8,12 +8,14 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
 
+from pytest_rageval.config.options import TARGET_FORMS, UPLOADED
 from pytest_rageval.config.toml_text import toml_document
+from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Json
@@ -21,7 +23,6 @@ from pytest_rageval.providers import OFFERED, PROVIDERS
 from pytest_rageval.text import excerpt, names_of
 from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Prose, Title, read_form, split_tags
 from pytest_rageval.web.versions.agent import (
-    ANSWERS_ONLY,
     DEFAULT_THRESHOLD,
     LONGEST_PROMPT,
     Agent,
@@ -31,10 +32,6 @@ from pytest_rageval.web.versions.agent import (
 )
 from pytest_rageval.web.versions.agent_check import agent_problems
 
-TARGETS = (
-    ("demo", "the demo system"), ("http", "a server, at a URL"), ("chat", "a model of a provider"),
-    (ANSWERS_ONLY, "answers that I upload"), ("python", "code of this project"),
-)  # fmt: skip
 _SERVER = ("server", "another server of OpenAI's kind")
 CHAT_PROVIDERS = (*((kind, OFFERED[kind].title) for kind in ("openai", "ollama")), _SERVER)
 JUDGES = (
@@ -43,7 +40,8 @@ JUDGES = (
     _SERVER, ("none", "none: judge nothing"), ("other", "another judge"),
 )  # fmt: skip
 MAPPED = {"map_question": "question", "map_answer": "answer", "map_chunks": "each", "map_text": "text",
-          "map_path": "rel_path", "map_heading": "heading_path"}  # fmt: skip
+          "map_path": "rel_path", "map_heading": "heading_path", "map_id": "chunk_id",
+          "map_score": "score_final"}  # fmt: skip
 """The fields of the form for a mapping, and what each one finds."""
 
 
@@ -57,7 +55,7 @@ class AgentForm(BaseModel):
     name: Title
     description: Paragraphs = ""
     tags: OneLine = ""
-    target_kind: Literal["demo", "http", "chat", "python", "answers"] = "demo"
+    target_kind: Annotated[str, Field(pattern="|".join(TARGET_FORMS))] = "demo"
     url: Paragraphs = ""
     map_question: OneLine = ""
     map_answer: OneLine = ""
@@ -65,6 +63,8 @@ class AgentForm(BaseModel):
     map_text: OneLine = ""
     map_path: OneLine = ""
     map_heading: OneLine = ""
+    map_id: OneLine = ""
+    map_score: OneLine = ""
     mapping: Prose = ""
     chat_provider: Literal["openai", "ollama", "server"] = "openai"
     chat_model: OneLine = ""
@@ -241,7 +241,7 @@ def _target(form: AgentForm, problems: list[Problem]) -> str | None:
         return f"{api}:{model}" + (f"@{url}" if url and form.chat_provider != "openai" else "")
     if form.target_kind in ("http", "python"):
         return _needed(form, "url" if form.target_kind == "http" else "python", problems)
-    return None if form.target_kind == ANSWERS_ONLY else "demo"
+    return None if form.target_kind == UPLOADED else "demo"
 
 
 def _judge(form: AgentForm, problems: list[Problem]) -> str:
@@ -379,16 +379,22 @@ def _mapping_values(mapping: Mapping[str, Any] | None) -> dict[str, str]:
     return {"mapping": toml_document(mapping).strip("\n")}
 
 
+def found_values(mapping: Mapping[str, Any], url: str) -> dict[str, str]:
+    """Return the values of the fields for a mapping that was found below a URL."""
+    parts = dict(mapping)
+    path = parts.pop("path", None)
+    return _mapping_values(parts) | ({"url": endpoint(url, path)} if path else {})
+
+
 def _field_of(name: str, form: AgentForm) -> str:
     """Return the form field for a problem of an agent."""
-    if name == "target":
-        return {"http": "url", "chat": "chat_model", "python": "python"}.get(form.target_kind, "target_kind")
-    if name == "judge":
-        return {"other": "judge_spec", "lexical": "judge_kind", "none": "judge_kind"}.get(
-            form.judge_kind, "judge_model"
-        )
-    if name == "metrics" and form.other_metrics.strip():
-        return "other_metrics"
-    if name == "mapping" and not form.mapping.strip():
-        return "map_answer"
-    return {"headers": "header_name", "params": "param_name"}.get(name, name)
+    by_judge = {"other": "judge_spec", "lexical": "judge_kind", "none": "judge_kind"}
+    fields = {
+        "target": {"http": "url", "chat": "chat_model", "python": "python"}.get(form.target_kind, "target_kind"),
+        "judge": by_judge.get(form.judge_kind, "judge_model"),
+        "metrics": "other_metrics" if form.other_metrics.strip() else "metrics",
+        "mapping": "mapping" if form.mapping.strip() else "map_answer",
+        "headers": "header_name",
+        "params": "param_name",
+    }
+    return fields.get(name, name)

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.datastructures import FormData
 from starlette.responses import PlainTextResponse, Response
 
+from pytest_rageval.config.options import TARGET_FORMS
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry, doc_parts
 from pytest_rageval.providers import OFFERED
@@ -21,11 +22,11 @@ from pytest_rageval.web.keys import KEYS_OF_PROVIDERS, key_states, needed_keys
 from pytest_rageval.web.pages.agent_form import (
     CHAT_PROVIDERS,
     JUDGES,
-    TARGETS,
     AgentForm,
     ReadAgent,
     agent_of_form,
     agent_values,
+    found_values,
     read_agent_form,
     shown_metrics,
     with_default_prompt,
@@ -109,7 +110,8 @@ def _before_saving(
     if agent is None or form.model is None:
         return _form_page(request, store, form, original, based_on, status=422)
     told = ask_one_question(agent, store, root, key_environment(env_file), form.model.question)
-    form = replace(form, values={**form.values, **told.found})
+    if told.mapping:
+        form = replace(form, values={**form.values, **found_values(told.mapping, form.model.url.strip())})
     return _form_page(request, store, form, original, based_on, told=told)
 
 
@@ -254,7 +256,7 @@ def _form_page(
         are_others_open=any(choice.metric.name in wrong for choice in others) or not on <= {*FIRST_METRICS},
         rubrics=editable_rubrics(),
         main_rubric=MAIN_RUBRIC,
-        targets=TARGETS,
+        targets=TARGET_FORMS.items(),
         chat_providers=CHAT_PROVIDERS,
         judges=JUDGES,
         models={kind: row.models for kind, row in OFFERED.items()},

@@ -9,23 +9,20 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, FastAPI, File, Form, Query, Request, UploadFile
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from pytest_rageval.web.jobs.job_status import JobStatus
+from pytest_rageval.web.jobs.jobs import Jobs, TheJobs
 from pytest_rageval.web.opened_runs import TheRuns
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
-from pytest_rageval.web.pages.jobs import TheJobs
-from pytest_rageval.web.pages.new_run import ANSWERS, LIKE_THIS, TheStores, start_job
-from pytest_rageval.web.pages.run import cases_and_table, matching_keys
-from pytest_rageval.web.run_folders import TheFolders
-from pytest_rageval.web.run_rows import RunRow
+from pytest_rageval.web.pages.new_run import ANSWERS, LIKE_THIS, TheStores
+from pytest_rageval.web.pages.run import any_cases
+from pytest_rageval.web.run_list import TheFolders
 from pytest_rageval.web.security.sessions import is_program
 from pytest_rageval.web.site import TheSite, UnknownPageError
 from pytest_rageval.web.uploads.upload import UploadedFile
-from pytest_rageval.web.versions.version_folder import StoredVersion
 
 PREFIX = "/api/v1"
 MOST_ROWS = 1_000
@@ -51,10 +48,14 @@ Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 Start = Annotated[int, Query(ge=0, le=10_000_000)]
 
 
-class VersionInfo(BaseModel):
+class _Read(BaseModel):
+    model_config = ConfigDict(from_attributes=True, populate_by_name=True)
+
+
+class VersionInfo(_Read):
     """A version of an agent or dataset."""
 
-    name: str = Field(description="in addresses and as `NAME/NUMBER` in requests")
+    name: str = Field(validation_alias="slug", description="in addresses and as `NAME/NUMBER` in requests")
     title: str
     number: int
     note: str
@@ -63,10 +64,10 @@ class VersionInfo(BaseModel):
     problem: str | None
 
 
-class ListedRun(BaseModel):
+class ListedRun(_Read):
     """A run, as the list of runs shows it."""
 
-    id: str
+    id: str = Field(validation_alias="run_id")
     state: str
     begun: str
     source: str
@@ -77,7 +78,7 @@ class ListedRun(BaseModel):
     description: str | None
     cases: int | None
     pass_rate: float | None
-    verdict: str | None
+    verdict: str | None = Field(validation_alias="sentence")
     problem: str | None
 
 
@@ -102,7 +103,7 @@ class CasesInfo(BaseModel):
 
 
 class NewRun(BaseModel):
-    """The order for a run: versions as `NAME/NUMBER`, and a baseline: a run, `none`, or "" for the usual one."""
+    """A run of `NAME/NUMBER` versions; baseline: a run, `none`, or "" for the usual one."""
 
     agent: str = Field(max_length=100)
     dataset: str = Field(max_length=100)
@@ -110,39 +111,29 @@ class NewRun(BaseModel):
     baseline: str = Field(LIKE_THIS, max_length=200)
 
 
-def _version(version: StoredVersion) -> VersionInfo:
-    about = version.model_dump(include={"number", "note", "created", "author", "problem"})
-    return VersionInfo(name=version.slug, title=version.title, **about)
-
-
-def _run(row: RunRow) -> ListedRun:
-    return ListedRun(id=row.run_id, verdict=row.sentence, **{
-        name: getattr(row, name) for name in ListedRun.model_fields if name not in ("id", "verdict")
-    })  # fmt: skip
-
-
-def _job(status: JobStatus) -> JobInfo:
+def _job(jobs: Jobs, job_id: str) -> JobInfo:
+    status = jobs.status(job_id)
     progress = {name: getattr(status.progress, name) for name in ("done", "total", "passed", "failed", "errors")}
-    return JobInfo(id=status.job.id, state=status.state, sentence=status.sentence, **progress)
+    return JobInfo(id=job_id, state=status.state, sentence=status.sentence, **progress)
 
 
 @router.get("/agents")
 def list_agents(agents: Agents) -> list[VersionInfo]:
     """List the newest version of each agent."""
-    return [_version(version) for version in agents.newest_versions()[0]]
+    return [VersionInfo.model_validate(version) for version in agents.newest_versions()[0]]
 
 
 @router.get("/agents/{name}/{number}")
 def read_agent_version(agents: Agents, name: str, number: int) -> dict[str, Any]:
     """Read an agent: what is asked, who judges, what counts."""
     version = agents.read(name, number)
-    return {**_version(version).model_dump(), "agent": version.agent.model_dump(mode="json")}
+    return {**VersionInfo.model_validate(version).model_dump(), "agent": version.agent.model_dump(mode="json")}
 
 
 @router.get("/datasets")
 def list_datasets(datasets: Datasets) -> list[VersionInfo]:
     """List the newest version of each dataset."""
-    return [_version(version) for version in datasets.newest_versions()]
+    return [VersionInfo.model_validate(version) for version in datasets.newest_versions()]
 
 
 @router.get("/datasets/{name}/{number}")
@@ -161,25 +152,23 @@ def read_dataset_version(
         }
         for case in cases[start : start + limit]
     ]
-    return {**_version(version).model_dump(), "total": len(cases), "cases": shown}
+    return {**VersionInfo.model_validate(version).model_dump(), "total": len(cases), "cases": shown}
 
 
 @router.get("/runs")
 def list_runs(folders: TheFolders, start: Start = 0, limit: Limit = 100) -> list[ListedRun]:
     """List all runs that are not archived, the newest first, whoever started them."""
-    folders.refresh()
-    return [_run(row) for row in folders.rows()[start : start + limit]]
+    return [ListedRun.model_validate(row) for row in folders.rows()[start : start + limit]]
 
 
 @router.get("/runs/{run_id}")
 def read_run_by_id(folders: TheFolders, run_id: str) -> ListedRun:
     """Read a run."""
-    folders.refresh()
     rows = [*folders.rows(), *folders.rows(is_archived=True)]
     row = next((row for row in rows if row.run_id == run_id), None)
     if row is None:
         raise UnknownPageError(f"there is no run {run_id!r}")
-    return _run(row)
+    return ListedRun.model_validate(row)
 
 
 @router.get("/runs/{run_id}/cases")
@@ -193,9 +182,9 @@ def read_run_cases(
     limit: Limit = 100,
 ) -> CasesInfo:
     """Read the cases of a run: question, answer, reference, scores, outcome and explanation."""
-    cases, table = cases_and_table(runs, site.stored_run(run_id))
-    keys = matching_keys(cases, q, sort)
-    return CasesInfo(total=len(keys), cases=table.objects(keys[start : start + limit]))
+    opened = any_cases(runs, site.stored_run(run_id))
+    keys = opened.keys(q, sort)
+    return CasesInfo(total=len(keys), cases=opened.table.objects(keys[start : start + limit]))
 
 
 @router.post("/runs", status_code=201, dependencies=[Program])
@@ -203,7 +192,7 @@ def start_new_run(stores: TheStores, jobs: TheJobs, order: Annotated[NewRun, Bod
     """Start a run that asks the agent now."""
     choice = stores.choice(order.agent, order.dataset, "connector")
     choice.outlook()
-    return _job(jobs.status(start_job(stores, jobs, choice, order.description, order.baseline).id))
+    return _job(jobs, stores.start(choice, order.description, order.baseline).id)
 
 
 @router.post("/answers", status_code=201, dependencies=[Program])
@@ -221,27 +210,23 @@ def score_answers(
     choice.outlook()
     upload = stores.uploads.begin({}, {ANSWERS: UploadedFile(answers.filename or "answers", answers.file)}, {})
     try:
-        job = start_job(stores, jobs, choice, description, baseline, upload)
+        job = stores.start(choice, description, baseline, upload)
     finally:
         stores.uploads.remove(upload)
-    return _job(jobs.status(job.id))
+    return _job(jobs, job.id)
 
 
 @router.get("/jobs/{job_id}")
 def read_job_status(jobs: TheJobs, job_id: str) -> JobInfo:
     """Read how far a run is that was started here."""
-    if job_id not in jobs:
-        raise UnknownPageError(f"there is no job {job_id!r}")
-    return _job(jobs.status(job_id))
+    return _job(jobs, job_id)
 
 
 @router.post("/jobs/{job_id}/cancel", dependencies=[Program])
 def cancel_run(jobs: TheJobs, job_id: str) -> JobInfo:
     """Stop a run; what has ended stays."""
-    if job_id not in jobs:
-        raise UnknownPageError(f"there is no job {job_id!r}")
     jobs.cancel(job_id)
-    return _job(jobs.status(job_id))
+    return _job(jobs, job_id)
 
 
 @router.get("/openapi.json", include_in_schema=False)

@@ -9,28 +9,27 @@ from typing import Annotated, Any, Literal, NamedTuple
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from pytest_rageval.cases.drafts import ENDING, add_drafts
+from pytest_rageval.cases.drafts import ENDING, add_drafts, answer_draft, drafts_file_of
 from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.sealed_lines import Check, index, record_at
-from pytest_rageval.metrics.registry import Registry
-from pytest_rageval.render.html.case_view import case_views
+from pytest_rageval.render.html.case_view import case_views, read_case_lines, recorded_case_of
 from pytest_rageval.render.html.report_page import KEYS
-from pytest_rageval.render.html.sections import DefinitionText, definitions_of
+from pytest_rageval.render.html.sections import definitions_of
 from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.runs.row import check_observation, check_result
 from pytest_rageval.runs.stored_plan import registry_of
 from pytest_rageval.text import printable
-from pytest_rageval.tools.answer_draft import answer_draft, drafts_file_of
 from pytest_rageval.views.case import CaseView
-from pytest_rageval.web.case_list import CaseQuery, PagedCases
 from pytest_rageval.web.forms import Submitted
 from pytest_rageval.web.labelling.label_desk import LabelPlace
 from pytest_rageval.web.opened_runs import TheRuns
-from pytest_rageval.web.pages.run import Filter, Order, head_of_run, unfinished_case
+from pytest_rageval.web.pages.run import any_cases
 from pytest_rageval.web.rendering import page, path_to, redirect
+from pytest_rageval.web.run_cases import CaseQuery, Filter, Order
+from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
 
 View = Literal["case", "compare"]
@@ -55,7 +54,8 @@ class CaseLinks(NamedTuple):
         """Return the address of a case in the same list and view, except for what is `changed`."""
         chosen = {"view": self.view, "diff": self.diff} | changed
         unusual = {name: value for name, value in chosen.items() if value not in ("case", "on")}
-        return path_to("runs", self.run_id, "cases", printable(key or self.key), **self._list, **unusual)
+        asked = {"q": self.q, "sort": self.sort, "against": self.against}
+        return path_to("runs", self.run_id, "cases", printable(key or self.key), **asked, **unusual)
 
     @property
     def cases(self) -> str:
@@ -63,10 +63,6 @@ class CaseLinks(NamedTuple):
         if self.against:
             return path_to("compare", a=self.against, b=self.run_id, q=self.q, sort=self.sort) + "#cases"
         return path_to("runs", self.run_id, q=self.q, sort=self.sort) + "#cases"
-
-    @property
-    def _list(self) -> dict[str, str]:
-        return {"q": self.q, "sort": self.sort, "against": self.against}
 
 
 @router.get("/runs/{run_id}/cases/{key:path}")
@@ -84,84 +80,50 @@ def show_case(
 ) -> Response:
     """Show a case of a run, alone or before and after; `against` is the run to compare with."""
     stored = site.stored_run(run_id)
-    try:
-        opened = runs.open(run_id, against or None)
-    except SettingsError:
-        if against:
-            raise
-        listed = runs.recorded(stored)
-        links = CaseLinks(run_id, listed.key_of(key), q, sort, "case", diff)
-        return _unfinished_case_page(request, stored, site.project().baseline_file, listed, links)
-    number = opened.numbers.get(key)
-    if number is None:
+    opened = runs.open(run_id, against) if against else any_cases(runs, stored)
+    case, report = opened.case(key), opened.report
+    if case is None:
         raise UnknownPageError(f"run {run_id} has no case {key!r}")
-    case = opened.page.cases[number]
-    neighbours = opened.cases.neighbours(case.key, CaseQuery(q, sort))
-    links = CaseLinks(run_id, case.key, q, sort, view if opened.page.has_both_sides else "case", diff, against)
-    content = next(case_views(opened.page, [case]), None)
+    shown: CaseView | None
+    if report is not None:
+        shown, registry = next(case_views(report, [case]), None), report.registry
+    else:
+        registry = registry_of(stored)
+        records = read_case_lines(stored, {case.key})[case.key].records
+        shown = recorded_case_of(stored, representative_trial(records), registry, site.project().baseline_file).view
+    has_both_sides = report is not None and report.has_both_sides
+    names = [*(score.metric for score in shown.scores), *(gate["metric"] for gate in shown.gates)] if shown else []
     return page(
         request,
         "case_page.html",
-        page=opened.page,
+        page=report,
         case=case,
-        c=content,
-        links=links,
-        neighbours=neighbours,
-        has_both_sides=opened.page.has_both_sides,
-        head=head_of_run(opened.page.config),
-        definitions=_definitions(content, opened.page.registry),
+        c=shown,
+        links=CaseLinks(run_id, case.key, q, sort, view if has_both_sides else "case", diff, against),
+        neighbours=opened.neighbours(case.key, CaseQuery(q, sort)),
+        has_both_sides=has_both_sides,
+        head=origin_of(stored.config),
+        definitions=definitions_of(names, registry),
         keys=KEYS,
     )
-
-
-def _unfinished_case_page(
-    request: Request, run: StoredRun, baseline: Path, listed: PagedCases, links: CaseLinks
-) -> Response:
-    """Show the recorded case of an unfinished or partly unreadable run, without a comparison."""
-    recorded = unfinished_case(run, links.key, baseline)
-    if recorded is None:
-        raise UnknownPageError(f"run {links.run_id} has recorded no case {links.key!r}")
-    return page(
-        request,
-        "case_page.html",
-        case=recorded.case,
-        c=recorded.view,
-        links=links,
-        neighbours=listed.neighbours(links.key, CaseQuery(links.q, links.sort)),
-        has_both_sides=False,
-        head=head_of_run(run.config),
-        definitions=_definitions(recorded.view, registry_of(run)),
-        keys=KEYS,
-    )
-
-
-def _definitions(view: CaseView | None, registry: Registry) -> list[DefinitionText]:
-    """Return the definitions of the case's metrics, to which their names link."""
-    names = [*(score.metric for score in view.scores), *(gate["metric"] for gate in view.gates)] if view else []
-    return definitions_of(names, registry)
 
 
 @router.post("/runs/{run_id}/draft")
 def save_draft_case(submitted: Submitted, site: TheSite, run_id: str) -> Response:
     """Add a draft to the drafts file of the case, which no run reads, and open it for labelling."""
     project = site.project()
-    run = site.stored_run(run_id)
-    record, line = _record_of(run, str(submitted.get("case", "")))
+    run, case = site.stored_run(run_id), str(submitted.get("case", ""))
+    records = _records_by_trial(run, RESULTS, check_result, case)
+    if not records:
+        raise UnknownPageError(f"run {run_id} has recorded no case {case!r}")
+    record = representative_trial(records)
+    line = _records_by_trial(run, OBSERVATIONS, check_observation, case).get(record["trial"])
     draft = answer_draft(record, line, run_id)
     if draft is None:
         raise SettingsError(f"run {run_id} keeps no texts (redact): there is no question to draft a case from")
     file = _drafts_file(project.root, drafts_file_of(record))
     add_drafts(project.root / file, [Mask(project.settings.secrets()).value(draft)])
     return redirect(LabelPlace(file, case=str(draft["id"])).address)
-
-
-def _record_of(run: StoredRun, case: str) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
-    """Return the record of the case's representative trial, and its observation if the run keeps it."""
-    records = _records_by_trial(run, RESULTS, check_result, case)
-    if not records:
-        raise UnknownPageError(f"run {run.run_id} has recorded no case {case!r}")
-    record = representative_trial(records)
-    return dict(record), _records_by_trial(run, OBSERVATIONS, check_observation, case).get(record["trial"])
 
 
 def _records_by_trial(run: StoredRun, name: str, check: Check, case: str) -> dict[int, Mapping[str, Any]]:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -28,41 +27,33 @@ from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
 TARGET = "target"
-"""The only check that uses the network or imports the project's code: it runs on request, in a separate process."""
+"""The only check that uses the network or imports code: it runs on request."""
 DOCTOR_S = 30
 """Timeout in seconds of that process."""
 
 
-class HealthLine(NamedTuple):
-    """A line of the doctor; `mark` is ok, warning or problem."""
-
-    mark: str
-    symbol: str
-    subject: str
-    what: str
-    fix: str
+router = APIRouter()
+Line = tuple[str, Diagnosis]
+"""A subject of the doctor, and what it found."""
 
 
-def health_lines(site: Site) -> list[HealthLine]:
+def health_lines(site: Site) -> list[Line]:
     """Check what a run needs, except for the system under test."""
     try:
         project = site.project()
     except RagevalError as error:
-        return [_line("configuration", Diagnosis("problem", problem)) for problem in error.problems]
-    checks = {subject: check for subject, check in CHECKS.items() if subject != TARGET}
-    return [_line(subject, diagnosis) for subject, diagnosis in diagnoses(checks, project)]
+        return [("configuration", Diagnosis("problem", problem)) for problem in error.problems]
+    return [*diagnoses({subject: check for subject, check in CHECKS.items() if subject != TARGET}, project)]
 
 
-def health_lines_with_target(site: Site) -> list[HealthLine]:
+def health_lines_with_target(root: Path) -> list[Line]:
     """Check the system under test too: load or reach it, without a question.
 
     This runs in a process of its own: it imports the project's code afresh, and its side effects stay there.
     """
-    command = [sys.executable, "-m", "pytest_rageval", "doctor", "--json"]
-    root = site.settings.root
     try:
-        done = subprocess.run(  # noqa: S603 because it is our own command
-            command,
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest_rageval", "doctor", "--json"],
             cwd=root,
             env={name: value for name, value in os.environ.items() if name != WEB_TOKEN},
             stdin=subprocess.DEVNULL,
@@ -71,12 +62,12 @@ def health_lines_with_target(site: Site) -> list[HealthLine]:
             check=False,
         )
         findings = json.loads(done.stdout)["findings"]
+        return [(found["check"], Diagnosis(found["mark"], found["what"], found["fix"])) for found in findings]
     except subprocess.TimeoutExpired:
-        late = Diagnosis("problem", f"rageval doctor did not end within {DOCTOR_S} s", "run it in a terminal")
-        return [_line(TARGET, late)]
+        problem = f"rageval doctor did not end within {DOCTOR_S} s"
     except (ValueError, KeyError, TypeError):
-        return [_line(TARGET, Diagnosis("problem", "rageval doctor told nothing", "run it in a terminal"))]
-    return [_line(found["check"], Diagnosis(found["mark"], found["what"], found["fix"])) for found in findings]
+        problem = "rageval doctor told nothing"
+    return [(TARGET, Diagnosis("problem", problem, "run it in a terminal"))]
 
 
 def app_facts(settings: WebSettings) -> Iterator[tuple[str, str]]:
@@ -86,58 +77,41 @@ def app_facts(settings: WebSettings) -> Iterator[tuple[str, str]]:
     yield "project", str(settings.root)
     yield "runs", str(settings.reports / "runs")
     yield "data", str(settings.data)
-    yield "keys for runs", _keys_place(settings.env_file)
+    has_file = settings.env_file is not None and settings.env_file.is_file()
+    yield "keys for runs", str(settings.env_file) if has_file else "from the environment; there is no .env"
     reach = "this machine alone" if settings.is_loopback else f"whoever reaches {settings.host}"
     yield "reached by", f"{reach}, {'with the token' if settings.token else 'without a token'}"
     yield "an upload", f"{limits.upload_bytes // MEGABYTE} MB, {limits.upload_rows:,} rows"
     yield "a text of an upload", f"{limits.field_characters:,} characters"
 
 
-def _keys_place(env_file: Path | None) -> str:
-    if env_file is not None and env_file.is_file():
-        return str(env_file)
-    return "from the environment; there is no .env"
-
-
-def _line(subject: str, diagnosis: Diagnosis) -> HealthLine:
-    return HealthLine(diagnosis.mark, MARKS[diagnosis.mark], subject, diagnosis.what, diagnosis.fix)
-
-
-router = APIRouter()
-
-
 @router.get("/health")
 def show_health(request: Request, site: TheSite, agents: Agents, datasets: Datasets) -> Response:
     """Show all checks except that of the system under test. This queries nothing and is free."""
-    return _health(request, site, _Versions(agents, datasets), health_lines(site), has_target=False)
+    return _health(request, site, agents, datasets, health_lines(site), has_target=False)
 
 
 @router.post("/health")
 def check_target_too(request: Request, site: TheSite, agents: Agents, datasets: Datasets, _: Submitted) -> Response:
     """Show all checks, including that of the system under test, without a question to it."""
-    return _health(request, site, _Versions(agents, datasets), health_lines_with_target(site), has_target=True)
-
-
-class _Versions(NamedTuple):
-    """The stores of agents and datasets for runs from the browser."""
-
-    agents: AgentStore
-    datasets: DatasetStore
+    lines = health_lines_with_target(site.settings.root)
+    return _health(request, site, agents, datasets, lines, has_target=True)
 
 
 def _health(
-    request: Request, site: Site, versions: _Versions, lines: Sequence[HealthLine], *, has_target: bool
+    request: Request, site: Site, agents: AgentStore, datasets: DatasetStore, lines: Sequence[Line], *, has_target: bool
 ) -> Response:
     keys, problems = key_states(site.settings.env_file)
     return page(
         request,
         "health.html",
         lines=lines,
+        marks=MARKS,
         has_target=has_target,
         keys=keys,
         key_problems=problems,
-        facts=list(app_facts(site.settings)),
-        is_ready=all(line.mark != "problem" for line in lines),
-        agents=len(versions.agents.files.slugs()),
-        datasets=len(versions.datasets.files.slugs()),
+        facts=app_facts(site.settings),
+        is_ready=all(line.mark != "problem" for _, line in lines),
+        agents=len(agents.files.slugs()),
+        datasets=len(datasets.files.slugs()),
     )

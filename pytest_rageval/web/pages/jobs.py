@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Depends, Request
-from starlette.exceptions import HTTPException
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from pytest_rageval.errors import SettingsError
 from pytest_rageval.web.forms import Submitted
-from pytest_rageval.web.jobs.job_status import JobStatus
-from pytest_rageval.web.jobs.jobs import Jobs
+from pytest_rageval.web.jobs.jobs import TheJobs
 from pytest_rageval.web.rendering import page, path_to, redirect
 
 router = APIRouter()
 
 
-def jobs_of(request: Request) -> Jobs:
-    jobs: Jobs = request.app.state.jobs
-    return jobs
-
-
-TheJobs = Annotated[Jobs, Depends(jobs_of)]
-"""A route parameter: the jobs."""
-
-
 @router.get("/jobs/{job_id}")
 def show_job(request: Request, jobs: TheJobs, job_id: str) -> Response:
     """Show one job: what it runs, its progress and its log."""
-    return page(request, "job.html", job_status=_status(jobs, job_id), log=jobs.log(job_id))
+    return page(request, "job.html", job_status=jobs.status(job_id), log=jobs.log(job_id))
 
 
 @router.get("/jobs/{job_id}/progress")
 def show_progress(request: Request, jobs: TheJobs, job_id: str) -> Response:
     """Show the changing part of the job's page, for a script that polls while the run goes on."""
-    return page(request, "job_progress.html", job_status=_status(jobs, job_id), log=jobs.log(job_id))
+    return page(request, "job_progress.html", job_status=jobs.status(job_id), log=jobs.log(job_id))
 
 
 @router.post("/jobs/{job_id}/cancel")
 def cancel_job(_: Submitted, jobs: TheJobs, job_id: str) -> Response:
-    _status(jobs, job_id)
     jobs.cancel(job_id)
     return redirect(path_to("jobs", job_id))
 
@@ -48,16 +33,5 @@ def cancel_job(_: Submitted, jobs: TheJobs, job_id: str) -> Response:
 @router.post("/jobs/{job_id}/resume")
 def resume_job(_: Submitted, jobs: TheJobs, job_id: str) -> Response:
     """Finish a stopped or killed run."""
-    _status(jobs, job_id)
-    try:
-        jobs.resume(job_id)
-    except SettingsError as error:
-        raise HTTPException(409, str(error)) from None
+    jobs.resume(job_id)
     return redirect(path_to("jobs", job_id))
-
-
-def _status(jobs: Jobs, job_id: str) -> JobStatus:
-    try:
-        return jobs.status(job_id)
-    except SettingsError as error:
-        raise HTTPException(404, str(error)) from None

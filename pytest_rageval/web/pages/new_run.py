@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -15,25 +16,24 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.text import printable
 from pytest_rageval.web.forms import FormState, Submitted, read_form
 from pytest_rageval.web.jobs.job import Job, Source
-from pytest_rageval.web.jobs.jobs import Jobs
+from pytest_rageval.web.jobs.jobs import TheJobs
 from pytest_rageval.web.jobs.run_choice import RunChoice
 from pytest_rageval.web.pages.agents import Agents
 from pytest_rageval.web.pages.datasets import Datasets
-from pytest_rageval.web.pages.jobs import TheJobs
-from pytest_rageval.web.rendering import NEW_RUN, page, path_to, redirect
-from pytest_rageval.web.run_folders import RunFolders, TheFolders
-from pytest_rageval.web.run_lines import Rows, made_from
+from pytest_rageval.web.rendering import page, path_to, redirect
+from pytest_rageval.web.run_list import Rows, TheFolders, made_from
 from pytest_rageval.web.site import TheSite
 from pytest_rageval.web.uploads.answers_upload import AnswersUpload, read_answers_upload
 from pytest_rageval.web.uploads.upload import Upload, Uploads, file_of
-from pytest_rageval.web.versions.version_folder import VersionChoice, version_choice
+from pytest_rageval.web.versions.version_folder import version_choice
 
 LONGEST_DESCRIPTION = 500
 MOST_BASELINES = 100
 ANSWERS = "answers"
 SOURCES: tuple[tuple[Source, str], ...] = (
-    ("connector", "ask the agent now"), ("uploaded answers", "score answers that I upload"),
-)  # fmt: skip
+    ("connector", "ask the agent now"),
+    ("uploaded answers", "score answers that I upload"),
+)
 LIKE_THIS, NONE = "", "none"
 """The choices of a baseline besides the id of a run."""
 BLANK = {"agent": "", "dataset": "", "source": "connector", "description": "", "baseline": LIKE_THIS}
@@ -72,30 +72,21 @@ class NewRunForm(BaseModel):
 
 
 class Stores:
-    """The agents, datasets, uploads and runs from which a run is chosen."""
+    """The agents, datasets, uploads and runs from which a run is chosen and started."""
 
-    def __init__(self, site: TheSite, agents: Agents, datasets: Datasets, folders: TheFolders) -> None:
-        self.agents, self.datasets, self.folders, self.data = agents, datasets, folders, site.settings.data
-        self.uploads, self.limits = Uploads(site.settings.data, site.settings.limits), site.settings.limits
-        self.env_file = site.settings.env_file
+    def __init__(self, site: TheSite, agents: Agents, datasets: Datasets, folders: TheFolders, jobs: TheJobs) -> None:
+        self.agents, self.datasets, self.folders, self.jobs = agents, datasets, folders, jobs
+        self.data, self.limits, self.env_file = site.settings.data, site.settings.limits, site.settings.env_file
+        self.uploads = Uploads(self.data, self.limits)
 
-    def agent_options(self) -> list[tuple[str, str]]:
-        """Return every version of every agent, grouped by agent, the newest first."""
-        versions = (version for slug in self.agents.files.slugs() for version in self.agents.versions(slug)[0])
-        return [(str(VersionChoice(version.slug, version.number)), version.title) for version in versions]
-
-    def dataset_options(self) -> list[tuple[str, str]]:
-        versions = (version for slug in self.datasets.files.slugs() for version in self.datasets.versions(slug))
-        return [(str(VersionChoice(version.slug, version.number)), version.title) for version in versions]
-
-    def first_source(self, agent: str) -> Source:
-        """Return the default source of answers: uploaded ones for an agent without a target."""
-        chosen = version_choice(agent)
-        try:
-            is_asked = chosen is None or self.agents.read(*chosen).agent.target is not None
-        except RagevalError:
-            return "connector"
-        return "connector" if is_asked else "uploaded answers"
+    def options(self) -> dict[str, list[tuple[str, str]]]:
+        """Return every version of every agent and dataset, grouped by name, the newest first."""
+        agents = (version for slug in self.agents.files.slugs() for version in self.agents.versions(slug)[0])
+        datasets = (version for slug in self.datasets.files.slugs() for version in self.datasets.versions(slug))
+        return {
+            "agents": [(f"{version.slug}/{version.number}", version.title) for version in agents],
+            "datasets": [(f"{version.slug}/{version.number}", version.title) for version in datasets],
+        }
 
     def choice(self, agent: str, dataset: str, source: Source) -> RunChoice:
         """Return the named versions, or raise RagevalError if one is missing."""
@@ -106,23 +97,36 @@ class Stores:
             self.agents, self.datasets, self.agents.read(*chosen_agent), self.datasets.version(*chosen_dataset), source
         )
 
+    def whole_runs(self) -> Rows:
+        """Return the complete runs, the newest first: what a run can be compared with."""
+        return [row for row in self.folders.rows() if row.is_complete]
+
+    def answers(self, choice: RunChoice, upload: Upload) -> AnswersUpload:
+        """Return the uploaded answers, or raise CaseError unless they cover the dataset."""
+        path, name = upload.path(ANSWERS), upload.names[ANSWERS]
+        return read_answers_upload(path, name, choice.cases, self.limits.upload_rows)
+
+    def start(self, choice: RunChoice, description: str, baseline: str, upload: Upload | None = None) -> Job:
+        """Start the chosen run; raise RagevalError if it cannot begin."""
+        rows = self.whole_runs()
+        if baseline not in (LIKE_THIS, NONE) and all(row.run_id != baseline for row in rows):
+            raise RagevalError(f"there is no complete run {baseline!r} to compare with; choose another, or none")
+        compared = {LIKE_THIS: last_like(rows, choice), NONE: None}.get(baseline, baseline)
+        answers = None if upload is None else self.answers(choice, upload)
+        file = None if upload is None else upload.path(ANSWERS)
+        return self.jobs.start(lambda folder: choice.lay_out(folder, description.strip(), compared, file, answers))
+
 
 TheStores = Annotated[Stores, Depends(Stores)]
 
 
-def whole_runs(folders: RunFolders) -> Rows:
-    """Return the complete runs, the newest first: what a run can be compared with."""
-    folders.refresh()
-    return [row for row in folders.rows() if row.is_finished and not row.is_partial]
-
-
 def last_like(rows: Rows, choice: RunChoice) -> str | None:
-    """Return the default baseline: the last complete run of the same agent, dataset and source, if there is one."""
+    """Return the default baseline: the last run of the same agent, dataset and source."""
     wanted = (choice.agent.slug, choice.dataset.slug, choice.source)
     return next((row.run_id for row in rows if (row.agent, row.dataset, row.source) == wanted), None)
 
 
-@router.get(NEW_RUN)
+@router.get("/new-run")
 def new_run_page(
     request: Request,
     stores: TheStores,
@@ -133,49 +137,47 @@ def new_run_page(
     baseline: str = LIKE_THIS,
 ) -> Response:
     """Show the form with what the chosen run takes; the address holds the choice."""
-    agents, datasets = stores.agent_options(), stores.dataset_options()
-    chosen = _chosen_version(agent, agents)
-    values = {
-        "agent": chosen,
-        "dataset": _chosen_version(dataset, datasets),
-        "description": description,
-        "source": source if source in get_args(Source) else stores.first_source(chosen),
-        "baseline": baseline,
-    }
+    options = stores.options()
+    agent, dataset = _chosen(agent, options["agents"]), _chosen(dataset, options["datasets"])
+    if source not in get_args(Source):  # uploaded answers for an agent without a target
+        source = "connector"
+        with suppress(RagevalError):
+            is_asked = (named := version_choice(agent)) is None or stores.agents.read(*named).agent.target is not None
+            source = "connector" if is_asked else "uploaded answers"
+    values = {"agent": agent, "dataset": dataset, "source": source, "description": description, "baseline": baseline}
     return _form_page(request, stores, FormState[NewRunForm](values))
 
 
-def _chosen_version(written: str, options: Sequence[tuple[str, str]]) -> str:
+def _chosen(written: str, options: Sequence[tuple[str, str]]) -> str:
     """Return the version that an address names: the newest of a bare name, the first of an empty one."""
     if "/" in written:
         return written
     return next((value for value, _ in options if value.startswith(f"{written}/") or not written), written)
 
 
-@router.post(NEW_RUN)
-def start_run(request: Request, stores: TheStores, jobs: TheJobs, submitted: Submitted) -> Response:
+@router.post("/new-run")
+def start_run(request: Request, stores: TheStores, submitted: Submitted) -> Response:
     """Start a run that queries the agent, or keep uploaded answers to be reviewed first."""
     form = read_form(NewRunForm, submitted)
     if form.model is None:
         return _form_page(request, stores, form, status=422)
-    chosen = form.model
+    chosen, field = form.model, ""
     about = chosen.model_dump(include={"agent", "dataset", "source", "description", "baseline"})
     if chosen.action == "look":
         return redirect(path_to("new-run", **about | {"source": "" if chosen.source == "connector" else chosen.source}))
     if not chosen.is_as_shown:
         return _form_page(request, stores, form.with_problem("", _OTHER_CHOICE), status=422)
-    field = ""
     try:
         choice = stores.choice(chosen.agent, chosen.dataset, chosen.source)
         if choice.is_asked:
             choice.outlook()
-            return redirect(path_to("jobs", start_job(stores, jobs, choice, chosen.description, chosen.baseline).id))
+            return redirect(path_to("jobs", stores.start(choice, chosen.description, chosen.baseline).id))
         field, file = ANSWERS, file_of(submitted, ANSWERS)
         if file is None:
             raise RagevalError("choose the file of answers")
         upload = stores.uploads.begin(request.session, {ANSWERS: file}, about)
         try:
-            read_answers(stores, choice, upload)
+            stores.answers(choice, upload)
         except RagevalError:
             stores.uploads.remove(upload)
             raise
@@ -184,11 +186,31 @@ def start_run(request: Request, stores: TheStores, jobs: TheJobs, submitted: Sub
     return redirect(path_to("new-run", "answers", upload.id))
 
 
-@router.get(f"{NEW_RUN}/answers/{{upload_id}}")
-def answers_page(request: Request, stores: TheStores, upload_id: str) -> Response:
+class Waiting(NamedTuple):
+    """Uploaded answers that wait for a decision, with the choice that they belong to."""
+
+    upload: Upload
+    choice: RunChoice
+
+
+def _waiting(stores: TheStores, upload_id: str) -> Waiting:
+    """Return an upload and its choice, or raise HTTPException if it is gone or of another kind."""
+    try:
+        upload = stores.uploads.get(upload_id)
+        return Waiting(upload, stores.choice(upload.about["agent"], upload.about["dataset"], "uploaded answers"))
+    except (RagevalError, KeyError) as error:
+        problem = str(error) if isinstance(error, RagevalError) else "this upload holds no answers"
+        raise HTTPException(404, problem) from None
+
+
+TheAnswers = Annotated[Waiting, Depends(_waiting)]
+
+
+@router.get("/new-run/answers/{upload_id}")
+def answers_page(request: Request, stores: TheStores, waiting: TheAnswers) -> Response:
     """Show uploaded answers that cover the dataset, before they are scored."""
-    upload, choice = _waiting_upload(stores, upload_id)
-    answers = read_answers(stores, choice, upload)
+    upload, choice = waiting
+    answers = stores.answers(choice, upload)
     return page(
         request,
         "new_run_answers.html",
@@ -201,71 +223,36 @@ def answers_page(request: Request, stores: TheStores, upload_id: str) -> Respons
     )
 
 
-@router.post(f"{NEW_RUN}/answers/{{upload_id}}")
-def start_with_answers(_: Submitted, stores: TheStores, jobs: TheJobs, upload_id: str) -> Response:
+@router.post("/new-run/answers/{upload_id}")
+def start_with_answers(_: Submitted, stores: TheStores, waiting: TheAnswers) -> Response:
     """Start a run that scores the uploaded answers."""
-    upload, choice = _waiting_upload(stores, upload_id)
-    about = upload.about
-    job = start_job(stores, jobs, choice, about["description"], about["baseline"], upload)
-    stores.uploads.remove(upload)
+    about = waiting.upload.about
+    job = stores.start(waiting.choice, about["description"], about["baseline"], waiting.upload)
+    stores.uploads.remove(waiting.upload)
     return redirect(path_to("jobs", job.id))
 
 
-@router.post(f"{NEW_RUN}/answers/{{upload_id}}/discard")
-def discard_answers(_: Submitted, stores: TheStores, upload_id: str) -> Response:
-    upload, _choice = _waiting_upload(stores, upload_id)
-    stores.uploads.remove(upload)
-    return redirect(path_to("new-run", agent=upload.about["agent"], dataset=upload.about["dataset"]))
+@router.post("/new-run/answers/{upload_id}/discard")
+def discard_answers(_: Submitted, stores: TheStores, waiting: TheAnswers) -> Response:
+    stores.uploads.remove(waiting.upload)
+    about = waiting.upload.about
+    return redirect(path_to("new-run", agent=about["agent"], dataset=about["dataset"]))
 
 
-def _waiting_upload(stores: Stores, upload_id: str) -> tuple[Upload, RunChoice]:
-    """Return an upload and its choice, or raise HTTPException if it is gone or of another kind."""
-    try:
-        upload = stores.uploads.get(upload_id)
-        return upload, stores.choice(upload.about["agent"], upload.about["dataset"], "uploaded answers")
-    except (RagevalError, KeyError) as error:
-        problem = str(error) if isinstance(error, RagevalError) else "this upload holds no answers"
-        raise HTTPException(404, problem) from None
-
-
-def read_answers(stores: Stores, choice: RunChoice, upload: Upload) -> AnswersUpload:
-    path, name = upload.path(ANSWERS), upload.names[ANSWERS]
-    return read_answers_upload(path, name, choice.cases, stores.limits.upload_rows)
-
-
-def start_job(
-    stores: Stores, jobs: Jobs, choice: RunChoice, description: str, baseline: str, upload: Upload | None = None
-) -> Job:
-    """Start the chosen run; raise RagevalError if it cannot begin."""
-    rows = whole_runs(stores.folders)
-    if baseline not in (LIKE_THIS, NONE) and all(row.run_id != baseline for row in rows):
-        raise RagevalError(f"there is no complete run {baseline!r} to compare with; choose another, or none")
-    compared = {LIKE_THIS: last_like(rows, choice), NONE: None}.get(baseline, baseline)
-    answers = None if upload is None else read_answers(stores, choice, upload)
-    file = None if upload is None else upload.path(ANSWERS)
-    return jobs.start(lambda folder: choice.lay_out(folder, description.strip(), compared, file, answers))
-
-
-class BaselineOption(NamedTuple):
-    """A choice of what a run is compared with."""
-
-    value: str
-    title: str
-
-
-def _baselines(stores: Stores, rows: Rows, choice: RunChoice | None) -> list[BaselineOption]:
+def _baselines(stores: Stores, rows: Rows, choice: RunChoice | None) -> list[tuple[str, str]]:
+    """Return what the run can be compared with: values and titles."""
     like = None if choice is None else last_like(rows, choice)
     first = "No baseline: this is the first run of its kind" if like is None else f"the last run like this one: {like}"
     titles = ((row, made_from(row, stores.data)) for row in rows[:MOST_BASELINES])
-    others = [BaselineOption(row.run_id, f"{row.description or row.run_id} · {title}") for row, title in titles]
-    return [BaselineOption(LIKE_THIS, first), *([BaselineOption(NONE, "nothing")] if like else []), *others]
+    others = [(row.run_id, f"{row.description or row.run_id} · {title}") for row, title in titles]
+    return [(LIKE_THIS, first), *([(NONE, "nothing")] if like else []), *others]
 
 
 def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *, status: int = 200) -> Response:
     """Render the form with what its choice takes, if there is one. A submitted form may lack fields."""
     form = replace(form, values={**BLANK, **form.values})
     agent, dataset, source = (str(form.values[name]) for name in ("agent", "dataset", "source"))
-    rows = whole_runs(stores.folders)
+    rows = stores.whole_runs()
     choice: RunChoice | None = None
     outlook: Sequence[str] = ()
     problems: Sequence[str] = ()
@@ -273,8 +260,11 @@ def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *,
         if agent and dataset:
             kind: Source = "uploaded answers" if source == "uploaded answers" else "connector"
             choice = stores.choice(agent, dataset, kind)
-            paces = (row.seconds / row.cases for row in rows if row.agent == choice.agent.slug
-                     and row.source == kind and row.seconds and row.cases)  # fmt: skip
+            paces = (
+                row.seconds / row.cases
+                for row in rows
+                if row.agent == choice.agent.slug and row.source == kind and row.seconds and row.cases
+            )
             outlook = choice.outlook(next(paces, None))
     except RagevalError as error:
         problems = error.problems
@@ -283,8 +273,7 @@ def _form_page(request: Request, stores: Stores, form: FormState[NewRunForm], *,
         "new_run.html",
         status=status,
         form=form,
-        agents=stores.agent_options(),
-        datasets=stores.dataset_options(),
+        **stores.options(),
         sources=SOURCES,
         baselines=_baselines(stores, rows, choice),
         choice=choice,

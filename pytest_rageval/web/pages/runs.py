@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
@@ -15,13 +15,12 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.render.html.figures import Spark, spark
 from pytest_rageval.render.html.first_screen import PREFERRED
 from pytest_rageval.runs.history import PastRun
-from pytest_rageval.text import change, printable, score_text
+from pytest_rageval.text import change, printable
 from pytest_rageval.views.history import change_words
 from pytest_rageval.web.forms import Submitted, read_form
-from pytest_rageval.web.pages.jobs import TheJobs
+from pytest_rageval.web.jobs.jobs import TheJobs
 from pytest_rageval.web.rendering import page, path_to, redirect
-from pytest_rageval.web.run_folders import TheFolders
-from pytest_rageval.web.run_lines import Rows, RunFilter, datasets_run, past_runs, run_choices, trends_of
+from pytest_rageval.web.run_list import RunFilter, TheFolders, datasets_run, past_runs, run_choices, trends_of
 from pytest_rageval.web.run_rows import RUN_STATES
 from pytest_rageval.web.run_shelf import TheShelf
 from pytest_rageval.web.site import TheSite
@@ -30,7 +29,7 @@ ROWS = 50
 ARCHIVED = "archived"
 """The choice of the status filter for archived runs."""
 DONE, MOST_UNDONE = "done", 50
-"""The key of the session for what was done last with runs, and how many of them can be undone by one button."""
+"""The session's key for what was done last, and how many runs one button can undo."""
 
 router = APIRouter()
 
@@ -50,7 +49,7 @@ def runs_page(
     number: Annotated[int, Query(alias="page", ge=1, le=1_000_000)] = 1,
 ) -> Response:
     """Show everything that was started, whoever started it: running, finished, partial, failed, archived."""
-    progress, is_archived = folders.refresh(), state == ARCHIVED
+    is_archived = state == ARCHIVED
     narrowed = RunFilter(agent, dataset, source, "" if is_archived else state, text)
     rows = folders.rows(is_archived=is_archived)
     left = narrowed.of(rows)
@@ -69,8 +68,7 @@ def runs_page(
         pages=pages,
         first=first + 1,
         choices=run_choices(rows),
-        narrowed=narrowed._replace(state=state) if is_archived else narrowed,
-        progress=progress,
+        narrowed=narrowed._replace(state=state),
         states=RUN_STATES,
         archived=len(shelf.archived()),
         is_archived=is_archived,
@@ -125,30 +123,53 @@ def describe_run(site: TheSite, jobs: TheJobs, shelf: TheShelf, submitted: Submi
 PASSING = "pass rate"
 CHARTS = 6
 LASTS = (20, 50, 200)
-"""The selectable numbers of runs; the largest only for a single metric, because the page would be too long."""
+"""The selectable numbers of runs; the largest for a single metric only."""
 SHOWN_CHANGES = 3
 
 
 class TimelineRow(NamedTuple):
-    """A run in the table under a chart; `is_other_version` if its cases differ from those of the run before it."""
+    """A run under a chart; `is_other_version` if its cases differ from the run before it."""
 
     run: PastRun
-    value: str
+    value: float | None
     change: str
-    changes: str
     is_other_version: bool
+
+    @property
+    def changes(self) -> str:
+        """Return what changed in the configuration before the run."""
+        texts = [*map(change_words, self.run.changes)]
+        more = len(texts) - SHOWN_CHANGES
+        return "; ".join(texts[:SHOWN_CHANGES]) + (f"; and {more} more" if more > 0 else "")
 
 
 class Timeline(NamedTuple):
-    """A metric over time: its line, the places of changed configurations and cases, and its table, newest run first."""
+    """A metric over time, the oldest run first."""
 
     metric: str
-    line: Spark | None
-    changes: Sequence[float]
-    versions: Sequence[float]
-    low: str
-    high: str
     rows: Sequence[TimelineRow]
+
+    @property
+    def values(self) -> list[float]:
+        return [row.value for row in self.rows if row.value is not None]
+
+    @property
+    def line(self) -> Spark | None:
+        return spark([row.value for row in self.rows])
+
+    @property
+    def changes(self) -> list[float]:
+        """Return where the configuration changed, in per cent of the width."""
+        return self._places(lambda row: bool(row.run.changes) and not row.is_other_version)
+
+    @property
+    def versions(self) -> list[float]:
+        """Return where the cases changed."""
+        return self._places(lambda row: row.is_other_version)
+
+    def _places(self, is_meant: Callable[[TimelineRow], bool]) -> list[float]:
+        steps = max(len(self.rows) - 1, 1)
+        return [round(100 * place / steps, 1) for place, row in enumerate(self.rows) if place and is_meant(row)]
 
 
 @router.get("/history")
@@ -160,61 +181,42 @@ def history_page(
     metric: Word = "",
     last: Annotated[int, Query(ge=1, le=LASTS[-1])] = LASTS[0],
 ) -> Response:
-    progress = folders.refresh()
-    content = _history_content(folders.rows(), dataset, agent, metric, last)
-    return page(
-        request, "history.html", **content, agent=agent, metric=metric, last=last, progress=progress, lasts=LASTS
-    )
-
-
-def _history_content(rows: Rows, dataset: str, agent: str, metric: str, last: int) -> dict[str, Any]:
+    rows = folders.rows()
     datasets = datasets_run(rows)
     chosen = dataset or (datasets[0].key if datasets else "")
     runs = past_runs(rows, chosen, agent, last if metric else min(last, LASTS[1])) if chosen else []
     names = sorted({name.partition("@")[0] for run in runs for name, mean in run.metrics.items() if mean is not None})
     shown = [metric] if metric else [PASSING, *[name for name in PREFERRED if name in names][: CHARTS - 1]]
-    return {
-        "datasets": datasets,
-        "dataset": chosen,
-        "agents": run_choices(rows).agents,
-        "names": [PASSING, *names],
-        "timelines": [_timeline(name, runs) for name in shown] if runs else [],
-        "count": len(runs),
-    }
+    return page(
+        request,
+        "history.html",
+        datasets=datasets,
+        dataset=chosen,
+        agents=run_choices(rows)["agent"],
+        names=[PASSING, *names],
+        timelines=[_timeline(name, runs) for name in shown] if runs else [],
+        count=len(runs),
+        agent=agent,
+        metric=metric,
+        last=last,
+        lasts=LASTS,
+    )
 
 
 def _timeline(metric: str, runs: Sequence[PastRun]) -> Timeline:
-    values = [_value(run, metric) for run in runs]
-    numbers = [value for value in values if value is not None]
-    steps = max(len(runs) - 1, 1)
-    others = [place for place in range(1, len(runs)) if runs[place].dataset_hash != runs[place - 1].dataset_hash]
-    moved = [place for place, run in enumerate(runs) if place and run.changes and place not in others]
-    rows = []
-    for place, (run, value) in enumerate(zip(runs, values, strict=True)):
-        same_cases = [
-            earlier
-            for before, earlier in zip(runs[:place], values, strict=False)
-            if before.dataset_hash == run.dataset_hash
-        ]
-        rows.append(TimelineRow(run, score_text(value), _change(same_cases, value), _changes(run), place in others))
-    low, high = (score_text(end) for end in (min(numbers), max(numbers))) if numbers else ("", "")
-    x = [[round(100 * place / steps, 1) for place in places] for places in (moved, others)]
-    return Timeline(metric, spark(values), x[0], x[1], low, high, rows[::-1])
+    """Return the values of a metric, each with its change since the last earlier run of the same cases."""
+    rows: list[TimelineRow] = []
+    last_of: dict[str, float] = {}
+    for place, run in enumerate(runs):
+        value, before = _value(run, metric), last_of.get(run.dataset_hash)
+        moved = "" if value is None or before is None else change(value - before)
+        rows.append(TimelineRow(run, value, moved, place > 0 and runs[place - 1].dataset_hash != run.dataset_hash))
+        if value is not None:
+            last_of[run.dataset_hash] = value
+    return Timeline(metric, rows)
 
 
 def _value(run: PastRun, metric: str) -> float | None:
     if metric == PASSING:
         return run.outcomes["passed"] / run.total if run.total else None
     return run.value(metric) if run.value(metric) is not None else run.value(f"{metric}@k")
-
-
-def _change(before: Sequence[float | None], value: float | None) -> str:
-    """Return the change since the last earlier run of the same cases that has a value."""
-    earlier = next((number for number in reversed(before) if number is not None), None)
-    return "" if value is None or earlier is None else change(value - earlier)
-
-
-def _changes(run: PastRun) -> str:
-    texts = [*map(change_words, run.changes)]
-    more = len(texts) - SHOWN_CHANGES
-    return "; ".join(texts[:SHOWN_CHANGES]) + (f"; and {more} more" if more > 0 else "")

@@ -7,6 +7,7 @@ import ipaddress
 import re
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -45,6 +46,8 @@ def with_headers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]
     return [*headers, *(pair for pair in added if pair[0] not in names)]
 
 
+LINGER_S = 1.0
+"""Seconds for which a body that is refused for its size is still read."""
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 METHODS = SAFE_METHODS | {"POST"}
 LOGIN = "/login"
@@ -120,7 +123,7 @@ class Guard:
             raise HTTPException(403, "This request comes from a page of somebody else.")
 
     def _login(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return a redirect to the login, or away from a token's address; None to pass; HTTPException for programs."""
+        """Return a redirect to the login, or away from a token's address; None to pass."""
         request, address = Request(scope), scope["client"][0] if scope.get("client") else ""
         is_safe, has_given_token = scope["method"] in SAFE_METHODS, self.tokens.is_given(scope["session"])
         if is_safe and TOKEN in request.query_params:
@@ -157,7 +160,7 @@ def bounded_receive(receive: Receive, headers: Headers, limits: WebLimits) -> Re
         if is_over:  # only the end of the connection is left to wait for
             return await receive()
         if announced.isdecimal() and int(announced) > most:
-            raise _too_large(most)
+            raise await _too_large(most, receive)
         began = began or time.monotonic()
         left = began + limits.body_seconds + size / SLOWEST - time.monotonic()
         try:
@@ -168,7 +171,7 @@ def bounded_receive(receive: Receive, headers: Headers, limits: WebLimits) -> Re
         piece = message.get("body", b"")
         size += len(piece)
         if size > most:
-            raise _too_large(most)
+            raise await _too_large(most, receive)
         separators += piece.count(b"&")  # the form parser does not count blank fields: millions take it seconds
         if not is_upload and separators > limits.fields:
             raise HTTPException(400, f"This form has more than {limits.fields:,} fields.", CLOSE)
@@ -177,12 +180,17 @@ def bounded_receive(receive: Receive, headers: Headers, limits: WebLimits) -> Re
     return bounded
 
 
-def _too_large(most: int) -> HTTPException:
+async def _too_large(most: int, receive: Receive) -> HTTPException:
+    """Read on for a moment: who still sends when the connection ends is told of a broken one, not of the size."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_S):
+            while (await receive()).get("more_body", False):
+                pass
     return HTTPException(413, f"This is larger than {short(most / MEGABYTE)} MB, the most that is taken.", CLOSE)
 
 
 def host_name(header: str) -> str | None:
-    """Return the name or address of a Host header in lower case without its port, or None if it is invalid."""
+    """Return the lower-case name of a Host header without its port; None if invalid."""
     match = _HOST.fullmatch(header)
     return match["name"].strip("[]").rstrip(".").lower() if match else None
 

@@ -6,9 +6,8 @@ import hmac
 import ipaddress
 import os
 import secrets
-import threading
 import time
-from collections import OrderedDict, deque
+from collections import Counter
 from collections.abc import MutableMapping
 from hashlib import sha256
 from pathlib import Path
@@ -101,9 +100,7 @@ def is_program(request: Request) -> bool:
 
 
 FAILURES, WITHIN_S = 20, 60.0
-"""Wrong tokens of one address, and seconds, after which its tokens are refused for a while: this limits guessing."""
-MOST_ADDRESSES = 10_000
-"""Maximum number of addresses with failures; the one with the oldest last failure is dropped."""
+"""Wrong tokens of one network in so many seconds after which it is refused."""
 UNGUESSABLE = 32
 """Characters from which a token needs no limit on failures: a limit would only let strangers lock the owner out."""
 
@@ -122,7 +119,7 @@ class TokenCheck:
         self._failures = LoginFailures()
 
     def accepts(self, given: str, address: str) -> bool:
-        """Compare in constant time; raise HTTPException once this address has given too many wrong tokens."""
+        """Compare in constant time; raise HTTPException after too many wrong tokens."""
         if self.token is None:
             return False
         is_guessable = len(self.token) < UNGUESSABLE
@@ -144,24 +141,18 @@ class TokenCheck:
 
 
 class LoginFailures:
-    """The times of wrong tokens by network, so that guessing locks out no other client."""
+    """The wrong tokens of the last minute by network, so that guessing locks out no other client."""
 
     def __init__(self) -> None:
-        self._times: OrderedDict[str, deque[float]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._since, self._wrong = time.monotonic(), Counter[str]()
 
     def are_too_many(self, address: str) -> bool:
-        with self._lock:
-            times = self._times.get(network_of(address))
-            return times is not None and len(times) == FAILURES and time.monotonic() - times[0] < WITHIN_S
+        if time.monotonic() - self._since > WITHIN_S:
+            self._since, self._wrong = time.monotonic(), Counter()
+        return self._wrong[network_of(address)] >= FAILURES
 
     def add(self, address: str) -> None:
-        with self._lock:
-            network = network_of(address)
-            self._times.setdefault(network, deque(maxlen=FAILURES)).append(time.monotonic())
-            self._times.move_to_end(network)
-            while len(self._times) > MOST_ADDRESSES:
-                self._times.popitem(last=False)
+        self._wrong[network_of(address)] += 1
 
 
 def network_of(address: str) -> str:

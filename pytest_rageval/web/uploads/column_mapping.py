@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from pytest_rageval.cases.exchange.values import places_of, with_headings
 from pytest_rageval.cases.keys import CELLS
-from pytest_rageval.cases.names import ANSWER, CONTEXTS, OF_SYSTEM, QUESTION, field_of
+from pytest_rageval.cases.names import ANSWER, CONTEXTS, HEADINGS, OF_SYSTEM, PLACES, QUESTION, field_of
 from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import Json
 
 LEFT_OUT = ""
 METADATA = "metadata.*"
 """Stored in `metadata` under the column's own name, uninterpreted."""
-FIELDS: tuple[str, ...] = ("question", "reference", "id", "tag", "contexts", "category", "difficulty", "domain")
+DOCUMENT, SECTION = _PLACE = ("document", "section")
+"""Where the answer stands: a file, and the heading in it."""
+FIELDS: tuple[str, ...] = (
+    "question", "reference", DOCUMENT, SECTION, "id", "tag", "contexts", "category", "difficulty", "domain"
+)  # fmt: skip
 """The most frequent fields, first in the list of choices."""
 CHOICES: tuple[str, ...] = (*FIELDS, *(name for name in CELLS if name not in FIELDS))
 _PARTS: Mapping[str | None, str] = {
     QUESTION: "question", ANSWER: "reference", CONTEXTS: "contexts", "id": "id", "category": "category",
+    PLACES: DOCUMENT, HEADINGS: SECTION,
     **dict.fromkeys(OF_SYSTEM, LEFT_OUT),
 }  # fmt: skip
 REFERENCE_CHOICES = ("id", "reference")
@@ -80,7 +86,7 @@ def mapping_problems(columns: Sequence[MappedColumn]) -> list[str]:
     """Return the problems of chosen fields: a duplicate, an unknown field, or no question."""
     fields = [column.field for column in columns if column.field not in (LEFT_OUT, METADATA)]
     problems = [f"two columns give {field!r}; choose one" for field in dict.fromkeys(fields) if fields.count(field) > 1]
-    problems += [f"{field!r} is no field of a case" for field in dict.fromkeys(fields) if field not in CELLS]
+    problems += [f"{field!r} is no field of a case" for field in dict.fromkeys(fields) if field not in CHOICES]
     if not {"question", "query"} & {*fields}:
         problems.append("no column gives the question; choose which one does")
     return problems
@@ -104,20 +110,24 @@ def pseudo_name(position: int) -> str:
 
 def column_names(columns: Sequence[MappedColumn]) -> list[str]:
     """Return the name under which each column is read."""
-    return [
-        pseudo_name(position) if column.field in (LEFT_OUT, METADATA) else column.field
-        for position, column in enumerate(columns)
-    ]
+    return [column.field if column.field in CELLS else pseudo_name(position) for position, column in enumerate(columns)]
 
 
 def mapped_record(record: Mapping[str, Json], columns: Sequence[MappedColumn]) -> dict[str, Json]:
     """Return a record with the fields of its columns; `record` has the names of `column_names`."""
     mapped = dict(record)
-    metadata: dict[str, Json] = {}
-    for position, column in enumerate(columns):
-        value = mapped.pop(pseudo_name(position), None)
-        if value is not None and column.field == METADATA:
-            metadata[column.name.strip()] = value
+    found = {column: mapped.pop(pseudo_name(position), None) for position, column in enumerate(columns)}
+    document, section = (next((found[each] for each in columns if each.field == name), None) for name in _PLACE)
+    place: dict[str, Any] = (places_of(document, PLACES) if document else None) or {}
+    kept = {METADATA}
+    if section and (places := with_headings(place.get("gold_supports"), section)):
+        place["gold_supports"] = places
+    elif section:
+        kept.add(SECTION)
+    mapped = place | mapped
+    metadata = {
+        column.name.strip(): value for column, value in found.items() if value is not None and column.field in kept
+    }
     if metadata:
         own = mapped.get("metadata")
         mapped["metadata"] = {**metadata, **own} if isinstance(own, dict) else metadata

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_rageval.cases.csv_rows import CsvRow, csv_rows
-from pytest_rageval.cases.exchange.formats import read_other
+from pytest_rageval.cases.exchange.formats import format_of, read_other
+from pytest_rageval.cases.exchange.reading import is_case
 from pytest_rageval.cases.keys import CELLS, Cell
 from pytest_rageval.cases.loading import MAX_LINE_BYTES, CaseFile, Partner, cases_of_rows
 from pytest_rageval.errors import CaseError
@@ -35,6 +37,9 @@ CASES, REFERENCES = "cases", "references"
 PREVIEWED = 20
 """Rows of a preview."""
 MOST_COLUMNS = 1_000
+YAML = (".yaml", ".yml")
+MOST_YAML, MOST_NESTED = 2_000_000, 30
+"""Bytes and levels of a YAML document."""
 MOST_BROKEN = 10_000
 LOOKED_AT = 200
 """First records of a JSONL file, whose keys are its columns."""
@@ -77,12 +82,19 @@ def _label_words(names: Sequence[str]) -> str:
 
 
 def is_document(upload: Upload) -> bool:
-    """Return True for a JSON document of another tool, whose fields have known names and need no choice."""
+    """Return True for a file of another tool's format, whose fields are known and need no choice."""
     path = upload.path(CASES)
-    if path.suffix != ".json":
+    if path.suffix in YAML:
+        return True
+    if path.suffix == ".csv":
         return False
     with path.open("rb") as file:
-        return file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"["
+        is_list = file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+    if path.suffix == ".json" and not is_list:
+        return True
+    first = next(iter(_json_rows(path, Report(""))), None)
+    form = None if first is None or is_case(first.record) else format_of(first.record)
+    return form is not None and bool(form.fields)  # without any, its columns are known by their names
 
 
 def preview(upload: Upload, part: str = CASES) -> Preview:
@@ -278,12 +290,33 @@ def _texts(path: Place, value: Json) -> Iterator[tuple[Place, str]]:
 def _document(path: Path, name: str, limits: WebLimits) -> DatasetReading:
     """Read the cases of another tool's JSON document; its rows are numbered and have no lines."""
     try:
+        if path.suffix in YAML:
+            _check_yaml(path, name)
         records = read_other(path, name).cases
     except CaseError as error:
         return DatasetReading((), error.problems, {})
     report = Report(name)
     rows = [JsonRow(number, record, json.dumps(record)) for number, record in enumerate(records, start=1)]
     return _reading(cases_of_rows(path, _fitting_rows(rows, report, limits), report))
+
+
+def _check_yaml(path: Path, name: str) -> None:
+    """Raise CaseError for YAML that is slow to read or grows while it is read: large, deep, or with aliases."""
+    if (size := path.stat().st_size) > MOST_YAML:
+        raise CaseError(f"{name}: has {size:,} bytes, expected at most {MOST_YAML:,} of YAML; save it as JSON")
+    try:
+        yaml = import_module("yaml")
+    except ImportError:
+        return  # the reader names what to install
+    depth = 0
+    try:
+        for event in yaml.parse(path.read_text("utf-8", "replace"), Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.AliasEvent) or depth > MOST_NESTED:
+                line = event.start_mark.line + 1
+                raise CaseError(f"{name}:{line}:1: has an alias or too deep a nesting; save it as JSON")
+    except yaml.YAMLError:
+        return  # the reader reports it with its line
 
 
 def _reading(loaded: CaseFile) -> DatasetReading:

@@ -26,7 +26,8 @@ MOST_KEPT = 20
 """Maximum number of waiting uploads; the oldest goes for a new one."""
 UPLOAD = "upload"
 """The key of the session for the id of its upload."""
-SUFFIXES = (".csv", ".jsonl", ".json", ".xlsx")
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".yaml", ".yml", ".xlsx")
+_TABLES = (".csv", ".tsv", ".xlsx")
 _ID = re.compile(r"[0-9a-f]{32}")
 _ABOUT = "upload.json"
 _ORIGINAL = ".original"
@@ -64,7 +65,7 @@ class Upload(NamedTuple):
         if part not in self.names:
             raise UnknownUpload(f"this upload holds no {part}")
         suffix = _suffix(self.names[part])
-        return self.folder / f"{part}{'.csv' if suffix == '.xlsx' else suffix}"
+        return self.folder / f"{part}{'.csv' if suffix in _TABLES else suffix}"
 
     def separator(self, part: str) -> str:
         """Return what separates the cells of a part."""

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_rageval.config.files import AGENT
-from pytest_rageval.config.options import kind_of
+from pytest_rageval.config.options import UPLOADED, kind_of
 from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_text
@@ -67,8 +67,6 @@ DEFAULT_THRESHOLD = 0.70
 """The default threshold of a judged metric, on a scale from 0 to 1 whatever the metric's own scale is."""
 LONGEST_NOTE, LONGEST_PROMPT = 500, 100_000
 """Characters."""
-ANSWERS_ONLY = "answers"
-"""The kind of target of an agent that is never queried: its answers are uploaded."""
 
 
 class Agent(BaseModel):
@@ -107,7 +105,7 @@ class Agent(BaseModel):
     def target_kind(self) -> str:
         """Return the kind: demo, http, chat, python or answers."""
         if self.target is None:
-            return ANSWERS_ONLY
+            return UPLOADED
         return kind_of(self.target).form
 
     @property

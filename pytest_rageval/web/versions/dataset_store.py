@@ -6,7 +6,8 @@ A version that is made by labelling stays open: labels go into its file until a 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from pytest_rageval.web.versions.version_folder import (
     NO_SEAL,
     StoredVersion,
     VersionFolder,
+    locked,
     saved_now,
     text_hash,
 )
@@ -135,11 +137,27 @@ class DatasetStore:
         opened = self._save(slug, newest.about, content, len(cases), LABELS, number, is_open=True)
         return opened.model_copy(update={"is_open": True})
 
+    @contextmanager
+    def unsealed(self, slug: str, number: int) -> Iterator[None]:
+        """Keep an open version from being sealed while a label is written; raise CaseError if it is sealed already."""
+        sealed = CaseError(f"v{number} takes no labels any more: it was finished, or a run uses it")
+        if not self.is_open(slug, number):
+            raise sealed
+        with locked(self.files.companion(slug, number, OPEN)):
+            if not self.is_open(slug, number):
+                raise sealed
+            yield
+
     def close(self, slug: str) -> None:
         """Seal the open version with a note of what was labelled, if there is one."""
         newest = max(self.files.numbers(slug), default=0)
         if not newest or not self.is_open(slug, newest):
             return
+        with locked(self.files.companion(slug, newest, OPEN)):
+            if self.is_open(slug, newest):
+                self._close(slug, newest)
+
+    def _close(self, slug: str, newest: int) -> None:
         version, content = self.version(slug, newest), self.files.content(slug, newest)
         changes = dataset_changes(self.cases(slug, newest - 1), self.cases(slug, newest))
         record = version.model_dump(mode="json", include={"about", "created", "cases"})

@@ -196,7 +196,7 @@ class VersionFolder:
             raise SettingsError(f"{home}: is a link, and links are not followed here; put the folder itself there")
         try:
             home.mkdir(parents=True, exist_ok=True)
-            with locked_folder(home):
+            with locked(home):
                 newest = max(self.numbers(slug), default=0)
                 if newest != based_on:
                     raise NewerVersion(slug, newest)
@@ -223,8 +223,8 @@ def _is_folder(path: Path) -> bool:
 
 
 @contextmanager
-def locked_folder(home: Path) -> Iterator[None]:
-    """Lock a folder against other writers, or raise SettingsError if another program keeps the lock too long."""
+def locked(home: Path) -> Iterator[None]:
+    """Lock a folder or a file against other writers, or raise SettingsError if another one keeps it too long."""
     until = time.monotonic() + LOCK_PATIENCE_S
     while True:
         try:

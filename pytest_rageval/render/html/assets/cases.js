@@ -86,7 +86,7 @@
   const COLUMNS = { outcome: "outcome", changed: "change", category: "category", difficulty: "difficulty", domain: "domain", file: "file", doubt: "doubt" };
   const COMPARE = { "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b, "=": (a, b) => a === b };
   const shown = (names) => names.filter(Boolean).slice(0, 8).join(", ");
-  const always = { outcome: OUTCOMES, changed: CHANGES, doubt: ["document", "last_heading", "folder", "none"] };
+  const always = { outcome: OUTCOMES, changed: CHANGES, doubt: ["document", "last_heading", "folder", "spelling", "none"] };
   const choices = (kind, names, value) => (names.includes(value) ? [value] : value.split(",")).map((word) => {
     const code = names.indexOf(word);
     if (code < 0 && !always[kind]?.includes(word)) throw new Error(`no ${kind} “${word}”; there are ${shown(names) || "none"}`);

@@ -1,4 +1,4 @@
-"""Scores of points and the difference between two: by hand, and against each other."""
+"""Grids as they are written, scores of points, and the difference between two: by hand, and against each other."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from random import Random
 
 import pytest
 
-from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import EvalCase, Source
+from pytest_rageval.tools.sweep.grid import FULL, QUICK, Grid, parse_grid
 from pytest_rageval.tools.sweep.ranking import (
     CaseParts,
     Gain,
     Weights,
     difference,
     in_halves,
-    parse_weights,
     point_scores,
     sampled,
 )
@@ -25,13 +24,6 @@ BEFORE = {f"p{at}": CaseParts(0.5, None, 0.25) for at in range(10)} | {
 AFTER = {f"p{at}": CaseParts(1.0, None, 0.25) for at in range(10)} | {
     f"n{at}": CaseParts(None, float(at < 3), None) for at in range(5)
 }
-
-
-def test_negative_cases_stay_out_of_recall_and_rank():
-    scores = point_scores(AFTER, Weights(), AFTER)
-    assert (scores.recall, scores.negative_accuracy, scores.mrr) == (1.0, 0.6, 0.25)
-    assert scores.n == {"recall": 10, "negative_accuracy": 5, "mrr": 10}
-    assert scores.score == pytest.approx(0.5 * 1 + 0.3 * 0.6 + 0.2 * 0.25)
 
 
 def test_a_part_without_cases_counts_nothing():
@@ -112,9 +104,29 @@ def test_samples_are_in_order_and_grow_by_cases():
     assert sampled(cases, 99, 0) == cases
 
 
-def test_weights_that_are_not_named_count_nothing():
-    assert parse_weights("recall=2") == Weights(2, 0, 0)
-    assert parse_weights(None) == Weights(0.5, 0.3, 0.2)
-    for written in ("recall=nan", "recall=-1", "recall", "x=1", "recall=0"):
-        with pytest.raises(SettingsError):
-            parse_weights(written)
+# ── grids as they are written ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_values_are_json_where_they_are_some_and_text_otherwise():
+    grid = parse_grid(["a=1,.5,true,on", 'b="x,y",[1,2],{"c": 1}', "k=5,5,10"])
+    assert grid.values == {"a": (1, 0.5, True, "on"), "b": ("x,y", [1, 2], {"c": 1}), "k": (5, 10)}
+
+
+def test_the_quick_grid_has_six_points_and_the_full_one_189():
+    assert len(Grid(QUICK).points()) == 6
+    assert len(Grid(FULL).points()) == 189
+    assert len(Grid(FULL).families()) == 9
+
+
+def test_a_family_differs_in_its_cuts_alone_and_its_widest_point_cuts_least():
+    (family, other) = parse_grid(["min_score=.4,.2", "k=5,10", "mode=a,b"]).families()
+    assert len(family.points) == len(other.points) == 4
+    assert family.widest.params == {"mode": "a", "min_score": 0.2, "k": 10}
+    assert [point.params["k"] for point in family.by_score] == [5, 10]
+    assert {point.params["min_score"] for point in family.by_score} == {0.4}
+
+
+def test_a_threshold_that_is_no_number_is_no_cut():
+    grid = parse_grid(["min_score=low,high", "k=5,10"])
+    assert grid.cuts == ("k",)
+    assert len(grid.families()) == 2

@@ -1,0 +1,140 @@
+"""What foreign members hold, read as parts of a case: texts, right answers, chunks, places, turns."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_rageval.cases.names import IDS
+from pytest_rageval.io.strict_json import StrictJsonError, parse
+from pytest_rageval.model import Json
+
+TEXTS_OF_OBJECTS = ("text", "content", "page_content", "pageContent", "value", "answer", "output", "response")
+_PATHS = ("rel_path", "path", "source", "file", "file_path", "doc_uri", "url", "document", "name")
+
+
+def listed_values(value: Json) -> list[Json]:
+    if isinstance(value, str):
+        return [part.strip() for part in re.split(r"[,;|\n]", value) if part.strip()]
+    return value if isinstance(value, list) else [value]
+
+
+def _text(value: Json) -> str | None:
+    """Return the text of an object such as a passage or a message."""
+    if isinstance(value, dict):
+        value = next((value[name] for name in TEXTS_OF_OBJECTS if isinstance(value.get(name), str)), None)
+    return value if isinstance(value, str) else None
+
+
+def texts_of(value: Json) -> list[Json]:
+    values = value if isinstance(value, list) else [value]
+    return [_text(each) or (each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)) for each in values]
+
+
+def reference_of(value: Json) -> dict[str, Json]:
+    """Return right answers: a text, several, spans of SQuAD, messages; empty spans mean that there is none."""
+    if isinstance(value, dict) and "answer_start" in value:
+        value = value.get("text")
+        if not value:
+            return {"answerable": False}
+    if isinstance(value, list):
+        texts = list(dict.fromkeys(text for text in map(_text, value) if text is not None)) or texts_of(value)
+        if value and isinstance(value[-1], dict) and "role" in value[-1]:
+            texts = texts[-1:]
+        return {"reference": texts[0]} if len(texts) == 1 else {"expected_answers": texts}
+    if isinstance(value, str):
+        return {"reference": value}
+    return {"reference": _text(value) or json.dumps(value, ensure_ascii=False)}
+
+
+def retrieved_chunk(value: Json, rank: int) -> dict[str, Json]:
+    chunk: dict[str, Json] = {"text": _text(value) or str(value), "rank": rank}
+    ids = (value.get(name) for name in ("chunk_id", "id", "doc_id")) if isinstance(value, dict) else ()
+    named = next((str(each) for each in ids if each is not None), None)
+    return chunk if named is None else chunk | {"chunk_id": named}
+
+
+_ID = re.compile(r"(?=.*\d)[\w:#-]+|[0-9a-f]{8,}")
+
+
+def places_of(value: Json, field: str) -> dict[str, Json] | None:
+    """Return gold places, or gold ids if the values look like ids, as in `d1,d2`."""
+    values = [value] if isinstance(value, str) else listed_values(value)
+    if isinstance(value, str):
+        parts = [part.strip() for part in re.split(r"\s*[,;|\n]\s*", value) if part.strip()]
+        values = parts if all(" " not in part for part in parts) or "\n" in value or ";" in value else values
+    if field == IDS or all(isinstance(each, int) or (isinstance(each, str) and _ID.fullmatch(each)) for each in values):
+        return {"gold": {"chunk_ids": [str(each) for each in values]}}
+    places = [place for place in map(_place, values) if place]
+    return {"gold_supports": places} if places else None
+
+
+def _place(value: Json) -> dict[str, Json] | None:
+    """Return a gold place: `docs/a.md#Intro`, `a.md > A > B`, or an object with a path."""
+    heading: Json = None
+    if isinstance(value, dict):
+        heading = next((value[name] for name in ("heading_path", "heading", "section") if value.get(name)), None)
+        value = next((value[name] for name in _PATHS if isinstance(value.get(name), str)), None)
+    if not isinstance(value, str) or not value.strip():
+        return None
+    path, separator, below = value.strip().partition(" > ")
+    if not separator:
+        path, _, below = path.partition("#")
+        below = "" if "://" in path else below
+    heading = heading or below.strip()
+    return {"rel_path": path.strip()} | ({"heading_path": heading} if heading else {})
+
+
+def with_headings(places: Any, headings: Json) -> list[Json]:
+    """Return gold places with their headings, one each, also of a text with semicolons; empty if they do not fit."""
+    written = headings if isinstance(headings, list) else [headings]
+    if len(written) != len(places or ()) and isinstance(headings, str):
+        written = [part.strip() for part in headings.split(";")]
+    if not places or len(written) != len(places):
+        return []
+    return [{"heading_path": heading} | place for place, heading in zip(places, written, strict=True)]
+
+
+def as_object(extra: Json) -> Json:
+    """Return the extra parts; a CSV cell contains them as JSON."""
+    if not isinstance(extra, str):
+        return extra
+    try:
+        return parse(extra)
+    except StrictJsonError:
+        return None
+
+
+# ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
+
+
+def turns_of(messages: Json) -> list[dict[str, Json]]:
+    return [
+        {"role": role, "text": text}
+        for message in (messages if isinstance(messages, list) else ())
+        if isinstance(message, dict)
+        and (role := _ROLES.get(str(message.get("type") or message.get("role")).lower()))
+        and isinstance(text := message.get("content"), str)
+        and text.strip()
+    ]
+
+
+def conversation_of(messages: Sequence[Json]) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Return keys of the case and of the answer: the last user message is the question, earlier ones the history.
+
+    The last text after the question is the answer. Tool calls and their results are left out. Without a user message
+    the list itself becomes the question, which is then reported as no text.
+    """
+    turns = turns_of(messages)
+    asked = next((at for at in reversed(range(len(turns))) if turns[at]["role"] == "user"), None)
+    if asked is None:
+        return {"question": list(messages)}, {}
+    keys: dict[str, Json] = {"question": turns[asked]["text"]}
+    if asked:
+        keys["history"] = turns[:asked]
+    return keys, ({"answer": turns[-1]["text"]} if asked + 1 < len(turns) else {})

@@ -1,0 +1,249 @@
+"""The cases of one run in the browser: pages of those that pass a filter, and the neighbours of a case."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import Depends, Query
+
+from pytest_rageval.comparison.case_filter import CaseFilter, FilterError
+from pytest_rageval.comparison.case_list import (
+    CaseList,
+    ListedCase,
+    changes_of,
+    list_cases,
+    recorded_side,
+    worst_cases_first,
+)
+from pytest_rageval.errors import SettingsError
+from pytest_rageval.render.html.page_run import PageRun
+from pytest_rageval.render.html.report_page import page_content
+from pytest_rageval.runs.columns import CaseColumns
+from pytest_rageval.runs.reader import StoredRun
+from pytest_rageval.runs.stored_plan import registry_of
+from pytest_rageval.text import printable
+from pytest_rageval.web.results_table import ResultsTable, ShownCell
+
+LONGEST, MOST_TERMS = 4_000, 100
+"""Maximum characters and terms of a filter: each term checks each case."""
+DESCRIBED = ("scale", "better", "layer")
+ROWS = 50
+"""Cases on a page of the list."""
+MOST_IN_MENU = 100
+ANY = "*"
+"""The value of a menu that takes its term out of the filter."""
+_TERM_OF = r'(?:^|(?<=\s)){}:(?:"(?:[^"\\]|\\.)*"|[^\s"]+)'
+
+Filter = Annotated[str, Query(max_length=2_000)]
+Order = Annotated[str, Query(max_length=200)]
+Menu = Annotated[str | None, Query(max_length=400)]
+
+
+class CaseQuery(NamedTuple):
+    """A filter, an order (a metric, `id`, `latency`; `-` reverses it), a page, columns."""
+
+    q: str = ""
+    sort: str = ""
+    page: int = 1
+    col: Sequence[str] = ()
+
+    @property
+    def asked(self) -> dict[str, object]:
+        """Return the parameters of an address that asks the same."""
+        return {**self._asdict(), "page": self.page if self.page > 1 else None, "col": [*self.col] or None}
+
+
+def _query(
+    q: Filter = "",
+    sort: Order = "",
+    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    col: Annotated[list[str] | None, Query()] = None,
+    outcome: Menu = None,
+    category: Menu = None,
+    tag: Menu = None,
+) -> CaseQuery:
+    """Return the query of an address. A menu adds, replaces or removes a term of the filter."""
+    for word, value in (("outcome", outcome), ("category", category), ("tag", tag)):
+        if value:
+            rest = re.sub(_TERM_OF.format(word), " ", q).strip()
+            quoted = json.dumps(value, ensure_ascii=False) if re.search(r'[\s",]', value) else value
+            q = rest if value == ANY else f"{rest} {word}:{quoted}".strip()
+    return CaseQuery(q, sort, page, tuple(col or ()))
+
+
+TheQuery = Annotated[CaseQuery, Depends(_query)]
+"""A route parameter: what is asked of a list of cases."""
+
+
+@dataclass(frozen=True)
+class CasePage:
+    """A page of the list: `left` cases pass the filter; without rows if that has a `problem`."""
+
+    cases: RunCases
+    query: CaseQuery
+    rows: Sequence[ListedCase] = ()
+    left: int = 0
+    problem: str = ""
+
+    @property
+    def total(self) -> int:
+        return len(self.cases.listed.cases)
+
+    @property
+    def pages(self) -> int:
+        return max(1, -(-self.left // ROWS))
+
+    @property
+    def first(self) -> int:
+        """Return the position of the first row in the order, counted from 1."""
+        return (self.query.page - 1) * ROWS + 1
+
+    @cached_property
+    def columns(self) -> list[str]:
+        return self.cases.table.columns(self.query.col)
+
+    @cached_property
+    def cells(self) -> Mapping[str, Sequence[ShownCell]]:
+        """Return the cells of each case; none if its records were edited, or only its scores are kept."""
+        try:
+            return self.cases.table.rows([case.key for case in self.rows], self.columns)
+        except (SettingsError, LookupError, TypeError, AttributeError):
+            return {}
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """Return the values of the menus that stand in the filter."""
+        matches = {word: re.search(_TERM_OF.format(word), self.query.q) for word in self.cases.menus}
+        return {word: match[0].partition(":")[2].strip('"') for word, match in matches.items() if match}
+
+
+class Neighbours(NamedTuple):
+    """The position of a case among the `left` that pass the filter, from 1, and the adjacent keys."""
+
+    position: int | None
+    left: int
+    previous: str | None = None
+    next: str | None = None
+
+
+@dataclass(frozen=True)
+class RunCases:
+    """The cases of one run, finished or not, the worst first; `report` is None without aggregates."""
+
+    listed: CaseList
+    run: StoredRun
+    report: PageRun | None = None
+
+    @cached_property
+    def content(self) -> Mapping[str, Any]:
+        """Return the template values of the report's first screen and sections."""
+        return page_content(self.report) if self.report else {}
+
+    @cached_property
+    def table(self) -> ResultsTable:
+        """Return the table of the results."""
+        return ResultsTable(self.run, self.metrics)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Return the names of the metrics that have a score in any case."""
+        return sorted(self.listed.scores)
+
+    @cached_property
+    def menus(self) -> Mapping[str, Sequence[str]]:
+        """Return the values of the menus beside the filter."""
+        cases = self.listed.cases
+        found = {
+            "outcome": {case.outcome for case in cases},
+            "category": {case.category for case in cases if case.category},
+            "tag": {tag for case in cases for tag in case.tags},
+        }
+        return {word: sorted(names)[:MOST_IN_MENU] for word, names in found.items()}
+
+    @cached_property
+    def _case_of(self) -> Mapping[str, ListedCase]:
+        """Return the cases by their keys as addresses write them."""
+        return {printable(case.key): case for case in self.listed.cases}
+
+    def case(self, shown: str) -> ListedCase | None:
+        """Return the case with this key, which an address writes without control characters."""
+        return self._case_of.get(shown)
+
+    def page(self, query: CaseQuery) -> CasePage:
+        """Return the requested page of cases, or the last page if the number is beyond it."""
+        try:
+            found = self.matching(query.q, query.sort)
+        except FilterError as error:
+            return CasePage(self, query._replace(page=1), problem=str(error))
+        number = max(1, min(query.page, -(-len(found) // ROWS)))
+        rows = found[ROWS * (number - 1) : ROWS * number]
+        return CasePage(self, query._replace(page=number), rows, len(found))
+
+    def neighbours(self, key: str, query: CaseQuery) -> Neighbours:
+        """Return the cases before and after a case; none if the filter is invalid."""
+        try:
+            keys = [case.key for case in self.matching(query.q, query.sort)]
+        except FilterError:
+            keys = []
+        if key not in keys:
+            return Neighbours(None, len(keys))
+        place = keys.index(key)
+        before, after = keys[place - 1 : place], keys[place + 1 : place + 2]
+        return Neighbours(place + 1, len(keys), *(next(iter(adjacent), None) for adjacent in (before, after)))
+
+    def matching(self, query: str = "", sort: str = "") -> Sequence[ListedCase]:
+        """Return the cases that pass a filter, in order; raise FilterError if one is invalid."""
+        if len(query) > LONGEST:
+            raise FilterError(f"the filter is longer than {LONGEST:,} characters")
+        numbers = self._filter.numbers(query, MOST_TERMS) if query else range(len(self.listed.cases))
+        return [self.listed.cases[number] for number in self._sorted(numbers, sort)]
+
+    def keys(self, query: str, sort: str = "") -> list[str]:
+        """Return the keys of `matching`; raise SettingsError if filter or order is invalid."""
+        try:
+            return [case.key for case in self.matching(query, sort)]
+        except FilterError as error:
+            raise SettingsError(str(error)) from None
+
+    @cached_property
+    def _filter(self) -> CaseFilter:
+        return CaseFilter(self.listed)
+
+    def _sorted(self, left: Sequence[int], sort: str) -> Sequence[int]:
+        """Sort by latency, id or a metric, cases without a value last; else the worst first."""
+        name, is_turned = sort.removeprefix("-"), sort.startswith("-")
+        if not sort:
+            return left
+        if name == "id":
+            return sorted(left, key=lambda number: printable(self.listed.cases[number].id), reverse=is_turned)
+        if (column := self._filter.column(name)) is None:
+            there = ", ".join([*self._filter.measured, *self.metrics])
+            raise FilterError(f"{name!r} is nothing to sort by; there are id, {there}")
+        measured = {number: value for number in left if (value := column[number]) is not None}
+        order = sorted(measured, key=measured.__getitem__, reverse=is_turned)
+        return [*order, *(number for number in left if number not in measured)]
+
+
+def cases_of_report(report: PageRun) -> RunCases:
+    """Return the cases of a finished run, with the recorded changes if the other run is gone."""
+    listed, decided, run = report.listed, report.metrics.get("comparison"), report.side.run
+    assert run is not None  # because the app opens runs by their ids
+    if report.before is None and decided and decided["compared"]:
+        changes = changes_of(decided)
+        changed = [case._replace(change=changes.get(case.key, case.change)) for case in listed.cases]
+        listed = worst_cases_first(replace(listed, cases=changed, is_compared=True))
+    return RunCases(listed, run, report)
+
+
+def recorded_cases(run: StoredRun) -> RunCases:
+    """Return the recorded cases of a run without aggregates, without a comparison."""
+    registry = registry_of(run)
+    names = (str(name) for name in run.config.get("metrics", ()))
+    metrics = {name: registry[bare] for name in names if (bare := name.partition("@")[0]) in registry}
+    described = {name: {part: getattr(metric, part) for part in DESCRIBED} for name, metric in metrics.items()}
+    return RunCases(list_cases(recorded_side(run, described), before=CaseColumns()), run)
