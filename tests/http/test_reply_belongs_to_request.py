@@ -196,9 +196,11 @@ async def ask_all(names: list[str], tls: ssl.SSLContext | None = None) -> Desk:
                 await desk.ask(client, url, name, number)
         finally:
             await client.aclose()
-            for exchange in desk.exchanges.values():  # also those whose requests came late
-                exchange.given_up.set()
-                exchange.is_read.set()
+            while serving := [task for task in desk.served if task and not task.done()]:
+                for exchange in [*desk.exchanges.values()]:  # also those whose requests came late
+                    exchange.given_up.set()
+                    exchange.is_read.set()
+                await asyncio.wait(serving, timeout=0.1)
             await asyncio.gather(*filter(None, desk.served))
     return desk
 

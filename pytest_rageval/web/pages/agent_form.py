@@ -79,7 +79,7 @@ class AgentForm(BaseModel):
     metrics: list[str] = Field(default_factory=list)
     other_metrics: Paragraphs = ""
     gates: Prose = ""
-    judge_kind: Literal["lexical", "openai", "anthropic", "server", "none", "other"] = "lexical"
+    judge_kind: str = Field("lexical", pattern="|".join(f"^{kind}$" for kind in dict(JUDGES)))
     judge_model: OneLine = ""
     judge_url: Paragraphs = ""
     judge_spec: OneLine = ""
