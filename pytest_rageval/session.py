@@ -13,7 +13,6 @@ from pytest_rageval.comparison.outcomes import Ending, ending
 from pytest_rageval.engine import Evaluation, Observed, are_at_once, evaluation
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.finish import Extent, Finished, finish
-from pytest_rageval.io.collector import no_collection
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_with_cache
@@ -70,11 +69,9 @@ class CaseBlocks:
             return self._run.evaluated(self._cases[position], self._observed(position))
         if position not in self._evaluated:
             cases = self._cases[position : position + MOST_OF_A_BLOCK]
-            # The collector would go through all cases and answers in memory, a seventh of the time.
-            with no_collection(has_garbage=True):
-                block = self._prefetcher.read(cases, self._target, self._judge)
-                evaluated = map(self._run.evaluated, cases, block)
-                self._evaluated = dict(enumerate(evaluated, position))
+            block = self._prefetcher.read(cases, self._target, self._judge)
+            evaluated = map(self._run.evaluated, cases, block)
+            self._evaluated = dict(enumerate(evaluated, position))
         return self._evaluated.pop(position)
 
     def _observed(self, position: int) -> list[Observed]:
@@ -330,8 +327,7 @@ class RunSession:
         """Aggregate, compare with the baseline, gate and write; again if late records arrived."""
         prepared = self.prepared
         self.writer.reconcile()
-        with no_collection(has_garbage=True):
-            finished = finish(self.writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)
+        finished = finish(self.writer, prepared.plan, extent, prepared.baseline, prepared.project.baseline_file)
         self._finished_rows = len(self.writer.rows)
         return finished
 

@@ -97,8 +97,8 @@ MUTANTS = {
     "a prefix goes on with a hash only": Mutant("_IdGolds._called", "('#', '-')", "('#',)", MATCHING),
     "a heading matches where it only begins alike": Mutant(
         "_AnchorGolds._at",
-        "reported[: len(wanted)] == wanted",
-        "reported[:1] == wanted[:1]",
+        "passage_headings[: len(place.headings)] == place.headings",
+        "passage_headings[:1] == place.headings[:1]",
         MATCHING,
     ),
     "a grade of zero makes a gold": Mutant("_relevant_ids", "grade > 0", "grade >= 0", MATCHING),

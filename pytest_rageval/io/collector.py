@@ -11,11 +11,10 @@ SELDOM = 50_000
 
 
 @contextmanager
-def no_collection(*, is_for_good: bool = False, has_garbage: bool = False) -> Iterator[None]:
+def no_collection(*, is_for_good: bool = False) -> Iterator[None]:
     """Switch the collector off while thousands of long-lived objects are created; it would take half of the time.
 
     is_for_good  exempt them from later collections too: a pass over the modules of a run takes 40 ms
-    has_garbage  look through the new objects once at the end: code of the project may leave cycles
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -23,8 +22,6 @@ def no_collection(*, is_for_good: bool = False, has_garbage: bool = False) -> It
         yield
     finally:
         if was_enabled:
-            if has_garbage:
-                gc.collect(0)
             if is_for_good or not gc.get_freeze_count():  # else what others froze would thaw
                 gc.freeze()  # and back: new objects move to the oldest generation without a pass over them
                 if not is_for_good:

@@ -7,10 +7,10 @@ quotes one of its snippets; for anchors without such a chunk see `dialects`. An 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import (
@@ -40,7 +40,6 @@ from pytest_rageval.model import (
 )
 from pytest_rageval.words import fold
 
-K = TypeVar("K")
 GoldBy = Literal["anchors", "ids"]
 _NO_TIMINGS = Timings()
 MOST_PLACES = 10
@@ -257,12 +256,15 @@ class _AnchorGolds:
     def _at(
         self, places: Sequence[_Place], passage: Chunk | Reference, at: int, named: Sequence[Chunk]
     ) -> frozenset[int]:
-        reported, found = headings(passage.heading_path or ""), list[int]()
-        for gold, wanted, snippets in places:
-            is_there = reported[: len(wanted)] == wanted
-            if is_there and (not snippets or self._quotes(snippets, passage, at, named)):
-                found.append(gold)
-        return frozenset(found) if found else _NONE
+        passage_headings = headings(passage.heading_path or "")
+        return frozenset(
+            [
+                place.gold
+                for place in places
+                if passage_headings[: len(place.headings)] == place.headings
+                and (not place.snippets or self._quotes(place.snippets, passage, at, named))
+            ]
+        )
 
     def _quotes(self, snippets: tuple[str, ...], passage: Chunk | Reference, at: int, named: Sequence[Chunk]) -> bool:
         passages = (passage, *named)
@@ -292,17 +294,17 @@ _NO_GOLDS = _IdGolds((), are_prefixes=False)
 # ── references ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-Matched = tuple[Chunk, frozenset[int]]
-
-
 class _ReferencedChunks:
     """Finds the retrieved chunks that a reference names: by its chunk_id, else by its path and heading."""
 
     def __init__(self, chunks: Sequence[Chunk], hits: Sequence[frozenset[int]]) -> None:
-        # Without hits no chunk names its place.
-        self._matched = list(zip(chunks, hits, strict=False))
+        self._matched = tuple(zip(chunks, hits, strict=False))  # without hits no chunk names its place
+        self._by_id: dict[str, list[tuple[Chunk, frozenset[int]]]] = {}
+        for matched in self._matched:
+            if matched[0].chunk_id is not None:
+                self._by_id.setdefault(matched[0].chunk_id, []).append(matched)
 
-    def by(self, reference: Reference) -> Sequence[Matched]:
+    def by(self, reference: Reference) -> Sequence[tuple[Chunk, frozenset[int]]]:
         if reference.chunk_id is not None and reference.chunk_id in self._by_id:
             return self._by_id[reference.chunk_id]
         if reference.rel_path is None:
@@ -310,23 +312,13 @@ class _ReferencedChunks:
         return self._by_place.get((path_form(reference.rel_path), headings(reference.heading_path or "")), ())
 
     @cached_property
-    def _by_id(self) -> Mapping[str, list[Matched]]:
-        return _grouped((chunk.chunk_id, (chunk, hit)) for chunk, hit in self._matched if chunk.chunk_id is not None)
-
-    @cached_property
-    def _by_place(self) -> Mapping[tuple[str, tuple[str, ...]], list[Matched]]:
-        return _grouped(
-            ((path_form(chunk.rel_path), headings(chunk.heading_path or "")), (chunk, hit))
-            for chunk, hit in self._matched
-            if chunk.rel_path is not None
-        )
-
-
-def _grouped(pairs: Iterable[tuple[K, Matched]]) -> Mapping[K, list[Matched]]:
-    groups: dict[K, list[Matched]] = {}
-    for key, matched in pairs:
-        groups.setdefault(key, []).append(matched)
-    return groups
+    def _by_place(self) -> Mapping[tuple[str, tuple[str, ...]], list[tuple[Chunk, frozenset[int]]]]:
+        by_place: dict[tuple[str, tuple[str, ...]], list[tuple[Chunk, frozenset[int]]]] = {}
+        for chunk, hit in self._matched:
+            if chunk.rel_path is not None:
+                place = path_form(chunk.rel_path), headings(chunk.heading_path or "")
+                by_place.setdefault(place, []).append((chunk, hit))
+        return by_place
 
 
 def _cited(
