@@ -113,11 +113,17 @@ def features_of(answer: str, question: str = "") -> Features:
 def sentences_of(answer: str) -> list[str]:
     """Return the sentences at the beginning and at the end of an answer; at least one."""
     text = answer if len(answer) <= HEAD + TAIL else f"{answer[:HEAD]}\n{answer[-TAIL:]}"
-    parts = [part.strip() for part in _BORDER.split(text) if _WORD.search(part)] or [text.strip()]
+    parts, start = [], 0
+    for border in _BORDER.finditer(text):
+        parts.append(text[start : border.start(border.lastindex or 0)].strip())
+        start = border.end()
+    parts.append(text[start:].strip())
+    parts = [part for part in parts if _WORD.search(part)] or [text.strip()]
     return parts if len(parts) <= MOST_SENTENCES else [*parts[: MOST_SENTENCES - 5], *parts[-5:]]
 
 
-_BORDER = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])|\n+")
+_BORDER = re.compile(r"[.!?…]([\"')\]]*\s+)|[。！？]()|(\n+)")
+"""The group is what lies between two sentences. All begin with a character, which is searched for at full speed."""
 _WORD = re.compile(r"\w")
 _TOKEN = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]|[^\W_]+(?:['’][^\W_]+)*|[?!:;,.\"]")
 
@@ -227,17 +233,21 @@ def _signs_of_kind(kind: str, together: str, first: str, denies: bool, size: int
 
 @lru_cache(maxsize=64)
 def _kind(question: str) -> str:
-    return next((name for name, cue in _kinds() if cue.search(question)), "other" if question else "unasked")
+    """Return the kind of a question; the first of several in the order of the tables."""
+    words = _QUESTION_WORD.findall(question)
+    ranks = [_RANKS[words] for words in {*words, *map(" ".join, pairwise(words))} if words in _RANKS]
+    if not question.isascii():
+        ranks += [rank for rank, (_, unspaced) in enumerate(_KINDS.values()) if re.search(unspaced, question)]
+    if ranks:
+        return [*_KINDS][min(ranks)]
+    if _OPENS_CHOICE.match(question) or (not question.isascii() and _ENDS_CHOICE.search(question)):
+        return "choice"
+    return "other" if question else "unasked"
 
 
 @cache
 def _cues() -> dict[str, tuple[re.Pattern[str], re.Pattern[str]]]:
     return {flag: (re.compile(words), re.compile(unspaced)) for flag, (words, unspaced) in _CUES.items()}
-
-
-@cache
-def _kinds() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((name, re.compile(pattern)) for name, pattern in _KINDS.items())
 
 
 _CUES = {
@@ -293,16 +303,27 @@ _CUES = {
 spaces."""
 
 _KINDS = {
-    "number": r"\bhow (?:many|much|long|far|old|big|high|tall|large|often|deep|fast|wide)\b|\bwie ?(?:viele?|lange|hoch"
-    r"|gross|weit|oft|alt)\b|\bcombien\b|\bcu[aá]nt|몇|얼마|いくつ|いくら|何(?:人|回|年|個|メートル)|多少|几|多[大长高久]",
-    "time": r"\b(?:when|what (?:year|date|day|time)|which year|wann|quand|quelle (?:année|date|heure)|cu[aá]ndo)\b"
-    r"|언제|いつ|什么时候|何时|哪一?年",
-    "person": r"\b(?:who|whom|whose|wer|wem|wen|wessen|qui|qui[eé]n(?:es)?)\b|누[가구]|誰|だれ|谁",
-    "place": r"\b(?:where|wo|wohin|où|d[oó]nde)\b|어디|どこ|哪里|哪儿|在哪",
-    "reason": r"\b(?:why|warum|weshalb|pourquoi|por qu[eé])\b|왜|なぜ|どうして|为什么|为何",
-    "manner": r"\b(?:how|wie|comment|c[oó]mo)\b|어떻게|어떤 방법|どのように|どうやって|怎么|如何",
-    "choice": r"^(?:is|are|was|were|do|does|did|can|could|may|has|have|had|will|would|should|ist|sind|war|hat|haben"
-    r"|kann|darf|gibt|est-ce|y a-t-il|peut-on|hay|es|est[aá]|puedo|se puede|tiene)\b"
-    r"|(?:나요|습니까|까요|가요|ますか|ですか|吗)[?？]?$",
+    "number": (
+        "how many|how much|how long|how far|how old|how big|how high|how tall|how large|how often|how deep|how fast"
+        "|how wide|wie viel|wie viele|wie lange|wie hoch|wie gross|wie weit|wie oft|wie alt|wieviel|wieviele|combien"
+        "|cuantía|cuanto|cuanta|cuantos|cuantas|cuánto|cuánta|cuántos|cuántas",
+        "몇|얼마|いくつ|いくら|何(?:人|回|年|個|メートル)|多少|几|多[大长高久]",
+    ),
+    "time": (
+        "when|what year|what date|what day|what time|which year|wann|quand|quelle année|quelle date|quelle heure"
+        "|cuando|cuándo",
+        "언제|いつ|什么时候|何时|哪一?年",
+    ),
+    "person": ("who|whom|whose|wer|wem|wen|wessen|qui|quien|quienes|quién|quiénes", "누[가구]|誰|だれ|谁"),
+    "place": ("where|wo|wohin|où|donde|dónde", "어디|どこ|哪里|哪儿|在哪"),
+    "reason": ("why|warum|weshalb|pourquoi|por que|por qué", "왜|なぜ|どうして|为什么|为何"),
+    "manner": ("how|wie|comment|como|cómo", "어떻게|어떤 방법|どのように|どうやって|怎么|如何"),
 }
-"""Kinds of questions, by the kind of their answers."""
+"""Kinds of questions, by the kind of their answers: words, and patterns of scripts without spaces."""
+_RANKS = {words: rank for rank, (spoken, _) in enumerate(_KINDS.values()) for words in spoken.split("|")}
+_QUESTION_WORD = re.compile(r"\w+")
+_OPENS_CHOICE = re.compile(
+    r"(?:is|are|was|were|do|does|did|can|could|may|has|have|had|will|would|should|ist|sind|war|hat|haben|kann|darf|gibt"
+    r"|est-ce|y a-t-il|peut-on|hay|es|est[aá]|puedo|se puede|tiene)\b"
+)
+_ENDS_CHOICE = re.compile("(?:나요|습니까|까요|가요|ますか|ですか|吗)[?？]?$")
