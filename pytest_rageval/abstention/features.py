@@ -143,7 +143,8 @@ def _read(text: str, asked: frozenset[str]) -> _Sentence:
     repeated = 0
     words: list[Word] = []
     for word in map(_word, _TOKEN.findall(plain)):
-        flags.update(word.flags)
+        if word.flags:
+            flags.update(word.flags)
         stands_for = word.spelling[1]
         if word.stem in asked:
             repeated += 1
