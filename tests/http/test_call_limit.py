@@ -50,6 +50,26 @@ def test_places_that_were_free_when_the_limit_was_lowered_are_not_given_out():
     assert asyncio.run(use()) == 4
 
 
+def test_a_refused_call_is_repeated_before_calls_that_have_not_begun():
+    async def use() -> list[str]:
+        limit, order = CallLimit(1), []
+
+        async def call(name: str) -> None:
+            async with limit.permit() as permit:
+                order.append(name)
+                if name == "refused":
+                    permit.note_refusal()
+                    await permit.renew()
+                    order.append("repeated")
+
+        async with asyncio.TaskGroup() as calls:
+            for name in ("first", "refused", "second", "third"):
+                calls.create_task(call(name))
+        return order
+
+    assert asyncio.run(use()) == ["first", "refused", "repeated", "second", "third"]
+
+
 # ── permits ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
