@@ -7,14 +7,13 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from project import Project, a_case
 from stored_runs import a_result, a_run
 from web_app import WebApp, imported, problems_on, served, upload
 
-from pytest_rageval.cases.loading import MAX_LINE_BYTES
+from pytest_rageval.cases.loading import MAX_LINE_BYTES, cases_of_rows
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.jobs.job import log_tail
@@ -84,19 +83,13 @@ def test_a_session_holds_one_upload_and_the_app_so_many(web_app: WebApp, monkeyp
 
 def test_a_file_is_read_once_for_its_preview_and_for_what_is_decided(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
     readings: list[str] = []
-    whole = dataset_upload._read
-
-    def counted(*what: Any) -> dataset_upload.DatasetReading:
-        readings.append("once")
-        return whole(*what)
-
-    monkeypatch.setattr(dataset_upload, "_read", counted)
+    monkeypatch.setattr(dataset_upload, "cases_of_rows", lambda *what: readings.append("") or cases_of_rows(*what))
     address = upload(web_app, ("a.csv", ROWS))
     pages = [web_app.page(address) for _ in range(3)]
     assert pages[0] == pages[2]
-    assert readings == ["once"]
+    assert len(readings) == 1
     assert web_app.post(address, {"action": "discard"}).status_code == 303
-    assert not dataset_upload._READINGS
+    assert not dataset_upload.read_dataset.cache_info().currsize
 
 
 def test_a_file_of_broken_rows_is_not_read_to_its_end(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):

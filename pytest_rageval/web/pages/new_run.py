@@ -103,7 +103,7 @@ class Stores:
 
     def answers(self, choice: RunChoice, upload: Upload) -> AnswersUpload:
         """Return the uploaded answers, or raise CaseError unless they cover the dataset."""
-        path, name = upload.path(ANSWERS), upload.names[ANSWERS]
+        path, name = upload.plain(ANSWERS), upload.names[ANSWERS]
         return read_answers_upload(path, name, choice.cases, self.limits.upload_rows)
 
     def start(self, choice: RunChoice, description: str, baseline: str, upload: Upload | None = None) -> Job:
@@ -113,7 +113,7 @@ class Stores:
             raise RagevalError(f"there is no complete run {baseline!r} to compare with; choose another, or none")
         compared = {LIKE_THIS: last_like(rows, choice), NONE: None}.get(baseline, baseline)
         answers = None if upload is None else self.answers(choice, upload)
-        file = None if upload is None else upload.path(ANSWERS)
+        file = None if upload is None else upload.plain(ANSWERS)
         return self.jobs.start(lambda folder: choice.lay_out(folder, description.strip(), compared, file, answers))
 
 
