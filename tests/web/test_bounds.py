@@ -7,6 +7,7 @@ import json
 import os
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from project import Project, a_case
@@ -82,12 +83,12 @@ def test_a_session_holds_one_upload_and_the_app_so_many(web_app: WebApp, monkeyp
 
 
 def test_a_file_is_read_once_for_its_preview_and_for_what_is_decided(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
-    readings: list[str] = []
-    monkeypatch.setattr(dataset_upload, "cases_of_rows", lambda *what: readings.append("") or cases_of_rows(*what))
+    read = Mock(side_effect=cases_of_rows)
+    monkeypatch.setattr(dataset_upload, "cases_of_rows", read)
     address = upload(web_app, ("a.csv", ROWS))
     pages = [web_app.page(address) for _ in range(3)]
     assert pages[0] == pages[2]
-    assert len(readings) == 1
+    read.assert_called_once()
     assert web_app.post(address, {"action": "discard"}).status_code == 303
     assert not dataset_upload.read_dataset.cache_info().currsize
 
@@ -144,7 +145,7 @@ def test_links_in_the_folder_of_data_are_not_followed(web_app: WebApp, tmp_path:
         assert response.status_code == 404, path
         assert "secret" not in response.text
     store = DatasetStore(data)
-    assert store.files.newest(slug) == 1
+    assert store.last(slug) == 1
     with pytest.raises(SettingsError, match="is a link"):
         store.save("linked", store.newest(slug).about, [EvalCase("q", "?")], "", 0)
     job = data / "jobs" / "20260101_000000"

@@ -49,13 +49,13 @@ def test_one_file_and_two_files_are_the_same_dataset(app: WebApp):
     assert "2 cases, each with a reference answer" in page
     assert sent_by(page, one)["field"] == ["id", "question", "reference", "tag", "contexts"]
     assert "What is the capital of France?" in page
-    assert not store_of(app).files.numbers("one")
+    assert not store_of(app).numbers("one")
     assert confirm(app, one, name="One", note="from the founders").status_code == 303
     questions, answers = TWO / "questions.csv", TWO / "answers.csv"
     two = upload(app, (questions.name, questions.read_bytes()), (answers.name, answers.read_bytes()))
     assert confirm(app, two, name="Two").status_code == 303
     store = store_of(app)
-    assert store.files.content("one", 1) == store.files.content("two", 1)
+    assert store.content("one", 1) == store.content("two", 1)
     assert store.newest("one").note == "from the founders"
     assert store.newest("two").about.origin == "questions.csv + answers.csv"
     assert app.get(one).status_code == app.get(two).status_code == 404
@@ -109,7 +109,7 @@ def test_what_is_wrong_is_said_by_line_and_nothing_is_saved(app: WebApp, name: s
     refused = confirm(app, address, name="Wrong")
     assert refused.status_code == 422
     assert "Nothing is saved as long as the file has problems." in refused.text
-    assert not store_of(app).files.numbers("wrong")
+    assert not store_of(app).numbers("wrong")
 
 
 def test_all_problems_of_a_file_are_listed_and_beyond_a_limit_counted(app: WebApp):
@@ -210,7 +210,7 @@ def test_a_table_is_read_as_a_spreadsheet_of_another_country_saves_it(app: WebAp
     assert ("This file is read as" in page) == (separator != "," or encoding not in ("utf-8", "utf-8-sig"))
     name = f"Fragen {encoding} {ord(separator)}"
     assert confirm(app, address, name=name).status_code == 303
-    (slug,) = [slug for slug in store_of(app).files.slugs() if store_of(app).newest(slug).about.name == name]
+    (slug,) = [slug for slug in store_of(app).slugs() if store_of(app).newest(slug).about.name == name]
     cases = store_of(app).cases(slug, 1)
     assert [(case.question, *(case.gold.answers or ()), case.category or "") for case in cases] == [*TABLE[1:]]
 
@@ -250,7 +250,7 @@ def test_references_in_a_file_of_their_own_are_shown_and_their_columns_chosen(ap
     chosen = {"reference_field": ["id", "", "reference"]}
     assert "1 case, each with a reference answer" in app.post(address, fields | chosen | {"action": "check"}).text
     assert confirm(app, address, name="Fragen und Lösung", **chosen).status_code == 303
-    (slug,) = [slug for slug in store_of(app).files.slugs() if slug.startswith("fragen-und")]
+    (slug,) = [slug for slug in store_of(app).slugs() if slug.startswith("fragen-und")]
     (case,) = store_of(app).cases(slug, 1)
     assert (case.id, case.question, case.gold.answers) == ("1", "Warum?", ("Darum.",))
 

@@ -68,7 +68,7 @@ def take_dataset_upload(request: Request, site: TheSite, store: Datasets, submit
     """Keep the files until they are confirmed. No dataset is created yet."""
     dataset = str(submitted.get("dataset") or "")
     files = {part: file for part in (CASES, REFERENCES) if (file := file_of(submitted, part)) is not None}
-    about: dict[str, Any] = {"dataset": dataset, "based_on": store.files.newest(dataset)} if dataset else {}
+    about: dict[str, Any] = {"dataset": dataset, "based_on": store.last(dataset)} if dataset else {}
     form: FormState[ImportForm] = FormState()
     if CASES not in files:
         return _upload_form(request, site, store, form.with_problem(CASES, "choose a file"), dataset, status=422)
@@ -230,7 +230,7 @@ def _save(store: DatasetStore, review: _Review, form: ImportForm, dataset: str) 
         store.save(slug, about, review.reading.cases, form.note.strip(), 0)
         return slug
     based_on = int(review.upload.about["based_on"])
-    about = store.version(dataset, based_on).about.model_copy(update={"origin": origin})
+    about = store.read(dataset, based_on).about.model_copy(update={"origin": origin})
     note = form.note.strip() or str(dataset_changes(store.cases(dataset, based_on), review.reading.cases))
     store.save(dataset, about, review.reading.cases, note, based_on)
     return dataset

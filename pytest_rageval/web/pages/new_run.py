@@ -81,8 +81,8 @@ class Stores:
 
     def options(self) -> dict[str, list[tuple[str, str]]]:
         """Return every version of every agent and dataset, grouped by name, the newest first."""
-        agents = (version for slug in self.agents.files.slugs() for version in self.agents.versions(slug)[0])
-        datasets = (version for slug in self.datasets.files.slugs() for version in self.datasets.versions(slug))
+        agents = (version for slug in self.agents.slugs() for version in self.agents.versions(slug)[0])
+        datasets = (version for slug in self.datasets.slugs() for version in self.datasets.versions(slug)[0])
         return {
             "agents": [(f"{version.slug}/{version.number}", version.title) for version in agents],
             "datasets": [(f"{version.slug}/{version.number}", version.title) for version in datasets],
@@ -94,7 +94,7 @@ class Stores:
         if chosen_agent is None or chosen_dataset is None:
             raise RagevalError("choose an agent and a dataset of the lists")
         return RunChoice(
-            self.agents, self.datasets, self.agents.read(*chosen_agent), self.datasets.version(*chosen_dataset), source
+            self.agents, self.datasets, self.agents.read(*chosen_agent), self.datasets.read(*chosen_dataset), source
         )
 
     def whole_runs(self) -> Rows:

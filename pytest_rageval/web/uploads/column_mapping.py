@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_rageval.cases.exchange.reading import RowReading
-from pytest_rageval.cases.exchange.row_files import cell_value
+from pytest_rageval.cases.exchange.row_files import value_of_cell
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.names import ANSWER, CONTEXTS, HEADINGS, OF_SYSTEM, PLACES, QUESTION, field_of
 from pytest_rageval.io.expected import flag_of
@@ -104,4 +104,4 @@ def _cell(field: str, cell: Json) -> Json:
     kind = CELLS.get(field, "text")
     if kind == "flag" and (flag := flag_of(str(cell))) is not None:
         return flag
-    return cell_value(field, str(cell)) if kind == "json" else cell
+    return value_of_cell(field, str(cell)) if kind == "json" else cell
