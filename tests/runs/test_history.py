@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from stored_runs import a_result, a_row, a_run, at, compared_runs, rewrite, store
 
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.config_diff import (
     SettingChange,
     change_text,
@@ -36,6 +37,12 @@ def test_runs_come_in_the_order_in_which_they_ended_whatever_they_are_called(tmp
     for name, hour in [("b", 1), ("a", 3), ("c", 2)]:
         a_run(tmp_path, name, ended=at(hour))
     assert [run.run_id for run in history(tmp_path)] == ["b", "c", "a"]
+
+
+def test_times_of_other_zones_are_told_and_sorted_as_utc(tmp_path: Path):
+    a_run(tmp_path, "east", ended="2026-03-01T10:00:00+09:00")
+    a_run(tmp_path, "utc", ended=at(2))
+    assert [(run.run_id, run.timestamp) for run in history(tmp_path)] == [("east", at(1)), ("utc", at(2))]
 
 
 def test_a_metric_is_found_by_its_name_and_at_the_run_s_own_k(tmp_path: Path):
@@ -134,6 +141,12 @@ def test_a_folder_that_holds_no_whole_run_is_passed_over_and_said(tmp_path: Path
     assert run_id == "spoilt"
     assert said in reason
     assert "\n" not in reason
+
+
+def test_a_file_where_the_runs_should_be_is_said(tmp_path: Path):
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(SettingsError, match="cannot be read"):
+        read_history(tmp_path)
 
 
 # ── what differs between two configurations ──────────────────────────────────────────────────────────────────────
