@@ -142,15 +142,11 @@ def test_a_run_of_workers_has_its_expected_answers_in_its_page(project: Project)
 def test_chunks_of_both_sides_stand_in_one_list():
     before = [a_chunk(1, "a.md", [0]), a_chunk(2, "b.md"), a_chunk(3, "c.md", [1])]
     after = [a_chunk(1, "a.md", [0]), a_chunk(2, "d.md"), a_chunk(3, "b.md")]
-    rows = [(row.before, row.after, row.place, row.state) for row in aligned_chunks(before, after)]
-    assert rows == [
-        (1, 1, "a.md", "equal"),
-        (None, 2, "d.md", "NEW"),
-        (2, 3, "b.md", "moved"),
-        (3, None, "c.md", "GONE"),
-    ]
+    rows = [(row.rank_before, row.rank_after, row.golds, row.place, row.state) for row in aligned_chunks(before, after)]
+    assert rows[:2] == [(1, 1, [1], "a.md", "equal"), (None, 2, [], "d.md", "new")]
+    assert rows[2:] == [(2, 3, [], "b.md", "moved"), (3, None, [2], "c.md", "gone")]
     other = [[a_chunk(1, name, chunk_id="c1")] for name in ("a.md", "b.md")]
-    assert [row.state for row in aligned_chunks(*other)] == ["NEW", "GONE"], "an id of another document"
+    assert [row.state for row in aligned_chunks(*other)] == ["new", "gone"], "an id of another document"
 
 
 def test_tiles_of_metrics_with_gates_come_first_failed_ones_before_all(tmp_path: Path):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import Project, a_case
 from stored_runs import a_result, a_run
 from web_app import WebApp, imported, problems_on, served, upload
 
@@ -19,7 +18,6 @@ from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.jobs.job import log_tail
 from pytest_rageval.web.security.sessions import FAILURES, LoginFailures, network_of
-from pytest_rageval.web.site import WebSettings
 from pytest_rageval.web.uploads import dataset_upload
 from pytest_rageval.web.uploads.answers_upload import read_answers_upload
 from pytest_rageval.web.versions.dataset_store import DatasetStore
@@ -42,20 +40,6 @@ def test_guessing_from_one_address_keeps_nobody_else_out():
 def test_a_household_has_many_addresses_and_is_one():
     assert network_of("2001:db8:1:2::1") == network_of("2001:db8:1:2:ffff::9") != network_of("2001:db8:1:3::1")
     assert network_of("fe80::1%eth0") == network_of("fe80::2")
-
-
-def test_the_token_of_the_environment_is_taken(project: Project, monkeypatch: pytest.MonkeyPatch):
-    started: list[WebSettings] = []
-    monkeypatch.setattr("pytest_rageval.web.server.serve_web", lambda _, settings, *__, **___: started.append(settings))
-    result = project.rageval("web", "--host", "0.0.0.0", RAGEVAL_WEB_TOKEN="a long enough token")
-    assert result.ret == 0, result.stderr.str()
-    assert started[0].token == "a long enough token"
-    project.cases([a_case("q1", "boiling")])
-    monkeypatch.setenv("RAGEVAL_WEB_TOKEN", "a long enough token")
-    project.run().assert_outcomes(passed=1)
-    with served(project.path, token="a long enough token") as app:
-        app.post("/login", {"token": "a long enough token"})
-        assert app.get("/runs").status_code == 200
 
 
 # ── uploads ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from pytest_rageval.config.options import TARGET_FORMS
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry, doc_parts
-from pytest_rageval.providers import OFFERED
+from pytest_rageval.providers import PROVIDERS
 from pytest_rageval.web.first_question import ask_one_question, key_environment
 from pytest_rageval.web.forms import FormState, Submitted
 from pytest_rageval.web.keys import KEYS_OF_PROVIDERS, key_states, needed_keys
@@ -259,7 +259,7 @@ def _form_page(
         targets=TARGET_FORMS.items(),
         chat_providers=CHAT_PROVIDERS,
         judges=JUDGES,
-        models={kind: row.models for kind, row in OFFERED.items()},
+        models={kind: row.models for kind, row in PROVIDERS.items() if row.title},
         keys={provider: states[variable] for provider, variable in KEYS_OF_PROVIDERS.items()},
         on=on,
         are_prompts_open=not wrong.isdisjoint(editable_rubrics()),
