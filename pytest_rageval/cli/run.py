@@ -40,6 +40,7 @@ from pytest_rageval.finish import Finished
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.prepare import NO_TARGET, Prepared, check_can_answer, check_gate_conditions, make_target, prepare
+from pytest_rageval.providers import BATCHED
 from pytest_rageval.render.gate_tests import gate_tests
 from pytest_rageval.scale.local_crew import LocalCrew
 from pytest_rageval.scale.ray_cluster import RayCluster
@@ -184,7 +185,7 @@ def run_project(
         prepared = prepare(project)
         if is_batched:
             if getattr(prepared.judge, "batch_wire", None) is None:
-                raise SettingsError("--judge-batch: batches are for a judge openai:MODEL or anthropic:MODEL")
+                raise SettingsError(f"--judge-batch: batches are for {BATCHED}")
             prepared = prepare_unjudged(project)
     except JudgeUnavailable as error:
         screen.step_failed("judging", "; ".join(error.problems))

@@ -110,18 +110,24 @@ def place_of(chunk: Mapping[str, Any]) -> str:
 
 
 class AlignedChunk(NamedTuple):
-    """A chunk with its rank on both sides, None if absent. `state`: equal, moved, NEW or GONE."""
+    """A chunk with its rank on both sides, None if absent, and the numbers of the golds that it matches, from 1.
 
-    before: int | None
-    after: int | None
-    golds: str
+    `state`: equal, moved, new or gone.
+    """
+
+    rank_before: int | None
+    rank_after: int | None
+    golds: list[int]
     place: str
+    chunk_id: str | None
     state: str
 
 
 def aligned_chunks(before: Sequence[Record], after: Sequence[Record]) -> list[AlignedChunk]:
     """Merge both lists in the order of the ranks after; chunks that are gone keep their rank before."""
-    return sorted(_aligned(before, after), key=lambda row: (row.after or row.before or 0, row.after is None))
+    return sorted(
+        _aligned(before, after), key=lambda row: (row.rank_after or row.rank_before or 0, row.rank_after is None)
+    )
 
 
 def _aligned(before: Sequence[Record], after: Sequence[Record]) -> Iterator[AlignedChunk]:
@@ -131,9 +137,14 @@ def _aligned(before: Sequence[Record], after: Sequence[Record]) -> Iterator[Alig
         if twin is not None:
             remaining.remove(twin)
         rank, rank_before = chunk["rank"], twin["rank"] if twin else None
-        state = "NEW" if rank_before is None else "equal" if rank_before == rank else "moved"
-        yield AlignedChunk(rank_before, rank, _gold_names(chunk), place_of(chunk), state)
-    yield from (AlignedChunk(chunk["rank"], None, _gold_names(chunk), place_of(chunk), "GONE") for chunk in remaining)
+        state = "new" if rank_before is None else "equal" if rank_before == rank else "moved"
+        yield _aligned_chunk(chunk, rank_before, rank, state)
+    yield from (_aligned_chunk(chunk, chunk["rank"], None, "gone") for chunk in remaining)
+
+
+def _aligned_chunk(chunk: Record, before: int | None, after: int | None, state: str) -> AlignedChunk:
+    golds = [gold + 1 for gold in chunk["matches"]]
+    return AlignedChunk(before, after, golds, place_of(chunk), chunk["chunk_id"], state)
 
 
 def _is_same(chunk: Record, other: Record) -> bool:
@@ -144,10 +155,6 @@ def _is_same(chunk: Record, other: Record) -> bool:
     if chunk["chunk_id"] is None or other["chunk_id"] is None:
         return bool(chunk["rel_path"]) and place_of(chunk) == place_of(other)
     return chunk["chunk_id"] == other["chunk_id"] and len({chunk["rel_path"], other["rel_path"]} - {None}) < 2
-
-
-def _gold_names(chunk: Record) -> str:
-    return "gold " + ", ".join(str(gold + 1) for gold in chunk["matches"]) if chunk["matches"] else ""
 
 
 def _golds(was: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

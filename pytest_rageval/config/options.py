@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from pytest_rageval.providers import FORMS
+from pytest_rageval.providers import ASKED, FORMS
 
 Kind = Literal["text", "number", "whole", "flag", "many"]
 
@@ -52,11 +52,11 @@ OBJECT = r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*"
 class TargetKind(NamedTuple):
     """One kind of target.
 
-    names          prefixes before the colon
+    names          words before the colon, any of which is this kind
     syntax, short  its syntax in messages and in the help
     pattern        what a specification is like
     module         in `pytest_rageval.targets`; its `from_spec` makes the target
-    form           its choice on the browser's form
+    form           its choice on the browser's form, out of `TARGET_FORMS`; `python` where it has none of its own
     source         origin of its answers
     is_over_http   it has a host, to which a connection can be tried
     is_open        it runs no code and reads no file of this machine: the browser may name it
@@ -71,35 +71,35 @@ class TargetKind(NamedTuple):
     form: str = "python"
     source: str = "asked"
     is_over_http: bool = False
-    is_open: bool = True
+    is_open: bool = False
     is_checkable: bool = False
 
 
 HTTP = TargetKind(
     ("http", "https"), "http(s)://HOST[:PORT]", "http://HOST", r"https?://\S+", "http_target",
-    form="http", is_over_http=True,
+    form="http", is_over_http=True, is_open=True,
 )  # fmt: skip
-PYTHON = TargetKind((), "package.module:callable", "module:callable", OBJECT, is_open=False)
+PYTHON = TargetKind((), "package.module:callable", "module:callable", OBJECT)
 """The kind for any other name: an object of the project, or a plug-in's target."""
 KINDS_OF_TARGETS = (
-    TargetKind(("demo",), "demo", "demo", "demo", "asgi_target", form="demo"),
+    TargetKind(("demo",), "demo", "demo", "demo", "asgi_target", form="demo", is_open=True),
     HTTP,
     *(
         TargetKind(
             (api,), f"{api}:MODEL[@URL]", f"{api}:MODEL@URL", rf"{api}:\S.*", "chat_target",
-            form="chat", is_over_http=True,
+            form="chat", is_over_http=True, is_open=True,
         )
-        for api in ("openai", "ollama")
+        for api in ASKED
     ),
     PYTHON,
-    TargetKind(
-        ("asgi",), "asgi:package.module:app", "asgi:module:app", f"asgi:{OBJECT}", "asgi_target", is_open=False
-    ),
+    TargetKind(("asgi",), "asgi:package.module:app", "asgi:module:app", f"asgi:{OBJECT}", "asgi_target"),
     TargetKind(
         ("answers",), "answers:FILE[#SYSTEM]", "answers:FILE", r"answers:\S.*", "answer_files",
-        source="uploaded answers", is_open=False, is_checkable=True,
+        source="uploaded answers", is_checkable=True,
     ),
-    TargetKind(("run",), "run:RUN_ID", "run:ID", r"run:\S+", "recorded_target", source="recorded answers"),
+    TargetKind(
+        ("run",), "run:RUN_ID", "run:ID", r"run:\S+", "recorded_target", source="recorded answers", is_open=True
+    ),
 )  # fmt: skip
 UPLOADED = "answers"
 """The choice of the browser's form without a target: answers are uploaded."""

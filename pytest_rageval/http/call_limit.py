@@ -1,11 +1,13 @@
 """Limits on concurrent calls, which fall while a server refuses calls.
 
-`CallLimit` hands out permits in order. A refusal (429, 503, 529) halves the limit; successful calls raise it again.
+`CallLimit` hands out permits in order, to refused calls first. A refusal (429, 503, 529) halves the limit; successful
+calls raise it again.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -71,7 +73,7 @@ class Permit:
         began, deadline = loop.time(), self.timeout and self.timeout.when()
         if self.timeout is not None:
             self.timeout.reschedule(None)
-        await self._limit.acquire()
+        await self._limit.acquire(is_repeat=True)
         self._era, self._is_held = self._limit.era, True
         waited = loop.time() - began
         if self.timeout is not None and deadline is not None:
@@ -127,7 +129,8 @@ def tallied() -> Iterator[CallTally]:
 class CallLimit:
     """A limit of `most` concurrent calls, lowered while the server refuses calls if `is_adaptive`.
 
-    Belongs to one event loop; permits go out first come, first served.
+    Belongs to one event loop. Permits go out first come, first served, but refused calls go ahead: they are repeated
+    while the limit is at its lowest, before it grows and the server refuses them once too often.
     """
 
     def __init__(self, most: int, *, is_adaptive: bool = True) -> None:
@@ -137,9 +140,7 @@ class CallLimit:
         """Number of times the limit was halved; a refusal halves it only if its call began in the current era."""
         self._good = 0
         self._is_adaptive = is_adaptive
-        self._free = asyncio.Semaphore(most)
-        self._withheld = 0
-        """Places to withdraw as they become free, because the limit was lowered."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     @asynccontextmanager
     async def permit(self) -> AsyncIterator[Permit]:
@@ -153,18 +154,31 @@ class CallLimit:
             _permit.reset(token)
             permit.end()
 
-    async def acquire(self) -> None:
-        """Wait for a free place."""
-        await self._free.acquire()
-        while self._withheld:  # this place was free when the limit was lowered
-            self._withheld -= 1
-            await self._free.acquire()
-        self.running += 1
+    async def acquire(self, *, is_repeat: bool = False) -> None:
+        """Wait for a free place, ahead of all others if the call is repeated after a refusal."""
+        place = asyncio.get_running_loop().create_future()
+        if is_repeat:
+            self._waiting.appendleft(place)
+        else:
+            self._waiting.append(place)
+        self._hand_out()
+        try:
+            await place
+        except asyncio.CancelledError:
+            if not place.cancelled():  # the place was handed out in the meantime
+                self.release()
+            raise
 
     def release(self) -> None:
         """Free the place for the next caller."""
         self.running -= 1
-        self._make_free()
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        while self._waiting and self.running < self.back_off.limit:
+            if not (place := self._waiting.popleft()).done():
+                self.running += 1
+                place.set_result(None)
 
     def note_refusal(self, era: int) -> None:
         """Halve the limit after a refusal, once per era (the call's era is the one in which it began)."""
@@ -173,26 +187,17 @@ class CallLimit:
         self._good = 0
         if era == self.era:
             self.era += 1
-            lower = max(1, state.limit // 2)
-            self._withheld += state.limit - lower
-            state.limit, state.lowest = lower, min(state.lowest, lower)
+            state.limit = max(1, state.limit // 2)
+            state.lowest = min(state.lowest, state.limit)
 
     def note_success(self) -> None:
         """Count a successful call, and raise the limit by a quarter after enough of them."""
         state = self.back_off
         self._good += 1
         if self._good >= GOOD_CALLS * state.limit and state.limit < state.most:
-            more = min(state.most - state.limit, max(1, state.limit // 4))
-            state.limit += more
+            state.limit = min(state.most, state.limit + max(1, state.limit // 4))
             self._good = 0
-            for _ in range(more):
-                self._make_free()
-
-    def _make_free(self) -> None:
-        if self._withheld:
-            self._withheld -= 1
-        else:
-            self._free.release()
+            self._hand_out()
 
 
 class CallSlots:

@@ -21,7 +21,7 @@ from pytest_rageval.llm.credentials import judge_key, key_header
 from pytest_rageval.llm.endpoint import Provider
 from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff, estimated_tokens
 from pytest_rageval.llm.model_spec import model_and_url, model_identity
-from pytest_rageval.llm.openai import OPENAI_KEY, OPENAI_URL
+from pytest_rageval.llm.openai import OPENAI, OPENAI_KEY
 from pytest_rageval.model import Json, JudgeRequest
 from pytest_rageval.words import sentences
 
@@ -91,7 +91,7 @@ class Embedder(Provider):
     def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
         self._name, self._models_url = model, below(url, "/models")
         address = below(url, "/embeddings")
-        headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI_URL))
+        headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI.home))
         super().__init__(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
         self._known: OrderedDict[str, Vector] = OrderedDict()
         self._dimensions: int | None = None

@@ -16,7 +16,7 @@ from pytest_rageval.io.importing import import_object, plugged_in
 from pytest_rageval.io.masking import Mask, public_target, public_unknown
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.judge import Judge, JudgementCache, JudgeSpec
-from pytest_rageval.providers import PROVIDERS
+from pytest_rageval.providers import JUDGING
 from pytest_rageval.text import excerpt, printable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ KINDS: Mapping[str, JudgeKind] = {
     "lexical": JudgeKind(("lexical",), "lexical_judge:lexical_judge", asks_server=False),
     "none": JudgeKind(("none",), "", asks_server=False),
     "stub": JudgeKind(("stub:SCORE",), "plain_judge:stub_judge", asks_server=False),
-    **{name: JudgeKind(row.forms, "model_judge:model_judge") for name, row in PROVIDERS.items()},
+    **{kind: JudgeKind(row.spellings, "model_judge:model_judge") for kind, row in JUDGING.items()},
     "embedding": JudgeKind(("embedding:MODEL@URL",), "embedding_judge:embedding_judge"),
     "nli": JudgeKind(("nli:FOLDER", "nli:OWNER/NAME"), "nli_judge:nli_judge", asks_server=False, opens_files=True),
     "deepeval": JudgeKind(("deepeval:METRIC@JUDGE",), "deepeval_judge:deepeval_judge"),
@@ -113,6 +113,8 @@ def judge_from_spec(spec: str, *, root: Path | None = None, options: EndpointOpt
     name, colon, rest = spec.partition(":")
     if name in KINDS and (bool(colon) != (name in WITHOUT_REST) or name == "stub"):
         return _built_in(JudgeSpec(name, rest, root, options))
+    if name in KINDS and not colon and KINDS[name].forms:
+        raise SettingsError(f"judge {spec!r} lacks what follows its kind; write it as {' or '.join(KINDS[name].forms)}")
     for entry_point in plugged_in(GROUP):
         if entry_point.name == name:
             return _from_entry_point(spec, entry_point, rest)

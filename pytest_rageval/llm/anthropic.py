@@ -11,17 +11,15 @@ from urllib.parse import quote
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.llm import chat_protocol as chat
 from pytest_rageval.llm.batch import BatchExchange, BatchReply, BatchState, batch_id
-from pytest_rageval.llm.chat_model import ChatModel
+from pytest_rageval.llm.chat_model import ChatModel, model_at
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.llm.endpoint_options import EndpointOptions
-from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.llm.server_error import refusal_in
 from pytest_rageval.model import Json
-from pytest_rageval.providers import PROVIDERS
+from pytest_rageval.providers import PROVIDERS, ProviderRow
 from pytest_rageval.text import printable
 
-(ANTHROPIC_KEY,) = PROVIDERS["anthropic"].keys
-ANTHROPIC_URL = "https://api.anthropic.com"
+ANTHROPIC = PROVIDERS["anthropic"]
 VERSION = "2023-06-01"
 CLOCKS_APART = timedelta(minutes=5)
 _ENDINGS: Mapping[str | None, chat.Ending] = {
@@ -31,12 +29,11 @@ _ENDINGS: Mapping[str | None, chat.Ending] = {
 }
 
 
-def anthropic_model(kind: str, rest: str, options: EndpointOptions) -> ChatModel:
-    """Return the model of `anthropic:MODEL` or `anthropic:MODEL@URL`, at Anthropic's own host by default."""
+def anthropic_model(_kind: str, rest: str, options: EndpointOptions) -> ChatModel:
+    """Return the model of `anthropic:MODEL` or `anthropic:MODEL@URL`."""
     if options.reasoning_effort is not None:
         raise SettingsError("reasoning_effort: Anthropic has no such field; set extra_body.thinking in its place")
-    model, url = model_and_url(kind, rest)
-    return ChatModel(AnthropicWire(url or options.base_url, key_of=options.key_of), model, options)
+    return model_at(ANTHROPIC, rest, options)
 
 
 class AnthropicWire:
@@ -45,10 +42,14 @@ class AnthropicWire:
     api = "anthropic"
     text_path = "content"
 
-    def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:
-        self.chat_url, self.models_url = chat.addresses(url or ANTHROPIC_URL, "/messages")
-        key, self.key_name = key_header(key_of(self.chat_url, ANTHROPIC_KEY, ANTHROPIC_URL), "x-api-key")
+    def __init__(
+        self, url: str | None = None, provider: ProviderRow = ANTHROPIC, *, key_of: KeySource = judge_key
+    ) -> None:
+        self.chat_url, self.models_url = chat.addresses(url or provider.home, "/messages")
+        found = key_of(self.chat_url, next(iter(provider.keys), None), provider.home)
+        key, self.key_name = key_header(found, "x-api-key")
         self.headers = {"anthropic-version": VERSION, **key}
+        self.takes_batches = provider.batches
 
     def body(self, question: chat.Question, manner: chat.Manner = chat.EVERYTHING) -> dict[str, Json]:
         """Return the request body; it has no seed, and `max_tokens` is required."""

@@ -50,7 +50,7 @@ _STATUS_OF_ERROR: Mapping[str, int] = {
 class AnyLlmWire(OpenAiWire):
     """A provider of any-llm, whose name replaces the address unless the user gives one."""
 
-    submit_batch = None  # type: ignore[assignment]  # it goes through the provider's own client
+    takes_batches = False
 
     def __init__(self, provider: str, url: str | None) -> None:
         self.api = f"{SCHEME}/{provider}"

@@ -51,7 +51,9 @@ class BatchState(NamedTuple):
 
 @runtime_checkable
 class BatchWire(Protocol):
-    """An endpoint that takes requests in batches."""
+    """An endpoint that takes requests in batches, if `takes_batches`."""
+
+    takes_batches: bool
 
     async def submit_batch(self, exchange: BatchExchange, requests: Mapping[str, Json]) -> str: ...
 

@@ -6,16 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import SlottedClient
 from pytest_rageval.llm.batch import BatchWire
 from pytest_rageval.llm.chat_protocol import ChatReply, Manner, Message, Question, Wire, after_refusal, read_by
+from pytest_rageval.llm.credentials import KeySource
 from pytest_rageval.llm.endpoint import Connect, Provider, RequestRefused
 from pytest_rageval.llm.endpoint_options import EndpointOptions, RequestSlot, Tariff, estimated_tokens
-from pytest_rageval.llm.model_spec import model_identity
+from pytest_rageval.llm.model_spec import model_and_url, model_identity
 from pytest_rageval.model import Json
-from pytest_rageval.providers import PROVIDERS
+from pytest_rageval.providers import JUDGING, ProviderRow
 from pytest_rageval.text import printable
 
 SEED = 1
@@ -42,18 +44,36 @@ class Exchange:
 
 
 def chat_model(spec: str, options: EndpointOptions) -> ChatModel:
-    """Return the model of a spec, `KIND:REST` as the kind's provider reads it; raise SettingsError for any other.
+    """Return the judging model of a spec, `KIND:REST` as its provider reads it; raise SettingsError for any other.
 
     The URL of a spec overrides that of the options. A spec without a kind is a model at the options' URL.
     """
     kind, colon, rest = spec.partition(":")
-    if not colon or kind not in PROVIDERS:
+    if not colon or kind not in JUDGING:
         if options.base_url is None:
             raise SettingsError("no server; write it as openai:MODEL or openai:MODEL@URL")
         kind, rest = "openai", spec
-    module, _, function = PROVIDERS[kind].factory.partition(":")
-    model: ChatModel = getattr(import_module(f"pytest_rageval.llm.{module}"), function)(kind, rest, options)
+    if not (factory := JUDGING[kind].factory):
+        return model_at(JUDGING[kind], rest, options)
+    model: ChatModel = _named(factory)(kind, rest, options)
     return model
+
+
+def model_at(provider: ProviderRow, rest: str, options: EndpointOptions) -> ChatModel:
+    """Return the model of `MODEL` or `MODEL@URL`, by default at the options' URL or at the provider's own server."""
+    model, url = model_and_url(provider.kind, rest)
+    return ChatModel(wire_of(provider, url or options.base_url, options.key_of), model, options)
+
+
+def wire_of(provider: ProviderRow, url: str | None, key_of: KeySource) -> Wire:
+    """Return the provider's wire to this server, or to its own."""
+    wire: Wire = _named(provider.wire)(url, provider, key_of=key_of)
+    return wire
+
+
+def _named(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"pytest_rageval.llm.{module}"), name)
 
 
 class ChatModel(Provider):
@@ -127,7 +147,7 @@ class ChatModel(Provider):
     @property
     def batch_wire(self) -> BatchWire | None:
         """Return the endpoint's interface for batches; None if it has none."""
-        return self._wire if isinstance(self._wire, BatchWire) else None
+        return self._wire if isinstance(self._wire, BatchWire) and self._wire.takes_batches else None
 
     async def check(self) -> str | None:
         """Return why the server is unusable, in one line, or None; costs nothing."""

@@ -50,7 +50,7 @@ def same_model(one: str, other: str) -> bool:
 
 
 _ADDRESS = re.compile(r"@https?://.*$")
-_PROVIDER = re.compile(rf"^(?:{'|'.join(PROVIDERS)}|ollama|deepeval|azure|bedrock|google|vertex_ai|mistral|local):")
+_PROVIDER = re.compile(rf"^(?:{'|'.join(PROVIDERS)}|deepeval|azure|bedrock|google|vertex_ai|mistral|local):")
 _ENDINGS = re.compile(r"[-_@:](?:latest|20\d\d-?\d\d-?\d\d|v\d+:\d+)$|\.gguf$")
 
 

@@ -12,8 +12,9 @@ from pytest_rageval.http.address import endpoint
 from pytest_rageval.llm import chat_protocol as chat
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.model import Json
+from pytest_rageval.providers import PROVIDERS, ProviderRow
 
-OLLAMA_URL = "http://localhost:11434"
+OLLAMA = PROVIDERS["ollama"]
 # All other fields go into `options`, where Ollama has temperature, seed, num_ctx and the like.
 _TOP_FIELDS = frozenset({"format", "options", "keep_alive", "think", "tools", "logprobs", "top_logprobs"})
 _COUNTS = ("prompt_eval_count", "eval_count", "load_duration", "prompt_eval_duration", "eval_duration")
@@ -25,11 +26,13 @@ class OllamaWire:
     api = "ollama"
     text_path = "message.content"
 
-    def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:
-        base = endpoint(url or OLLAMA_URL, "")
+    def __init__(
+        self, url: str | None = None, provider: ProviderRow = OLLAMA, *, key_of: KeySource = judge_key
+    ) -> None:
+        base = endpoint(url or provider.home, "")
         api = "" if urlsplit(base).path.endswith("/api") else "/api"
         self.chat_url, self.models_url = endpoint(base, f"{api}/chat"), endpoint(base, f"{api}/tags")
-        self.headers, self.key_name = key_header(key_of(self.chat_url, None, OLLAMA_URL))
+        self.headers, self.key_name = key_header(key_of(self.chat_url, next(iter(provider.keys), None), provider.home))
 
     def body(self, question: chat.Question, manner: chat.Manner = chat.EVERYTHING) -> dict[str, Json]:
         """Return the request body; a JSON Schema goes into `format`, the token limit into `num_predict`."""

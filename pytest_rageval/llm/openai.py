@@ -19,16 +19,17 @@ from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm import chat_protocol as chat
 from pytest_rageval.llm.batch import BatchExchange, BatchReply, BatchState, batch_id, batch_name
-from pytest_rageval.llm.chat_model import ChatModel
+from pytest_rageval.llm.chat_model import ChatModel, model_at
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
 from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Json
-from pytest_rageval.providers import PROVIDERS
+from pytest_rageval.providers import PROVIDERS, ProviderRow
 from pytest_rageval.text import printable
 
-OPENAI_URL = "https://api.openai.com"
+OPENAI = PROVIDERS["openai"]
+OPENAI_KEY, AZURE_KEY = OPENAI.keys
 _ENDINGS: Mapping[str, chat.Ending] = {
     "length": "length",
     "max_tokens": "length",
@@ -41,28 +42,23 @@ _ENDINGS: Mapping[str, chat.Ending] = {
 OURS = "rageval"
 """The key of a batch's metadata that holds our name of it."""
 API_VERSION = "2024-10-21"
-OPENAI_KEY, AZURE_KEY = PROVIDERS["openai"].keys
 
 
 def openai_model(kind: str, rest: str, options: EndpointOptions) -> ChatModel:
-    """Return the model of `openai:MODEL` or `openai:MODEL@URL`, or of `http://HOST`, a server with one model.
-
-    Without any URL, use OpenAI's own host.
-    """
-    if kind != "openai":
-        return _only_model_at(f"{kind}:{rest}", options)
-    model, url = model_and_url(kind, rest)
+    """Return the model of `openai:MODEL` or `openai:MODEL@URL`; with the option `api = "azure"`, a deployment."""
     if options.api != "azure":
-        return ChatModel(OpenAiWire(url or options.base_url, key_of=options.key_of), model, options)
+        return model_at(OPENAI, rest, options)
+    model, url = model_and_url(kind, rest)
     if (resource := url or options.base_url) is None:
         raise SettingsError("no server; write it as openai:DEPLOYMENT@https://RESOURCE.openai.azure.com")
     return ChatModel(AzureWire(resource, model, options.api_version, key_of=options.key_of), model, options)
 
 
-def _only_model_at(url: str, options: EndpointOptions) -> ChatModel:
+def only_model_at(kind: str, rest: str, options: EndpointOptions) -> ChatModel:
+    """Return the model of `http://HOST`, a server with one model, whose name it is asked for."""
     if options.is_replay:
         raise SettingsError("in replay no server is asked; write openai:MODEL@URL")
-    wire = OpenAiWire(url)
+    wire = OpenAiWire(f"{kind}:{rest}")
     # In a separate thread, because the caller may be inside a running event loop.
     with ThreadPoolExecutor(max_workers=1) as thread:
         model = thread.submit(asyncio.run, _only_model(wire.models_url, wire.headers)).result()
@@ -86,21 +82,21 @@ async def _only_model(models_url: str, headers: Mapping[str, str]) -> str:
     raise SettingsError(f"{where}: {len(names)} models{': ' * bool(names)}{shown}; write openai:MODEL@URL")
 
 
-def _own_variable(address: str) -> str:
-    """Return the key's variable for an OpenAI-compatible server: Azure's own for Azure hosts if set."""
-    is_azure = (urlsplit(address).hostname or "").endswith((".openai.azure.com", ".services.ai.azure.com"))
-    return AZURE_KEY if is_azure and os.environ.get(AZURE_KEY) else OPENAI_KEY
-
-
 class OpenAiWire:
     """POST …/v1/chat/completions."""
 
     api = "openai"
     text_path = "choices[0].message.content"
 
-    def __init__(self, url: str | None = None, *, key_of: KeySource = judge_key) -> None:
-        self.chat_url, self.models_url = chat.addresses(url or OPENAI_URL, "/chat/completions")
-        self.headers, self.key_name = key_header(key_of(self.chat_url, _own_variable(self.chat_url), OPENAI_URL))
+    def __init__(
+        self, url: str | None = None, provider: ProviderRow = OPENAI, *, key_of: KeySource = judge_key
+    ) -> None:
+        self.chat_url, self.models_url = chat.addresses(url or provider.home, "/chat/completions")
+        host = urlsplit(self.chat_url).hostname or ""
+        is_azure = provider is OPENAI and host.endswith((".openai.azure.com", ".services.ai.azure.com"))
+        variable = AZURE_KEY if is_azure and os.environ.get(AZURE_KEY) else next(iter(provider.keys), None)
+        self.headers, self.key_name = key_header(key_of(self.chat_url, variable, provider.home))
+        self.takes_batches = provider.batches
 
     def body(self, question: chat.Question, manner: chat.Manner = chat.EVERYTHING) -> dict[str, Json]:
         """Return the request body, with a strict schema of the reply if the server supports one."""
@@ -112,7 +108,7 @@ class OpenAiWire:
             sent["response_format"] = {"type": "json_object"}
         messages = chat.sent_messages(question, manner)
         # For OpenAI's own servers alone: others take no such field, and some refuse a request for it.
-        if self.chat_url.startswith(f"{OPENAI_URL}/") and "cache" not in manner.refused:
+        if self.chat_url.startswith(f"{OPENAI.home}/") and "cache" not in manner.refused:
             shared = chat.instructions(messages)
             sent["prompt_cache_key"] = hashlib.sha256(shared.encode()).hexdigest()[:32]
         return {**sent, **question.parameters, "model": question.model, "messages": messages, "stream": False}
@@ -218,7 +214,7 @@ class AzureWire(OpenAiWire):
     """
 
     api = "azure"
-    submit_batch = None  # type: ignore[assignment]  # its batches are deployments of their own
+    takes_batches = False  # its batches are deployments of their own
 
     def __init__(self, url: str, deployment: str, api_version: str | None, *, key_of: KeySource = judge_key) -> None:
         version = {"api-version": api_version or API_VERSION}

@@ -1,4 +1,4 @@
-"""A language model behind an OpenAI or Ollama chat endpoint; the case's contexts go into the prompt.
+"""A language model of a provider as the system under test; the case's contexts go into the prompt.
 
 It retrieves nothing: `k`, scope and rerank weights are not sent, and retrieval metrics are not applicable.
 """
@@ -8,37 +8,32 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal, cast
 
 from pytest_rageval.errors import ModelFailure, SettingsError, TargetError
 from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.masking import public_target, public_url
 from pytest_rageval.io.messages import Unsound
-from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, Wire, misfit, read_by
+from pytest_rageval.llm.chat_model import wire_of
+from pytest_rageval.llm.chat_protocol import ChatReply, Message, Question, misfit, read_by
 from pytest_rageval.llm.credentials import KeySource, target_key, unneeded_key
 from pytest_rageval.llm.endpoint import Endpoint
 from pytest_rageval.llm.model_spec import model_and_url
-from pytest_rageval.llm.ollama import OLLAMA_URL, OllamaWire
-from pytest_rageval.llm.openai import OPENAI_URL, OpenAiWire
 from pytest_rageval.model import Answer, AskRequest, Json
+from pytest_rageval.providers import ASKED
 from pytest_rageval.targets.native_contract import plain_json
 from pytest_rageval.targets.target import USUAL, Connection, Surroundings
-
-Api = Literal["openai", "ollama"]
 
 PROMPT_VERSION = "contexts-1"
 """Recorded as `versions.prompt`; change it whenever `prompt_of` changes."""
 
-_WIRES: Mapping[Api, type[OpenAiWire] | type[OllamaWire]] = {"openai": OpenAiWire, "ollama": OllamaWire}
-_HOMES: Mapping[Api, str] = {"openai": OPENAI_URL, "ollama": OLLAMA_URL}
 _NOT_FOR_MODELS = frozenset({"folder_mode", "rerank_vector_weight", "rerank_lexical_weight"})
 
 
 def from_spec(spec: str, given: Surroundings) -> ChatTarget:
-    """Make the target of `openai:MODEL@URL` or `ollama:MODEL@URL`."""
-    api, _, rest = spec.partition(":")
+    """Make the target of `KIND:MODEL` or `KIND:MODEL@URL`."""
+    kind, _, rest = spec.partition(":")
     try:
-        return ChatTarget(cast("Api", api), *model_and_url(api, rest), given.connection)
+        return ChatTarget(kind, *model_and_url(kind, rest), given.connection)
     except SettingsError as error:
         raise SettingsError(*(f"target {public_target(spec)}: {problem}" for problem in error.problems)) from None
 
@@ -46,18 +41,19 @@ def from_spec(spec: str, given: Surroundings) -> ChatTarget:
 class ChatTarget:
     """Queries a model. `name` is the specification without credentials.
 
-    api        the endpoint's protocol, which decides path, body and the place of the answer
-    url        the server; None for the default. A path is kept; `/v1` is added unless the path names a version
+    kind       the provider, which decides path, body and the place of the answer
+    url        the server; None for the provider's own. A path is kept; `/v1` is added unless the path names a version
     """
 
-    def __init__(self, api: Api, model: str, url: str | None = None, connection: Connection = USUAL) -> None:
-        self.name = f"{api}:{model}" + (f"@{public_url(url)}" if url else "")
-        self.url = endpoint(url or _HOMES[api], "")
+    def __init__(self, kind: str, model: str, url: str | None = None, connection: Connection = USUAL) -> None:
+        provider = ASKED[kind]
+        self.name = f"{kind}:{model}" + (f"@{public_url(url)}" if url else "")
+        self.url = endpoint(url or provider.home, "")
         self._model = model
         own_headers = {name.lower(): value for name, value in connection.headers.items()}
         looked_up = partial(target_key, environment=connection.environment)
         key_of: KeySource = unneeded_key if "authorization" in own_headers else looked_up
-        self._wire: Wire = _WIRES[api](self.url, key_of=key_of)
+        self._wire = wire_of(provider, self.url, key_of)
         self._endpoint = Endpoint(
             self._wire.chat_url,
             {**self._wire.headers, **own_headers},

@@ -20,6 +20,7 @@ from pytest_rageval.llm.batch import PRICE, BatchClient, BatchExchange, BatchRep
 from pytest_rageval.llm.endpoint_options import Tariff
 from pytest_rageval.model import Json, Judgement
 from pytest_rageval.plan import Plan
+from pytest_rageval.providers import BATCHED
 from pytest_rageval.rescore.rejudge import Rejudge
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import StoredRun
@@ -104,7 +105,7 @@ class BatchedRun:
         """Return a judge whose requests go to the batch; raise SettingsError if its provider takes none."""
         judge = self.make_judge()
         if not isinstance(judge, ModelJudge) or judge.batch_wire is None:
-            raise SettingsError(f"judge {judge.model!r}: batches are for openai:MODEL and anthropic:MODEL")
+            raise SettingsError(f"judge {judge.model!r}: batches are for {BATCHED}")
         RunFolder(self.run.path).give_secret(judge)
         judge.defer_to(self.client)
         return judge

@@ -350,22 +350,21 @@ def _moved_chunks(detail: Content) -> Iterator[LabelledText]:
     is_known = detail["has_record_before"] and detail["has_record_after"]
     if not is_known or any(gold["rank_before"] != gold["rank_after"] for gold in detail["golds"]):
         return
-    for state in ("GONE", "NEW"):
+    for state in ("gone", "new"):
         chunks = [chunk for chunk in detail["chunks"] if chunk["state"] == state]
-        if moved := [f"{chunk['before'] or chunk['after']} {chunk['place']}" for chunk in chunks]:
-            yield LabelledText(state.lower(), "", listed(moved, 3))
+        if moved := [f"{chunk['rank_before'] or chunk['rank_after']} {chunk['place']}" for chunk in chunks]:
+            yield LabelledText(state, "", listed(moved, 3))
 
 
 def _chunk_table(detail: Content) -> FigureTable:
     """Return the chunks of both sides as one list."""
-    rows = (
-        TableRow((str(chunk["before"] or NO_VALUE), str(chunk["after"] or NO_VALUE), *map(chunk.get, _OF_CHUNK)))
-        for chunk in detail["chunks"]
-    )
-    return FigureTable(("before", "after", "gold", "place", ""), tuple(rows), has_texts=True)
+    rows = tuple(TableRow(_chunk_cells(chunk)) for chunk in detail["chunks"])
+    return FigureTable(("before", "after", "gold", "place", ""), rows, has_texts=True)
 
 
-_OF_CHUNK = ("golds", "place", "state")
+def _chunk_cells(chunk: Content) -> tuple[str, ...]:
+    ranks = (str(chunk[f"rank_{side}"] or NO_VALUE) for side in ("before", "after"))
+    return (*ranks, ", ".join(map(str, chunk["golds"])), chunk["place"], chunk["state"])
 
 
 def _answers(detail: Content) -> Iterator[LabelledText]:

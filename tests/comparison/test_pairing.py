@@ -129,12 +129,12 @@ def test_a_flipped_case_says_what_became_of_its_chunks_and_its_answer(tmp_path: 
         (2, 2, None),
         (3, None, 3),
     ]
-    assert [(one["place"], one["before"], one["after"], one["state"]) for one in detail["chunks"]] == [
-        ("new.md", None, 1, "NEW"),
+    assert [(one["place"], one["rank_before"], one["rank_after"], one["state"]) for one in detail["chunks"]] == [
+        ("new.md", None, 1, "new"),
         ("a.md", 1, 2, "moved"),
-        ("b.md", 2, None, "GONE"),
-        ("d.md", None, 3, "NEW"),
-        ("c.md", 3, None, "GONE"),
+        ("b.md", 2, None, "gone"),
+        ("d.md", None, 3, "new"),
+        ("c.md", 3, None, "gone"),
     ]
     assert (detail["answer_before"], detail["answer_after"]) == ("Yes.", "No.")
     assert detail["failed_gates_after"] == [{"metric": "mrr", "value": 0.0, "threshold": ">= 1", "tag": "low"}]

@@ -74,7 +74,7 @@ def test_a_call_that_is_given_up_while_it_waits_leaves_its_place_to_others():
     asyncio.run(use())
 
 
-def test_the_time_of_a_refused_call_stands_still_while_it_waits_for_its_turn():
+def test_a_refused_call_is_repeated_before_others_begin_and_its_time_stands_still_while_it_waits():
     async def use() -> list[str]:
         limit = CallLimit(2)
         order: list[str] = []
@@ -83,6 +83,7 @@ def test_the_time_of_a_refused_call_stands_still_while_it_waits_for_its_turn():
         async def refused() -> None:
             async with limit.permit() as permit, asyncio.timeout(0.2) as timeout:
                 permit.timeout = timeout
+                await asyncio.sleep(0)  # until the third call waits
                 order.append("refused")
                 permit.note_refusal()
                 is_begun.set_result(None)

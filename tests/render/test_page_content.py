@@ -6,6 +6,7 @@ import json
 import shutil
 import zlib
 from base64 import b64decode
+from collections import Counter
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -141,15 +142,11 @@ def test_a_run_of_workers_has_its_expected_answers_in_its_page(project: Project)
 def test_chunks_of_both_sides_stand_in_one_list():
     before = [a_chunk(1, "a.md", [0]), a_chunk(2, "b.md"), a_chunk(3, "c.md", [1])]
     after = [a_chunk(1, "a.md", [0]), a_chunk(2, "d.md"), a_chunk(3, "b.md")]
-    rows = [(row.before, row.after, row.place, row.state) for row in aligned_chunks(before, after)]
-    assert rows == [
-        (1, 1, "a.md", "equal"),
-        (None, 2, "d.md", "NEW"),
-        (2, 3, "b.md", "moved"),
-        (3, None, "c.md", "GONE"),
-    ]
+    rows = [(row.rank_before, row.rank_after, row.golds, row.place, row.state) for row in aligned_chunks(before, after)]
+    assert rows[:2] == [(1, 1, [1], "a.md", "equal"), (None, 2, [], "d.md", "new")]
+    assert rows[2:] == [(2, 3, [], "b.md", "moved"), (3, None, [2], "c.md", "gone")]
     other = [[a_chunk(1, name, chunk_id="c1")] for name in ("a.md", "b.md")]
-    assert [row.state for row in aligned_chunks(*other)] == ["NEW", "GONE"], "an id of another document"
+    assert [row.state for row in aligned_chunks(*other)] == ["new", "gone"], "an id of another document"
 
 
 def test_tiles_of_metrics_with_gates_come_first_failed_ones_before_all(tmp_path: Path):
@@ -205,7 +202,7 @@ def test_a_line_has_a_gap_for_a_missing_value_and_a_small_step_looks_small(
 
 
 def test_histograms_count_every_value():
-    chart = histogram([0, 0.05, 0.1, 0.99, 1], (0, 1), [0.1, 1])
+    chart = histogram(Counter([0, 0.05, 0.1, 0.99, 1]), (0, 1), Counter([0.1, 1]))
     assert [bar.cases for bar in chart.rows] == [2, 1, 0, 0, 0, 0, 0, 0, 0, 2]
     assert [bar.before for bar in chart.rows] == [0, 1, 0, 0, 0, 0, 0, 0, 0, 1]
     doubling = doubling_histogram([1, 3, 4, 7.9], {"p50 before": 2, "p95 before": 900})
@@ -215,7 +212,7 @@ def test_histograms_count_every_value():
 
 
 def test_the_axes_of_a_chart_name_its_values():
-    chart = histogram([0.5] * 1200, (0, 5), [0.5])
+    chart = histogram(Counter([0.5] * 1200), (0, 5), Counter([0.5]))
     assert [each.text for each in chart.across] == ["0", "1", "2", "3", "4", "5"]
     assert [each.text for each in chart.up] == ["0", "1,200"]
     in_time = time_chart([0.5, None, 0.7], ["01-01", "01-02", "01-03"], 0.6, 0.1)

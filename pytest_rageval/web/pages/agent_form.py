@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
@@ -19,7 +19,7 @@ from pytest_rageval.http.address import endpoint
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Json
-from pytest_rageval.providers import OFFERED, PROVIDERS
+from pytest_rageval.providers import ASKED, JUDGING
 from pytest_rageval.text import excerpt, names_of
 from pytest_rageval.web.forms import FormState, Note, OneLine, Paragraphs, Prose, Title, read_form, split_tags
 from pytest_rageval.web.versions.agent import (
@@ -33,10 +33,10 @@ from pytest_rageval.web.versions.agent import (
 from pytest_rageval.web.versions.agent_check import agent_problems
 
 _SERVER = ("server", "another server of OpenAI's kind")
-CHAT_PROVIDERS = (*((kind, OFFERED[kind].title) for kind in ("openai", "ollama")), _SERVER)
+CHAT_PROVIDERS = (*((kind, row.title) for kind, row in ASKED.items() if row.title), _SERVER)
 JUDGES = (
     ("lexical", "none: compare words (free, rough)"),
-    *((kind, row.title) for kind, row in PROVIDERS.items() if kind in OFFERED),
+    *((kind, row.title) for kind, row in JUDGING.items() if row.title),
     _SERVER, ("none", "none: judge nothing"), ("other", "another judge"),
 )  # fmt: skip
 MAPPED = {"map_question": "question", "map_answer": "answer", "map_chunks": "each", "map_text": "text",
@@ -66,7 +66,7 @@ class AgentForm(BaseModel):
     map_id: OneLine = ""
     map_score: OneLine = ""
     mapping: Prose = ""
-    chat_provider: Literal["openai", "ollama", "server"] = "openai"
+    chat_provider: str = Field("openai", pattern="|".join(f"^{kind}$" for kind in dict(CHAT_PROVIDERS)))
     chat_model: OneLine = ""
     chat_url: Paragraphs = ""
     python: OneLine = ""
@@ -237,8 +237,8 @@ def _target(form: AgentForm, problems: list[Problem]) -> str | None:
         model, url = _needed(form, "chat_model", problems), form.chat_url.strip()
         if form.chat_provider == "server":
             url = _needed(form, "chat_url", problems)
-        api = "ollama" if form.chat_provider == "ollama" else "openai"
-        return f"{api}:{model}" + (f"@{url}" if url and form.chat_provider != "openai" else "")
+        kind = "openai" if form.chat_provider == "server" else form.chat_provider
+        return f"{kind}:{model}" + (f"@{url}" if url and form.chat_provider != "openai" else "")
     if form.target_kind in ("http", "python"):
         return _needed(form, "url" if form.target_kind == "http" else "python", problems)
     return None if form.target_kind == UPLOADED else "demo"
@@ -357,7 +357,7 @@ def _judge_values(agent: Agent) -> dict[str, str]:
     model, _, url = rest.partition("@http")
     if agent.judge in ("lexical", "none"):
         return {"judge_kind": agent.judge}
-    if kind in OFFERED and kind in PROVIDERS and not url and not agent.judge_base_url:
+    if kind in JUDGING and JUDGING[kind].title and not url and not agent.judge_base_url:
         return {"judge_kind": kind, "judge_model": model}
     if kind == "openai" and url and not agent.judge_base_url:
         return {"judge_kind": "server", "judge_model": model, "judge_url": f"http{url}"}
