@@ -192,7 +192,7 @@ def run_configuration(
     judge = prepared.judge
     if described is not None and None in judges and judge is not None and not judge.heuristic:
         content["judge_check"] = run_check(prepared.project, judge, prepared.plan)
-    if namesakes := FileNames(anchor.rel_path for case in cases for anchor in case.gold.supports or ()).ambiguous:
+    if namesakes := namesakes_of(cases):
         content["namesakes"] = namesakes
     if (notes := prepared.project.notes) is not None:
         content["labels"] = {"cases": len(cases), "cannot_be_won": unwinnable(cases, NoteFolder(notes))}
@@ -209,3 +209,8 @@ def _described_judges(prepared: Prepared, judges: Collection[str | None]) -> dic
     if fixtures := sorted(place for place in judges if place is not None):
         described["fixture"] = fixtures
     return described or None
+
+
+def namesakes_of(cases: Iterable[EvalCase]) -> list[str]:
+    """Return the paths of golds that have the name of another gold's file, such as two of README.md."""
+    return FileNames(anchor.rel_path for case in cases for anchor in case.gold.supports or ()).ambiguous
