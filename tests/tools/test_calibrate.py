@@ -14,7 +14,14 @@ from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Judgement, Source
 from pytest_rageval.tools.calibrate import Calibration, UnlabelledCases
-from pytest_rageval.tools.judged_labels import Examination, JudgedLabel, ScoredLabel, UnscoredLabel, judge_labels
+from pytest_rageval.tools.judged_labels import (
+    Examination,
+    JudgedLabel,
+    LabelledAnswer,
+    ScoredLabel,
+    UnscoredLabel,
+    judge_labels,
+)
 from pytest_rageval.tools.labels import Label
 
 LABELLED = Path(__file__).parents[1] / "data" / "groundedness" / "labelled.jsonl"
@@ -50,8 +57,8 @@ def real() -> Calibration:
         for number, one in enumerate(records, start=1)
     ]
     how = Examination(a_gate(), load_rubric("groundedness"), Settings())
-    found = judge_labels(labels, LexicalJudge(), {}, how)
-    return Calibration([*found.values()], how.gate, "groundedness")
+    found = [*judge_labels([*map(LabelledAnswer.beside, labels)], LexicalJudge(), how)]
+    return Calibration(found, how.gate, "groundedness")
 
 
 def test_the_lexical_judge_is_told_from_chance_by_real_labels(real: Calibration):
