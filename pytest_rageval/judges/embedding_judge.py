@@ -16,9 +16,9 @@ from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
 from pytest_rageval.judges.judge import UNSUPPORTED, Cost, JudgeSpec, Share, ShareJudge, sum_costs
 from pytest_rageval.judges.requests import reference_texts
+from pytest_rageval.llm.chat_model import PaidEndpoint
 from pytest_rageval.llm.chat_protocol import below, read_by, token_count
 from pytest_rageval.llm.credentials import judge_key, key_header
-from pytest_rageval.llm.endpoint import Provider
 from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff, estimated_tokens
 from pytest_rageval.llm.model_spec import model_and_url, model_identity
 from pytest_rageval.llm.openai import OPENAI, OPENAI_KEY
@@ -85,7 +85,7 @@ def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
     return EmbeddingJudge(model, url, options)
 
 
-class Embedder(Provider):
+class Embedder(PaidEndpoint):
     """An embedding model at a server, for one event loop."""
 
     def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:

@@ -29,8 +29,8 @@ from pytest_rageval.judges.cache.sqlite_cache import connect, open_exclusively
 from pytest_rageval.judges.canaries import check_of_run, stored_check
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import judge_endpoint
+from pytest_rageval.llm.chat_model import body_of
 from pytest_rageval.llm.chat_protocol import below
-from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.ontology.rates import load_validator
 from pytest_rageval.plan import make_plan
