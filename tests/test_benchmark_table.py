@@ -12,8 +12,7 @@ sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 import environments
 import judge_modes
 import judge_requests
-import run
-from harness import Figure, Row, Usage, beside_peers
+from harness import Figure, Row, Usage
 from table import lines, markdown
 
 QUICK, SLOW = Usage(0.1, 10.0, 1.0), Usage(0.1, 10.0, 11.0)
@@ -41,24 +40,6 @@ def test_noise_decides_nothing(ours: Figure, peer: Figure, verdict: str):
     assert line.verdict == verdict
 
 
-def test_a_tool_that_fails_is_left_out_and_a_slow_one_runs_twice():
-    runs: list[str] = []
-
-    def measured(name: str, side: Usage | None) -> Usage:
-        runs.append(name)
-        if side is None:
-            raise RuntimeError("exit code 1:\nno module named x")
-        return side
-
-    sides = {"ours": SLOW, "slow": SLOW, "quick": QUICK, "broken": None}
-    usages, failures = beside_peers(5, sides, measured, {"slow", "quick", "broken"})
-    assert {name: len(each) for name, each in usages.items()} == {"ours": 5, "slow": 2, "quick": 5}
-    assert failures == {"broken": "fails: no module named x"}
-    assert runs.count("broken") == 1
-    with pytest.raises(RuntimeError, match="no module"):
-        beside_peers(5, {"ours": None}, measured, {"slow"})
-
-
 def test_every_tool_is_pinned_has_a_script_and_is_installed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     commands: list[str] = []
     monkeypatch.setattr(environments, "PLACE", tmp_path)
@@ -71,26 +52,6 @@ def test_every_tool_is_pinned_has_a_script_and_is_installed_once(tmp_path: Path,
     commands.clear()
     assert [environments.installed(name).name for name in environments.NAMES] == [*environments.NAMES]
     assert commands == []
-
-
-@pytest.mark.child_process
-def test_a_tool_that_cannot_be_installed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(environments, "PLACE", tmp_path)
-    monkeypatch.setattr(environments.sys, "executable", "no-such-python")
-    for _ in range(2):
-        with pytest.raises(environments.CannotBeInstalled, match="no-such-python"):
-            environments.installed("ragas")
-
-
-def test_the_table_is_written_between_its_marks_and_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    page = tmp_path / "performance.md"
-    monkeypatch.setattr(run, "PAGE", page)
-    page.write_text(f"before\n{run.BEGIN}\nold\n{run.END}\nafter\n", encoding="utf-8")
-    run._write("new\n")
-    assert page.read_text(encoding="utf-8") == f"before\n{run.BEGIN}\nnew\n{run.END}\nafter\n"
-    page.write_text("no marks", encoding="utf-8")
-    with pytest.raises(SystemExit, match="the marks"):
-        run._write("new\n")
 
 
 def test_judging_two_rubrics_is_one_request_of_at_most_eight_thousand_characters(monkeypatch: pytest.MonkeyPatch):

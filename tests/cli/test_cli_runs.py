@@ -170,13 +170,6 @@ def test_a_verb_in_a_sub_folder_finds_the_project(tmp_path: Path, monkeypatch: p
 VERBS = ("abstention", "gate", "judge", "score")
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_run_that_is_not_there_is_said(verb: str):
-    assert problems(command(verb, "nowhere")) == [
-        f"there is no run 'nowhere'; {Path.cwd() / 'reports' / 'runs'} holds no runs"
-    ]
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

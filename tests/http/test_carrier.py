@@ -114,8 +114,8 @@ ODD_REPLIES: dict[str, dict[str, tuple[Behaviour, str]]] = {
         "a bomb": (gzip_bomb(64), "the reply is larger than 1,048,576 bytes"),
     },
     "timeout": {
-        "interim replies without end": (sends_interim_replies_without_end, "no complete reply within 2 s (timeout)"),
-        "no reply": (hangs, "no complete reply within 2 s (timeout)"),
+        "interim replies without end": (sends_interim_replies_without_end, "no complete reply within 0.5 s (timeout)"),
+        "no reply": (hangs, "no complete reply within 0.5 s (timeout)"),
     },
     "http_4xx": {
         "a refusal": (status(418, b"\x1b[31mtea"), "status 418: \\x1b[31mtea"),
@@ -130,7 +130,7 @@ ODD_REPLIES: dict[str, dict[str, tuple[Behaviour, str]]] = {
 def test_a_failure_that_is_not_safe_or_useful_to_repeat_is_told_in_plain_words_and_sent_once(kind: str, name: str):
     behaviour, reason = ODD_REPLIES[kind][name]
     with FaultServer(behaviour) as server:
-        failure = failure_of(server.url, max_bytes=2**20, timeout=2.0 if kind == "timeout" else 20.0)
+        failure = failure_of(server.url, max_bytes=2**20, timeout=0.5 if kind == "timeout" else 20.0)
     assert (failure.kind, len(server.requests)) == (kind, 1)
     assert reason in str(failure)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_rageval.io.suggestions import KEY_CUTOFF, and_more, did_you_mean, listed, suggestion
+from pytest_rageval.io.suggestions import KEY_CUTOFF, did_you_mean, listed, suggestion
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,3 @@ def test_a_name_is_suggested_as_it_is_written():
 )
 def test_a_list_is_cut_and_says_so(names: list[str], most: int, text: str):
     assert listed(names, most) == text
-
-
-def test_what_is_not_shown_has_a_name():
-    assert and_more(1200, "cases") == "and 1,200 more cases"

@@ -58,13 +58,6 @@ def test_a_miss_in_replay_names_the_nearest_and_what_differs(a_cached, other, ne
     assert said == f"nearest: {nearest}{RUN_ONCE}"
 
 
-def test_of_several_the_one_that_differs_least_is_named(a_cached):
-    judge = a_cached(Counting())
-    ask(judge, a_request(answer="a", contexts=[]), a_request(answer="b"), a_request("who?"))
-    said = said_of_a_miss(a_cached(Counting(), "replay"), a_request(answer="c"))
-    assert said == f"nearest: same question, other answer, same contexts{RUN_ONCE}"
-
-
 def test_without_any_judgement_of_the_rubric_that_is_said(a_cached):
     ask(a_cached(Counting()), a_request())
     said = said_of_a_miss(a_cached(Counting(), "replay"), replace(a_request(), rubric="relevance"))

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from judge_server import JudgeServer
 from model_judges import GOOD, a_judge, failure_of, judged
-from project import Project, a_case
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.judges.judge_spec import judge_from_spec
@@ -98,14 +97,6 @@ def test_what_is_omitted_by_hand_is_never_sent_and_is_said(name: str):
     assert said.extra["left_out"] == [name]
     assert judge.options == {"omit": [name]}
     assert judge.notes == [], "the server has refused nothing"
-
-
-def test_the_table_names_what_is_omitted(project: Project):
-    project.configure('target = "bot:answer"', '[tool.rageval.judge_options]\nomit = ["seed", "top_p"]')
-    project.cases([a_case("q1")])
-    result = project.run("--rageval-judge=openai:judge@http://localhost:1")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*judge_options.omit*expected a list of one of temperature, seed, schema"])
 
 
 @pytest.mark.parametrize("host", ["res.openai.azure.com", "res.services.ai.azure.com"])

@@ -54,18 +54,6 @@ def test_drafts_are_accepted_dropped_and_taken_back(folder: Desk):
     assert (drafts.read_bytes(), folder.file.read_bytes()) == before
 
 
-def test_an_accepted_draft_is_no_longer_tagged_as_one(folder: Desk):
-    folder.file.unlink(missing_ok=True)
-    drafts = folder.write({**a_bare("a"), "tags": ["draft", "generated"]}, name="cases.drafts.jsonl")
-    before = drafts.read_bytes()
-    session = folder.session(file=drafts)
-    session.decide("accepted")
-    assert folder.cases()["a"].tags == ("generated",)
-    session.undo()
-    session.save()
-    assert drafts.read_bytes() == before
-
-
 def test_a_draft_whose_id_is_taken_is_not_accepted(folder: Desk):
     folder.write(a_bare("same", "other question"))
     session = folder.session(file=folder.write(a_bare("same"), name="cases.drafts.jsonl"))

@@ -12,22 +12,9 @@ from labelling import Bot, Desk, a_bare, a_chunk, point, settle
 
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks
-from pytest_rageval.label.pools import Pool
 from pytest_rageval.model import Anchor, Answer, AskRequest, Chunk
 
 # ── marking ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_marking_again_takes_the_mark_away_and_the_line_is_as_it_was(folder: Desk):
-    folder.write(a_bare("one"), a_bare("two"))
-    before = folder.file.read_bytes()
-    session = folder.session()
-    point(session, "a").toggle_gold()
-    session.save()
-    assert folder.file.read_bytes() != before
-    session.toggle_gold()
-    session.save()
-    assert folder.file.read_bytes() == before
 
 
 def test_a_snippet_tells_chunks_of_one_section_apart(folder: Desk):
@@ -144,12 +131,3 @@ def test_a_target_that_blocks_its_loop_does_not_keep_anybody_from_quitting(
     source.close()
     assert time.monotonic() - start < 60
     is_over.set()
-
-
-def test_everything_is_closed(folder: Desk):
-    folder.write(a_bare("a"))
-    bot = Bot()
-    session = folder.session(bot)
-    session.source.close()
-    assert bot.is_closed
-    assert isinstance(session.pool, Pool)

@@ -287,13 +287,13 @@ def test_a_line_of_an_answers_file_obeys_the_limit(project: Project):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ('target = "bot:slow"', "no answer within 1 s (timeout)"),
-        ('target = "bot:slow_async"', "no answer within 1 s (timeout)"),
-        ('target = "asgi:bot:slow_app"', "not started up within 1 s (timeout)"),
-        ('target = "URL"', "no complete reply within 1 s (timeout)"),
-        ('target = "openai:m@URL"', "no complete reply within 1 s (timeout)"),
-        ('target = "bot:as_text"\njudge = "openai:m@URL"', "no complete reply within 1 s (timeout)"),
-        ('target = "bot:as_text"\njudge = "embedding:m@URL"', "no complete reply within 1 s (timeout)"),
+        ('target = "bot:slow"', "no answer within 0.5 s (timeout)"),
+        ('target = "bot:slow_async"', "no answer within 0.5 s (timeout)"),
+        ('target = "asgi:bot:slow_app"', "not started up within 0.5 s (timeout)"),
+        ('target = "URL"', "no complete reply within 0.5 s (timeout)"),
+        ('target = "openai:m@URL"', "no complete reply within 0.5 s (timeout)"),
+        ('target = "bot:as_text"\njudge = "openai:m@URL"', "no complete reply within 0.5 s (timeout)"),
+        ('target = "bot:as_text"\njudge = "embedding:m@URL"', "no complete reply within 0.5 s (timeout)"),
     ],
 )
 def test_a_time_out_names_the_limit_that_was_set(project: Project, settings: str, message: str):
@@ -305,7 +305,7 @@ def test_a_time_out_names_the_limit_that_was_set(project: Project, settings: str
     project.write("bot.py", BOT)
     project.cases([a_case("a", contexts=["Water boils."])])
     with FaultServer(hangs) as server:
-        project.configure(f"{settings.replace('URL', server.url)}\ntimeout = 1\nretries = 0")
+        project.configure(f"{settings.replace('URL', server.url)}\ntimeout = 0.5\nretries = 0")
         project.run()
     record = project.records()["a"]
     # Where no gate reads what the judge was to score, the failed judgement alone is an error.

@@ -249,13 +249,6 @@ def test_a_renamed_case_is_the_case_of_a_complete_run(project: Project, conftest
     assert {record["category"] for record in records.values()} == {"renamed"}
 
 
-def test_a_condition_on_what_the_hook_took_away_looks_at_nothing(project: Project):
-    project.cases(SOME)
-    project.write("evalcases/conftest.py", HOOK)
-    result = project.run("--rageval-gate", "token_f1 >= 0.1 when category=factual")
-    assert (result.ret, bool(lines_with(result, "no case has the category 'factual'"))) == (4, True)
-
-
 def test_the_hash_of_the_dataset_is_that_of_changed_cases(project: Project):
     project.cases(SOME)
     project.run()

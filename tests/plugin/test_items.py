@@ -132,11 +132,6 @@ def test_junit_holds_the_scores_and_the_gates(project: Project):
     assert 'name="남산-높이"' in xml
 
 
-def test_durations_and_setup_show_work(project: Project):
-    project.cases(SOME)
-    project.run("--durations=3", "--setup-show").assert_outcomes(passed=4)
-
-
 def test_a_file_outside_the_globs_is_taken_when_it_is_named(project: Project):
     project.cases([a_case("boil")], "elsewhere/mine.jsonl")
     project.write("elsewhere/data.jsonl", '{"text": "not a case"}\n')

@@ -137,14 +137,3 @@ def test_what_one_side_kept_no_record_of_is_said_in_every_form(tmp_path: Path):
     content = view_of(tmp_path, "a", "b")
     assert "answer before  no record was kept" in "\n".join(terminal(content))
     assert "- answer before: <code>no record was kept</code>" in view_markdown(content)
-
-
-def test_a_refused_comparison_says_so_first_and_one_in_spite_of_it_what_was_ignored(tmp_path: Path):
-    store(tmp_path, "a", [a_row("a.jsonl::q", mrr=1.0)])
-    store(tmp_path, "b", [a_row("a.jsonl::q", mrr=1.0, content_hash="other")])
-    content = view_of(tmp_path, "a", "b")
-    assert terminal(content)[0].startswith("≠ Not comparable: ")
-    assert view_markdown(content).startswith("## ❌ ≠ Not comparable: ")
-    content = view_of(tmp_path, "a", "b", ignore=True)
-    for text in ("\n".join(terminal(content)), view_markdown(content)):
-        assert "compared in spite of: dataset was" in text

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-import web_app
 from processes import PATIENCE_S
 from web_app import WebApp, served
 
@@ -97,10 +96,6 @@ def test_a_form_of_another_site_is_refused_though_it_has_our_token(app: WebApp, 
     response = app.client.post("/login", data={"form_token": token, "token": "x"}, headers=headers)
     assert response.status_code == 403
     assert "somebody else" in response.text
-
-
-def test_a_form_of_our_own_is_taken(app: WebApp):
-    assert app.post("/login", {"token": web_app.TOKEN}).status_code == 303
 
 
 @pytest.mark.parametrize("given", [{}, {"form_token": ""}, {"form_token": "0" * 64}, {"form_token": "é"}])
@@ -230,16 +225,16 @@ def test_a_head_without_end_is_refused(app: WebApp):
 
 
 def test_a_body_that_stops_coming_is_not_waited_for(app: WebApp):
-    assert status(app.raw(f"{POST}Content-Length: 100\r\n\r\nform".encode(), seconds=20)) == 408
+    assert status(app.raw(f"{POST}Content-Length: 100\r\n\r\nform".encode())) == 408
 
 
 def test_a_body_that_comes_a_byte_at_a_time_does_not_hold_its_connection(app: WebApp):
-    with socket.create_connection(("127.0.0.1", app.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", app.port), timeout=PATIENCE_S) as connection:
         connection.sendall(f"{POST}Content-Length: 1000\r\n\r\n".encode())
         began = time.monotonic()
         connection.settimeout(0.3)
         received = b""
-        while not received and time.monotonic() - began < 8:
+        while not received and time.monotonic() - began < PATIENCE_S:
             try:
                 received = connection.recv(65_536)
             except TimeoutError:

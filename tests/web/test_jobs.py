@@ -163,17 +163,6 @@ def test_a_job_is_found_by_its_name_alone(tmp_path: Path):
 
 
 @pytest.mark.child_process
-def test_the_baseline_of_a_run_is_the_one_that_is_ordered(tmp_path: Path):
-    jobs = project_with_bot(tmp_path, "BOT_SECONDS=0\n")
-    first = jobs.start(an_order(2))
-    assert until(jobs, first.id, ended).state == "finished"
-    second = jobs.start(an_order(2, baseline=f"run:{first.id}"))
-    assert until(jobs, second.id, ended).state == "finished"
-    metrics = json.loads((tmp_path / "reports/runs" / second.id / "metrics.json").read_text())
-    assert metrics["comparison"]["baseline_run_id"] == first.id
-
-
-@pytest.mark.child_process
 def test_a_run_that_is_resumed_from_two_windows_is_resumed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     jobs = project_with_bot(tmp_path, f"BOT_GATE={tmp_path / 'gate'}\n")
     job = jobs.start(an_order(30))
