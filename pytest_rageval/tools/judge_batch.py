@@ -92,7 +92,7 @@ class BatchedRun:
         """Return a judge whose requests go to the batch; raise SettingsError if its provider takes none."""
         judge = self.make_judge()
         if not isinstance(judge, ModelJudge) or judge.batch_wire is None:
-            raise SettingsError(f"judge {judge.model!r}: batches are for {BATCHED}")
+            raise SettingsError(f"judge {judge.model!r}: batches are for {' and '.join(BATCHED)}")
         RunFolder(self.run.path).give_secret(judge)
         judge.defer_to(self.client)
         return judge
