@@ -19,7 +19,7 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import HttpReply
-from pytest_rageval.http.failures import REPEATABLE_STATUS, HttpFailure, kind_of_status, with_retries
+from pytest_rageval.http.failures import REPEATABLE_STATUS, HttpFailure, kind_of_status, longest_wait, with_retries
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.llm.chat_model import LARGEST_REPLY, ChatModel
@@ -152,7 +152,7 @@ def _failure(name: str, error: Exception) -> HttpFailure:
         f"{name}: status {meant}: {excerpt(message)}",
         status=meant,
         is_retryable=meant in REPEATABLE_STATUS,
-        retry_after=_seconds(getattr(error, "retry_after", None)),
+        retry_after=longest_wait(str(getattr(error, "retry_after", ""))),
         body=body,
     )
 
@@ -163,13 +163,6 @@ def _kind_without_status(error: Exception) -> str:
     if "Timeout" in names:
         return "timeout"
     return "connect" if "Connect" in names else "invalid_response"
-
-
-def _seconds(retry_after: object) -> float | None:
-    try:
-        return max(0.0, float(str(retry_after)))
-    except ValueError:
-        return None
 
 
 def _mask() -> Mask:

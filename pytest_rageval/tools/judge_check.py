@@ -17,13 +17,12 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.sealed_lines import Key, record_at
-from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.canaries import Verdict, canaries_for, rubrics_of, store_check, try_canaries
 from pytest_rageval.judges.judge import Judge, identity_of
-from pytest_rageval.judges.judge_spec import judge_endpoint
-from pytest_rageval.llm.endpoint_options import Budget, Tariff
+from pytest_rageval.judges.judge_spec import judge_of_run, judge_with_cache
+from pytest_rageval.llm.endpoint_options import Tariff
 from pytest_rageval.model import Judgement, Observation, Rubric
 from pytest_rageval.plan import Plan, own_rubrics
 from pytest_rageval.rescore.rejudge import Rejudge
@@ -46,9 +45,7 @@ ROUNDING = 1e-9
 
 def configured_judge(settings: Settings, root: Path, problem: str) -> Judge:
     """Make the configured judge, or raise a SettingsError with this problem. It belongs to one event loop."""
-    budget = None if settings.max_cost is None else Budget(settings.max_cost)
-    judge = judge_from_spec(settings.judge, root=root, options=judge_endpoint(settings, budget=budget))
-    if judge is None:
+    if (judge := judge_of_run(settings, root, workers=1)) is None:
         raise SettingsError(f"judge {settings.judge!r}: {problem}")
     return judge
 
@@ -81,7 +78,7 @@ def judge_at_hand(
     prepare(judge)
     cache = project_cache(project.settings, project.judge_cache_file)
     with closing(cache) if cache is not None else nullcontext():
-        yield CachedJudge(judge, cache, "off" if cache is None else settings.judge_cache, mask)
+        yield judge_with_cache(judge, cache, settings, mask)
     for note in (*(cache.notes if cache is not None else ()), *getattr(judge, "notes", ())):
         tell(note)
 
