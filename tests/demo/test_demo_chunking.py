@@ -62,15 +62,6 @@ def test_a_table_is_cut_between_rows_and_each_part_has_its_head():
     assert found[0].quotable[0] == "Mouse: M0; Water: 0 ml"
 
 
-def test_a_sentence_beyond_the_budget_is_cut_between_words_and_a_word_beyond_it_is_left_out():
-    sentence = " ".join(f"word{number}" for number in range(100))
-    assert [chunk.token_count for chunk in cut(f"# A\n\n{sentence}", TokenBudget(30))] == [30, 30, 30, 10]
-    monster = Note("v", "a.md", ("# A", "", "가" * 500 + " 끝이다."))
-    found = cut_note(monster, TokenBudget(30))
-    assert found.skipped == {"context_limit_exceeded": 1}
-    assert [chunk.text for chunk in found.chunks] == ["끝이다."]
-
-
 def test_a_chunk_keeps_its_id_when_text_is_added_above_it_or_in_other_notes():
     alone = cut("# A\n\n## B\n\nText.")[0]
     moved = cut("New intro.\n\n# A\n\nMore.\n\n## B\n\nText.")[-1]

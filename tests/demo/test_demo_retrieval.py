@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 from demo_notes import an_app, ask, chunks, write_notes
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pytest_rageval.demo
 from pytest_rageval.demo.app import create_app
 from pytest_rageval.demo.knowledge import load_graph
-from pytest_rageval.demo.retrieval import bm25_score, question_terms, stem
+from pytest_rageval.demo.retrieval import stem
 
 
 def paths(answer: dict) -> list[str]:
@@ -31,23 +29,6 @@ def test_a_korean_word_is_found_with_any_particle_on_it(tmp_path: Path):
 )
 def test_forms_of_a_word_share_a_stem(word: str, other: str):
     assert stem(word) == stem(other)
-
-
-@pytest.mark.parametrize(("word", "other"), [("rate", "rat"), ("bus", "bu"), ("mass", "mas"), ("ring", "r")])
-def test_words_that_only_look_alike_do_not(word: str, other: str):
-    assert stem(word) != stem(other)
-
-
-def test_words_of_asking_are_not_looked_up():
-    assert question_terms("Please tell me: what do you know about drift?") == ("drift",)
-    assert question_terms("What is it?") == ()
-    assert question_terms("") == ()
-
-
-@given(st.floats(0, 1e6), st.floats(0, 1e6))
-def test_the_score_rises_with_bm25_and_stays_below_one(one: float, other: float):
-    assert 0 <= bm25_score(one) < 1
-    assert (bm25_score(one) < bm25_score(other)) <= (one < other)
 
 
 def test_ids_and_order_are_the_same_after_re_indexing_and_beside_other_notes(tmp_path: Path):

@@ -49,16 +49,6 @@ def test_connections_are_reused_and_never_more_than_slots():
     assert server.connections <= 3
 
 
-def test_one_after_the_other_needs_one_connection():
-    async def use(client: SlottedClient) -> None:
-        for _ in range(5):
-            await client.request("GET", server.url)
-
-    with FaultServer(gives(YES)) as server:
-        with_client(use, slots=8)
-    assert server.connections == 1
-
-
 # ── what fails, and how often it was sent ─────────────────────────────────────────────────────────────────────
 
 

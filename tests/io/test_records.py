@@ -132,6 +132,13 @@ def test_a_reader_may_say_what_to_do_with_unknown_keys_of_the_record_and_suggest
     ]
 
 
+def test_a_record_with_problems_without_end_is_read_in_time():
+    record = {f"k{number}": 1 for number in range(30_000)}
+    with pytest.raises(Unsound) as caught:
+        RECORDS.read(record)
+    assert (len(caught.value.findings.first), caught.value.findings.more) == (20, 29_980)
+
+
 def test_a_reader_may_take_whole_floats():
     reader = RecordReader[Record](Record, takes_whole_floats=True)
     assert reader.read({"count": 3.0}) == Record(count=3)

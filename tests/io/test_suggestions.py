@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_rageval.io.suggestions import KEY_CUTOFF, did_you_mean, listed, suggestion
+from pytest_rageval.io.suggestions import KEY_CUTOFF, listed, suggestion
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,6 @@ def test_among_very_many_names_only_the_same_one_is_found():
     known = [f"case-{number}" for number in range(3000)]
     assert suggestion("CASE-17", known) == "case-17"
     assert suggestion("cas-17", known) is None
-
-
-def test_a_name_is_suggested_as_it_is_written():
-    assert did_you_mean("QUESTION", ["Question"]) == "; did you mean 'Question'?"
-    assert did_you_mean("zzz", ["Question"], "; known are Question") == "; known are Question"
-    assert did_you_mean("zzz", ["Question"]) == ""
 
 
 @pytest.mark.parametrize(

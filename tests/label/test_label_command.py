@@ -72,12 +72,6 @@ def test_all_words_of_the_plain_face(desk: Project, typed: Any):
     assert result.ret == 0
 
 
-def test_the_end_of_the_input_saves_what_was_marked(desk: Project, typed: Any):
-    typed("1")
-    assert desk.rageval("label", "cases.jsonl", "--plain").ret == 0
-    assert case(desk, "c0").gold.supports
-
-
 def test_only_unlabelled_cases_and_one_to_begin_with(desk: Project, typed: Any):
     typed("u", "q")
     assert "c1 · 2 of 3 · 0 labelled" in desk.rageval("label", "cases.jsonl", "--plain", "--case", "c1").outlines
@@ -99,15 +93,6 @@ def test_a_second_target_and_a_search_are_pooled_and_what_only_the_search_found_
     rows = [line for line in result.outlines if "notes/" in line]
     assert len(rows) == 7
     assert [row for row in rows if ") S notes/price.md > # Prices" in row]
-
-
-def test_the_hash_of_the_note_is_kept_with_the_label(desk: Project, typed: Any):
-    for name in ("apple", "banana", "cherry", "date", "elder"):
-        desk.write(f"notes/{name}.md", "# Top\n")
-    typed("1", "q")
-    desk.rageval("label", "cases.jsonl", "--plain", "--notes", "notes")
-    labelled = case(desk, "c0")
-    assert [*labelled.metadata["note_hashes"]] == [labelled.gold.supports[0].rel_path]
 
 
 # ── second opinions and drafts ────────────────────────────────────────────────────────────────────────────────

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from labelling import Desk, a_bare, point, settle
+from labelling import Desk, a_bare, point
 
 from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.loading import load_file
@@ -95,23 +95,3 @@ def test_an_edited_draft_that_is_no_case_is_not_taken(folder: Desk):
         assert "not taken" in session.message
     assert session.case.id == "a"
     assert find_case_files(folder.path, ("*.jsonl",)) == []
-
-
-def test_an_edit_of_a_draft_is_undone_and_made_again_among_the_marks_around_it(folder: Desk):
-    drafts = folder.write(a_bare("a"), a_bare("b"), name="cases.drafts.jsonl")
-    before = drafts.read_bytes()
-    session = folder.session(file=drafts)
-    point(session, "a").toggle_gold()
-    session.edit_draft('{"id": "new", "question": "q"}')
-    point(settle(session), "b").toggle_gold()
-    session.save()
-    after = drafts.read_bytes()
-    assert b'"new"' in after
-    for _ in range(3):
-        session.undo()
-    session.save()
-    assert (session.case.id, drafts.read_bytes()) == ("a", before)
-    for _ in range(3):
-        session.redo()
-    session.save()
-    assert (session.case.id, drafts.read_bytes()) == ("new", after)

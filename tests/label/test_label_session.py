@@ -8,25 +8,13 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from labelling import Bot, Desk, a_bare, a_chunk, point, settle
+from labelling import Bot, Desk, a_bare, point, settle
 
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.marks import Marks
-from pytest_rageval.model import Anchor, Answer, AskRequest, Chunk
+from pytest_rageval.model import Answer, AskRequest, Chunk
 
 # ── marking ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_snippet_tells_chunks_of_one_section_apart(folder: Desk):
-    folder.write(a_bare("one"))
-    chunks = (a_chunk("a", "the price is 5", "# P"), a_chunk("a", "the colour is red", "# P"))
-    session = folder.session(Bot({"q": chunks}))
-    session.row = next(at for at, c in enumerate(session.pool.candidates) if "price" in (c.chunk.text or ""))
-    session.add_snippet("price is 5")
-    assert session.marks.golds == (Anchor("notes/a.md", "# P", ("price is 5",)),)
-    assert [bool(golds) for golds in session.matches().golds].count(True) == 1
-    session.add_snippet("price")
-    assert session.marks.golds == (Anchor("notes/a.md", "# P", ("price is 5", "price")),)
 
 
 def test_chunks_without_paths_are_marked_by_id(folder: Desk):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from stored_runs import a_result, a_row, a_run, at, compared_runs, rewrite, store
 
+from pytest_rageval.errors import SettingsError
 from pytest_rageval.runs.config_diff import (
     SettingChange,
     change_text,
@@ -47,19 +48,6 @@ def test_a_metric_is_found_by_its_name_and_at_the_run_s_own_k(tmp_path: Path):
 
 
 # ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_what_is_configured_otherwise_is_told_against_the_run_before(tmp_path: Path):
-    a_run(tmp_path, "a", ended=at(1), params={"chunk_max_tokens": 200}, rerank_vector_weight=0.5)
-    a_run(tmp_path, "b", ended=at(2), params={"chunk_max_tokens": 400}, rerank_vector_weight=0.5)
-    a_run(tmp_path, "c", ended=at(3), rerank_vector_weight=0.7, folder_mode="on")
-    first, second, third = history(tmp_path)
-    assert first.changes == ()
-    assert told(second) == {"params.chunk_max_tokens": (200, 400)}
-    assert told(third) == {
-        "params.chunk_max_tokens": (400, None), "rerank_weights.vector": (0.5, 0.7),
-        "folder_mode": ("server default", "on"),
-    }  # fmt: skip
 
 
 def test_a_run_in_which_the_system_reported_nothing_is_no_change_of_the_system(tmp_path: Path):
@@ -134,6 +122,12 @@ def test_a_folder_that_holds_no_whole_run_is_passed_over_and_said(tmp_path: Path
     assert run_id == "spoilt"
     assert said in reason
     assert "\n" not in reason
+
+
+def test_a_file_where_the_runs_should_be_is_said(tmp_path: Path):
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(SettingsError, match="cannot be read"):
+        read_history(tmp_path)
 
 
 # ── what differs between two configurations ──────────────────────────────────────────────────────────────────────

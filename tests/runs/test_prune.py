@@ -105,3 +105,11 @@ def test_removing_takes_the_folder_and_nothing_that_it_links_to(tmp_path: Path, 
     assert ids(remove(five[:1]).removed) == ["a"]
     assert (precious / "thesis.txt").exists()
     assert sorted(os.listdir(tmp_path / "runs")) == ["b", "c", "d", "e"]
+
+
+def test_a_run_that_is_gone_already_is_said_and_the_others_go(five: list[RunSummary]):
+    assert ids(remove(five[:1]).removed) == ["a"]
+    done = remove(five[:2])
+    assert ids(done.removed) == ["b"]
+    ((run, reason),) = done.kept
+    assert (run.run_id, reason.startswith("it cannot be deleted: No such file")) == ("a", True)

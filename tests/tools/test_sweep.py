@@ -26,13 +26,6 @@ AFTER = {f"p{at}": CaseParts(1.0, None, 0.25) for at in range(10)} | {
 }
 
 
-def test_a_part_without_cases_counts_nothing():
-    scores = point_scores(AFTER, Weights(), [f"p{at}" for at in range(10)])
-    assert scores.negative_accuracy is None
-    assert scores.score == pytest.approx((0.5 * 1 + 0.2 * 0.25) / 0.7)
-    assert point_scores({}, Weights(), []).score is None
-
-
 def test_the_difference_is_that_of_the_scores_and_its_interval_holds_it():
     change = difference(AFTER, BEFORE, Weights(), AFTER)
     after, before = (point_scores(side, Weights(), AFTER).score for side in (AFTER, BEFORE))
@@ -105,11 +98,6 @@ def test_samples_are_in_order_and_grow_by_cases():
 
 
 # ── grids as they are written ────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_values_are_json_where_they_are_some_and_text_otherwise():
-    grid = parse_grid(["a=1,.5,true,on", 'b="x,y",[1,2],{"c": 1}', "k=5,5,10"])
-    assert grid.values == {"a": (1, 0.5, True, "on"), "b": ("x,y", [1, 2], {"c": 1}), "k": (5, 10)}
 
 
 def test_the_quick_grid_has_six_points_and_the_full_one_189():

@@ -7,7 +7,6 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from stored_runs import a_result, a_run
@@ -64,23 +63,6 @@ def test_a_session_holds_one_upload_and_the_app_so_many(web_app: WebApp, monkeyp
     assert not old.exists()
     assert web_app.get(newest).status_code == 200
     assert len(list(old.parent.iterdir())) == 2
-
-
-def test_a_file_is_read_once_for_its_preview_and_for_what_is_decided(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
-    readings: list[str] = []
-    whole = dataset_upload._read
-
-    def counted(*what: Any) -> dataset_upload.DatasetReading:
-        readings.append("once")
-        return whole(*what)
-
-    monkeypatch.setattr(dataset_upload, "_read", counted)
-    address = upload(web_app, ("a.csv", ROWS))
-    pages = [web_app.page(address) for _ in range(3)]
-    assert pages[0] == pages[2]
-    assert readings == ["once"]
-    assert web_app.post(address, {"action": "discard"}).status_code == 303
-    assert not dataset_upload._READINGS
 
 
 def test_a_file_of_broken_rows_is_not_read_to_its_end(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
