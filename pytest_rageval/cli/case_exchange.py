@@ -23,6 +23,7 @@ from pytest_rageval.cases.exchange.formats import (
     read_other,
     read_other_answers,
 )
+from pytest_rageval.cases.names import GIVEN
 from pytest_rageval.cli.case_files import PATHS, case_files, sound_cases
 from pytest_rageval.cli.options import EXISTING_FILE, FORCE, exit_codes, output_option
 from pytest_rageval.config.project import find_project
@@ -279,7 +280,9 @@ def convert(
     for note in _notes(result):
         click.echo(printable(note), err=True)
     if not any(map(_kinds_of_gold, cases)):
-        click.echo(f"warning: 0 of {counted(len(cases), 'case')} have gold; say where it stands with --map", err=True)
+        given = result.used.get(GIVEN)
+        remedy = f"--map gold.answer={given} reads {given} as gold" if given else "say where it stands with --map"
+        click.echo(printable(f"warning: 0 of {counted(len(cases), 'case')} have gold; {remedy}"), err=True)
         raise SystemExit(1 if strict else 0)
 
 

@@ -310,3 +310,23 @@ def test_answers_without_a_known_name_are_asked_for_by_it(project: Project):
     assert json.loads((project.path / "bot.answers.jsonl").read_text()) == {
         "id": "q1", "answer": "Two.", "retrieved_chunks": [{"rank": 1, "chunk_id": "a.md"}]
     }  # fmt: skip
+
+
+HOTPOT = {"question": ONE, "answer": A, "supporting_facts": [["Doc", 0]], "context": [["Doc", ["A is", "one."]]]}
+
+
+def test_what_has_not_the_shape_of_a_field_is_never_turned_into_text_of_it(tmp_path: Path):
+    (case,) = read_rows(tmp_path, HOTPOT)
+    assert (case.contexts, case.gold.chunk_ids) == (("A is one.",), ("Doc",))
+    row = {"question": ONE, "answer": A, "context": [["Doc", [["deep"]]]], "key_facts": [{"fact": 1}]}
+    (case,) = read_rows(tmp_path, row)
+    assert (case.contexts, case.gold.key_facts) == (None, None)
+    assert case.metadata == {"context": row["context"], "key_facts": row["key_facts"]}
+
+
+def test_chats_are_read_by_their_last_question(tmp_path: Path):
+    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ONE}]
+    (case,) = read_rows(tmp_path, {"messages": [*chat, {"role": "assistant", "content": A}]})
+    assert case.question == ONE
+    (case,) = read_rows(tmp_path, {"conversations": [{"from": "human", "value": ONE}, {"from": "gpt", "value": A}]})
+    assert case.question == ONE

@@ -171,6 +171,14 @@ def test_indexing_parameters_stay_until_they_are_changed(tmp_path: Path):
     assert ask("heron", app=app, min_score=0)["debug"]["indexing_coverage"] == small
 
 
+def test_a_budget_sent_with_a_question_is_for_that_question_only(tmp_path: Path):
+    text = "# A\n\n" + "The heron has four nodes today. " * 20
+    app = create_app(write_notes(tmp_path, {"v/a.md": text}))
+    other = ask("heron", app=app, chunk_max_tokens=24)["debug"]["indexing_coverage"]
+    assert other["parameters"]["chunk_max_tokens"] == 24
+    assert ask("heron", app=app)["debug"]["indexing_coverage"]["parameters"]["chunk_max_tokens"] == 200
+
+
 def test_many_threads_may_ask_while_the_index_is_built(tmp_path: Path):
     app = create_app()
     answers: list[str] = []

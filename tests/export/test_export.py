@@ -19,7 +19,10 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.export.export_source import FIELDS, ExportSource, look_through
 from pytest_rageval.export.formats import csv_lines, write_parquet, write_sqlite
 from pytest_rageval.export.report_json import json_lines
+from pytest_rageval.io.atomic import replacing
+from pytest_rageval.io.sealed_lines import unsealed
 from pytest_rageval.model import GateFailed
+from pytest_rageval.runs.aggregate import with_aliases
 from pytest_rageval.runs.reader import StoredRun, open_stored_run
 from pytest_rageval.runs.records import CUT
 
@@ -134,6 +137,15 @@ def test_names_and_texts_of_every_field_are_quoted(tmp_path: Path):
     assert [value for row in rows for value in row.values() if value.lstrip()[:1] == "="] == []
 
 
+def test_json_holds_configuration_aggregates_and_every_record_as_it_is(some: Path):
+    whole = json.loads("\n".join(json_lines(source(some))))
+    assert whole["run_id"] == "a"
+    assert whole["configuration"] == json.loads((some / "config.json").read_text())
+    assert whole["aggregates"] == with_aliases(json.loads((some / "metrics.json").read_text()))
+    lines = [unsealed(line) for line in (some / "results.jsonl").read_bytes().splitlines()]
+    assert whole["cases"] == sorted(lines, key=lambda record: record["case_key"])
+
+
 def test_a_line_that_was_changed_is_left_out_and_said(some: Path):
     change_lines(some / "results.jsonl", lambda line: line.replace('"mrr":0.5', '"mrr":NaN'))
     exported = source(some)
@@ -188,6 +200,22 @@ def test_parquet_holds_the_columns_of_csv_and_the_chunks(some: Path, tmp_path: P
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_is_replaced_when_the_new_one_is_whole_and_else_left_as_it_was(tmp_path: Path):
+    path = tmp_path / "deeper" / "a.bin"
+    with replacing(path) as new:
+        new.write_text("first")
+
+    def fail() -> None:
+        with replacing(path) as new:
+            new.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert path.read_text() == "first"
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_records_are_read_as_they_are_asked_for(tmp_path: Path):

@@ -11,7 +11,7 @@ import pytest
 from counting_judge import Counting, Remembering, a_request, ask
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges.cache.cache_key import key_parts
+from pytest_rageval.judges.cache.cache_key import difference_line, distance, key_parts
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.model import JudgeRequest
@@ -96,3 +96,17 @@ def test_rubric_and_trial_are_part_of_the_key_and_the_clear_question_is_not():
 def test_of_a_long_question_the_beginning_is_kept_however_it_is_escaped():
     assert key_parts(a_request("why " * 1000), "m").asked == ("why " * 50)
     assert len(key_parts(a_request("\x1b" * 1000), "m").asked or "") == 200
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"model": "n"}, "model was 'm', now 'n'"),
+        ({"sampling": {"temperature": 1}}, "sampling was {}, now {'temperature': 1}"),
+    ],
+)
+def test_a_part_that_differs_counts_one_and_is_said_with_both_values(changed: dict, said: str):
+    kept = key_parts(a_request(), "m")
+    wanted = replace(kept, **changed)
+    assert distance(kept, wanted) == 1
+    assert difference_line(kept, wanted) == f"same question, same answer, same contexts; {said}"

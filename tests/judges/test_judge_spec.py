@@ -16,6 +16,7 @@ from pytest_rageval.errors import JudgeError, SettingsError
 from pytest_rageval.judges import judge_from_object, judge_from_spec
 from pytest_rageval.judges.judge import Judge
 from pytest_rageval.judges.judge_spec import KINDS
+from pytest_rageval.judges.lexical_judge import LexicalJudge
 from pytest_rageval.judges.model_judge import ModelJudge
 from pytest_rageval.judges.plain_judge import PlainJudge, StubJudge
 from pytest_rageval.llm.endpoint_options import EndpointOptions
@@ -48,6 +49,11 @@ def own_module(tmp_path, monkeypatch):
 
 
 # ── specs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_lexical_is_the_lexical_judge_and_none_is_none():
+    assert isinstance(judge_from_spec("lexical"), LexicalJudge)
+    assert judge_from_spec("none") is None
 
 
 def test_a_stub_gives_its_score_on_every_scale_and_never_classifies():
@@ -260,6 +266,16 @@ def test_a_score_that_is_no_number_of_the_scale_is_an_error_and_never_a_zero(sco
         judged(PlainJudge(Plain(groundedness=score)))
     assert caught.value.kind == "invalid_reply"
     str(caught.value).encode()
+
+
+def test_a_plain_object_that_states_no_scale_scores_from_0_to_1():
+    class Unscaled(Plain):
+        scale = None
+
+    said = judged(PlainJudge(Unscaled(groundedness=0.95)))
+    assert (said.scores, said.scale) == ({"groundedness": 0.95}, (0.0, 1.0))
+    with pytest.raises(JudgeError, match=r"expected a number from 0 to 1; .* as in scale = \(0, 5\)"):
+        judged(PlainJudge(Unscaled(groundedness=4.5)))
 
 
 @pytest.mark.parametrize("scale", [5, (0,), (5, 0), ("0", "5"), (0, float("nan")), "05"])

@@ -124,6 +124,14 @@ def test_replies_in_parts_and_with_thoughts_are_read(content: object):
     assert (said.tokens_in, said.tokens_out) == (None, None), "a server that tells no usage has not used nothing"
 
 
+@pytest.mark.parametrize("reply", ["<think>" + json.dumps(GOOD), "<thinking>Hm", "I have to score it.</think>"])
+def test_thoughts_alone_are_no_reply(reply: str):
+    with JudgeServer(reply) as server:
+        failure = failure_of(a_judge(server))
+    assert failure.kind == "invalid_reply"
+    assert "it holds thoughts and no reply" in str(failure)
+
+
 @pytest.mark.parametrize(
     "thoughts",
     [
@@ -253,3 +261,10 @@ def test_a_server_that_refuses_nearly_everything_is_still_asked_and_it_is_noted(
     assert said[0].extra["left_out"] == ["temperature", "seed", "schema"]
     assert len(judge.notes) == 3
     assert "does not take a temperature" in judge.notes[0]
+
+
+def test_any_other_refusal_is_an_error_at_once():
+    with JudgeServer(status(400, b'{"error": {"message": "context length exceeded"}}')) as server:
+        failure = failure_of(a_judge(server))
+    assert (failure.kind, len(server.chats)) == ("http_4xx", 1)
+    assert "context length exceeded" in str(failure)

@@ -58,6 +58,11 @@ def problems(folder: Path) -> list[str]:
 # ── shipped ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_rubric_is_read_unchecked_as_it_would_be_checked(name: str):
+    assert load_rubric(name) == read_rubric(name, shipped_text(name).encode(), name)
+
+
 def test_every_rubric_that_a_metric_reads_is_shipped():
     assert {name for metric in load_registry() for name in metric.rubrics} | {"claim_split"} == set(SHIPPED)
 
@@ -69,6 +74,13 @@ def test_the_prompt_version_changes_with_every_byte_of_the_file_and_of_the_promp
     digest = hashlib.sha256(content + rubric.prompt.encode()).hexdigest()
     assert rubric.prompt_version == f"{rubric.version}+{digest[:12]}"
     assert read_rubric(name, content + b"# more", name).prompt_version != rubric.prompt_version
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_placeholder_of_a_prompt_can_be_filled(name):
+    placeholders = set(re.findall(r"\{(\w+)\}", load_rubric(name).prompt))
+    assert placeholders <= VARIABLES | {MARKER}
+    assert {MARKER} | ({"claims", "contexts"} if name == "claim_support" else {"question", "answer"}) <= placeholders
 
 
 @pytest.mark.parametrize("name", SHIPPED)

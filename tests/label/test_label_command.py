@@ -72,6 +72,12 @@ def test_all_words_of_the_plain_face(desk: Project, typed: Any):
     assert result.ret == 0
 
 
+def test_the_end_of_the_input_saves_what_was_marked(desk: Project, typed: Any):
+    typed("1")
+    assert desk.rageval("label", "cases.jsonl", "--plain").ret == 0
+    assert case(desk, "c0").gold.supports
+
+
 def test_only_unlabelled_cases_and_one_to_begin_with(desk: Project, typed: Any):
     typed("u", "q")
     assert "c1 · 2 of 3 · 0 labelled" in desk.rageval("label", "cases.jsonl", "--plain", "--case", "c1").outlines

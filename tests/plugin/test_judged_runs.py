@@ -295,6 +295,16 @@ def test_a_judge_of_a_fixture_is_named_as_that_and_not_as_the_configured_one(
     assert f"fixture {place}" in (judged.runs[-1] / "summary.md").read_text(encoding="utf-8").replace("\\", "")
 
 
+@pytest.mark.child_process
+def test_with_workers_a_judge_of_a_fixture_has_the_same_name_and_the_configured_one_is_not_asked_for(judged: Project):
+    judged.write("conftest.py", an_examiner())
+    hashes = []
+    for how in ([], ["-n", "2"], ["-k", "boil"]):
+        judged.run("--rageval-judge", "openai:m@http://127.0.0.1:1", *how)
+        hashes.append(judged.config()["config_hash"])
+    assert len(set(hashes)) == 1
+
+
 def test_where_a_fixture_judges_some_files_alone_both_judges_are_named(judged: Project):
     judged.cases([a_case("boil")], "evalcases/sub/b.jsonl")
     judged.write("evalcases/sub/conftest.py", an_examiner())

@@ -82,6 +82,21 @@ def test_tiles_of_whole_runs_show_no_change_where_the_cases_are_others(settled: 
     assert settled.metrics()["comparison"]["metrics"]["overall_score"]["why"] == "not of the same cases"
 
 
+def test_heat_colours_the_change_and_not_the_level(settled: Project):
+    settled.run("--rageval-run-id", "fixed")
+    page = report(settled.runs[-1])
+    assert "heat rise shade" in page
+    assert "heat fall" not in page
+    settled.run("--rageval-update-baseline")
+    settled.run("--rageval-target", "wrong:answer", "--rageval-run-id", "worse")
+    assert "heat fall shade" in report(settled.path / "reports/runs/worse")
+    settled.run("--rageval-baseline", "none", "--rageval-run-id", "alone")
+    alone = report(settled.path / "reports/runs/alone")
+    assert "heat  shade0" in alone
+    assert "heat fall" not in alone
+    assert "heat rise" not in alone
+
+
 def report(folder: Path) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
 

@@ -68,3 +68,11 @@ def test_a_regression_is_looked_for_in_the_baseline(project: StoredProject):
     result = command("gate", RUN, *gates, "--baseline", worse)
     assert result.exit_code == 1
     assert "FAILED mrr drop - " in result.output
+
+
+def test_known_failures_are_shown_and_do_not_fail(project: StoredProject):
+    project.pytest("--rageval-update-baseline", run_id="base")
+    project.write("pyproject.toml", f'[tool.rageval]\n{TABLE}\nknown_failures = "ratchet"\n')
+    result = command("gate", RUN)
+    assert result.exit_code == 0
+    assert "XFAIL evalcases/a.jsonl::missed - failed in the baseline as well: recall_any@5 is 0" in result.output

@@ -39,6 +39,12 @@ def test_runs_come_in_the_order_in_which_they_ended_whatever_they_are_called(tmp
     assert [run.run_id for run in history(tmp_path)] == ["b", "c", "a"]
 
 
+def test_times_of_other_zones_are_told_and_sorted_as_utc(tmp_path: Path):
+    a_run(tmp_path, "east", ended="2026-03-01T10:00:00+09:00")
+    a_run(tmp_path, "utc", ended=at(2))
+    assert [(run.run_id, run.timestamp) for run in history(tmp_path)] == [("east", at(1)), ("utc", at(2))]
+
+
 def test_a_metric_is_found_by_its_name_and_at_the_run_s_own_k(tmp_path: Path):
     a_run(tmp_path, "a", a_result(scores={"recall_any@10": 0.25}), k=10)
     (run,) = history(tmp_path)

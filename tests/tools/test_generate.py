@@ -71,6 +71,12 @@ def test_an_answer_may_stand_a_line_further_and_a_question_may_go_on():
     ]
 
 
+def test_korean_notes_ask_too():
+    assert [(question, quote) for question, _, quote, _ in drafted(KOREAN)] == [
+        ("배송은 얼마나 걸리나요?", "사흘 걸립니다."), ("반품은 얼마인가요？", "반품은 4유로입니다.")
+    ]  # fmt: skip
+
+
 @pytest.fixture
 def noted(project: Project) -> Project:
     project.write("notes/faq.md", FAQ)

@@ -51,6 +51,14 @@ def test_an_agent_is_begun_with_the_two_judged_metrics_at_the_default_threshold(
     assert slug in app.page("/agents")
 
 
+def test_a_judged_metric_that_is_turned_on_begins_with_the_default_threshold(app: WebApp):
+    slug = begin(app, "Turned on", judge_kind="openai", judge_model="m")
+    fields = edited(app, slug)
+    assert "synthesis" not in store_of(app).newest(slug).agent.thresholds
+    assert app.post(f"/agents/{slug}", fields | {"metrics": [*fields["metrics"], "synthesis"]}).status_code == 303
+    assert store_of(app).newest(slug).agent.thresholds["synthesis"] == 0.7
+
+
 @pytest.mark.parametrize(
     ("fields", "target"),
     [
@@ -90,7 +98,7 @@ def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_stays(app: Web
     }
     assert 'aria-describedby="url-errors url-hint"' in response.text
     assert '<details class="more" open><summary>45 other metrics: 1 on' in response.text
-    assert not store_of(app).files.numbers("n")
+    assert not store_of(app).numbers("n")
 
 
 def test_everything_that_is_wrong_is_said_at_once(app: WebApp):
@@ -115,6 +123,11 @@ def test_parameters_of_any_kind_are_errors_of_their_field_or_taken(app: WebApp, 
     sent = sent_by(app.page("/agents/new"), "/agents") | {"name": f"Odd {text[:8]} {len(text)}"}
     response = app.post("/agents", sent | {"param_name": "x", "param_value": text})
     assert response.status_code == 303 or errors_beside(response.text).keys() == {"param_name"}
+
+
+def test_no_metric_at_all_is_refused(app: WebApp):
+    sent = sent_by(app.page("/agents/new"), "/agents") | {"name": "None on", "metrics": []}
+    assert "no metric is on" in app.post("/agents", sent).text
 
 
 def test_a_name_that_is_taken_is_an_error_of_the_field(app: WebApp):
@@ -193,7 +206,7 @@ def test_a_judge_that_is_the_tested_model_is_warned_about_on_the_page(app: WebAp
 
 
 def test_what_was_written_by_hand_survives_an_edit(app: WebApp):
-    path = store_of(app).files.path("by-hand", 1)
+    path = store_of(app).path("by-hand", 1)
     path.parent.mkdir(parents=True)
     path.write_text(
         'target = "demo"\ntimeout = 9.5\n[metrics]\nenabled = ["retrieval", "token_f1", "recall_any@3"]\n'
@@ -210,7 +223,7 @@ def test_what_was_written_by_hand_survives_an_edit(app: WebApp):
 
 def test_a_changed_file_is_said_on_its_page_and_in_the_list(app: WebApp):
     slug = begin(app, "Tampered")
-    path = store_of(app).files.path(slug, 1)
+    path = store_of(app).path(slug, 1)
     path.chmod(0o644)
     path.write_bytes(path.read_bytes().replace(b"k = 5", b"k = 50"))
     assert "was changed after it was saved" in app.page(f"/agents/{slug}")
@@ -229,8 +242,17 @@ def test_unknown_agents_and_versions_are_pages_that_say_so(app: WebApp):
 def test_the_file_of_a_version_can_be_kept(app: WebApp):
     slug = begin(app, "Kept")
     file = app.get(f"/agents/{slug}/versions/1/toml")
-    assert file.content == store_of(app).files.content(slug, 1)
+    assert file.content == store_of(app).content(slug, 1)
     assert file.headers["content-disposition"] == 'attachment; filename="kept-v1.toml"'
+
+
+def test_the_list_is_filtered_by_an_address(app: WebApp):
+    begin(app, "Not asked for")
+    begin(app, "Filtered one", tags="unusual")
+    page = app.page("/agents?q=unusual")
+    assert "1 agent of" in page
+    assert "Filtered one" in page
+    assert "Not asked for" not in page
 
 
 @pytest.mark.parametrize("mapping", ["x = nan", f"x = {'[' * 200}{']' * 200}", "x = 1979-05-27", "a = 1\nb = 2"])

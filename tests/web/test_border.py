@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -263,6 +264,16 @@ def test_an_agent_that_came_as_a_file_is_neither_run_nor_asked_for_chunks(web_ap
     assert shown.status_code == 409
     assert "web_allows" in shown.text
     assert not list(Path.cwd().glob("owned"))
+
+
+@pytest.mark.child_process
+def test_its_uploaded_answers_are_scored_without_it(web_app: WebApp):
+    AgentStore(web_app.settings.data).save("evil", Agent(name="evil", target="os:system"), "", 0)
+    assert confirm(web_app, upload(web_app, ("set.csv", COMMAND)), name="set").status_code == 303
+    run = {"agent": "evil/1", "dataset": "set/1", "source": "uploaded answers", "action": "start"}
+    answers = {"answers": ("a.jsonl", io.BytesIO(b'{"id": "q1", "answer": "x"}\n'))}
+    sent = web_app.post("/new-run", run, files=answers)
+    assert web_app.post(sent.headers["location"]).headers["location"].startswith("/jobs/")
 
 
 CHOSEN_TOKEN = "a long enough token"

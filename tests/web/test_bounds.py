@@ -7,12 +7,13 @@ import json
 import os
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from stored_runs import a_result, a_run
 from web_app import WebApp, imported, problems_on, served, upload
 
-from pytest_rageval.cases.loading import MAX_LINE_BYTES
+from pytest_rageval.cases.loading import MAX_LINE_BYTES, cases_of_rows
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.jobs.job import log_tail
@@ -63,6 +64,17 @@ def test_a_session_holds_one_upload_and_the_app_so_many(web_app: WebApp, monkeyp
     assert not old.exists()
     assert web_app.get(newest).status_code == 200
     assert len(list(old.parent.iterdir())) == 2
+
+
+def test_a_file_is_read_once_for_its_preview_and_for_what_is_decided(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
+    read = Mock(side_effect=cases_of_rows)
+    monkeypatch.setattr(dataset_upload, "cases_of_rows", read)
+    address = upload(web_app, ("a.csv", ROWS))
+    pages = [web_app.page(address) for _ in range(3)]
+    assert pages[0] == pages[2]
+    read.assert_called_once()
+    assert web_app.post(address, {"action": "discard"}).status_code == 303
+    assert not dataset_upload.read_dataset.cache_info().currsize
 
 
 def test_a_file_of_broken_rows_is_not_read_to_its_end(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
@@ -117,7 +129,7 @@ def test_links_in_the_folder_of_data_are_not_followed(web_app: WebApp, tmp_path:
         assert response.status_code == 404, path
         assert "secret" not in response.text
     store = DatasetStore(data)
-    assert store.files.newest(slug) == 1
+    assert store.last(slug) == 1
     with pytest.raises(SettingsError, match="is a link"):
         store.save("linked", store.newest(slug).about, [EvalCase("q", "?")], "", 0)
     job = data / "jobs" / "20260101_000000"

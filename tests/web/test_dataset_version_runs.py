@@ -96,6 +96,12 @@ def test_cases_that_changed_came_or_went_are_listed_and_compared_with_nothing(ap
     assert len(re.findall("data-row", new)) == 2
 
 
+def test_the_change_of_a_list_is_that_of_the_cases_that_are_alike(app: WebApp):
+    listed = app.page("/runs")
+    assert " = " in row_of(listed, "two")
+    assert " -33.3 " in row_of(listed, "worse")
+
+
 def test_history_goes_over_versions_and_marks_where_they_changed(app: WebApp):
     shown = app.page("/history?dataset=products&agent=shop-bot")
     assert "products, all versions · 3 runs" in text_of(shown)
@@ -154,7 +160,7 @@ def test_what_names_no_version_is_shown_as_it_is(web_app: WebApp, slug: str):
 
 def test_a_file_that_cannot_be_read_is_called_by_its_slug(web_app: WebApp):
     save_agent(web_app, "broken", "Broken")
-    path = AgentStore(web_app.settings.data).files.path("broken", 1)
+    path = AgentStore(web_app.settings.data).path("broken", 1)
     path.chmod(0o644)
     for content in (b"x = [", b"agent = 3\n", b"\xff\xfe", b"[agent]\nname = 7\n"):
         path.write_bytes(content)

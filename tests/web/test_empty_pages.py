@@ -58,13 +58,19 @@ def test_the_demo_becomes_versions_like_any_other_and_what_is_there_stays(web_ap
     for _ in range(2):
         assert web_app.post("/demo/agent").status_code == web_app.post("/demo/questions").status_code == 303
     agents, datasets = AgentStore(data), DatasetStore(data)
-    assert agents.files.numbers("demo") == datasets.files.numbers("demo-questions") == [1]
+    assert agents.numbers("demo") == datasets.numbers("demo-questions") == [1]
     agent, version = agents.newest("demo"), datasets.newest("demo-questions")
     assert (agent.problem, version.problem) == (None, None)
     assert agent.agent.target == "demo"
     assert agent.agent.thresholds == {"reference_match": 0.7, "faithfulness": 0.7}
     assert version.cases == 72
     assert len({case.id for case in datasets.cases("demo-questions", 1)}) == 72
+
+
+def test_a_folder_without_a_python_project_is_not_told_to_write_one(web_app: WebApp):
+    page = text_of(web_app, "/health")
+    assert "write rageval.toml, with target = …" in page
+    assert "pyproject" not in page
 
 
 def test_questions_without_references_are_said_before_they_fail_a_run(web_app: WebApp):

@@ -58,6 +58,17 @@ def test_a_job_is_watched_and_cancelled_without_scripts(tmp_path: Path):
         assert app.client.post(f"/jobs/{job.id}/resume", data={"x": "1"}).status_code == 403
 
 
+@pytest.mark.child_process
+def test_a_job_that_is_finished_has_nothing_to_resume(tmp_path: Path):
+    jobs = project_with_bot(tmp_path, "BOT_SECONDS=0\n")
+    job = jobs.start(an_order(1))
+    until(jobs, job.id, ended)
+    with served(tmp_path) as app:
+        response = app.post(f"/jobs/{job.id}/resume")
+    assert response.status_code == 409
+    assert "nothing to resume" in response.text
+
+
 @pytest.mark.browser
 @pytest.mark.child_process
 def test_the_page_follows_a_run_to_its_end_and_then_asks_no_more(tmp_path: Path, chromium: Chromium):

@@ -83,6 +83,11 @@ def test_a_choice_that_the_page_did_not_show_is_shown_before_it_is_started(app: 
     assert not list((app.settings.data / "jobs").glob("*"))
 
 
+def test_an_agent_that_nobody_can_ask_is_first_offered_an_upload(app: WebApp):
+    assert "File of answers" in app.page("/new-run?agent=own-judge&dataset=sums")
+    assert "File of answers" not in app.page("/new-run?agent=calculator&dataset=sums")
+
+
 @pytest.mark.child_process
 def test_an_agent_is_asked_and_the_next_run_is_compared_with_this_one(app: WebApp):
     started = app.post("/new-run", CHOSEN | {"description": "the first"})

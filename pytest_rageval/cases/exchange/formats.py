@@ -53,6 +53,8 @@ class Format(NamedTuple):
     fields: Mapping[str, str] = NOTHING
 
 
+_OF_HOTPOTQA = "context[*].join(' ', [1])"
+
 FORMATS = (
     Format("promptfoo", "vars || keys(@)[?starts_with(@, '__expected')]", {QUESTION: "vars", CONTEXTS: "vars.context"}),
     Format("openai-evals", "input[0].role && ideal", {QUESTION: "input", ANSWER: "ideal"}),
@@ -83,6 +85,9 @@ FORMATS = (
     Format("llamaindex", "query && (reference_answer || relevant_docs)", {IDS: "relevant_docs"}),
     Format("squad", "question && answers.answer_start || question && contains(keys(@), 'is_impossible')"),
     Format("ragas", "user_input"),
+    Format("hotpotqa", "supporting_facts && context", {CONTEXTS: _OF_HOTPOTQA, IDS: "supporting_facts[*][0]"}),
+    Format("messages", "messages[0].role", {QUESTION: "messages"}),
+    Format("sharegpt", "conversations[0].from", {QUESTION: "conversations[].{role: from, content: value}"}),
 )
 WRITERS: Mapping[str, Callable[[Sequence[EvalCase], Answers], ToolFiles]] = {
     "beir": write_beir,

@@ -24,6 +24,7 @@ from pytest_rageval.cases.exchange.checks import (
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, with_extra_parts
 from pytest_rageval.cases.exchange.values import (
     TEXTS_OF_OBJECTS,
+    are_texts,
     as_object,
     conversation_of,
     listed_values,
@@ -172,9 +173,10 @@ class RowReading:
         if field == ANSWER:
             return reference_of(value)
         if field == CONTEXTS:
-            return {"contexts": texts_of(value)}
+            return {"contexts": texts_of(value)} if are_texts(value if isinstance(value, list) else [value]) else None
         if field == FACTS:
-            return {"expected_key_facts": [str(fact) for fact in listed_values(value)]}
+            facts = listed_values(value)
+            return {"expected_key_facts": [str(fact) for fact in texts_of(facts)]} if are_texts(facts) else None
         if field in (PLACES, IDS):
             return places_of(value, field)
         if field == HEADINGS:

@@ -11,7 +11,10 @@ from pytest_rageval.cases.names import IDS
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
 
-TEXTS_OF_OBJECTS = ("text", "content", "page_content", "pageContent", "value", "answer", "output", "response")
+TEXTS_OF_OBJECTS = (
+    "text", "content", "page_content", "pageContent", "passage_text", "paragraph_text", "value", "answer", "output",
+    "response",
+)  # fmt: skip
 _PATHS = ("rel_path", "path", "source", "file", "file_path", "doc_uri", "url", "document", "name")
 
 
@@ -31,6 +34,11 @@ def _text(value: Json) -> str | None:
 def texts_of(value: Json) -> list[Json]:
     values = value if isinstance(value, list) else [value]
     return [_text(each) or (each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)) for each in values]
+
+
+def are_texts(values: list[Json]) -> bool:
+    """Return True if each value is a number, a text or an object that holds one."""
+    return all(isinstance(each, (int, float)) or _text(each) is not None for each in values)
 
 
 def reference_of(value: Json) -> dict[str, Json]:
@@ -110,7 +118,7 @@ def as_object(extra: Json) -> Json:
 # ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-_ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
+_ROLES = {"human": "user", "user": "user", "ai": "assistant", "gpt": "assistant", "assistant": "assistant"}
 
 
 def turns_of(messages: Json) -> list[dict[str, Json]]:
