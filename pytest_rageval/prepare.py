@@ -21,7 +21,7 @@ from pytest_rageval.gates.gate import unknown_values
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import Judge, described_judge
 from pytest_rageval.judges.judge_spec import judge_of_run
-from pytest_rageval.matching.dialects import FileNames
+from pytest_rageval.matching.dialects import FileNames, namesakes_of
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
@@ -209,8 +209,3 @@ def _described_judges(prepared: Prepared, judges: Collection[str | None]) -> dic
     if fixtures := sorted(place for place in judges if place is not None):
         described["fixture"] = fixtures
     return described or None
-
-
-def namesakes_of(cases: Iterable[EvalCase]) -> list[str]:
-    """Return the paths of golds that have the name of another gold's file, such as two of README.md."""
-    return FileNames(anchor.rel_path for case in cases for anchor in case.gold.supports or ()).ambiguous

@@ -14,6 +14,8 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
+from pytest_rageval.matching.dialects import PlaceRules
+from pytest_rageval.matching.places import GoldBy, match
 from pytest_rageval.model import (
     Chunk,
     EvalCase,
@@ -53,7 +55,7 @@ def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[s
         "trial": trial.number,
         "case": case_to_mapping(trial.case) | {"source": trial.case.source},
         "answer": answer_to_response(answer, keeps_objects=True) if answer else None,
-        "matching": {name: getattr(obs.matching, name) for name in _MATCHING} if obs else None,
+        "matching": _matching(obs.matching) if obs else None,
         "judgements": {name: _judgement(each) for name, each in obs.judgements.items()} if obs else {},
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
@@ -88,6 +90,18 @@ def _write_observation(record: dict[str, Any]) -> bytes:
     return _WRITER.dump_json(record, exclude_defaults=True, warnings=False)
 
 
+def _matching(matching: Matching) -> dict[str, Any]:
+    sets = {"hits": matching.hits, "cited": matching.cited}
+    return {
+        "kind": matching.kind,
+        "golds": matching.golds,
+        **{name: None if found is None else [sorted(each) for each in found] for name, found in sets.items()},
+        "irrelevant": matching.irrelevant,
+        "flags": matching.flags,
+        "loose": matching.loose,
+    }
+
+
 def _judgement(judgement: Judgement) -> dict[str, Any]:
     # Not `asdict`: it copies every text and list, 40 µs a judgement.
     members = ((name, getattr(judgement, name)) for name in _JUDGEMENT)
@@ -96,7 +110,6 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
 
 
 _JUDGEMENT = tuple(field.name for field in fields(Judgement))
-_MATCHING = tuple(field.name for field in fields(Matching) if field.init)
 
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -127,6 +140,15 @@ def _read_matching(written: Mapping[str, Any]) -> Matching:
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
     sets = {name: tuple(map(frozenset, values[name])) for name in ("hits", "cited") if values[name] is not None}
     return Matching(**values | sets | {"loose": tuple(LooseMatch(*match) for match in written["loose"])})
+
+
+def matched_to(record: Mapping[str, Any], case: EvalCase, gold_by: GoldBy, rules: PlaceRules) -> dict[str, Any]:
+    """Return a line of observations.jsonl with other labels of its case, and the answer matched to them."""
+    written = {**record, "case": case_to_mapping(case) | {"source": list(case.source)}}
+    if record["k"] is None:
+        return written
+    answer = answer_from_response(record["answer"], record["case_key"], is_plain=True)
+    return written | {"matching": _matching(match(case, answer, gold_by, rules))}
 
 
 def recorded_case(record: Mapping[str, Any]) -> EvalCase:

@@ -18,10 +18,10 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.matching.dialects import PlaceRules
+from pytest_rageval.matching.dialects import PlaceRules, namesakes_of
 from pytest_rageval.model import EvalCase, Json, Observation, Trial
 from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
-from pytest_rageval.prepare import Prepared, check_can_answer, make_target, namesakes_of, prepare, run_configuration
+from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
 from pytest_rageval.rescore.rescore import observed_of
 from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.runs.results_file import RunJournal
