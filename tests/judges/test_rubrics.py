@@ -134,14 +134,6 @@ def test_a_plan_holds_the_wording_of_each_rubric_that_is_asked(tmp_path):
     assert plan.wordings["relevance"] == load_rubric("relevance")
 
 
-def test_a_plan_reports_what_is_wrong_with_rubrics_along_with_the_rest(tmp_path):
-    a_folder(tmp_path, groundedness="scale = 5")
-    with pytest.raises(SettingsError) as caught:
-        make_plan(Settings(rubrics="rubrics", enabled=("mrrr",)), load_registry(), tmp_path)
-    assert caught.value.problems[-1] == "unknown metric 'mrrr'; did you mean 'mrr'?"
-    assert "rubrics/groundedness.toml:1: has no version" in caught.value.problems
-
-
 SCORE = "schema.properties.score"
 CLAIMS = "schema.properties.supported_claims"
 NUMBER = 'type = "number"'

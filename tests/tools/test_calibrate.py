@@ -92,6 +92,12 @@ def test_scores_by_several_judges_are_not_passed_off_as_one():
     )
 
 
+def test_a_run_without_scores_gives_no_rate():
+    found = compare(judged("a", True, 5.0), judged("b", False, 1.0), unlabelled=UnlabelledCases("r1", (), 4))
+    assert (found.rates["corrected"], found.rates["unlabelled"]) == (None, None)
+    assert "run r1 has no unlabelled case with a score for groundedness: no pass rate for it" in found.notes
+
+
 def test_people_who_said_one_thing_of_all_are_no_measure():
     found = compare(judged("a", True, 5.0), judged("b", True, 1.0))
     assert any(note.startswith("people said the same of all answers") for note in found.notes)
