@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.config.tables import Origin
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import open_regular
 from pytest_rageval.runs.history import PastRun, past_run
 from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS, StoredRun
 from pytest_rageval.text import duration, printable
@@ -134,10 +135,11 @@ def read_run(folder: Path) -> RunRow:
 
 
 def _lines(path: Path) -> int:
-    if not path.is_file():
+    try:
+        with open_regular(path) as file:
+            return sum(1 for _ in file)
+    except FileNotFoundError:
         return 0
-    with path.open("rb") as file:
-        return sum(1 for _ in file)
 
 
 def _begun_row(run: StoredRun) -> RunRow:

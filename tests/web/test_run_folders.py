@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from stored_runs import a_result, a_run, an_error, at, rewrite, some_cases, store_full, updated
+from web_app import served
 
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.atomic import take_lock
@@ -167,3 +169,16 @@ def test_cases_of_a_run_that_was_stopped_are_those_recorded(reports: Path):
 def test_without_a_folder_there_are_no_rows(folders: RunFolders):
     assert rows(folders) == {}
     assert latest_of_series(folders.rows(), 5) == []
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize("name", ["config.json", "metrics.json", "results.jsonl", "observations.jsonl", "scores.jsonl"])
+def test_a_pipe_or_a_folder_in_place_of_a_file_is_said_and_never_waited_for(
+    tmp_path: Path, reports: Path, name: str, make: Callable[[Path], None]
+):
+    file = a_run(reports, "one", a_result("a")) / name
+    file.unlink(missing_ok=True)
+    make(file)
+    with served(tmp_path) as app:
+        for address in ("/", "/runs", "/runs/one", "/runs/one/cases/a", "/runs/one/export.csv", "/compare?a=one&b=one"):
+            assert app.get(address).status_code < 500
