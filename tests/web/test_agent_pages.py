@@ -99,7 +99,7 @@ def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_stays(app: Web
     }
     assert 'aria-describedby="url-errors url-hint"' in response.text
     assert '<details class="more" open><summary>45 other metrics: 1 on' in response.text
-    assert not store_of(app).files.numbers("n")
+    assert not store_of(app).numbers("n")
 
 
 def test_everything_that_is_wrong_is_said_at_once(app: WebApp):
@@ -220,7 +220,7 @@ def test_a_judge_that_is_the_tested_model_is_warned_about_on_the_page(app: WebAp
 
 
 def test_what_was_written_by_hand_survives_an_edit(app: WebApp):
-    path = store_of(app).files.path("by-hand", 1)
+    path = store_of(app).path("by-hand", 1)
     path.parent.mkdir(parents=True)
     path.write_text(
         'target = "demo"\ntimeout = 9.5\n[metrics]\nenabled = ["retrieval", "token_f1", "recall_any@3"]\n'
@@ -237,7 +237,7 @@ def test_what_was_written_by_hand_survives_an_edit(app: WebApp):
 
 def test_a_changed_file_is_said_on_its_page_and_in_the_list(app: WebApp):
     slug = begin(app, "Tampered")
-    path = store_of(app).files.path(slug, 1)
+    path = store_of(app).path(slug, 1)
     path.chmod(0o644)
     path.write_bytes(path.read_bytes().replace(b"k = 5", b"k = 50"))
     assert "was changed after it was saved" in app.page(f"/agents/{slug}")
@@ -256,7 +256,7 @@ def test_unknown_agents_and_versions_are_pages_that_say_so(app: WebApp):
 def test_the_file_of_a_version_can_be_kept(app: WebApp):
     slug = begin(app, "Kept")
     file = app.get(f"/agents/{slug}/versions/1/toml")
-    assert file.content == store_of(app).files.content(slug, 1)
+    assert file.content == store_of(app).content(slug, 1)
     assert file.headers["content-disposition"] == 'attachment; filename="kept-v1.toml"'
 
 
@@ -275,7 +275,7 @@ def test_a_write_without_the_word_of_the_session_changes_nothing(app: WebApp, tm
     headers = {"Origin": app.address, "Sec-Fetch-Site": "same-origin"}
     assert app.client.post(f"/agents/{slug}", data=fields, headers=headers).status_code == 403
     assert app.post(f"/agents/{slug}", fields, headers={"Origin": "http://evil.example"}).status_code == 403
-    assert store_of(app).files.numbers(slug) == [1]
+    assert store_of(app).numbers(slug) == [1]
 
 
 @pytest.mark.parametrize("mapping", ["x = nan", f"x = {'[' * 200}{']' * 200}", "x = 1979-05-27", "a = 1\nb = 2"])

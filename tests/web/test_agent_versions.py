@@ -41,7 +41,7 @@ def an_agent(**fields: Any) -> Agent:
 
 
 def messages(agent: Agent, store: AgentStore) -> dict[str, str]:
-    return {problem.field: problem.message for problem in agent_problems(agent, store.registry, store.files.folder)}
+    return {problem.field: problem.message for problem in agent_problems(agent, store.registry, store.folder)}
 
 
 # ── versions ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -69,17 +69,17 @@ def test_hostile_texts_are_texts_in_every_field(store: AgentStore, text: str):
     )
     saved = store.save(slug_of(text), agent, text, 0)
     assert store.read(saved.slug, 1) == saved
-    assert [path.parent.name for path in store.files.folder.rglob("v1.toml")] == [slug_of(text)]
+    assert [path.parent.name for path in store.folder.rglob("v1.toml")] == [slug_of(text)]
     assert is_slug(saved.slug)
 
 
 def test_a_saved_file_is_never_written_over_and_may_not_be_written_to(store: AgentStore):
     store.save("bot", an_agent(), "", 0)
-    before = store.files.content("bot", 1)
+    before = store.content("bot", 1)
     store.save("bot", an_agent(k=7), "more chunks", 1)
-    assert store.files.content("bot", 1) == before
-    assert store.files.path("bot", 1).stat().st_mode & 0o777 == 0o444
-    assert [path.name for path in sorted(store.files.path("bot", 1).parent.iterdir())] == ["v1.toml", "v2.toml"]
+    assert store.content("bot", 1) == before
+    assert store.path("bot", 1).stat().st_mode & 0o777 == 0o444
+    assert [path.name for path in sorted(store.path("bot", 1).parent.iterdir())] == ["v1.toml", "v2.toml"]
 
 
 def test_of_many_windows_that_save_at_once_one_gets_each_number(store: AgentStore):
@@ -98,12 +98,12 @@ def test_of_many_windows_that_save_at_once_one_gets_each_number(store: AgentStor
     for thread in threads:
         thread.join(60)
     assert sorted(outcomes) == ["newer"] * 7 + ["saved 2"]
-    assert store.files.numbers("bot") == [1, 2]
+    assert store.numbers("bot") == [1, 2]
 
 
 def test_a_file_that_was_changed_is_named(store: AgentStore):
     store.save("bot", an_agent(), "", 0)
-    path = store.files.path("bot", 1)
+    path = store.path("bot", 1)
     path.chmod(0o644)
     path.write_bytes(path.read_bytes().replace(b">= 70%", b">= 10%"))
     assert store.read("bot", 1).problem == (
@@ -116,7 +116,7 @@ def test_a_file_that_was_changed_is_named(store: AgentStore):
 def test_other_line_ends_are_no_change(store: AgentStore):
     """As git checks a file out on Windows."""
     store.save("bot", an_agent(prompts={"reference_match": f"{PROMPT}\nAnd so on.\n"}), "", 0)
-    path = store.files.path("bot", 1)
+    path = store.path("bot", 1)
     path.chmod(0o644)
     version = store.read("bot", 1)
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
@@ -125,7 +125,7 @@ def test_other_line_ends_are_no_change(store: AgentStore):
 
 def test_a_version_that_somebody_puts_there_by_hand_is_seen(store: AgentStore):
     store.save("bot", an_agent(), "", 0)
-    own = store.files.path("bot", 7)
+    own = store.path("bot", 7)
     own.write_text('target = "bot:answer"\nknown_failures = "ratchet"\n[gates]\nrun = ["mrr >= 0.5"]\n', "utf-8")
     version = store.newest("bot")
     assert (version.number, version.agent.name, version.agent.target) == (7, "bot", "bot:answer")
@@ -139,7 +139,7 @@ def test_a_version_that_somebody_puts_there_by_hand_is_seen(store: AgentStore):
 
 def test_a_file_that_holds_no_version_is_a_line_and_hides_no_other(store: AgentStore):
     store.save("bot", an_agent(), "", 0)
-    store.files.path("bot", 2).write_text("target = ", "utf-8")
+    store.path("bot", 2).write_text("target = ", "utf-8")
     versions, problems = store.versions("bot")
     assert [version.number for version in versions] == [1]
     assert len(problems) == 1
@@ -148,7 +148,7 @@ def test_a_file_that_holds_no_version_is_a_line_and_hides_no_other(store: AgentS
 
 @pytest.mark.parametrize("name", ["../../evil", "/tmp/evil", "politeness", "reference_match.txt"])
 def test_a_prompt_of_a_file_from_elsewhere_becomes_no_other_file_than_that_of_its_rubric(store: AgentStore, name: str):
-    path = store.files.path("bot", 1)
+    path = store.path("bot", 1)
     path.parent.mkdir(parents=True)
     path.write_text(f'target = "demo"\n[agent.prompts]\n"{name}" = "x {{answer}}"\n', "utf-8")
     with pytest.raises(SettingsError, match="is no shipped rubric"):
@@ -158,7 +158,7 @@ def test_a_prompt_of_a_file_from_elsewhere_becomes_no_other_file_than_that_of_it
 
 @pytest.mark.parametrize("text", ["x = " + "9" * 5000, "x = " + "[" * 20_000, "\xff", "agent = 1", "[agent]\nname = 1"])
 def test_a_file_of_any_content_is_a_line_and_no_error_of_ours(store: AgentStore, text: str):
-    path = store.files.path("bot", 1)
+    path = store.path("bot", 1)
     path.parent.mkdir(parents=True)
     path.write_bytes(text.encode("latin-1"))
     versions, problems = store.versions("bot")
@@ -298,7 +298,7 @@ def test_a_run_takes_an_agent_version_as_its_configuration(project: Project, pro
     store.save("bot", agent, "", 0)
     (project.path / "pyproject.toml").unlink()
     store.write_configuration("bot", 1, project.path)
-    assert (project.path / "rageval.toml").read_bytes() == store.files.content("bot", 1)
+    assert (project.path / "rageval.toml").read_bytes() == store.content("bot", 1)
     project.cases([a_case("boil")])
     result = project.rageval("run", "--judge-cache", "off")
     assert result.ret == 1
@@ -331,7 +331,7 @@ def test_the_file_alone_says_that_its_prompts_are_missing(project: Project):
     store = AgentStore(project.path / "data")
     version: AgentVersion = store.save("bot", an_agent(prompts={"reference_match": PROMPT}), "", 0)
     (project.path / "pyproject.toml").unlink()
-    (project.path / "rageval.toml").write_bytes(store.files.content("bot", version.number))
+    (project.path / "rageval.toml").write_bytes(store.content("bot", version.number))
     project.cases([a_case("boil")])
     result = project.rageval("run")
     assert result.ret == 4

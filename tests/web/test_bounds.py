@@ -7,13 +7,13 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from stored_runs import a_result, a_run
 from web_app import WebApp, imported, problems_on, served, upload
 
-from pytest_rageval.cases.loading import MAX_LINE_BYTES
+from pytest_rageval.cases.loading import MAX_LINE_BYTES, cases_of_rows
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.jobs.job import log_tail
@@ -67,20 +67,14 @@ def test_a_session_holds_one_upload_and_the_app_so_many(web_app: WebApp, monkeyp
 
 
 def test_a_file_is_read_once_for_its_preview_and_for_what_is_decided(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
-    readings: list[str] = []
-    whole = dataset_upload._read
-
-    def counted(*what: Any) -> dataset_upload.DatasetReading:
-        readings.append("once")
-        return whole(*what)
-
-    monkeypatch.setattr(dataset_upload, "_read", counted)
+    read = Mock(side_effect=cases_of_rows)
+    monkeypatch.setattr(dataset_upload, "cases_of_rows", read)
     address = upload(web_app, ("a.csv", ROWS))
     pages = [web_app.page(address) for _ in range(3)]
     assert pages[0] == pages[2]
-    assert readings == ["once"]
+    read.assert_called_once()
     assert web_app.post(address, {"action": "discard"}).status_code == 303
-    assert not dataset_upload._READINGS
+    assert not dataset_upload.read_dataset.cache_info().currsize
 
 
 def test_a_file_of_broken_rows_is_not_read_to_its_end(web_app: WebApp, monkeypatch: pytest.MonkeyPatch):
@@ -135,7 +129,7 @@ def test_links_in_the_folder_of_data_are_not_followed(web_app: WebApp, tmp_path:
         assert response.status_code == 404, path
         assert "secret" not in response.text
     store = DatasetStore(data)
-    assert store.files.newest(slug) == 1
+    assert store.last(slug) == 1
     with pytest.raises(SettingsError, match="is a link"):
         store.save("linked", store.newest(slug).about, [EvalCase("q", "?")], "", 0)
     job = data / "jobs" / "20260101_000000"

@@ -55,7 +55,7 @@ def begin(app: WebApp, version: int = 1, *systems: str) -> Labeller:
 
 
 def version_lines(app: WebApp, number: int) -> list[str]:
-    return store_of(app).files.path("shop", number).read_bytes().decode().split("\n")
+    return store_of(app).path("shop", number).read_bytes().decode().split("\n")
 
 
 def test_labels_go_into_the_next_version_until_it_is_finished(app: WebApp):
@@ -79,14 +79,14 @@ def test_labels_go_into_the_next_version_until_it_is_finished(app: WebApp):
     assert [case.id for case in store_of(app).cases("shop", 2)] == [case.id for case in store_of(app).cases("shop", 1)]
     assert "takes no labels" in app.get(person.address).text
     begin(app, 2)
-    assert store_of(app).files.numbers("shop") == [1, 2, 3]
+    assert store_of(app).numbers("shop") == [1, 2, 3]
 
 
 def test_the_audit_has_nothing_against_labels_of_the_browser(app: WebApp, tmp_path: Path):
     person = begin(app)
     person.point("price.md")
     person.press("gold")
-    cases = load_file(store_of(app).files.path("shop", 2), tmp_path).cases
+    cases = load_file(store_of(app).path("shop", 2), tmp_path).cases
     assert list(findings_in_notes(cases, tmp_path / "notes")) == []
     assert list(findings_in_files(cases)) == []
     (tmp_path / "notes/price.md").write_text("# Price\n\nNothing is said of it any more.\n")
@@ -100,7 +100,7 @@ def test_pages_say_that_a_dataset_is_being_labelled_and_one_can_go_on(app: WebAp
         assert "being labelled" in app.page(address), address
     again = app.post("/datasets/shop/label", {"version": "1"})
     assert again.headers["location"] == "/label/cases?dataset=shop"
-    assert store_of(app).files.numbers("shop") == [1, 2]
+    assert store_of(app).numbers("shop") == [1, 2]
 
 
 def test_discarding_asks_and_leaves_the_other_versions(app: WebApp):
@@ -108,7 +108,7 @@ def test_discarding_asks_and_leaves_the_other_versions(app: WebApp):
     person.press("unanswerable")
     assert "Discard version 2 with all its labels?" in app.page("/datasets/shop?discard=true")
     assert app.post("/datasets/shop/label/discard").status_code == 303
-    assert store_of(app).files.numbers("shop") == [1]
+    assert store_of(app).numbers("shop") == [1]
     assert app.get(person.address).status_code == 404
     form = sent_by(person.page, "/label/cases")
     assert "takes no labels" in app.post("/label/cases", form | {"do": "gold"}).text
@@ -116,7 +116,7 @@ def test_discarding_asks_and_leaves_the_other_versions(app: WebApp):
 
 def edit(app: WebApp, position: int, **fields: str) -> None:
     """Another window saves the next version, with one case changed."""
-    newest = store_of(app).files.newest("shop")
+    newest = store_of(app).last("shop")
     address = f"/datasets/shop/versions/{newest}/cases/{position}"
     response = app.post(address, sent_by(app.page(address), address) | {"action": "save"} | fields)
     assert response.status_code == 303, response.text
@@ -125,7 +125,7 @@ def edit(app: WebApp, position: int, **fields: str) -> None:
 def test_another_version_keeps_the_labels_and_ends_the_labelling(app: WebApp):
     begin(app).press("unanswerable")
     edit(app, 2, question="Where is it made?")
-    assert [version.note for version in store_of(app).versions("shop")[:2]] == [
+    assert [version.note for version in store_of(app).versions("shop")[0][:2]] == [
         "case 'place': question", "labelled: 1 case changed",
     ]  # fmt: skip
     assert [case.answerable for case in store_of(app).cases("shop", 3)] == [False, True, True]
@@ -137,7 +137,7 @@ def test_labelling_begins_at_the_newest_version_only(app: WebApp):
     response = app.post("/datasets/shop/label", {"version": "1", "systems": "demo"})
     assert response.status_code == 409
     assert "version 2 was saved meanwhile by another window" in response.text
-    assert store_of(app).files.numbers("shop") == [1, 2]
+    assert store_of(app).numbers("shop") == [1, 2]
 
 
 def test_chunks_come_from_versions_of_agents_and_others_can_be_asked(app: WebApp):
@@ -193,12 +193,12 @@ def test_a_server_that_was_killed_has_lost_no_mark(app: WebApp, tmp_path: Path):
 
 def test_a_run_closes_the_version_that_it_uses(app: WebApp):
     begin(app).press("unanswerable")
-    path = store_of(app).checked_path("shop", 2)
-    assert store_of(app).version("shop", 2).problem is None
+    path = store_of(app).run_path("shop", 2)
+    assert store_of(app).read("shop", 2).problem is None
     assert app.get("/label/cases?dataset=shop").status_code == 404
     path.chmod(0o644)
     path.write_text(path.read_text() + "\n")
-    assert "was changed after it was saved" in str(store_of(app).version("shop", 2).problem)
+    assert "was changed after it was saved" in str(store_of(app).read("shop", 2).problem)
 
 
 def test_a_dataset_that_was_imported_is_labelled_in_its_own_spelling(app: WebApp):
@@ -220,7 +220,7 @@ def test_two_windows_that_begin_at_once_open_one_version(app: WebApp):
     with ThreadPoolExecutor(4) as windows:
         begun = [windows.submit(app.client.post, "/datasets/shop/label", data=form, headers=headers) for _ in range(4)]
         assert {response.result().status_code for response in begun} <= {303, 409}
-    assert store_of(app).files.numbers("shop") == [1, 2]
+    assert store_of(app).numbers("shop") == [1, 2]
     assert store_of(app).newest("shop").is_open
 
 
@@ -253,7 +253,7 @@ def test_a_file_that_takes_long_to_open_keeps_nobody_from_another_one(app: WebAp
 def test_a_mark_that_comes_after_the_seal_is_refused_and_the_version_stays_sound(app: WebApp):
     person = begin(app)
     form = sent_by(person.page, "/label/cases")
-    store_of(app).checked_path("shop", 2)  # as a run does between two marks
+    store_of(app).run_path("shop", 2)  # as a run does between two marks
     sealed = version_lines(app, 2)
     refused = app.post("/label/cases", form | {"do": "unanswerable"})
     assert refused.status_code == 404

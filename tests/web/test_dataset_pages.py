@@ -68,9 +68,7 @@ def test_editing_a_case_makes_the_next_version(app: WebApp):
     ],
 )
 def test_what_is_wrong_with_a_case_stands_beside_its_field(app: WebApp, fields: dict[str, str], field: str, words: str):
-    slug = next((slug for slug in store_of(app).files.slugs() if slug == "wrong-case"), None) or imported(
-        app, "Wrong case"
-    )
+    slug = next((slug for slug in store_of(app).slugs() if slug == "wrong-case"), None) or imported(app, "Wrong case")
     address, sent = case_form(app, slug, 1, 1, **fields)
     response = app.post(address, sent)
     assert response.status_code == 422
@@ -182,7 +180,7 @@ def test_the_audit_finds_what_is_wrong_with_the_labels(app: WebApp):
         (app.settings.root / "rageval.toml").unlink()
     assert "4 of 5 cases cannot be won" in page
     assert f'href="/datasets/{slug}/versions/1/cases/1"' in page
-    assert f"rageval cases audit {store_of(app).files.path(slug, 1)}" in page
+    assert f"rageval cases audit {store_of(app).path(slug, 1)}" in page
 
 
 def test_unknown_datasets_versions_and_cases_are_pages_that_say_so(app: WebApp):
@@ -195,7 +193,7 @@ def test_unknown_datasets_versions_and_cases_are_pages_that_say_so(app: WebApp):
 
 def test_a_file_that_was_changed_or_cannot_be_read_is_said_on_its_page(app: WebApp):
     slug = imported(app, "Damaged", ONE)
-    path = store_of(app).files.path(slug, 1)
+    path = store_of(app).path(slug, 1)
     path.chmod(0o644)
     path.write_bytes(path.read_bytes() + b"{}\n")
     page = app.page(f"/datasets/{slug}")

@@ -160,7 +160,7 @@ def test_what_names_no_version_is_shown_as_it_is(web_app: WebApp, slug: str):
 
 def test_a_file_that_cannot_be_read_is_called_by_its_slug(web_app: WebApp):
     save_agent(web_app, "broken", "Broken")
-    path = AgentStore(web_app.settings.data).files.path("broken", 1)
+    path = AgentStore(web_app.settings.data).path("broken", 1)
     path.chmod(0o644)
     for content in (b"x = [", b"agent = 3\n", b"\xff\xfe", b"[agent]\nname = 7\n"):
         path.write_bytes(content)

@@ -71,21 +71,21 @@ def test_hostile_texts_are_texts_in_every_field(store: DatasetStore, text: str):
 
 def test_a_file_that_was_changed_is_named_and_never_run(store: DatasetStore):
     store.save("products", ABOUT, founding_cases(), "", 0)
-    path = store.files.path("products", 1)
-    assert store.checked_path("products", 1) == path
+    path = store.path("products", 1)
+    assert store.run_path("products", 1) == path
     path.chmod(0o644)
     path.write_bytes(path.read_bytes().replace(b"main topic", b"other topic"))
     assert store.newest("products").problem == (
         f"{path} was changed after it was saved: restore it from git or a backup, or save it as a new version"
     )
     with pytest.raises(SettingsError, match="was changed after it was saved"):
-        store.checked_path("products", 1)
+        store.run_path("products", 1)
     assert "other topic" in store.cases("products", 1)[0].question
 
 
 def test_what_a_version_says_of_itself_cannot_be_changed_unnoticed_either(store: DatasetStore):
     store.save("products", ABOUT, founding_cases(), "honest", 0)
-    about = store.files.companion("products", 1, ".json")
+    about = store.companion("products", 1, ".json")
     about.chmod(0o644)
     about.write_text(about.read_text("utf-8").replace("honest", "edited"), "utf-8")
     assert "was changed after it was saved" in str(store.newest("products").problem)
@@ -95,7 +95,7 @@ def test_what_a_version_says_of_itself_cannot_be_changed_unnoticed_either(store:
 
 def test_a_case_file_that_somebody_puts_there_is_a_version(store: DatasetStore):
     store.save("products", ABOUT, founding_cases(), "", 0)
-    store.files.path("products", 4).write_bytes((FOUNDING / "golang.jsonl").read_bytes())
+    store.path("products", 4).write_bytes((FOUNDING / "golang.jsonl").read_bytes())
     version = store.newest("products")
     assert (version.number, version.cases) == (4, None)
     assert "has no seal" in str(version.problem)
@@ -106,7 +106,7 @@ def test_a_case_file_that_somebody_puts_there_is_a_version(store: DatasetStore):
 
 def test_a_case_file_that_cannot_be_read_says_why(store: DatasetStore):
     store.save("products", ABOUT, founding_cases(), "", 0)
-    store.files.path("products", 2).write_text('{"id": "a"}\n', "utf-8")
+    store.path("products", 2).write_text('{"id": "a"}\n', "utf-8")
     with pytest.raises(CaseError, match=r"v2.jsonl:1:1: case 'a': question is missing"):
         store.cases("products", 2)
     with pytest.raises(UnknownVersion):
@@ -115,9 +115,9 @@ def test_a_case_file_that_cannot_be_read_says_why(store: DatasetStore):
 
 def test_a_save_that_was_cut_off_leaves_no_version_and_is_made_good(store: DatasetStore):
     store.save("products", ABOUT, founding_cases(), "", 0)
-    orphan = store.files.companion("products", 2, ".json")
+    orphan = store.companion("products", 2, ".json")
     orphan.write_text("{}", "utf-8")
-    assert store.files.numbers("products") == [1]
+    assert store.numbers("products") == [1]
     assert store.save("products", ABOUT, founding_cases()[:2], "second", 1).number == 2
     assert store.newest("products").problem is None
 
@@ -155,6 +155,6 @@ def test_a_run_takes_a_dataset_version_as_a_case_file(project: Project):
     cases = load_file(project.path / "evalcases" / "a.jsonl", project.path).cases
     store = DatasetStore(project.path / "data")
     store.save("water", ABOUT, cases, "", 0)
-    result = project.rageval("run", str(store.checked_path("water", 1)), "--json")
+    result = project.rageval("run", str(store.run_path("water", 1)), "--json")
     assert result.ret == 0
     assert json.loads(result.outlines[-1])["outcomes"]["passed"] == len(SOME)

@@ -60,7 +60,7 @@ def test_the_demo_becomes_versions_like_any_other_and_what_is_there_stays(web_ap
     for _ in range(2):
         assert web_app.post("/demo/agent").status_code == web_app.post("/demo/questions").status_code == 303
     agents, datasets = AgentStore(data), DatasetStore(data)
-    assert agents.files.numbers("demo") == datasets.files.numbers("demo-questions") == [1]
+    assert agents.numbers("demo") == datasets.numbers("demo-questions") == [1]
     agent, version = agents.newest("demo"), datasets.newest("demo-questions")
     assert (agent.problem, version.problem) == (None, None)
     assert agent.agent.target == "demo"

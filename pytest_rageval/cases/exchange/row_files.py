@@ -160,7 +160,7 @@ def _csv_rows(text: str, separators: str, report: RowReport) -> Iterator[PlacedR
                     report.add_row(reader.line_num, [Finding((), problem)])
                     continue
                 named = {name.strip(): cell for name, cell in cells.items() if isinstance(name, str) and name.strip()}
-                row = {name: _cell(name, cell) for name, cell in named.items() if cell and cell.strip()}
+                row = {name: value_of_cell(name, cell) for name, cell in named.items() if cell and cell.strip()}
                 if is_deepeval:
                     row |= {name: cell.split("|") for name in _JOINED if isinstance(cell := row.get(name), str)}
                 yield reader.line_num, _nested(row, reader.fieldnames or ())
@@ -173,7 +173,7 @@ _JOINED = ("context", "retrieval_context")
 """Columns in which DeepEval's `EvaluationDataset.save_as("csv")` joins texts by a bar; they identify its files."""
 
 
-def _cell(name: str, cell: str) -> Json:
+def value_of_cell(name: str, cell: str) -> Json:
     """Convert a CSV cell: a list or object, in JSON or as Python prints it; else text."""
     if CELLS.get(name) == "flag" and cell.strip().lower() in ("true", "false"):
         return cell.strip().lower() == "true"
@@ -185,7 +185,7 @@ def _cell(name: str, cell: str) -> Json:
         pass
     try:
         value = ast.literal_eval(cell)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return cell
     return _as_json(value) if isinstance(value, (list, dict)) else cell
 

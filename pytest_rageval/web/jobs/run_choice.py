@@ -67,7 +67,7 @@ class RunChoice:
 
         seconds_a_case  what a case of the agent took the last time, if it ran before
         """
-        version = self.datasets.version(self.dataset.slug, self.dataset.number)
+        version = self.datasets.read(self.dataset.slug, self.dataset.number)
         if version.problem is not None and not version.is_sound:
             raise SettingsError(version.problem)
         if self.is_asked and self.agent.agent.target is None:
@@ -135,7 +135,7 @@ class RunChoice:
         """Write what the run reads into its job's folder; `file` holds the uploaded `answers`."""
         agent, dataset = self.agent, self.dataset
         self.agents.write_configuration(agent.slug, agent.number, folder)
-        cases = self.datasets.checked_path(dataset.slug, dataset.number)
+        cases = self.datasets.run_path(dataset.slug, dataset.number)
         (folder / CASES).mkdir()
         shutil.copyfile(cases, folder / CASES / f"{dataset.slug}.jsonl")
         arguments = [f"--gate={metric} off" for metric in self.left_out(answers)]

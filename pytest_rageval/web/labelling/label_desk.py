@@ -173,7 +173,7 @@ class OpenVersionStore(CaseFileStore):
     """The case file of an open version. Labels are written only until the version is sealed."""
 
     def __init__(self, datasets: DatasetStore, version: DatasetVersion, notes: Path | None) -> None:
-        super().__init__(datasets.files.path(version.slug, version.number), notes)
+        super().__init__(datasets.path(version.slug, version.number), notes)
         self._datasets, self._version = datasets, version
 
     def save(self, state: CaseState, pool: Sequence[Place]) -> str:
@@ -344,7 +344,7 @@ class LabelDesk:
         if place.dataset:
             version = self._open_version(place.dataset)
             store = OpenVersionStore(self._datasets, version, project.notes)
-            labelling = Labelling(self._datasets.files.path(version.slug, version.number))
+            labelling = Labelling(self._datasets.path(version.slug, version.number))
             first = [each.value for each in _options(project.settings.target, self._agents.newest_versions()[0])[:1]]
             systems = self.chosen.get(place.dataset, first)
             return OpenLabelling(

@@ -62,9 +62,7 @@ Agents = Annotated[AgentStore, Depends(_store)]
 def agents_page(request: Request, store: Agents, q: str = "") -> Response:
     versions, problems = store.newest_versions()
     shown = [version for version in versions if _mentions(version, q)]
-    return page(
-        request, "agents.html", versions=shown, all=len(versions), problems=problems, q=q, folder=store.files.folder
-    )
+    return page(request, "agents.html", versions=shown, all=len(versions), problems=problems, q=q, folder=store.folder)
 
 
 @router.get("/agents/new")
@@ -137,14 +135,14 @@ def agent_version_page(request: Request, site: TheSite, store: Agents, slug: str
 def agent_toml(store: Agents, slug: str, number: int) -> Response:
     """Return the unchanged file, for download or for a run of the command."""
     disposition = f'attachment; filename="{slug}-v{number}.toml"'
-    content = store.files.content(slug, number).decode("utf-8", "replace")
+    content = store.content(slug, number).decode("utf-8", "replace")
     return PlainTextResponse(content, headers={"Content-Disposition": disposition})
 
 
 @router.get("/agents/{slug}/edit")
 def edit_agent_page(request: Request, store: Agents, slug: str, version: int | None = None) -> Response:
     """Show the form over the newest version, or over an older one to save as the next."""
-    newest = store.files.newest(slug)
+    newest = store.last(slug)
     original = store.read(slug, version or newest)
     state: FormState[AgentForm] = FormState(agent_values(original.agent, store.registry))
     return _form_page(request, store, state, original, newest)
@@ -153,7 +151,7 @@ def edit_agent_page(request: Request, store: Agents, slug: str, version: int | N
 @router.post("/agents/{slug}")
 def save_agent(request: Request, site: TheSite, store: Agents, submitted: Submitted, slug: str) -> Response:
     """Save the next version of an agent, or show the conflict if another window saved one since."""
-    newest = store.files.newest(slug)
+    newest = store.last(slug)
     based_on = _number_or(submitted.get("based_on"), newest)
     original = store.read(slug, min(based_on, newest))
     if (page := _before_saving(request, site, store, submitted, original, based_on)) is not None:
@@ -177,7 +175,7 @@ def agent_diff_page(
     request: Request, store: Agents, slug: str, before: int | None = None, after: int | None = None
 ) -> Response:
     """Show the differences of two versions, by default the last two."""
-    numbers, earlier, later = store.files.compared(slug, before, after)
+    numbers, earlier, later = store.compared(slug, before, after)
     one, other = store.read(slug, earlier), store.read(slug, later)
     return page(
         request,
@@ -213,8 +211,8 @@ def _version_page(request: Request, site: Site, store: AgentStore, version: Agen
         titles=TITLES,
         keys=needed_keys(agent, site.settings.env_file),
         warnings=agent_warnings(agent, store.registry),
-        newest=store.files.newest(version.slug),
-        place=store.files.path(version.slug, version.number),
+        newest=store.last(version.slug),
+        place=store.path(version.slug, version.number),
     )
 
 

@@ -133,7 +133,7 @@ def read_agent_version(agents: Agents, name: str, number: int) -> dict[str, Any]
 @router.get("/datasets")
 def list_datasets(datasets: Datasets) -> list[VersionInfo]:
     """List the newest version of each dataset."""
-    return [VersionInfo.model_validate(version) for version in datasets.newest_versions()]
+    return [VersionInfo.model_validate(version) for version in datasets.newest_versions()[0]]
 
 
 @router.get("/datasets/{name}/{number}")
@@ -141,7 +141,7 @@ def read_dataset_version(
     datasets: Datasets, name: str, number: int, start: Start = 0, limit: Limit = 100
 ) -> dict[str, Any]:
     """Read cases of a dataset: id, question, reference answers, category and tags."""
-    version, cases = datasets.version(name, number), datasets.cases(name, number)
+    version, cases = datasets.read(name, number), datasets.cases(name, number)
     shown = [
         {
             "id": case.id,

@@ -39,8 +39,8 @@ def dashboard(request: Request, folders: TheFolders, jobs: TheJobs, agents: Agen
         card_metrics=card_metrics,
         total=len(rows),
         choices=run_choices(rows),
-        agents=len(agents.files.slugs()),
-        datasets=len(datasets.files.slugs()),
+        agents=len(agents.slugs()),
+        datasets=len(datasets.slugs()),
         **running_now(jobs, rows),
         narrowed=RunFilter(),
     )

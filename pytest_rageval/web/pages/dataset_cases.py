@@ -76,7 +76,7 @@ def save_dataset_case(
         words = _words(case, original) if case else ""
     if state.model is None:
         return _case_form(request, store, slug, number, position, cases, state, status=422)
-    version = store.version(slug, number)
+    version = store.read(slug, number)
     try:
         saved = store.save(slug, version.about, after, state.model.note.strip() or words, state.model.based_on)
     except NewerVersion as newer:
@@ -152,12 +152,12 @@ def _case_form(
         request,
         "dataset_case.html",
         form=form,
-        version=store.version(slug, number),
+        version=store.read(slug, number),
         position=position,
         at=at,
         case=None if at is None else cases[at - 1],
         total=len(cases),
-        newest=store.files.newest(slug),
+        newest=store.last(slug),
         **{"conflict": None, **content},
     )
 

@@ -21,27 +21,21 @@ from pytest_rageval.web.uploads.column_mapping import (
     METADATA,
     REFERENCE_CHOICES,
     MappedColumn,
+    guess_mapping,
     mapping_problems,
-    reference_problems,
 )
-from pytest_rageval.web.uploads.dataset_upload import (
-    CASES,
-    REFERENCES,
-    DatasetReading,
-    Preview,
-    forget_readings,
-    guess_columns,
-    is_document,
-    preview,
-    read_dataset,
-)
-from pytest_rageval.web.uploads.tables import ENCODINGS, SEPARATORS, TableFormat, chosen_table
+from pytest_rageval.web.uploads.dataset_upload import DatasetReading, Look, look, read_dataset
+from pytest_rageval.web.uploads.tables import ENCODINGS, SEPARATORS, Part, chosen_table
 from pytest_rageval.web.uploads.upload import Upload, Uploads, file_of
 from pytest_rageval.web.versions.dataset_store import DatasetAbout, DatasetStore
 from pytest_rageval.web.versions.value_changes import dataset_changes
 from pytest_rageval.web.versions.version_folder import NewerVersion, slug_of
 
 router = APIRouter()
+CASES, REFERENCES = "cases", "references"
+"""The parts of an upload: a file of cases or questions, and an optional one of references."""
+FIELDS = {CASES: "field", REFERENCES: "reference_field"}
+"""The fields of the form under which the choices of their columns are sent."""
 MOST_PROBLEMS = 1_000
 """Maximum number of problems on a page."""
 
@@ -60,7 +54,7 @@ class ImportForm(BaseModel):
     description: Paragraphs = ""
     tags: OneLine = ""
     note: Note = ""
-    action: Literal["check", "import", "discard"] = "check"
+    action: Literal["check", "reread", "import", "discard"] = "check"
 
 
 @router.get("/datasets/new")
@@ -74,7 +68,7 @@ def take_dataset_upload(request: Request, site: TheSite, store: Datasets, submit
     """Keep the files until they are confirmed. No dataset is created yet."""
     dataset = str(submitted.get("dataset") or "")
     files = {part: file for part in (CASES, REFERENCES) if (file := file_of(submitted, part)) is not None}
-    about: dict[str, Any] = {"dataset": dataset, "based_on": store.files.newest(dataset)} if dataset else {}
+    about: dict[str, Any] = {"dataset": dataset, "based_on": store.last(dataset)} if dataset else {}
     form: FormState[ImportForm] = FormState()
     if CASES not in files:
         return _upload_form(request, site, store, form.with_problem(CASES, "choose a file"), dataset, status=422)
@@ -83,7 +77,7 @@ def take_dataset_upload(request: Request, site: TheSite, store: Datasets, submit
         upload = uploads.begin(request.session, files, about)
         try:
             for part in upload.names:
-                guess_columns(upload, part)
+                look(upload.part(part))
         except CaseError:
             uploads.remove(upload)
             raise
@@ -96,7 +90,7 @@ def take_dataset_upload(request: Request, site: TheSite, store: Datasets, submit
 @router.get("/datasets/uploads/{upload_id}")
 def dataset_preview_page(request: Request, site: TheSite, store: Datasets, upload_id: str) -> Response:
     """Show the first rows, the guesses and all problems."""
-    review = _review(site, upload_id, None)
+    review = _review(site, _dataset_upload(site, upload_id), {})
     form: FormState[ImportForm] = FormState(_initial_values(review, store))
     return _preview(request, store, review, form)
 
@@ -107,15 +101,20 @@ def decide_dataset_upload(
 ) -> Response:
     """Preview with other fields, save the reading as a version, or discard the upload."""
     form = read_form(ImportForm, submitted)
-    uploads = Uploads(site.settings.data, site.settings.limits)
-    upload = uploads.get(upload_id)
-    upload.path(CASES)  # raises for an upload of answers
+    upload = _dataset_upload(site, upload_id)
     if form.model is not None and form.model.action == "discard":
-        _forget(uploads, upload)
+        _forget(site, upload)
         return redirect(path_to("datasets", "new", dataset=upload.about.get("dataset")))
-    form, columns_may_differ = _change_tables(uploads, upload, form)
-    review = _review(site, upload_id, None if columns_may_differ else form)
-    if form.model is None or form.model.action == "check":
+    review, values = None, dict(form.values)
+    if form.model is not None and form.model.action == "reread":  # in another encoding the columns have other names
+        values = {name: values[name] for name in ("encoding", "separator")}
+    try:
+        review = _review(site, upload, values)
+    except CaseError as error:  # the chosen encoding does not fit
+        form = form.with_problem("", *error.problems)
+        del values["encoding"]
+    review = review or _review(site, upload, values)
+    if form.model is None or form.model.action != "import":
         return _preview(request, store, review, form, status=200 if form.model else 422)
     if review.problems:
         refused = form.with_problem("", "Nothing is saved as long as the file has problems.")
@@ -127,7 +126,7 @@ def decide_dataset_upload(
         saved = _save(store, review, form.model, dataset)
     except NewerVersion as newer:
         return _preview(request, store, review, _with_conflict(form, newer, dataset), status=409)
-    _forget(uploads, review.upload)
+    _forget(site, upload)
     return redirect(path_to("datasets", saved))
 
 
@@ -139,55 +138,75 @@ class _Review:
     """An upload with its reading by the chosen or guessed fields."""
 
     upload: Upload
-    previews: Mapping[str, Preview]
-    columns: Mapping[str, list[MappedColumn]]
+    tables: Mapping[str, PartTable]
     reading: DatasetReading
+    choice_problems: Sequence[str]
 
     @property
     def problems(self) -> list[str]:
         """Return every problem that prevents this upload from becoming a version."""
-        return [*_choice_problems(self.columns), *self.reading.problems]
+        return [*self.choice_problems, *self.reading.problems]
 
 
-def _change_tables(uploads: Uploads, upload: Upload, form: FormState[ImportForm]) -> tuple[FormState[ImportForm], bool]:
-    """Read the tables in the chosen formats. Also return whether these changed: then the columns are guessed again."""
-    written = zip(form.values.get("encoding", ()), form.values.get("separator", ()), strict=False)
-    chosen = {part: chosen_table(*words) for part, words in zip(upload.tables, written, strict=False)}
-    tables = {part: table for part, table in chosen.items() if table is not None}
-    try:
-        return form, uploads.change_tables(upload, tables).tables != upload.tables
-    except CaseError as error:
-        return form.with_problem("", *error.problems), False
+class PartTable(NamedTuple):
+    """A file of an upload as a table: its first rows, and its columns with their fields."""
+
+    part: str
+    file: Part
+    look: Look
+    columns: Sequence[MappedColumn]
+
+    @property
+    def field(self) -> str:
+        return FIELDS[self.part]
+
+    @property
+    def choices(self) -> Sequence[str]:
+        return CHOICES if self.part == CASES else REFERENCE_CHOICES
 
 
-def _review(site: Site, upload_id: str, form: FormState[ImportForm] | None) -> _Review:
+def _dataset_upload(site: Site, upload_id: str) -> Upload:
     upload = Uploads(site.settings.data, site.settings.limits).get(upload_id)
-    columns = {}
-    for part, name in ((CASES, "field"), (REFERENCES, "reference_field")):
-        if part == REFERENCES and part not in upload.names:
-            continue
-        columns[part] = guess_columns(upload, part)
-        chosen = [] if form is None else list(form.values.get(name, ()))
-        if len(chosen) == len(columns[part]):
-            pairs = zip(columns[part], chosen, strict=True)
-            columns[part] = [column._replace(field=field) for column, field in pairs]
-    is_chosen = not _choice_problems(columns)
-    reading = read_dataset(upload, columns, site.settings.limits) if is_chosen else DatasetReading((), (), {})
-    return _Review(upload, {part: preview(upload, part) for part in columns}, columns, reading)
+    upload.part(CASES)  # raises for an upload of answers
+    return upload
 
 
-def _choice_problems(columns: Mapping[str, Sequence[MappedColumn]]) -> list[str]:
-    """Return the problems of the chosen fields. Documents of other tools have no columns."""
-    of_cases, of_references = columns[CASES], columns.get(REFERENCES, ())
-    return [
-        *(mapping_problems(of_cases) if of_cases else ()),
-        *(reference_problems(of_references) if of_references else ()),
+def _review(site: Site, upload: Upload, values: Mapping[str, str | Sequence[str]]) -> _Review:
+    """Read an upload as a form says; raise CaseError if a table is not of the chosen encoding."""
+    formats = [
+        chosen_table(*each) for each in zip(values.get("encoding", ()), values.get("separator", ()), strict=False)
     ]
+    tables = {}
+    for part in (each for each in FIELDS if each in upload.names):
+        file = upload.part(part)
+        chosen = formats.pop(0) if file.table is not None and formats else None
+        if chosen is not None and chosen != file.table:
+            file = file._replace(table=chosen)
+            file.text()  # raises for another encoding
+        seen = look(file)
+        columns = guess_mapping(seen.columns, CHOICES if part == CASES else REFERENCE_CHOICES)
+        fields = values.get(FIELDS[part], ())
+        if len(fields) == len(columns):
+            columns = [column._replace(field=field) for column, field in zip(columns, fields, strict=True)]
+        tables[part] = PartTable(part, file, seen, columns)
+    problems = [
+        problem
+        for part, table in tables.items()
+        if table.columns  # the format of another tool has none to choose
+        for problem in mapping_problems(table.columns, are_references=part == REFERENCES)
+    ]
+    reading = DatasetReading((), (), {})
+    if not problems:
+        parts = tuple(table.file for table in tables.values())
+        reading = read_dataset(parts, tuple(tuple(table.columns) for table in tables.values()), site.settings.limits)
+    return _Review(upload, tables, reading, problems)
 
 
-def _forget(uploads: Uploads, upload: Upload) -> None:
-    uploads.remove(upload)
-    forget_readings()
+def _forget(site: Site, upload: Upload) -> None:
+    """Remove an upload that was confirmed or discarded, and what was read from it."""
+    Uploads(site.settings.data, site.settings.limits).remove(upload)
+    read_dataset.cache_clear()
+    look.cache_clear()
 
 
 def _initial_values(review: _Review, store: DatasetStore) -> Mapping[str, str]:
@@ -211,7 +230,7 @@ def _save(store: DatasetStore, review: _Review, form: ImportForm, dataset: str) 
         store.save(slug, about, review.reading.cases, form.note.strip(), 0)
         return slug
     based_on = int(review.upload.about["based_on"])
-    about = store.version(dataset, based_on).about.model_copy(update={"origin": origin})
+    about = store.read(dataset, based_on).about.model_copy(update={"origin": origin})
     note = form.note.strip() or str(dataset_changes(store.cases(dataset, based_on), review.reading.cases))
     store.save(dataset, about, review.reading.cases, note, based_on)
     return dataset
@@ -236,48 +255,20 @@ def _preview(
 ) -> Response:
     dataset = review.upload.about.get("dataset")
     problems = review.problems
-    tables = [
-        PartTable(
-            part,
-            review.upload.names[part],
-            columns,
-            review.previews[part].rows,
-            CHOICES if part == CASES else REFERENCE_CHOICES,
-            review.upload.tables.get(part),
-        )
-        for part, columns in review.columns.items()
-        if columns
-    ]
     return page(
         request,
         "dataset_upload.html",
         status=status,
         form=form,
         upload=review.upload,
-        tables=tables,
+        tables=[table for table in review.tables.values() if table.columns],
         reading=review.reading,
         problems=problems[:MOST_PROBLEMS],
         count=len(problems),
         left_out=LEFT_OUT,
         metadata=METADATA,
-        is_document=is_document(review.upload),
+        is_document=review.tables[CASES].look.fields is not None,
         encodings=ENCODINGS,
         separators=SEPARATORS,
         version=store.newest(dataset) if dataset else None,
     )
-
-
-class PartTable(NamedTuple):
-    """A file of an upload as a table: its columns with their choices, the first rows, and how it is written."""
-
-    part: str
-    file: str
-    columns: Sequence[MappedColumn]
-    rows: Sequence[Sequence[str]]
-    choices: Sequence[str]
-    format: TableFormat | None
-
-    @property
-    def field(self) -> str:
-        """Return the field name under which the choices of its columns are sent."""
-        return "field" if self.part == CASES else "reference_field"

@@ -49,7 +49,7 @@ def begin_labelling(
 @router.post("/datasets/{slug}/label/finish")
 def finish_labelling(desk: TheDesk, store: Datasets, _: Submitted, slug: str) -> Response:
     """Close the open version."""
-    store.files.newest(slug)
+    store.last(slug)
     desk.close_dataset(slug)
     store.close(slug)
     return redirect(path_to("datasets", slug))
@@ -58,7 +58,7 @@ def finish_labelling(desk: TheDesk, store: Datasets, _: Submitted, slug: str) ->
 @router.post("/datasets/{slug}/label/discard")
 def discard_labels(desk: TheDesk, store: Datasets, _: Submitted, slug: str) -> Response:
     """Remove the open version; the others stay."""
-    store.files.newest(slug)
+    store.last(slug)
     desk.close_dataset(slug)
     store.discard_open(slug)
     return redirect(path_to("datasets", slug))

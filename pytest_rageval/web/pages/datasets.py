@@ -76,9 +76,9 @@ class VersionPages:
             at=at,
             pages=pages,
             categories=sorted({case.category for case in cases if case.category}),
-            newest=store.files.newest(slug),
-            versions=store.versions(slug),
-            place=store.files.path(slug, version.number),
+            newest=store.last(slug),
+            versions=store.versions(slug)[0],
+            place=store.path(slug, version.number),
             options=(options := offered_systems(self._site, self._agents.newest_versions()[0])),
             systems=self._desk.chosen.get(slug, [option.value for option in options[:1]]),
             labelled=sum(Marks.of(case).is_label for case in cases) if version.is_open else 0,
@@ -90,15 +90,16 @@ TheVersionPages = Annotated[VersionPages, Depends(VersionPages)]
 
 @router.get("/datasets")
 def datasets_page(request: Request, store: Datasets, q: str = "") -> Response:
-    versions = store.newest_versions()
+    versions, problems = store.newest_versions()
     shown = [version for version in versions if _mentions(version, q)]
     return page(
         request,
         "datasets.html",
         versions=shown,
         all=len(versions),
+        problems=problems,
         q=q,
-        folder=store.files.folder,
+        folder=store.folder,
     )
 
 
@@ -120,13 +121,13 @@ def dataset_page(
 def dataset_version_page(
     pages: TheVersionPages, store: Datasets, slug: str, number: int, q: str = "", category: str = "", at: int = 1
 ) -> Response:
-    return pages.render(store.version(slug, number), q, category, at)
+    return pages.render(store.read(slug, number), q, category, at)
 
 
 @router.get("/datasets/{slug}/versions/{number}/jsonl")
 def dataset_jsonl(store: Datasets, slug: str, number: int) -> Response:
     """Return the unchanged case file."""
-    path = store.files.checked_path(slug, number)
+    path = store.checked_path(slug, number)
     return FileResponse(path, media_type="application/jsonl", filename=f"{slug}-v{number}.jsonl")
 
 
@@ -145,13 +146,13 @@ def dataset_diff_page(
     request: Request, store: Datasets, slug: str, before: int | None = None, after: int | None = None
 ) -> Response:
     """Show the differences of two versions, by default the last two."""
-    numbers, earlier, later = store.files.compared(slug, before, after)
+    numbers, earlier, later = store.compared(slug, before, after)
     changes = dataset_changes(store.cases(slug, earlier), store.cases(slug, later))
     return page(
         request,
         "dataset_diff.html",
-        before=store.version(slug, earlier),
-        after=store.version(slug, later),
+        before=store.read(slug, earlier),
+        after=store.read(slug, later),
         numbers=list(reversed(numbers)),
         slug=slug,
         changes=changes,
@@ -168,13 +169,13 @@ def dataset_audit_page(request: Request, site: TheSite, store: Datasets, slug: s
     return page(
         request,
         "dataset_audit.html",
-        version=store.version(slug, number),
+        version=store.read(slug, number),
         findings=findings[:MOST_SHOWN],
         count=len(findings),
         words=audit_in_words(findings, len(cases)),
         notes=notes,
         positions=positions,
-        place=store.files.path(slug, number),
+        place=store.path(slug, number),
     )
 
 

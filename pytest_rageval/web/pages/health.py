@@ -112,6 +112,6 @@ def _health(
         key_problems=problems,
         facts=app_facts(site.settings),
         is_ready=all(line.mark != "problem" for _, line in lines),
-        agents=len(agents.files.slugs()),
-        datasets=len(datasets.files.slugs()),
+        agents=len(agents.slugs()),
+        datasets=len(datasets.slugs()),
     )

@@ -32,7 +32,7 @@ def label_files_page(request: Request, site: TheSite, store: Datasets) -> Respon
     """Show the files and datasets that can be labelled."""
     project = site.project()
     files = [(name, name.endswith(ENDING)) for name in label_files(project)]
-    datasets = store.newest_versions()
+    datasets, _ = store.newest_versions()
     return page(
         request,
         "label_files.html",

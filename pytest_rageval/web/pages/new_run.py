@@ -81,8 +81,8 @@ class Stores:
 
     def options(self) -> dict[str, list[tuple[str, str]]]:
         """Return every version of every agent and dataset, grouped by name, the newest first."""
-        agents = (version for slug in self.agents.files.slugs() for version in self.agents.versions(slug)[0])
-        datasets = (version for slug in self.datasets.files.slugs() for version in self.datasets.versions(slug))
+        agents = (version for slug in self.agents.slugs() for version in self.agents.versions(slug)[0])
+        datasets = (version for slug in self.datasets.slugs() for version in self.datasets.versions(slug)[0])
         return {
             "agents": [(f"{version.slug}/{version.number}", version.title) for version in agents],
             "datasets": [(f"{version.slug}/{version.number}", version.title) for version in datasets],
@@ -94,7 +94,7 @@ class Stores:
         if chosen_agent is None or chosen_dataset is None:
             raise RagevalError("choose an agent and a dataset of the lists")
         return RunChoice(
-            self.agents, self.datasets, self.agents.read(*chosen_agent), self.datasets.version(*chosen_dataset), source
+            self.agents, self.datasets, self.agents.read(*chosen_agent), self.datasets.read(*chosen_dataset), source
         )
 
     def whole_runs(self) -> Rows:
@@ -103,7 +103,7 @@ class Stores:
 
     def answers(self, choice: RunChoice, upload: Upload) -> AnswersUpload:
         """Return the uploaded answers, or raise CaseError unless they cover the dataset."""
-        path, name = upload.path(ANSWERS), upload.names[ANSWERS]
+        path, name = upload.plain(ANSWERS), upload.names[ANSWERS]
         return read_answers_upload(path, name, choice.cases, self.limits.upload_rows)
 
     def start(self, choice: RunChoice, description: str, baseline: str, upload: Upload | None = None) -> Job:
@@ -113,7 +113,7 @@ class Stores:
             raise RagevalError(f"there is no complete run {baseline!r} to compare with; choose another, or none")
         compared = {LIKE_THIS: last_like(rows, choice), NONE: None}.get(baseline, baseline)
         answers = None if upload is None else self.answers(choice, upload)
-        file = None if upload is None else upload.path(ANSWERS)
+        file = None if upload is None else upload.plain(ANSWERS)
         return self.jobs.start(lambda folder: choice.lay_out(folder, description.strip(), compared, file, answers))
 
 

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pytest_rageval.cases.exchange.values import places_of, with_headings
+from pytest_rageval.cases.exchange.reading import RowReading
+from pytest_rageval.cases.exchange.row_files import value_of_cell
 from pytest_rageval.cases.keys import CELLS
 from pytest_rageval.cases.names import ANSWER, CONTEXTS, HEADINGS, OF_SYSTEM, PLACES, QUESTION, field_of
+from pytest_rageval.io.expected import flag_of
 from pytest_rageval.io.suggestions import KEY_CUTOFF, suggestion
 from pytest_rageval.model import Json
 
 LEFT_OUT = ""
 METADATA = "metadata.*"
 """Stored in `metadata` under the column's own name, uninterpreted."""
-DOCUMENT, SECTION = _PLACE = ("document", "section")
+PLACE = {"document": PLACES, "section": HEADINGS}
 """Where the answer stands: a file, and the heading in it."""
 FIELDS: tuple[str, ...] = (
-    "question", "reference", DOCUMENT, SECTION, "id", "tag", "contexts", "category", "difficulty", "domain"
+    "question", "reference", *PLACE, "id", "tag", "contexts", "category", "difficulty", "domain"
 )  # fmt: skip
 """The most frequent fields, first in the list of choices."""
 CHOICES: tuple[str, ...] = (*FIELDS, *(name for name in CELLS if name not in FIELDS))
-_PARTS: Mapping[str | None, str] = {
+_MEANT: Mapping[str | None, str] = {
     QUESTION: "question", ANSWER: "reference", CONTEXTS: "contexts", "id": "id", "category": "category",
-    PLACES: DOCUMENT, HEADINGS: SECTION,
-    **dict.fromkeys(OF_SYSTEM, LEFT_OUT),
+    PLACES: "document", HEADINGS: "section", **dict.fromkeys(OF_SYSTEM, LEFT_OUT),
 }  # fmt: skip
+_SAME = {"query": "question", "reference_answer": "reference", "expected_answers": "reference"}
 REFERENCE_CHOICES = ("id", "reference")
 """Fields of a references file, which is joined to the questions by id."""
-_CAMEL = str.maketrans({" ": "_", "-": "_"})
 
 
 class MappedColumn(NamedTuple):
@@ -38,97 +39,69 @@ class MappedColumn(NamedTuple):
     field: str
 
 
-def guess_mapping(names: Sequence[str]) -> list[MappedColumn]:
+def guess_mapping(names: Sequence[str], choices: Sequence[str] = CHOICES) -> list[MappedColumn]:
     """Return a field for each column: by its name, by another tool's name, by likeness, or metadata.
 
-    Each field is used once, for the best guess.
+    Each field is used once, for the best guess; in a file of references columns that are not chosen are left out.
     """
     guesses = [_guess(name) for name in names]
-    taken: set[str] = set()
-    fields = [METADATA] * len(names)
-    for certainty in (0, 1, 2):
-        for position, (field, doubt) in enumerate(guesses):
-            if doubt != certainty:
-                continue
-            if field in (LEFT_OUT, METADATA) or not _is_taken(field, taken):
-                fields[position] = field
-                taken.add(field)
+    fields, taken = [METADATA] * len(names), {LEFT_OUT: False, METADATA: False}
+    for position in sorted(range(len(names)), key=lambda position: guesses[position][1]):
+        field = guesses[position][0]
+        if not taken.get(part := _SAME.get(field, field)):
+            fields[position] = field
+            taken.setdefault(part, True)
+    if choices == REFERENCE_CHOICES:
+        fields = [field if field in choices else LEFT_OUT for field in fields]
     return [MappedColumn(name, field) for name, field in zip(names, fields, strict=True)]
-
-
-def guess_reference_mapping(names: Sequence[str]) -> list[MappedColumn]:
-    """Return the fields for a file of references, and leave its other columns out."""
-    return [
-        column if column.field in REFERENCE_CHOICES else column._replace(field=LEFT_OUT)
-        for column in guess_mapping(names)
-    ]
 
 
 def _guess(name: str) -> tuple[str, int]:
     """Return a field and its doubt: 0 by its own name, 1 by another tool's name, 2 by likeness."""
-    word = name.strip().lower().translate(_CAMEL)
+    word = name.strip().lower().replace(" ", "_").replace("-", "_")
     if word in CELLS:
         return word, 0
-    if (field := field_of(name)) in _PARTS:
-        return _PARTS[field], 1
-    close = suggestion(word, CELLS, cutoff=KEY_CUTOFF)
-    return (close, 2) if close else (METADATA, 2)
+    if (field := field_of(name)) in _MEANT:
+        return _MEANT[field], 1
+    return suggestion(word, CELLS, cutoff=KEY_CUTOFF) or METADATA, 2
 
 
-_SAME_PART = ({"question", "query"}, {"reference", "reference_answer", "expected_answers"})
-
-
-def _is_taken(field: str, taken: set[str]) -> bool:
-    return any(other in taken for group in _SAME_PART if field in group for other in group) or field in taken
-
-
-def mapping_problems(columns: Sequence[MappedColumn]) -> list[str]:
-    """Return the problems of chosen fields: a duplicate, an unknown field, or no question."""
+def mapping_problems(columns: Sequence[MappedColumn], *, are_references: bool = False) -> list[str]:
+    """Return the problems of chosen fields: a duplicate, an unknown or a missing one."""
     fields = [column.field for column in columns if column.field not in (LEFT_OUT, METADATA)]
-    problems = [f"two columns give {field!r}; choose one" for field in dict.fromkeys(fields) if fields.count(field) > 1]
-    problems += [f"{field!r} is no field of a case" for field in dict.fromkeys(fields) if field not in CHOICES]
-    if not {"question", "query"} & {*fields}:
-        problems.append("no column gives the question; choose which one does")
-    return problems
+    needed, whose = (
+        ((("question", "query"),), "") if not are_references else ((("id",), ("reference",)), " of the references")
+    )
+    return [
+        *(f"two columns give {field!r}; choose one" for field in dict.fromkeys(fields) if fields.count(field) > 1),
+        *(f"{field!r} is no field of a case" for field in dict.fromkeys(fields) if field not in CHOICES),
+        *(
+            f"no column{whose} gives the {names[0]}; choose which one does"
+            for names in needed
+            if {*names}.isdisjoint(fields)
+        ),
+    ]  # fmt: skip
 
 
-def reference_problems(columns: Sequence[MappedColumn]) -> list[str]:
-    """Return the problems of chosen fields for references: a duplicate or a missing field."""
-    fields = [column.field for column in columns]
-    problems = [f"two columns give the {field}; choose one" for field in REFERENCE_CHOICES if fields.count(field) > 1]
-    return problems + [
-        f"no column of the references gives the {field}; choose which one does"
-        for field in REFERENCE_CHOICES
-        if field not in fields
-    ]
+def mapped_record(row: Mapping[str, Json], columns: Sequence[MappedColumn], *, is_table: bool) -> dict[str, Json]:
+    """Return the record of a case with the chosen fields of a row; cells of a table are texts yet (`is_table`)."""
+    read = _cell if is_table else lambda _, value: value
+    there = [column for column in columns if row.get(column.name) is not None]
+    chosen = {_key(column): read(column.field, row[column.name]) for column in there if column.field in CHOICES}
+    if kept := {column.name.strip(): row[column.name] for column in there if column.field == METADATA}:
+        own = chosen.get("metadata")
+        chosen["metadata"] = {**kept, **own} if isinstance(own, dict) else kept
+    return RowReading(chosen).case
 
 
-def pseudo_name(position: int) -> str:
-    """Return the name under which a column without a field is read. No key has such a name."""
-    return f"column {position + 1}"
+def _key(column: MappedColumn) -> str:
+    """Return the name by which the reader of rows knows a field; a place that fits none is kept under its own name."""
+    is_known = field_of(column.name) == PLACE.get(column.field, LEFT_OUT)
+    return column.name.strip() if is_known else column.field
 
 
-def column_names(columns: Sequence[MappedColumn]) -> list[str]:
-    """Return the name under which each column is read."""
-    return [column.field if column.field in CELLS else pseudo_name(position) for position, column in enumerate(columns)]
-
-
-def mapped_record(record: Mapping[str, Json], columns: Sequence[MappedColumn]) -> dict[str, Json]:
-    """Return a record with the fields of its columns; `record` has the names of `column_names`."""
-    mapped = dict(record)
-    found = {column: mapped.pop(pseudo_name(position), None) for position, column in enumerate(columns)}
-    document, section = (next((found[each] for each in columns if each.field == name), None) for name in _PLACE)
-    place: dict[str, Any] = (places_of(document, PLACES) if document else None) or {}
-    kept = {METADATA}
-    if section and (places := with_headings(place.get("gold_supports"), section)):
-        place["gold_supports"] = places
-    elif section:
-        kept.add(SECTION)
-    mapped = place | mapped
-    metadata = {
-        column.name.strip(): value for column, value in found.items() if value is not None and column.field in kept
-    }
-    if metadata:
-        own = mapped.get("metadata")
-        mapped["metadata"] = {**metadata, **own} if isinstance(own, dict) else metadata
-    return mapped
+def _cell(field: str, cell: Json) -> Json:
+    kind = CELLS.get(field, "text")
+    if kind == "flag" and (flag := flag_of(str(cell))) is not None:
+        return flag
+    return value_of_cell(field, str(cell)) if kind == "json" else cell

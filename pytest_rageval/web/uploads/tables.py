@@ -1,4 +1,4 @@
-"""Tables as spreadsheets save them: their encoding and separator, and workbooks, read as plain CSV."""
+"""Files as they are uploaded: tables in any encoding and with any separator, workbooks, YAML within bounds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import io
 import zipfile
 from collections.abc import Iterable, Iterator
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 from charset_normalizer import from_bytes
 
+from pytest_rageval.cases.loading import MAX_LINE_BYTES
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.lines import FileLine, read_lines
+from pytest_rageval.io.messages import Report
 
 ENCODINGS = (
     ("utf-8", "UTF-8"), ("cp1252", "Western European (Windows-1252)"), ("cp1250", "Central European (Windows-1250)"),
@@ -23,6 +27,10 @@ ENCODINGS = (
 SEPARATORS = ((",", "commas"), (";", "semicolons"), ("\t", "tabs"))
 SAMPLE = 1 << 18
 """Bytes from which an encoding is guessed."""
+TABLES, YAML = (".csv", ".tsv", ".xlsx"), (".yaml", ".yml")
+SUFFIXES = (*TABLES, ".jsonl", ".json", *YAML)
+MOST_YAML, MOST_NESTED = 2_000_000, 30
+"""Bytes and levels of a YAML document."""
 
 
 class TableFormat(NamedTuple):
@@ -47,10 +55,16 @@ def chosen_table(encoding: str, separator: str) -> TableFormat | None:
 
 
 def guess_table(content: bytes) -> TableFormat:
-    """Return the most likely format: UTF-16 by its mark, else UTF-8 if it is valid, else by charset-normalizer."""
+    """Return the most likely format: UTF-16 by its mark, else UTF-8 if it is valid, else by charset-normalizer.
+
+    What fits no encoding is taken for UTF-8, of which each wrong byte is reported by its line.
+    """
     encoding = _encoding(content)
-    beginning = content[:SAMPLE].decode(encoding, "replace").removeprefix("\ufeff")
-    header = next((line for line in beginning.splitlines() if line.strip()), "")
+    try:
+        beginning = content.decode(encoding)[:SAMPLE]
+    except UnicodeError:
+        encoding, beginning = "utf-8", content[:SAMPLE].decode("utf-8", "replace")
+    header = next((line for line in beginning.removeprefix("\ufeff").splitlines() if line.strip()), "")
     bare = "".join(header.split('"')[::2])
     return TableFormat(encoding, max((mark for mark, _ in SEPARATORS), key=bare.count))
 
@@ -68,19 +82,72 @@ def _encoding(content: bytes) -> str:
     return "utf-8"
 
 
-def decoded(content: bytes, table: TableFormat, name: str) -> str:
-    """Return the text of a table, or raise CaseError if its encoding is another."""
-    try:
-        return content.decode(table.encoding)
-    except UnicodeError:
-        words = f"is not {dict(ENCODINGS)[table.encoding]}, at least not all of it"
-        raise CaseError(f"{name}: {words}; choose another encoding, or save it as UTF-8") from None
+class Part(NamedTuple):
+    """A file of an upload: where it lies, its own name, its suffix, and how it is written if it is CSV."""
+
+    path: Path
+    name: str
+    suffix: str
+    table: TableFormat | None = None
+    most_bytes: int = 0
+    most_rows: int = 0
+
+    @property
+    def is_table(self) -> bool:
+        return self.suffix in TABLES
+
+    @property
+    def has_lines(self) -> bool:
+        """Return True if each row is one line, or begins on a line of its own."""
+        return self.is_table or self.suffix == ".jsonl"
+
+    def lines(self, report: Report) -> Iterator[FileLine]:
+        """Return the lines of a file, of a workbook as CSV; report bytes of another encoding."""
+        if self.suffix != ".xlsx" and (self.table is None or self.table.encoding == "utf-8"):
+            return read_lines(self.path, report, MAX_LINE_BYTES)
+        written = io.StringIO(self.text(), newline="\n")
+        return (FileLine(number, line, True, 0) for number, line in enumerate(written, start=1))
+
+    def text(self) -> str:
+        """Return the text of a table, or raise CaseError if it is written otherwise."""
+        if self.table is None:
+            return workbook_as_csv(self.path, self.name, self.most_bytes, self.most_rows)
+        try:
+            return self.path.read_bytes().decode(self.table.encoding).removeprefix("\ufeff")
+        except UnicodeError:
+            words = f"is not {dict(ENCODINGS)[self.table.encoding]}, at least not all of it"
+            raise CaseError(f"{self.name}: {words}; choose another encoding, or save it as UTF-8") from None
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
     written = io.StringIO(newline="")
     csv.writer(written, lineterminator="\n").writerows(rows)
     return written.getvalue()
+
+
+# ── YAML ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_yaml(part: Part, report: Report) -> None:
+    """Report YAML that is slow to read or grows while it is read: large, deep, or with aliases."""
+    if part.suffix not in YAML:
+        return
+    if (size := part.path.stat().st_size) > MOST_YAML:
+        report.add_whole(f"has {size:,} bytes, expected at most {MOST_YAML:,} of YAML; save it as JSON")
+        return
+    try:
+        yaml = import_module("yaml")
+    except ImportError:
+        return  # the reader names what to install
+    depth = 0
+    try:
+        for event in yaml.parse(part.path.read_text("utf-8", "replace"), Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.AliasEvent) or depth > MOST_NESTED:
+                report.add(event.start_mark.line + 1, 1, "has an alias or too deep a nesting; save it as JSON")
+                return
+    except yaml.YAMLError:
+        return  # the reader reports it with its line
 
 
 # ── workbooks ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -18,7 +18,7 @@ from pytest_rageval.io.atomic import read_json, write_json, write_text
 from pytest_rageval.text import cut, printable
 from pytest_rageval.web.security.sessions import Session
 from pytest_rageval.web.site import UnknownPageError, WebLimits
-from pytest_rageval.web.uploads.tables import TableFormat, decoded, guess_table, workbook_as_csv
+from pytest_rageval.web.uploads.tables import SUFFIXES, Part, TableFormat, guess_table
 
 KEPT_S = 24 * 3600
 """Seconds that an upload waits to be confirmed."""
@@ -26,11 +26,8 @@ MOST_KEPT = 20
 """Maximum number of waiting uploads; the oldest goes for a new one."""
 UPLOAD = "upload"
 """The key of the session for the id of its upload."""
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".yaml", ".yml", ".xlsx")
-_TABLES = (".csv", ".tsv", ".xlsx")
 _ID = re.compile(r"[0-9a-f]{32}")
 _ABOUT = "upload.json"
-_ORIGINAL = ".original"
 _PIECE = 1 << 16
 
 
@@ -52,29 +49,34 @@ def file_of(submitted: FormData, part: str) -> UploadedFile | None:
 
 
 class Upload(NamedTuple):
-    """Files that wait for a decision, with their original `names` and the format of their `tables` by part."""
+    """Files that wait for a decision, as they were uploaded, with their original `names` by part."""
 
     id: str
     folder: Path
     names: Mapping[str, str]
     about: Mapping[str, Any]
-    tables: Mapping[str, TableFormat] = {}
+    limits: WebLimits
 
-    def path(self, part: str) -> Path:
-        """Return the file of a part; a table is rewritten as UTF-8, a workbook as CSV."""
-        if part not in self.names:
-            raise UnknownUpload(f"this upload holds no {part}")
-        suffix = _suffix(self.names[part])
-        return self.folder / f"{part}{'.csv' if suffix in _TABLES else suffix}"
+    def part(self, name: str, table: TableFormat | None = None) -> Part:
+        """Return a file, read as a table of this format; by default as one of the most likely format."""
+        if name not in self.names:
+            raise UnknownUpload(f"this upload holds no {name}")
+        suffix = _suffix(self.names[name])
+        path = self.folder / f"{name}{suffix}"
+        if suffix in (".csv", ".tsv"):
+            table = table or guess_table(path.read_bytes())
+        limits = self.limits
+        return Part(path, self.names[name], str(suffix), table, limits.upload_bytes, limits.upload_rows)
 
-    def separator(self, part: str) -> str:
-        """Return what separates the cells of a part."""
-        return self.tables[part].separator if part in self.tables else ","
-
-    def original(self, part: str) -> Path:
-        """Return the file of a part as it was uploaded."""
-        path = self.path(part)
-        return path.with_suffix(_ORIGINAL) if path.suffix == ".csv" else path
+    def plain(self, name: str) -> Path:
+        """Return a file as every program reads it: a table as UTF-8, a workbook as CSV."""
+        part = self.part(name)
+        if not part.is_table or (part.table is not None and part.table.encoding == "utf-8" and part.suffix == ".csv"):
+            return part.path
+        path = self.folder / f"{name}.plain.csv"
+        if not path.exists():
+            write_text(path, part.text())
+        return path
 
 
 class Uploads:
@@ -96,15 +98,14 @@ class Uploads:
             if _suffix(name) is None:
                 raise CaseError(f"{name}: is none of {', '.join(SUFFIXES)}; save it as CSV, XLSX or JSONL")
         upload_id = secrets.token_hex(16)
-        upload = Upload(upload_id, self.folder / upload_id, names, about)
+        upload = Upload(upload_id, self.folder / upload_id, names, about, self.limits)
         with ExitStack() as undone:
             undone.callback(shutil.rmtree, upload.folder, ignore_errors=True)
             try:
                 upload.folder.mkdir(parents=True)
                 for part, file in files.items():
-                    self._keep(file.content, upload.original(part), names[part])
-                    upload = self._rewrite_as_guessed(upload, part)
-                _write_about(upload)
+                    self._keep(file.content, upload.folder / f"{part}{_suffix(names[part])}", names[part])
+                write_json(upload.folder / _ABOUT, {"names": names, "about": dict(about)})
             except OSError as error:
                 raise SettingsError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
             undone.pop_all()
@@ -131,22 +132,6 @@ class Uploads:
         if not size:
             raise CaseError(f"{name}: is empty")
 
-    def _rewrite_as_guessed(self, upload: Upload, part: str) -> Upload:
-        """Rewrite a table of the upload from its most likely format, or unchanged if that does not fit."""
-        if upload.path(part).suffix != ".csv":
-            return upload
-        if _suffix(upload.names[part]) == ".xlsx":
-            limits = self.limits
-            text = workbook_as_csv(upload.original(part), upload.names[part], limits.upload_bytes, limits.upload_rows)
-            write_text(upload.path(part), text)
-            return upload
-        content = upload.original(part).read_bytes()
-        try:
-            return _rewrite_table(upload, part, guess_table(content))
-        except CaseError:  # the preview then reports bad bytes by line, and another encoding can be chosen
-            shutil.copyfile(upload.original(part), upload.path(part))
-            return upload._replace(tables={**upload.tables, part: TableFormat()})
-
     def get(self, upload_id: str) -> Upload:
         """Return a waiting upload, or raise UnknownUpload if there is none."""
         folder = self.folder / upload_id
@@ -154,31 +139,11 @@ class Uploads:
         if not is_one or _age(folder) > KEPT_S or any(file.is_symlink() for file in folder.iterdir()):
             raise UnknownUpload("this upload is gone: it was confirmed, replaced, or is older than a day; begin again")
         record = read_json(folder / _ABOUT, "upload")
-        tables = {part: TableFormat(*written) for part, written in record["tables"].items()}
-        return Upload(upload_id, folder, record["names"], record["about"], tables)
-
-    def change_tables(self, upload: Upload, tables: Mapping[str, TableFormat]) -> Upload:
-        """Read the same files in the chosen formats, or raise CaseError if one does not fit."""
-        for part, table in tables.items():
-            if part in upload.tables and table != upload.tables[part]:
-                upload = _rewrite_table(upload, part, table)
-        _write_about(upload)
-        return upload
+        return Upload(upload_id, folder, record["names"], record["about"], self.limits)
 
     def remove(self, upload: Upload) -> None:
         """Remove an upload that was confirmed or discarded."""
         shutil.rmtree(upload.folder, ignore_errors=True)
-
-
-def _rewrite_table(upload: Upload, part: str, table: TableFormat) -> Upload:
-    """Rewrite a table of the upload from this format, or raise CaseError if it does not fit."""
-    write_text(upload.path(part), decoded(upload.original(part).read_bytes(), table, upload.names[part]))
-    return upload._replace(tables={**upload.tables, part: table})
-
-
-def _write_about(upload: Upload) -> None:
-    record = {"names": dict(upload.names), "about": dict(upload.about), "tables": dict(upload.tables)}
-    write_json(upload.folder / _ABOUT, record)
 
 
 def _age(folder: Path) -> float:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 from pytest_rageval.config.toml_text import toml_document
@@ -22,36 +21,23 @@ from pytest_rageval.web.versions.agent import (
     read_agent,
     write_prompts,
 )
-from pytest_rageval.web.versions.version_folder import CHANGED, VersionFolder, saved_now, seal_problem, sealed_text
+from pytest_rageval.web.versions.version_folder import CHANGED, VersionStore, saved_now, seal_problem, sealed_text
 
 CONFIGURATION = "rageval.toml"
 FIRST_METRICS = (MAIN_RUBRIC, "faithfulness")
 """Metrics that are on in a new agent, each with the default threshold."""
 
 
-class AgentStore:
+class AgentStore(VersionStore[AgentVersion]):
     """The agents of a data folder."""
 
     def __init__(self, data: Path, registry: Registry | None = None) -> None:
-        self.files = VersionFolder(data / "agents", ".toml")
+        super().__init__(data / "agents", ".toml")
         self.registry = load_registry([]) if registry is None else registry
 
-    def newest_versions(self) -> tuple[list[AgentVersion], list[str]]:
-        """Return the newest version of each agent by slug, and the problems of invalid files."""
-        return _readable(partial(self.newest, slug) for slug in self.files.slugs())
-
-    def newest(self, slug: str) -> AgentVersion:
-        """Return the newest version; raise UnknownVersion if there is none, SettingsError if its file is invalid."""
-        return self.read(slug, self.files.newest(slug))
-
-    def versions(self, slug: str) -> tuple[list[AgentVersion], list[str]]:
-        """Return all versions, the newest first, and the problems of invalid files."""
-        return _readable(partial(self.read, slug, number) for number in reversed(self.files.numbers(slug)))
-
     def read(self, slug: str, number: int) -> AgentVersion:
-        """Return one version, with its `problem` if the file was changed."""
-        content = self.files.content(slug, number)
-        place = str(self.files.path(slug, number))
+        content = self.content(slug, number)
+        place = str(self.path(slug, number))
         version = _read_agent(content, slug, number, place, self.registry)
         flaw = seal_problem(content)
         return version if flaw is None else version.model_copy(update={"problem": f"{place} {flaw}"})
@@ -68,7 +54,7 @@ class AgentStore:
         def version(number: int) -> AgentVersion:
             return AgentVersion(slug=slug, number=number, agent=agent, note=note, created=created, author=author)
 
-        number = self.files.save(
+        number = self.write_next(
             slug,
             based_on,
             lambda number: {".toml": sealed_text(agent_text(version(number), self.registry)).encode()},
@@ -81,23 +67,12 @@ class AgentStore:
         Raise SettingsError if the file was changed after it was saved: the run's origin would be wrong.
         """
         version = self.read(slug, number)
-        content = self.files.content(slug, number)
+        content = self.content(slug, number)
         if version.problem is not None and seal_problem(content) == CHANGED:
             raise SettingsError(version.problem)
         write_bytes(folder / CONFIGURATION, content)
         write_prompts(version.agent.prompts, folder / RUBRICS)
         return version
-
-
-def _readable(reads: Iterable[Callable[[], AgentVersion]]) -> tuple[list[AgentVersion], list[str]]:
-    versions: list[AgentVersion] = []
-    problems: list[str] = []
-    for read in reads:
-        try:
-            versions.append(read())
-        except SettingsError as error:
-            problems += error.problems
-    return versions, problems
 
 
 @lru_cache(maxsize=2_000)

@@ -28,7 +28,7 @@ from pytest_rageval.web.versions.version_folder import (
     CHANGED,
     NO_SEAL,
     StoredVersion,
-    VersionFolder,
+    VersionStore,
     locked,
     saved_now,
     text_hash,
@@ -39,29 +39,46 @@ OPEN = ".open"
 LABELS = "labels"
 
 
-class DatasetStore:
+class DatasetAbout(BaseModel):
+    """The description of a dataset.
+
+    origin  names of the files that its cases were read from
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    origin: str = ""
+
+
+class DatasetVersion(StoredVersion):
+    """A stored version of a dataset, without the cases of its file.
+
+    cases    number of cases; None if unknown
+    is_open  labels still go into it
+    """
+
+    about: DatasetAbout
+    cases: int | None = None
+    is_open: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.about.name
+
+
+class DatasetStore(VersionStore[DatasetVersion]):
     """The datasets of a data folder."""
 
     def __init__(self, data: Path) -> None:
-        self.files = VersionFolder(data / "datasets", ".jsonl")
+        super().__init__(data / "datasets", ".jsonl")
 
-    def newest_versions(self) -> list[DatasetVersion]:
-        """Return the newest version of each dataset, by slug."""
-        return [self.newest(slug) for slug in self.files.slugs()]
-
-    def newest(self, slug: str) -> DatasetVersion:
-        """Return the newest version, or raise UnknownVersion if there is none."""
-        return self.version(slug, self.files.newest(slug))
-
-    def versions(self, slug: str) -> list[DatasetVersion]:
-        """Return all versions, the newest first."""
-        return [self.version(slug, number) for number in reversed(self.files.numbers(slug))]
-
-    def version(self, slug: str, number: int) -> DatasetVersion:
-        """Return the description of a version, with its `problem` if a file was changed."""
-        place = self.files.checked_path(slug, number)
+    def read(self, slug: str, number: int) -> DatasetVersion:
+        place = self.checked_path(slug, number)
         bare = DatasetVersion(slug=slug, number=number, about=DatasetAbout(name=slug))
-        about, is_open = self.files.companion(slug, number, ABOUT), self.is_open(slug, number)
+        about, is_open = self.companion(slug, number, ABOUT), self.is_open(slug, number)
         try:
             written = b"" if about.is_symlink() else about.read_bytes()
         except OSError:
@@ -71,7 +88,7 @@ class DatasetStore:
             seal = record.pop("sha256")
             version = DatasetVersion.model_validate({**record, "slug": slug, "number": number, "is_open": is_open})
         except (StrictJsonError, ValidationError, KeyError, AttributeError, TypeError):
-            return bare.model_copy(update={"problem": f"{self.files.companion(slug, number, ABOUT)} {CHANGED}"})
+            return bare.model_copy(update={"problem": f"{self.companion(slug, number, ABOUT)} {CHANGED}"})
         status = place.stat()
         if not is_open and seal != _seal(record, _content_hash(place, status.st_mtime_ns, status.st_size)):
             return version.model_copy(update={"problem": f"{place} {CHANGED}"})
@@ -79,7 +96,7 @@ class DatasetStore:
 
     def cases(self, slug: str, number: int) -> Sequence[EvalCase]:
         """Return the cases of a version; raise UnknownVersion if missing, CaseError if not fully readable."""
-        path = self.files.checked_path(slug, number)
+        path = self.checked_path(slug, number)
         status = path.stat()
         loaded = _loaded(path, status.st_mtime_ns, status.st_size)
         if loaded.problems:
@@ -116,14 +133,14 @@ class DatasetStore:
         }
         sealed = _sealed(record, content)
         mark = {OPEN: b""} if is_open else {}
-        number = self.files.save(slug, based_on, lambda _: {".jsonl": content, ABOUT: sealed, **mark})
+        number = self.write_next(slug, based_on, lambda _: {".jsonl": content, ABOUT: sealed, **mark})
         return DatasetVersion(slug=slug, number=number, **record)
 
     # ── open for labels ───────────────────────────────────────────────────────────────────────────────────────
 
     def is_open(self, slug: str, number: int) -> bool:
         """Return True if labels go into this version: it is the newest, and marked as open."""
-        return self.files.companion(slug, number, OPEN).is_file() and self.files.numbers(slug)[-1:] == [number]
+        return self.companion(slug, number, OPEN).is_file() and self.numbers(slug)[-1:] == [number]
 
     def open_next(self, slug: str, number: int) -> DatasetVersion:
         """Return the open version, made from the newest one if there is none; NewerVersion if `number` is not that.
@@ -133,7 +150,7 @@ class DatasetStore:
         newest = self.newest(slug)
         if newest.is_open:
             return newest
-        content = _with_ids(self.files.content(slug, number), cases := self.cases(slug, number))
+        content = _with_ids(self.content(slug, number), cases := self.cases(slug, number))
         opened = self._save(slug, newest.about, content, len(cases), LABELS, number, is_open=True)
         return opened.model_copy(update={"is_open": True})
 
@@ -143,44 +160,44 @@ class DatasetStore:
         sealed = CaseError(f"v{number} takes no labels any more: it was finished, or a run uses it")
         if not self.is_open(slug, number):
             raise sealed
-        with locked(self.files.companion(slug, number, OPEN)):
+        with locked(self.companion(slug, number, OPEN)):
             if not self.is_open(slug, number):
                 raise sealed
             yield
 
     def close(self, slug: str) -> None:
         """Seal the open version with a note of what was labelled, if there is one."""
-        newest = max(self.files.numbers(slug), default=0)
+        newest = max(self.numbers(slug), default=0)
         if not newest or not self.is_open(slug, newest):
             return
-        with locked(self.files.companion(slug, newest, OPEN)):
+        with locked(self.companion(slug, newest, OPEN)):
             if self.is_open(slug, newest):
                 self._close(slug, newest)
 
     def _close(self, slug: str, newest: int) -> None:
-        version, content = self.version(slug, newest), self.files.content(slug, newest)
+        version, content = self.read(slug, newest), self.content(slug, newest)
         changes = dataset_changes(self.cases(slug, newest - 1), self.cases(slug, newest))
         record = version.model_dump(mode="json", include={"about", "created", "cases"})
         sealed = _sealed({**record, "note": f"labelled: {changes}"}, content)
-        write_bytes(self.files.companion(slug, newest, ABOUT), sealed, 0o444)
-        self.files.companion(slug, newest, OPEN).unlink(missing_ok=True)
+        write_bytes(self.companion(slug, newest, ABOUT), sealed, 0o444)
+        self.companion(slug, newest, OPEN).unlink(missing_ok=True)
 
     def discard_open(self, slug: str) -> None:
         """Remove the open version with all its labels, if there is one."""
-        newest = self.files.newest(slug)
+        newest = self.last(slug)
         if self.is_open(slug, newest):
             for suffix in (".jsonl", ".jsonl.bak", ABOUT, OPEN):
-                self.files.companion(slug, newest, suffix).unlink(missing_ok=True)
+                self.companion(slug, newest, suffix).unlink(missing_ok=True)
 
-    def checked_path(self, slug: str, number: int) -> Path:
+    def run_path(self, slug: str, number: int) -> Path:
         """Return the case file of a version for a run, closed for labels; SettingsError if it was changed."""
         if self.is_open(slug, number):
             self.close(slug)
         _content_hash.cache_clear()
-        version = self.version(slug, number)
+        version = self.read(slug, number)
         if version.problem is not None and not version.is_sound:
             raise SettingsError(version.problem)
-        return self.files.path(slug, number)
+        return self.path(slug, number)
 
 
 def case_line(case: EvalCase) -> str:
@@ -218,33 +235,3 @@ def _content_hash(path: Path, _mtime_ns: int, _size: int) -> str:
 def _loaded(path: Path, _mtime_ns: int, _size: int) -> CaseFile:
     """Return a fully read case file, cached for the next pages."""
     return load_file(path, path.parent)
-
-
-class DatasetAbout(BaseModel):
-    """The description of a dataset.
-
-    origin  names of the files that its cases were read from
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    description: str = ""
-    tags: tuple[str, ...] = ()
-    origin: str = ""
-
-
-class DatasetVersion(StoredVersion):
-    """A stored version of a dataset, without the cases of its file.
-
-    cases    number of cases; None if unknown
-    is_open  labels still go into it
-    """
-
-    about: DatasetAbout
-    cases: int | None = None
-    is_open: bool = False
-
-    @property
-    def name(self) -> str:
-        return self.about.name

@@ -8,17 +8,17 @@ import re
 import time
 import tomllib
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from pytest_rageval.config.files import AGENT
-from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.errors import Problems, RagevalError, SettingsError
 from pytest_rageval.io.atomic import LockHeld, take_lock, write_new
 from pytest_rageval.io.messages import shown_value
 from pytest_rageval.io.strict_json import StrictJsonError, parse
@@ -119,7 +119,11 @@ class NewerVersion(RagevalError):
         self.newest = newest
 
 
-class VersionFolder:
+V = TypeVar("V", bound=StoredVersion)
+Kind = Literal["agents", "datasets"]
+
+
+class VersionStore(Generic[V]):
     """The versions of agents or of datasets: one folder per slug, with one file `vN` plus suffix per version.
 
     A version may have files with other suffixes (`companion`). It exists once its own file does.
@@ -129,6 +133,27 @@ class VersionFolder:
         self.folder = folder
         self.suffix = suffix
         self._name = re.compile(rf"v([1-9][0-9]{{0,4}}){re.escape(suffix)}")
+
+    def read(self, slug: str, number: int) -> V:
+        """Return one version, with its `problem` if a file was changed; SettingsError if its file is invalid."""
+        raise NotImplementedError
+
+    def newest(self, slug: str) -> V:
+        """Return the newest version; raise UnknownVersion if there is none, SettingsError if its file is invalid."""
+        return self.read(slug, self.last(slug))
+
+    def newest_versions(self) -> tuple[list[V], list[str]]:
+        """Return the newest version of each name by slug, and the problems of invalid files."""
+        return self._readable((slug, self.last(slug)) for slug in self.slugs())
+
+    def versions(self, slug: str) -> tuple[list[V], list[str]]:
+        """Return all versions, the newest first, and the problems of invalid files."""
+        return self._readable((slug, number) for number in reversed(self.numbers(slug)))
+
+    def _readable(self, places: Iterable[tuple[str, int]]) -> tuple[list[V], list[str]]:
+        problems = Problems()
+        versions = [problems.attempt(self.read, slug, number) for slug, number in places]
+        return [version for version in versions if version is not None], [*problems]
 
     def slugs(self) -> list[str]:
         """Return the slugs that have a version, in order."""
@@ -150,7 +175,7 @@ class VersionFolder:
             return []
         return sorted(int(match[1]) for name in names if (match := self._name.fullmatch(name)))
 
-    def newest(self, slug: str) -> int:
+    def last(self, slug: str) -> int:
         """Return the number of the newest version, or raise UnknownVersion if there is none."""
         numbers = self.numbers(slug) if is_slug(slug) else []
         if not numbers:
@@ -160,7 +185,7 @@ class VersionFolder:
     def compared(self, slug: str, before: int | None, after: int | None) -> tuple[list[int], int, int]:
         """Return the numbers of all versions, and the two to compare: by default the last two."""
         numbers = self.numbers(slug)
-        later = after or self.newest(slug)
+        later = after or self.last(slug)
         return numbers, before or max((number for number in numbers if number < later), default=later), later
 
     def path(self, slug: str, number: int) -> Path:
@@ -185,7 +210,7 @@ class VersionFolder:
         except OSError as error:
             raise SettingsError(f"{path}: cannot be read: {error.strerror or error}") from None
 
-    def save(self, slug: str, based_on: int, files_of: Callable[[int], Mapping[str, bytes]]) -> int:
+    def write_next(self, slug: str, based_on: int, files_of: Callable[[int], Mapping[str, bytes]]) -> int:
         """Write the next version and return its number.
 
         based_on  the version that was changed, 0 for something new; NewerVersion if another one is the newest now
@@ -277,9 +302,6 @@ def version_choice(written: str) -> VersionChoice | None:
     return VersionChoice(slug, int(number))
 
 
-Kind = Literal["agents", "datasets"]
-
-
 def versions_title(data: Path, agent: tuple[str | None, object], dataset: tuple[str | None, object]) -> str:
     """Return `Shop bot v4 × Products v2`, without what a run does not name."""
     kinds: tuple[tuple[Kind, str | None, object], ...] = (("agents", *agent), ("datasets", *dataset))
@@ -291,10 +313,9 @@ def version_name(data: Path, kind: Kind, slug: str) -> str:
     """Return the name in the newest version, or the slug if it has none."""
     if not is_slug(slug):
         return slug
-    files = VersionFolder(data / kind, ".toml" if kind == "agents" else ".jsonl")
+    store = VersionStore[StoredVersion](data / kind, ".toml" if kind == "agents" else ".jsonl")
     try:
-        number = files.newest(slug)
-        path = files.path(slug, number) if kind == "agents" else files.companion(slug, number, ABOUT)
+        path = store.companion(slug, store.last(slug), ".toml" if kind == "agents" else ABOUT)
         return _name_in(path, path.stat().st_mtime_ns) or slug
     except (SettingsError, OSError):
         return slug
