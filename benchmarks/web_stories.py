@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from harness import empty_folder
 
 WIDTHS = (1280, 390, 320)
-PATIENCE_MS = 120_000
+PATIENCE_MS = 30_000
 LABELLED = 100
 
 
@@ -46,9 +46,11 @@ class Person:
         self.clicks = self.keys = 0
         page.set_default_timeout(PATIENCE_MS)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on(
-            "response", lambda answer: answer.status >= 500 and self.problems.append(f"{answer.status} {answer.url}")
-        )
+        page.on("response", self._look_at)
+
+    def _look_at(self, answer: Any) -> None:
+        if answer.status >= 500:
+            self.problems.append(f"{answer.status} {answer.url}")
 
     def click(self, role: str, name: str) -> None:
         self.clicks += 1
@@ -175,7 +177,10 @@ def why_it_failed(person: Person, address: str) -> None:
 def stories(person: Person, address: str, folder: Path) -> None:
     person.page.goto(address)
     many = folder / "many.csv"
-    lines = (f"q{number},Which products are in market {number}?,some\n" for number in range(LABELLED))
+    lines = (
+        f"q{number},Which products does Laneige have in the catalogue of week {number}?,some\n"
+        for number in range(LABELLED)
+    )
     many.write_text("id,question,reference\n" + "".join(lines), encoding="utf-8")
     for name, tell in (
         ("first agent to first result", lambda: first_result(person)),
@@ -227,6 +232,9 @@ def main() -> None:
         person = Person(browser.new_page(viewport={"width": WIDTHS[0], "height": 800}), shots)
         try:
             stories(person, address, folder)
+        except BaseException:
+            person.problems.append(f"ended at {person.page.url}: {person.page.inner_text('main')[:500]}")
+            raise
         finally:
             told(person)
             browser.close()
