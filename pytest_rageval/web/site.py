@@ -20,8 +20,7 @@ from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 
 HOST, PORT = "127.0.0.1", 8765
-SHORTEST_TOKEN = 32
-"""Characters from which nobody guesses a token, however often they try."""
+SHORTEST_TOKEN = 12
 MEGABYTE = 1_000_000
 
 Count = Annotated[int, Field(ge=1)]

@@ -18,7 +18,7 @@ from web_app import WebApp, served
 from pytest_rageval.web.security.guard import HEADERS
 from pytest_rageval.web.site import WebLimits
 
-TOKEN = "a token that is long enough to be one"
+TOKEN = "a long enough token"
 SMALL = WebLimits(form_bytes=20_000, upload_bytes=100_000, fields=50, files=2, field_bytes=5_000, body_seconds=1)
 
 
@@ -328,10 +328,10 @@ def test_another_token_ends_all_logins(tmp_path: Path):
         assert response.headers["location"] == "/login"
 
 
-@pytest.mark.parametrize("guess", ["", "guess", TOKEN[:-1], TOKEN + "\0", "é" * 40])
-def test_a_wrong_token_is_refused_however_often_it_is_tried(guarded: WebApp, guess: str):
-    assert {guarded.post("/login", {"token": guess}).status_code for _ in range(22)} == {403}
-    assert guarded.post("/login", {"token": TOKEN}).status_code == 303
+def test_guessing_is_stopped(guarded: WebApp):
+    statuses = [guarded.post("/login", {"token": f"guess {number}"}).status_code for number in range(22)]
+    assert statuses == [403] * 20 + [429] * 2
+    assert guarded.post("/login", {"token": TOKEN}).status_code == 429
 
 
 def test_the_token_is_in_no_log_and_no_page(guarded: WebApp, caplog: pytest.LogCaptureFixture):

@@ -21,6 +21,7 @@ from web_app import TOKEN, WebApp, allow_code, confirm, errors_beside, sent_by, 
 
 from pytest_rageval.web import server
 from pytest_rageval.web.app import create_web_app
+from pytest_rageval.web.security.sessions import FAILURES, TokenCheck, new_token
 from pytest_rageval.web.site import WebSettings
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
@@ -90,17 +91,26 @@ def test_a_link_on_another_site_opens_no_page_that_queries_systems(tmp_path: Pat
         assert asked.exists()
 
 
+def test_guesses_at_a_token_of_its_own_making_keep_nobody_out():
+    made, chosen = TokenCheck(new_token(), b"k"), TokenCheck("a chosen token", b"k")
+    for check in (made, chosen):
+        assert not any(check.accepts("guess", "127.0.0.1") for _ in range(FAILURES))
+    assert made.accepts(str(made.token), "127.0.0.1")
+    with pytest.raises(Exception, match="Too many wrong tokens"):
+        chosen.accepts("a chosen token", "127.0.0.1")
+
+
 def test_without_a_token_nobody_is_asked_and_that_is_said(project, monkeypatch: pytest.MonkeyPatch):
     started: list[Any] = []
     monkeypatch.setattr(server, "serve_web", lambda _, settings, *__, **___: started.append(settings))
-    result = project.rageval("web", "--no-token", RAGEVAL_WEB_TOKEN=TOKEN)
+    result = project.rageval("web", "--no-token", RAGEVAL_WEB_TOKEN="a long enough token")
     assert started[0].token is None
     result.stderr.fnmatch_lines(["WARNING: --no-token: every user and program of this machine can use the app*"])
-    result = project.rageval("web", "--token", TOKEN)
+    result = project.rageval("web", "--token", "a long enough token")
     result.stderr.fnmatch_lines(["WARNING: --token: other users of this machine see it*set RAGEVAL_WEB_TOKEN"])
     project.rageval("web")
     project.rageval("web", "--host", "0.0.0.0")
-    assert [len(settings.token) for settings in started[1:]] == [len(TOKEN), 43, 43]
+    assert [len(settings.token) for settings in started[1:]] == [19, 43, 43]
     assert started[2].token != started[3].token
     assert started[2].token not in repr(started[2])
 
@@ -266,6 +276,9 @@ def test_its_uploaded_answers_are_scored_without_it(web_app: WebApp):
     assert web_app.post(sent.headers["location"]).headers["location"].startswith("/jobs/")
 
 
+CHOSEN_TOKEN = "a long enough token"
+
+
 @pytest.mark.parametrize(("proxies", "is_believed"), [((), False), (("10.0.0.1",), False), (("127.0.0.0/8",), True)])
 def test_behind_a_proxy_that_speaks_https_it_is_of_the_host_alone(
     tmp_path: Path, proxies: tuple[str, ...], is_believed: bool
@@ -275,6 +288,19 @@ def test_behind_a_proxy_that_speaks_https_it_is_of_the_host_alone(
     cookie = response.headers["set-cookie"]
     assert cookie.startswith("__Host-rageval") is is_believed
     assert cookie.endswith("; secure") is is_believed
+
+
+@pytest.mark.parametrize(("proxies", "is_believed"), [((), False), (("127.0.0.1",), True)])
+def test_who_guesses_is_another_one_only_by_the_word_of_a_proxy_that_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxies: tuple[str, ...], is_believed: bool
+):
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    with served(tmp_path, token=CHOSEN_TOKEN, proxies=proxies) as app:
+        statuses = [
+            app.post("/login", {"token": "guess"}, headers={"X-Forwarded-For": f"192.0.2.{number}"}).status_code
+            for number in range(21)
+        ]
+    assert statuses[-1] == (403 if is_believed else 429)
 
 
 def test_a_proxy_is_an_address(project: Project):

@@ -1,4 +1,4 @@
-"""What the app holds for anybody is bounded: uploads, lines; and links lead nowhere."""
+"""What the app holds for anybody is bounded: connections, failures, uploads, locks; and links lead nowhere."""
 
 from __future__ import annotations
 
@@ -17,11 +17,29 @@ from pytest_rageval.cases.loading import MAX_LINE_BYTES, cases_of_rows
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.model import EvalCase
 from pytest_rageval.web.jobs.job import log_tail
+from pytest_rageval.web.security.sessions import FAILURES, LoginFailures, network_of
 from pytest_rageval.web.uploads import dataset_upload
 from pytest_rageval.web.uploads.answers_upload import read_answers_upload
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
 ROWS = b"id,question,reference\nq1,Why?,So\n"
+
+
+# ── login ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_guessing_from_one_address_keeps_nobody_else_out():
+    failures = LoginFailures()
+    for _ in range(FAILURES):
+        failures.add("203.0.113.7")
+    assert failures.are_too_many("203.0.113.7")
+    assert failures.are_too_many("::ffff:203.0.113.7")
+    assert not failures.are_too_many("203.0.113.8")
+
+
+def test_a_household_has_many_addresses_and_is_one():
+    assert network_of("2001:db8:1:2::1") == network_of("2001:db8:1:2:ffff::9") != network_of("2001:db8:1:3::1")
+    assert network_of("fe80::1%eth0") == network_of("fe80::2")
 
 
 # ── uploads ───────────────────────────────────────────────────────────────────────────────────────────────────

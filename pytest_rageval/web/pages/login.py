@@ -25,7 +25,7 @@ def log_in(request: Request, submitted: Submitted) -> Response:
     tokens: TokenCheck = request.app.state.tokens
     if tokens.token is None:
         return redirect("/")
-    if not tokens.accepts(str(submitted.get("token", ""))):
+    if not tokens.accepts(str(submitted.get("token", "")), request.client.host if request.client else ""):
         wrong = BLANK.with_problem("token", "This is not the token.")
         return page(request, "login.html", status=403, form=wrong)
     tokens.log_in(request.session)

@@ -124,11 +124,11 @@ class Guard:
 
     def _login(self, scope: Scope, headers: Headers) -> Response | None:
         """Return a redirect to the login, or away from a token's address; None to pass."""
-        request = Request(scope)
+        request, address = Request(scope), scope["client"][0] if scope.get("client") else ""
         is_safe, has_given_token = scope["method"] in SAFE_METHODS, self.tokens.is_given(scope["session"])
         if is_safe and TOKEN in request.query_params:
             to = str(request.url.remove_query_params(TOKEN))
-            if not self.tokens.accepts(request.query_params[TOKEN]):
+            if not self.tokens.accepts(request.query_params[TOKEN], address):
                 return RedirectResponse(to, 303)
             if not has_given_token:
                 self.tokens.log_in(scope["session"])
@@ -136,7 +136,7 @@ class Guard:
             return HTMLResponse(headers={"Refresh": f"0; url={to}", "Referrer-Policy": "no-referrer"})
         is_open = scope["path"] == LOGIN or scope["path"].startswith(ASSETS)
         kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and self.tokens.accepts(given.strip()):
+        if kind.lower() == "bearer" and self.tokens.accepts(given.strip(), address):
             request.state.is_program = True
             return None
         if self.tokens.token is None or has_given_token or is_open:

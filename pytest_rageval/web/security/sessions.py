@@ -1,21 +1,24 @@
-"""Sessions: signed cookies, the tokens of forms, and the app's token."""
+"""Sessions: signed cookies, the tokens of forms, and the app's token with a limit on wrong ones."""
 
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import os
 import secrets
+import time
+from collections import Counter
 from collections.abc import MutableMapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.web.site import SHORTEST_TOKEN
 
 KEY_FILE = "web.key"
 KEY_BYTES = 32
@@ -96,9 +99,15 @@ def is_program(request: Request) -> bool:
     return bool(getattr(request.state, "is_program", False))
 
 
+FAILURES, WITHIN_S = 20, 60.0
+"""Wrong tokens of one network in so many seconds after which it is refused."""
+UNGUESSABLE = 32
+"""Characters from which a token needs no limit on failures: a limit would only let strangers lock the owner out."""
+
+
 def new_token() -> str:
     """Return a random token for one run of the server, kept in memory only."""
-    return secrets.token_urlsafe(SHORTEST_TOKEN)
+    return secrets.token_urlsafe(UNGUESSABLE)
 
 
 class TokenCheck:
@@ -107,12 +116,19 @@ class TokenCheck:
     def __init__(self, token: str | None, key: bytes) -> None:
         self.token = token
         self._mark = hmac.new(key, (token or "").encode(), sha256).hexdigest()
+        self._failures = LoginFailures()
 
-    def accepts(self, given: str) -> bool:
-        """Compare in constant time."""
-        return self.token is not None and hmac.compare_digest(
-            given.encode("utf-8", "surrogatepass"), self.token.encode()
-        )
+    def accepts(self, given: str, address: str) -> bool:
+        """Compare in constant time; raise HTTPException after too many wrong tokens."""
+        if self.token is None:
+            return False
+        is_guessable = len(self.token) < UNGUESSABLE
+        if is_guessable and self._failures.are_too_many(address):
+            raise HTTPException(429, "Too many wrong tokens; wait a minute.", {"Retry-After": str(int(WITHIN_S))})
+        is_right = hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self.token.encode())
+        if not is_right:
+            self._failures.add(address)
+        return is_right
 
     def is_given(self, session: Session) -> bool:
         """Return True if the browser of this session has given the present token."""
@@ -122,3 +138,29 @@ class TokenCheck:
         """Mark a session as logged in, and renew it, so that forms of an earlier one are worthless."""
         session.clear()
         session[LOGIN] = self._mark
+
+
+class LoginFailures:
+    """The wrong tokens of the last minute by network, so that guessing locks out no other client."""
+
+    def __init__(self) -> None:
+        self._since, self._wrong = time.monotonic(), Counter[str]()
+
+    def are_too_many(self, address: str) -> bool:
+        if time.monotonic() - self._since > WITHIN_S:
+            self._since, self._wrong = time.monotonic(), Counter()
+        return self._wrong[network_of(address)] >= FAILURES
+
+    def add(self, address: str) -> None:
+        self._wrong[network_of(address)] += 1
+
+
+def network_of(address: str) -> str:
+    """Return the network of one client: the IPv4 address, or the IPv6 /64 that a provider assigns to a household."""
+    try:
+        number = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(number, ipaddress.IPv4Address):
+        return str(number)
+    return str(number.ipv4_mapped or ipaddress.ip_network((number, 64), strict=False))
