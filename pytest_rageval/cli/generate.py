@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from pytest_rageval.cases.discovery import find_case_files
 from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
-from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.note_folder import NoteFolder
+from pytest_rageval.cases.project_cases import readable_cases
 from pytest_rageval.cli.options import JSON, STOPPED, echo_json, exit_codes, output_option
+from pytest_rageval.cli.output import from_here
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_target
@@ -70,18 +70,14 @@ def generate(
     project = find_project()
     path = output or project.root / "evalcases" / f"{docs.resolve().name}.drafts.jsonl"
     check_is_drafts(path)
-    asked_before = [case.question for case in drafts_in(path)] + [
-        case.question
-        for file in find_case_files(project.root, project.settings.cases)
-        for case in load_file(file, project.root).cases  # those that can be read
-    ]
+    asked_before = [case.question for case in (*drafts_in(path), *readable_cases(project))]
     notes = NoteFolder(docs)
     passages = _passages(notes)
     if not passages:
         raise SettingsError(f"{docs}: no notes there; what is read are .md, .markdown and .txt files with text")
     click.echo(f"{counted(len(passages), 'section')} in {printable(str(docs))}", err=as_json)
     asking = None if llm is None else _asking(project, llm, path, most, max_cost)
-    content: dict[str, Any] = {"file": _from_here(path), "sections": len(passages)}
+    content: dict[str, Any] = {"file": str(from_here(path)), "sections": len(passages)}
     estimate = None if asking is None else _show_estimate(asking, passages)
     if dry_run and asking is None:
         click.echo("nothing is asked of a model without --llm", err=as_json)
@@ -177,8 +173,3 @@ def _say(sifted: SiftedDrafts, added: int, file: str) -> None:
         click.echo(f"{counted(sifted.repeated, 'draft')} dropped: asked already, or nearly")
     new = f"{file}: {counted(added, 'new draft')}; no run asks them before they are accepted"
     click.echo(printable(new) if added else "no new drafts")
-
-
-def _from_here(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
