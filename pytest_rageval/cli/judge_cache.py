@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pytest_rageval.cli.options import JSON, echo_json, exit_codes
-from pytest_rageval.cli.output import write_output
+from pytest_rageval.cli.output import from_here, write_output
 from pytest_rageval.config.project import find_project
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.suggestions import and_more
@@ -128,10 +128,7 @@ def prune_(cache: Path | None, older_than: int | None, model: str | None, rubric
 
 
 def _path(cache: Path | None) -> Path:
-    if cache is not None:
-        return cache
-    file, here = find_project().judge_cache_file, Path.cwd()
-    return file.relative_to(here) if file.is_relative_to(here) else file
+    return cache if cache is not None else from_here(find_project().judge_cache_file)
 
 
 def _size(path: Path) -> int:
