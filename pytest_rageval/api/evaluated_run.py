@@ -134,9 +134,7 @@ class RunComparison:
         return comparison_html(self.page)
 
 
-def compare_runs(
-    before: EvaluatedRun | str, after: EvaluatedRun | str, *, ignore_invariants: bool = False
-) -> RunComparison:
+def compare(before: EvaluatedRun | str, after: EvaluatedRun | str, *, ignore_invariants: bool = False) -> RunComparison:
     """Compare two runs, each as `evaluate` returned it or by its name: an id, `latest`, `latest~1`, `baseline`.
 
     SettingsError where there is no such run. What may not be compared is said by `problems`.
