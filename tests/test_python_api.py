@@ -187,12 +187,9 @@ def test_compare_stays_a_function_whoever_imported_the_room_of_comparisons_first
         "from pytest_rageval import compare, evaluate\n"
         "case = {'id': 'one', 'question': 'Who?', 'reference': 'Ann'}\n"
         "before = evaluate([case], lambda question: 'Ann', run_id='a')\n"
-        "print(compare(before, evaluate([case], lambda question: 'Bob', run_id='b')).newly_failing)\n"
-        "print(compare is pytest_rageval.compare_runs)\n",
+        "print(compare(before, evaluate([case], lambda question: 'Bob', run_id='b')).newly_failing)\n",
     )
-    assert python("compared.py", cwd=project.path, check=True).stdout.splitlines()[-2:] == [
-        "['cases.jsonl::one']", "True",
-    ]  # fmt: skip
+    assert python("compared.py", cwd=project.path, check=True).stdout.splitlines()[-1] == "['cases.jsonl::one']"
 
 
 def test_runs_of_other_cases_are_not_compared_and_it_is_said_why(project: Project):

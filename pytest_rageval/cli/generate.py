@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from pytest_rageval.cli.output import from_here
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.llm.chat_model import ChatModel, chat_model
+from pytest_rageval.llm.chat_model import chat_model
 from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
 from pytest_rageval.providers import FORMS
 from pytest_rageval.text import counted, printable
@@ -128,21 +128,14 @@ def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float 
         concurrency=settings.judge_concurrency,
         requests_per_minute=settings.judge_requests_per_minute,
         tokens_per_minute=settings.judge_tokens_per_minute,
+        budget=None if max_cost is None else Budget(max_cost),
     )
-    model = _model(spec, options)
-    if max_cost is not None:
-        if not model.tariff.is_known:
-            raise SettingsError(f"--max-cost: the price of {model.model!r} is not known; leave it out")
-        model = _model(spec, replace(options, budget=Budget(max_cost)))
+    try:
+        model = chat_model(spec, options)
+    except SettingsError as error:
+        raise SettingsError(*(f"--llm: {problem}".replace("--rageval-", "--") for problem in error.problems)) from None
     replies = path.with_name(path.name.removesuffix(".drafts.jsonl") + REPLIES)
     return ModelDrafts(model, replies, most=most, concurrency=settings.judge_concurrency)
-
-
-def _model(spec: str, options: EndpointOptions) -> ChatModel:
-    try:
-        return chat_model(spec, options)
-    except SettingsError as error:
-        raise SettingsError(*(f"--llm: {problem}" for problem in error.problems)) from None
 
 
 def _show_estimate(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict[str, float | None]:

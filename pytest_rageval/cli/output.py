@@ -40,7 +40,7 @@ def styled(line: StyledLine) -> str:
 
 
 def from_here(path: Path) -> Path:
-    """Return a path relative to the current folder, if it is below."""
+    """Return the path as seen from the working directory, if it is below."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 

@@ -190,7 +190,7 @@ def run_project(
         prepared = prepare(project)
         if is_batched:
             if getattr(prepared.judge, "batch_wire", None) is None:
-                raise SettingsError(f"--judge-batch: batches are for {BATCHED}")
+                raise SettingsError(f"--judge-batch: batches are for a judge {' or '.join(BATCHED)}")
             prepared = prepare_unjudged(project)
     except JudgeUnavailable as error:
         screen.step_failed("judging", "; ".join(error.problems))
