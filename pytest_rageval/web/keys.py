@@ -68,6 +68,13 @@ def _value(written: str) -> str | None:
     return written if _PLAIN.fullmatch(written) else None
 
 
+def key_environment(env_file: Path | None) -> dict[str, str]:
+    """Return the variables of `.env` and the environment without the app's token: an agent's headers may send them."""
+    environment = {**({} if env_file is None else read_env_file(env_file)), **os.environ}
+    environment.pop(WEB_TOKEN, None)
+    return environment
+
+
 def run_environment(root: Path, env_file: Path | None, environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the variables for a run of this project's code; the environment overrides the file.
 

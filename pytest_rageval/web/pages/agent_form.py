@@ -30,7 +30,7 @@ from pytest_rageval.web.versions.agent import (
     editable_rubrics,
     own_prompt,
 )
-from pytest_rageval.web.versions.agent_check import agent_problems
+from pytest_rageval.web.versions.agent_check import Problem, agent_problems
 
 _SERVER = ("server", "another server of OpenAI's kind")
 CHAT_PROVIDERS = (*((kind, row.title) for kind, row in ASKED.items() if row.title), _SERVER)
@@ -88,10 +88,6 @@ class AgentForm(BaseModel):
     author: Title = ""
     based_on: int = Field(0, ge=0)
     question: Paragraphs = ""
-
-
-Problem = tuple[str, str]
-"""A field, and what is wrong with it."""
 
 
 class ReadAgent(NamedTuple):

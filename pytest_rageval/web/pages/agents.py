@@ -16,9 +16,9 @@ from pytest_rageval.config.options import TARGET_FORMS
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric, Registry, doc_parts
 from pytest_rageval.providers import PROVIDERS
-from pytest_rageval.web.first_question import ask_one_question, key_environment
+from pytest_rageval.web.first_question import ask_one_question
 from pytest_rageval.web.forms import FormState, Submitted
-from pytest_rageval.web.keys import KEYS_OF_PROVIDERS, key_states, needed_keys
+from pytest_rageval.web.keys import KEYS_OF_PROVIDERS, key_environment, key_states, needed_keys
 from pytest_rageval.web.pages.agent_form import (
     CHAT_PROVIDERS,
     JUDGES,

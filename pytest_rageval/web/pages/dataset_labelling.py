@@ -50,7 +50,7 @@ def begin_labelling(
 def finish_labelling(desk: TheDesk, store: Datasets, _: Submitted, slug: str) -> Response:
     """Close the open version."""
     store.last(slug)
-    desk.close_dataset(slug)
+    desk.close(dataset=slug)
     store.close(slug)
     return redirect(path_to("datasets", slug))
 
@@ -59,6 +59,6 @@ def finish_labelling(desk: TheDesk, store: Datasets, _: Submitted, slug: str) ->
 def discard_labels(desk: TheDesk, store: Datasets, _: Submitted, slug: str) -> Response:
     """Remove the open version; the others stay."""
     store.last(slug)
-    desk.close_dataset(slug)
+    desk.close(dataset=slug)
     store.discard_open(slug)
     return redirect(path_to("datasets", slug))

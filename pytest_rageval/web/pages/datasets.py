@@ -53,6 +53,10 @@ class VersionPages:
     ) -> Response:
         """Render a page of a version's cases. If the file is unreadable, show why, and keep its versions reachable."""
         store, slug = self._store, version.slug
+        try:
+            target = self._site.project().settings.target
+        except SettingsError:  # the page of the health says so
+            target = None
         cases: Sequence[EvalCase] = ()
         try:
             cases = store.cases(slug, version.number)
@@ -79,7 +83,7 @@ class VersionPages:
             newest=store.last(slug),
             versions=store.versions(slug)[0],
             place=store.path(slug, version.number),
-            options=(options := offered_systems(self._site, self._agents.newest_versions()[0])),
+            options=(options := offered_systems(target, self._agents.newest_versions()[0])),
             systems=self._desk.chosen.get(slug, [option.value for option in options[:1]]),
             labelled=sum(Marks.of(case).is_label for case in cases) if version.is_open else 0,
         )

@@ -82,10 +82,10 @@ class StoredVersion(BaseModel):
         """Return the display name."""
         return self.slug
 
-    @property
-    def is_sound(self) -> bool:
-        """Return False if the files were changed after they were saved."""
-        return self.problem is None or not self.problem.endswith(CHANGED)
+    def check_sound(self) -> None:
+        """Raise SettingsError if the files were changed after they were saved: the origin of a run would be wrong."""
+        if self.problem is not None and self.problem.endswith(CHANGED):
+            raise SettingsError(self.problem)
 
     @property
     def title(self) -> str:
