@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.config.project import Project
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.masking import Mask
+from pytest_rageval.metrics.registry import Registry
 from pytest_rageval.model import Answer, AskRequest, Chunk
 from pytest_rageval.prepare import target_in
 from pytest_rageval.targets.first_contact import FirstContact, first_contact, places_line
@@ -18,7 +19,7 @@ from pytest_rageval.targets.target import Connection
 from pytest_rageval.text import cut
 from pytest_rageval.web.security.code_border import check_listed
 from pytest_rageval.web.versions.agent import Agent
-from pytest_rageval.web.versions.agent_store import AgentStore, configured
+from pytest_rageval.web.versions.agent_store import configured
 
 QUESTION = "What can you help me with?"
 WITHIN_S = 60.0
@@ -46,7 +47,7 @@ class FirstAnswer(NamedTuple):
 
 
 def ask_one_question(
-    agent: Agent, agents: AgentStore, root: Path, environment: Mapping[str, str], question: str
+    agent: Agent, registry: Registry, root: Path, environment: Mapping[str, str], question: str
 ) -> FirstAnswer:
     """Ask the system of an agent that may not be saved yet; whatever goes wrong is part of what is returned."""
     told, begun = FirstAnswer(question.strip() or QUESTION), time.perf_counter()
@@ -54,7 +55,7 @@ def ask_one_question(
         return told._replace(problems=["Answers are uploaded for this agent: there is nobody to ask."])
     mask = Mask(())
     try:
-        with configured(agent, agents.registry) as (settings, _):
+        with configured(agent, registry) as (settings, _):
             pass
         mask = Mask(settings.secrets(environment))
         check_listed(settings, root)

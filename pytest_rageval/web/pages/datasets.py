@@ -20,6 +20,7 @@ from pytest_rageval.web.rendering import page
 from pytest_rageval.web.site import Site, TheSite
 from pytest_rageval.web.versions.dataset_store import DatasetStore, DatasetVersion
 from pytest_rageval.web.versions.value_changes import dataset_changes
+from pytest_rageval.web.versions.version_folder import mentions
 
 router = APIRouter()
 PAGE_SIZE = 50
@@ -95,7 +96,7 @@ TheVersionPages = Annotated[VersionPages, Depends(VersionPages)]
 @router.get("/datasets")
 def datasets_page(request: Request, store: Datasets, q: str = "") -> Response:
     versions, problems = store.newest_versions()
-    shown = [version for version in versions if _mentions(version, q)]
+    shown = [version for version in versions if mentions(q, version.texts)]
     return page(
         request,
         "datasets.html",
@@ -189,8 +190,7 @@ def dataset_audit_page(request: Request, site: TheSite, store: Datasets, slug: s
 def _matches(case: EvalCase, q: str, category: str) -> bool:
     if category and case.category != category:
         return False
-    texts = (case.id, case.question, *(case.gold.answers or ()), *case.tags)
-    return all(any(word in text.lower() for text in texts) for word in q.lower().split())
+    return mentions(q, (case.id, case.question, *(case.gold.answers or ()), *case.tags))
 
 
 def _findings(site: Site, cases: Sequence[EvalCase]) -> tuple[list[AuditFinding], str]:
@@ -203,8 +203,3 @@ def _findings(site: Site, cases: Sequence[EvalCase]) -> tuple[list[AuditFinding]
     if notes is None:
         return findings, "Golds were not looked for in the notes: name their folder as notes in the configuration."
     return [*findings_in_notes(cases, notes), *findings], f"Golds were looked for in {notes}."
-
-
-def _mentions(version: DatasetVersion, q: str) -> bool:
-    texts = (version.slug, version.about.name, version.about.description, *version.about.tags)
-    return all(any(word in text.lower() for text in texts) for word in q.lower().split())

@@ -68,6 +68,10 @@ class DatasetVersion(StoredVersion):
     def name(self) -> str:
         return self.about.name
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return self.slug, self.about.name, self.about.description, *self.about.tags
+
 
 class DatasetStore(VersionStore[DatasetVersion]):
     """The datasets of a data folder."""

@@ -82,6 +82,11 @@ class StoredVersion(BaseModel):
         """Return the display name."""
         return self.slug
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts that a list is searched by."""
+        return (self.slug,)
+
     def check_sound(self) -> None:
         """Raise SettingsError if the files were changed after they were saved: the origin of a run would be wrong."""
         if self.problem is not None and self.problem.endswith(CHANGED):
@@ -91,6 +96,12 @@ class StoredVersion(BaseModel):
     def title(self) -> str:
         """Return the name with the number: `Shop bot v3`."""
         return f"{self.name} v{self.number}"
+
+
+def mentions(q: str, texts: Iterable[str]) -> bool:
+    """Return True if each word of a search stands in one of these texts."""
+    lowered = [text.lower() for text in texts]
+    return all(any(word in text for text in lowered) for word in q.lower().split())
 
 
 def saved_now() -> str:
