@@ -131,8 +131,9 @@ def matrix(rows: Sequence[Sequence[FeatureBlock]]) -> Matrix:
     ends = [0]
     for blocks in rows:
         for block in blocks:
-            columns += [block.table * TABLE + place for place in block.places]
-            values += [block.scale / max(len(block.places), 1) ** 0.5] * len(block.places)
+            places = block.all_places()
+            columns += [block.table * TABLE + place for place in places]
+            values += [block.scale / max(len(places), 1) ** 0.5] * len(places)
         ends.append(len(columns))
     made = scipy.sparse.csr_matrix(
         (np.array(values, np.float32), columns, ends), shape=(len(rows), len(TABLES) * TABLE)

@@ -217,7 +217,7 @@ def test_of_a_huge_answer_only_the_beginning_and_the_end_are_read(huge: str):
     long, longer = huge * (10**6 // len(huge)), huge * (2 * 10**6 // len(huge))
     assert 0.5 <= declines(long, long).confidence <= 1
     read = features_of(long, long)
-    assert sum(len(block.places) for block in (*read.answer, *chain(*read.sentences))) < 20_000
+    assert sum(len(block.all_places()) for block in (*read.answer, *chain(*read.sentences))) < 20_000
     assert features_of(long + huge[-1] * 700, long).sentences == features_of(longer + huge[-1] * 700, longer).sentences
 
 

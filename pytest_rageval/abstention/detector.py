@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from pytest_rageval.abstention.features import TABLE, FeatureBlock, features_of, sentences_of
+from pytest_rageval.abstention.features import TABLE, FeatureBlock, Word, features_of, sentences_of
 
 LONGEST_TEXT = 20_000
 """Characters of an answer that are searched for a project's own phrases."""
@@ -78,11 +78,25 @@ def _odds(answer: str, question: str) -> tuple[float, list[float]]:
 
 def _score_of(blocks: Sequence[FeatureBlock]) -> float:
     """Return the score of blocks of features."""
-    _, step, _, tables = weights()
-    return step * math.fsum(
-        scale * sum(map(tables[table].__getitem__, places)) / math.sqrt(len(places) or 1)
-        for table, scale, places in blocks
-    )
+    return weights().step * math.fsum([_weight_of(block) for block in blocks])
+
+
+def _weight_of(block: FeatureBlock) -> float:
+    """Return the weight of a block: the words of one answer stand in many others, so theirs are added once."""
+    table, scale, places, words = block
+    weight_at = weights().tables[table]
+    count, total = len(places), sum([weight_at[place] for place in places])
+    for word in words:
+        sums = word.sums or _add_letters(word)
+        count += sums[-1]
+        total += sums[table]
+    return scale * total / math.sqrt(count or 1)
+
+
+def _add_letters(word: Word) -> Sequence[int]:
+    letters = word.letters()
+    word.sums = (*[sum([table[place] for place in letters]) for table in weights().tables], len(letters))
+    return word.sums
 
 
 @lru_cache(maxsize=16)  # several metrics and the judge ask about the same answer, one after the other

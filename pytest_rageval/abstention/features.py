@@ -25,12 +25,48 @@ LONGEST_QUESTION = 1_000
 MOST_SENTENCES = 30
 
 
+class Word:
+    """A word as it counts: its code, the cues in it, and the placeholder it stands for, if any.
+
+    `sums` holds the weights of its letter runs by table and their number, once the detector has added them.
+    """
+
+    __slots__ = ("code", "flags", "place", "spelling", "starts", "stem", "sums")
+
+    def __init__(self, folded: str, stands_for: str) -> None:
+        self.spelling, self.stem = (folded, stands_for), folded[:5]
+        self.code = crc32(f" {folded} ".encode("utf-16-le", "replace"))
+        self.place, self.starts = self.code >> 16, self.code * 0x2C1B3C6D
+        flags = "".join(flag for flag, (cue, _) in _cues().items() if cue.fullmatch(folded))
+        self.flags = _PLACEHOLDERS.get(folded, flags)
+        self.sums: Sequence[int] = ()
+
+    def letters(self) -> list[int]:
+        """Return the places of its runs of three to five letters."""
+        coded = f" {self.spelling[0]} ".encode("utf-16-le", "replace")
+        return sorted(
+            {
+                crc32(coded[start : start + 2 * size], size) % TABLE
+                for size in (3, 4, 5)
+                for start in range(0, len(coded) - 2 * size + 1, 2)
+            }
+        )
+
+
 class FeatureBlock(NamedTuple):
-    """Features of one kind. Together they count as much as `scale`, however many they are."""
+    """Features of one kind: those at `places` and the letters of `words`.
+
+    Together they count as much as `scale`, however many they are.
+    """
 
     table: int
     scale: float
-    places: Sequence[int]
+    places: Sequence[int] = ()
+    words: Sequence[Word] = ()
+
+    def all_places(self) -> list[int]:
+        """Return the places of all features."""
+        return [*self.places, *chain.from_iterable(word.letters() for word in self.words)]
 
 
 class Features(NamedTuple):
@@ -40,17 +76,8 @@ class Features(NamedTuple):
     sentences: list[tuple[FeatureBlock, ...]]
 
 
-class _Word(NamedTuple):
-    code: int
-    stem: str
-    stands_for: str
-    """The placeholder of a number; of a name too, unless it begins the sentence."""
-    flags: str
-    letters: tuple[int, ...]
-
-
 class _Sentence(NamedTuple):
-    words: list[_Word]
+    words: list[Word]
     runs: list[int]
     flags: str
     """A letter for each cue in the sentence."""
@@ -61,19 +88,21 @@ def features_of(answer: str, question: str = "") -> Features:
     question = question[:LONGEST_QUESTION].casefold()
     asked = _stems(question)
     sentences = [_read(text, asked) for text in sentences_of(answer)]
+    runs = sentences[0].runs
+    if len(sentences) > 1:
+        runs = [*set().union(*[sentence.runs for sentence in sentences])]
+    words = {word.spelling: word for sentence in sentences for word in sentence.words}
     return Features(
         (
-            FeatureBlock(WHOLE, 1.3, list({run for sentence in sentences for run in sentence.runs})),
-            FeatureBlock(
-                WHOLE, 1.0, _letters(dict.fromkeys(word for sentence in sentences for word in sentence.words))
-            ),
-            FeatureBlock(SIGNS, 0.3, list({*chain.from_iterable(_signs(sentences, question, len(answer)))})),
+            FeatureBlock(WHOLE, 1.3, runs),
+            FeatureBlock(WHOLE, 1.0, words=[*words.values()]),
+            FeatureBlock(SIGNS, 0.3, [*set().union(*_signs(sentences, question, len(answer)))]),
             FeatureBlock(FIRST, 1.0, sentences[0].runs),
         ),
         [
             (
                 FeatureBlock(ONE, 1.0, sentence.runs),
-                FeatureBlock(ONE, 0.7, _letters(sentence.words)),
+                FeatureBlock(ONE, 0.7, words=sentence.words),
                 FeatureBlock(SIGNS, 0.2, _signs_of_sentence("one", sentence.flags, _size(sentence))),
             )
             for sentence in sentences
@@ -84,11 +113,17 @@ def features_of(answer: str, question: str = "") -> Features:
 def sentences_of(answer: str) -> list[str]:
     """Return the sentences at the beginning and at the end of an answer; at least one."""
     text = answer if len(answer) <= HEAD + TAIL else f"{answer[:HEAD]}\n{answer[-TAIL:]}"
-    parts = [part.strip() for part in _BORDER.split(text) if _WORD.search(part)] or [text.strip()]
+    parts, start = [], 0
+    for border in _BORDER.finditer(text):
+        parts.append(text[start : border.start(border.lastindex or 0)].strip())
+        start = border.end()
+    parts.append(text[start:].strip())
+    parts = [part for part in parts if _WORD.search(part)] or [text.strip()]
     return parts if len(parts) <= MOST_SENTENCES else [*parts[: MOST_SENTENCES - 5], *parts[-5:]]
 
 
-_BORDER = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])|\n+")
+_BORDER = re.compile(r"[.!?…]([\"')\]]*\s+)|[。！？]()|(\n+)")
+"""The group is what lies between two sentences. All begin with a character, which is searched for at full speed."""
 _WORD = re.compile(r"\w")
 _TOKEN = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]|[^\W_]+(?:['’][^\W_]+)*|[?!:;,.\"]")
 
@@ -102,56 +137,49 @@ def _stems(question: str) -> frozenset[str]:
 def _read(text: str, asked: frozenset[str]) -> _Sentence:
     """Replace words of the question, numbers and names by placeholders, and note the sentence's cues."""
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
-    read = [_word(token) for token in _TOKEN.findall(plain)]
-    flags = set("".join([word.flags for word in read]))
+    flags = set[str]()
     if not plain.isascii():
         flags.update(flag for flag, (_, cue) in _cues().items() if cue.search(plain))
-    repeated = sum([word.stem in asked for word in read])
+    repeated = 0
+    words: list[Word] = []
+    for word in map(_word, _TOKEN.findall(plain)):
+        if word.flags:
+            flags.update(word.flags)
+        stands_for = word.spelling[1]
+        if word.stem in asked:
+            repeated += 1
+            word = _word("§q")
+        elif stands_for and (words or stands_for == "§0"):
+            word = _word(stands_for)
+            flags.update(word.flags)
+        words.append(word)
     if repeated:
         flags.update("qQ" if 2 * repeated > len(asked) else "q")
-    words: list[_Word] = []
-    for word in read:
-        if word.stem in asked:
-            word = _word("§q")
-        elif word.stands_for == "§0" or (word.stands_for and words):
-            word = _word(word.stands_for)
-        words.append(word)
-    flags.update("".join([word.flags for word in words]))
-    return _Sentence(words, _runs([word.code for word in words]), "".join(sorted(flags)))
+    return _Sentence(words, _runs(words), "".join(sorted(flags)))
 
 
-def _runs(codes: list[int]) -> list[int]:
-    """Return the places of runs of one to three words."""
-    codes = [1, *codes, 2]
-    twos = [(one * 0x2C1B3C6D + other) & 0xFFFFFFFF for one, other in pairwise(codes)]
-    threes = [(two * 0x297A2D39 + other) & 0xFFFFFFFF for two, other in zip(twos, codes[2:], strict=False)]
-    # The high bits are the best mixed.
-    return [*{code >> 16 for code in chain(codes, twos, threes)}]
+def _runs(words: Sequence[Word]) -> list[int]:
+    """Return the places of runs of one to three words: the high bits of their codes, which are the best mixed."""
+    codes = [*[word.code for word in words], 2]
+    starts = [0x2C1B3C6D, *[word.starts for word in words]]
+    twos = [(start + code) & 0xFFFFFFFF for start, code in zip(starts, codes, strict=True)]
+    threes = [(two * 0x297A2D39 + code) >> 16 & 0xFFFF for two, code in zip(twos, codes[1:], strict=False)]
+    return [*{0, *[word.place for word in words], *[two >> 16 for two in twos], *threes}]
 
 
-def _letters(words: Iterable[_Word]) -> list[int]:
-    return list(chain.from_iterable([word.letters for word in words]))
-
-
-@lru_cache(maxsize=8192)
-def _word(text: str) -> _Word:
-    """Read a word; its letters are the places of its runs of three to five."""
+@lru_cache(maxsize=16384)
+def _word(text: str) -> Word:
     folded = text.casefold()[:24]
-    coded = f" {folded} ".encode("utf-16-le", "replace")
-    letters = {
-        crc32(coded[start : start + 2 * size], size) % TABLE
-        for size in (3, 4, 5)
-        for start in range(0, len(coded) - 2 * size + 1, 2)
-    }
-    flags = "".join(flag for flag, (cue, _) in _cues().items() if cue.fullmatch(folded))
     stands_for = ""
     if folded[:1].isdigit():
         stands_for = "§0"
     elif text[:1].isupper() and text != "I" and not text.startswith("I'"):
         stands_for = "§x"
-    return _Word(crc32(coded), folded[:5], stands_for, _PLACEHOLDERS.get(folded, flags), tuple(sorted(letters)))
+    return Word(folded, stands_for)
 
 
+_UNSAID = frozenset("n?a")
+"""Cues of sentences that state nothing: denials, questions, advice."""
 _PLACEHOLDERS = {"§q": "", "§0": "0", "§x": "x"}
 """Placeholders of words of the question, numbers and names, with their flags."""
 
@@ -173,7 +201,7 @@ def _signs(sentences: list[_Sentence], question: str, length: int) -> Iterator[I
         yield _signs_of_sentence("any", sentence.flags, _size(sentence))
     yield (_place(f"{one.flags}>{other.flags}") for one, other in pairwise(sentences))
     denials = [number for number, sentence in enumerate(sentences) if "n" in sentence.flags]
-    said = sum(len(sentence.words) for sentence in sentences if not {*"n?a"} & {*sentence.flags})
+    said = sum(len(sentence.words) for sentence in sentences if _UNSAID.isdisjoint(sentence.flags))
     together = "".join(sorted({flag for sentence in sentences for flag in sentence.flags}))
     size = min(length.bit_length(), 12)
     yield map(
@@ -206,17 +234,21 @@ def _signs_of_kind(kind: str, together: str, first: str, denies: bool, size: int
 
 @lru_cache(maxsize=64)
 def _kind(question: str) -> str:
-    return next((name for name, cue in _kinds() if cue.search(question)), "other" if question else "unasked")
+    """Return the kind of a question; the first of several in the order of the tables."""
+    words = _QUESTION_WORD.findall(question)
+    ranks = [_RANKS[words] for words in {*words, *map(" ".join, pairwise(words))} if words in _RANKS]
+    if not question.isascii():
+        ranks += [rank for rank, (_, unspaced) in enumerate(_KINDS.values()) if re.search(unspaced, question)]
+    if ranks:
+        return [*_KINDS][min(ranks)]
+    if _OPENS_CHOICE.match(question) or (not question.isascii() and _ENDS_CHOICE.search(question)):
+        return "choice"
+    return "other" if question else "unasked"
 
 
 @cache
 def _cues() -> dict[str, tuple[re.Pattern[str], re.Pattern[str]]]:
     return {flag: (re.compile(words), re.compile(unspaced)) for flag, (words, unspaced) in _CUES.items()}
-
-
-@cache
-def _kinds() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((name, re.compile(pattern)) for name, pattern in _KINDS.items())
 
 
 _CUES = {
@@ -272,16 +304,27 @@ _CUES = {
 spaces."""
 
 _KINDS = {
-    "number": r"\bhow (?:many|much|long|far|old|big|high|tall|large|often|deep|fast|wide)\b|\bwie ?(?:viele?|lange|hoch"
-    r"|gross|weit|oft|alt)\b|\bcombien\b|\bcu[aá]nt|몇|얼마|いくつ|いくら|何(?:人|回|年|個|メートル)|多少|几|多[大长高久]",
-    "time": r"\b(?:when|what (?:year|date|day|time)|which year|wann|quand|quelle (?:année|date|heure)|cu[aá]ndo)\b"
-    r"|언제|いつ|什么时候|何时|哪一?年",
-    "person": r"\b(?:who|whom|whose|wer|wem|wen|wessen|qui|qui[eé]n(?:es)?)\b|누[가구]|誰|だれ|谁",
-    "place": r"\b(?:where|wo|wohin|où|d[oó]nde)\b|어디|どこ|哪里|哪儿|在哪",
-    "reason": r"\b(?:why|warum|weshalb|pourquoi|por qu[eé])\b|왜|なぜ|どうして|为什么|为何",
-    "manner": r"\b(?:how|wie|comment|c[oó]mo)\b|어떻게|어떤 방법|どのように|どうやって|怎么|如何",
-    "choice": r"^(?:is|are|was|were|do|does|did|can|could|may|has|have|had|will|would|should|ist|sind|war|hat|haben"
-    r"|kann|darf|gibt|est-ce|y a-t-il|peut-on|hay|es|est[aá]|puedo|se puede|tiene)\b"
-    r"|(?:나요|습니까|까요|가요|ますか|ですか|吗)[?？]?$",
+    "number": (
+        "how many|how much|how long|how far|how old|how big|how high|how tall|how large|how often|how deep|how fast"
+        "|how wide|wie viel|wie viele|wie lange|wie hoch|wie gross|wie weit|wie oft|wie alt|wieviel|wieviele|combien"
+        "|cuantía|cuanto|cuanta|cuantos|cuantas|cuánto|cuánta|cuántos|cuántas",
+        "몇|얼마|いくつ|いくら|何(?:人|回|年|個|メートル)|多少|几|多[大长高久]",
+    ),
+    "time": (
+        "when|what year|what date|what day|what time|which year|wann|quand|quelle année|quelle date|quelle heure"
+        "|cuando|cuándo",
+        "언제|いつ|什么时候|何时|哪一?年",
+    ),
+    "person": ("who|whom|whose|wer|wem|wen|wessen|qui|quien|quienes|quién|quiénes", "누[가구]|誰|だれ|谁"),
+    "place": ("where|wo|wohin|où|donde|dónde", "어디|どこ|哪里|哪儿|在哪"),
+    "reason": ("why|warum|weshalb|pourquoi|por que|por qué", "왜|なぜ|どうして|为什么|为何"),
+    "manner": ("how|wie|comment|como|cómo", "어떻게|어떤 방법|どのように|どうやって|怎么|如何"),
 }
-"""Kinds of questions, by the kind of their answers."""
+"""Kinds of questions, by the kind of their answers: words, and patterns of scripts without spaces."""
+_RANKS = {words: rank for rank, (spoken, _) in enumerate(_KINDS.values()) for words in spoken.split("|")}
+_QUESTION_WORD = re.compile(r"\w+")
+_OPENS_CHOICE = re.compile(
+    r"(?:is|are|was|were|do|does|did|can|could|may|has|have|had|will|would|should|ist|sind|war|hat|haben|kann|darf|gibt"
+    r"|est-ce|y a-t-il|peut-on|hay|es|est[aá]|puedo|se puede|tiene)\b"
+)
+_ENDS_CHOICE = re.compile("(?:나요|습니까|까요|가요|ますか|ですか|吗)[?？]?$")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import socket
 import sys
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, suppress
 from pathlib import Path
 
 import click
@@ -15,7 +17,6 @@ from pytest_rageval.cli.options import CODES_OF_PYTEST, exit_codes
 from pytest_rageval.cli.run import run_in
 from pytest_rageval.demo.app import create_app
 from pytest_rageval.demo.llm import Llm
-from pytest_rageval.demo.server import serve as serve_app
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.providers import FORMS
 from pytest_rageval.tools.scaffold import demo_project
@@ -63,20 +64,36 @@ def run_demo(folder: Path) -> None:
 def serve(host: str, port: int, llm: str | None) -> None:
     """Serve the demo's API until Ctrl-C. Then: pytest --rageval-target http://HOST:PORT"""
     try:
-        asyncio.run(_serve(host, port, llm))
-    except KeyboardInterrupt:
-        return
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.create_server(address[:2], family=family) as listening, suppress(KeyboardInterrupt):
+            asyncio.run(_serve(host, listening, llm))
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise SettingsError(f"cannot listen on {host}:{port}: {reason}; choose another --host or --port") from None
 
 
-async def _serve(host: str, port: int, spec: str | None) -> None:
+async def _serve(host: str, listening: socket.socket, spec: str | None) -> None:
+    import uvicorn  # here, because `demo run` needs no server
+
     async with AsyncExitStack() as stack:
         llm, writer = None, ""
         if spec is not None:
             llm = await stack.enter_async_context(aclosing(Llm(spec)))
             writer = f", answers by {llm.name}"
             await llm.check()
-        app = create_app(llm=llm)
-        await serve_app(app, host, port, lambda url: click.echo(f"Demo system at {url}{writer} (Ctrl-C ends)"))
+        name, bound = listening.getsockname()[:2]
+        click.echo(f"Demo system at http://{f'[{name}]' if ':' in name else name}:{bound}{writer} (Ctrl-C ends)")
+        config = uvicorn.Config(
+            create_app(llm=llm, bound_host=host),
+            http="h11",
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            proxy_headers=False,
+            log_level="error",
+            timeout_graceful_shutdown=0,
+        )
+        server = uvicorn.Server(config)
+        # At the end, answers that a model still thinks about are given up without a word.
+        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
+        await server.serve([listening])

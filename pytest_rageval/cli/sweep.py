@@ -84,7 +84,7 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
         Progress("asked") as progress,
         Bench(project, given, chosen, files, grid, progress, _write_run_reports) as bench,
     ):
-        bench.check_points()
+        bench.check()
         file = file or SweepFile.new(project.reports, head)
         bench.sweep_id, probes = file.sweep_id, file.probes()
         try:

@@ -12,7 +12,7 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.changes import Shares, moved_scores, shares_of
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import UNCATEGORISED
-from pytest_rageval.io.sealed_lines import Members, whole_records
+from pytest_rageval.io.sealed_lines import Members, Place, whole_records
 from pytest_rageval.matching.dialects import NO_DOUBT, worst_doubt
 from pytest_rageval.model import NOTHING
 from pytest_rageval.runs.columns import CaseColumns, Column, shared_cases, values_at
@@ -130,6 +130,7 @@ class CaseList:
     falls        the cases that fell in each metric, the largest fall first; None if the other run was not read
     layer_of     the layer of each metric
     is_compared  whether changes are known
+    places       where the record of each case is, of several trials the shown one; empty if no records are kept
     """
 
     run_id: str
@@ -138,6 +139,7 @@ class CaseList:
     falls: Mapping[str, Sequence[Fall]] | None = None
     layer_of: Mapping[str, str] = field(default_factory=dict)
     is_compared: bool = False
+    places: Mapping[str, Place] = field(default_factory=dict)
 
     def layers(self, case: ListedCase) -> tuple[str, ...]:
         """Return the layers of the metrics whose gates failed."""
@@ -168,7 +170,7 @@ def list_cases(
     names   the other run's metrics → their names in this one
     """
     metrics, now = side.metrics["metrics"], side.cases
-    recorded = _recorded(side.run) if side.run is not None else {}
+    recorded, places = _recorded(side.run) if side.run is not None else ({}, {})
     if recorded:
         now = now.without(now.places.keys() - recorded.keys())
     else:
@@ -188,7 +190,8 @@ def list_cases(
         for place, (key, level) in enumerate(zip(now.case_keys, levels, strict=True))
     ]
     layers = {name: metric["layer"] for name, metric in metrics.items()}
-    listed = CaseList(side.run_id, cases, now.scores, falls if before is not None else None, layers, is_compared)
+    known_falls = falls if before is not None else None
+    listed = CaseList(side.run_id, cases, now.scores, known_falls, layers, is_compared, places)
     return worst_cases_first(listed)
 
 
@@ -197,7 +200,7 @@ def worst_cases_first(listed: CaseList) -> CaseList:
     order = sorted(range(len(listed.cases)), key=[case.severity for case in listed.cases].__getitem__)
     number_of = dict(zip(order, range(len(order)), strict=True))
     falls = listed.falls and {
-        name: sorted(fall._replace(number=number_of[fall.number]) for fall in fallen)
+        name: sorted(Fall(share, number_of[number], was, now) for share, number, was, now in fallen)
         for name, fallen in listed.falls.items()
     }
     scores = {name: values_at(column, order) for name, column in listed.scores.items()}
@@ -241,21 +244,22 @@ def recorded_side(run: StoredRun, metrics: Mapping[str, Any]) -> Side:
     return Side(run.run_id, {"metrics": metrics, "volatile": {}}, CaseColumns.of_rows(cases_of(rows)), run.config, run)
 
 
-def _recorded(run: StoredRun) -> dict[str, ListedCase]:
-    """Return each recorded case by key."""
-    trials: dict[tuple[str, int], ListedCase] = {}
-    for _, record in whole_records(files_of(run, RESULTS), check=check_result, members=_LISTED):
+def _recorded(run: StoredRun) -> tuple[dict[str, ListedCase], dict[str, Place]]:
+    """Return each recorded case by key, and the place of its record."""
+    trials: dict[tuple[str, int], tuple[ListedCase, Place]] = {}
+    for place_of_record, record in whole_records(files_of(run, RESULTS), check=check_result, members=_LISTED):
         try:
-            trials[record["case_key"], record["trial"]] = listed_case(record)
+            trials[record["case_key"], record["trial"]] = listed_case(record), place_of_record
         except (KeyError, TypeError, AttributeError) as error:
             place, what = f"{run.path / RESULTS}: case {record['case_key']!r}", f"{type(error).__name__}: {error}"
             raise SettingsError(f"{place}: not a record: {what}; was the file changed?") from None
     cases: dict[str, ListedCase] = {}
-    for (key, _), case in trials.items():
-        kept = cases.setdefault(key, case)
-        if kept is not case:
-            cases[key] = min(kept, case, key=lambda each: (each.error_kind is None, each.trial))
-    return cases
+    places: dict[str, Place] = {}
+    for (key, _), (case, place_of_record) in trials.items():
+        kept = cases.get(key)
+        if kept is None or (case.error_kind is None, case.trial) < (kept.error_kind is None, kept.trial):
+            cases[key], places[key] = case, place_of_record
+    return cases, places
 
 
 def listed_case(record: Mapping[str, Any]) -> ListedCase:

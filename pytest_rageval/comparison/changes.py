@@ -293,11 +293,15 @@ def worst_first(
 ) -> list[str]:
     """Sort cases in the order of every report: the largest fall first, then the lowest scores, then the name."""
     shares = shares_of(metrics)
+    both = [
+        (before.scores[name], after.scores[name], signed_width(metrics[name]))
+        for name in before.scores.keys() & after.scores.keys() & metrics.keys()
+    ]
 
     def severity(key: str) -> tuple[float, float, str]:
-        was, now = before[key].scores, after[key].scores
-        scored = now.keys() & was.keys() & metrics.keys()
-        gains = ((now[name] - was[name]) / signed_width(metrics[name]) for name in scored)
-        return min([0.0, *gains]), mean_share(now, shares), key
+        was_at, now_at = before.places[key], after.places[key]
+        scores = ((was[was_at], now[now_at], width) for was, now, width in both)
+        gains = ((now - was) / width for was, now, width in scores if was is not None and now is not None)
+        return min([0.0, *gains]), mean_share(after[key].scores, shares), key
 
     return sorted(keys, key=severity)

@@ -6,9 +6,10 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from pytest_rageval.demo.parameters import BODY_BYTES, Ask, BadRequest, IndexBudget, parse_body
 from pytest_rageval.demo.rerank import LanguageModel, LlmError
@@ -19,37 +20,36 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-class Response(NamedTuple):
-    """One response, its body JSON."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-
-def create_app(corpus: Path | None = None, *, graph: Path | None = None, llm: LanguageModel | None = None) -> DemoApp:
+def create_app(
+    corpus: Path | None = None,
+    *,
+    graph: Path | None = None,
+    llm: LanguageModel | None = None,
+    bound_host: str | None = None,
+) -> DemoApp:
     """Make the demo over its own notes, or over another folder of vaults (then without a graph, unless given).
 
-    A language model, if given, writes the answers and reranks, and the app belongs to the model's event loop. Raises
-    FileNotFoundError if the corpus is no folder.
+    A language model, if given, writes the answers and reranks, and the app belongs to the model's event loop. With the
+    host that it is served at, requests of pages from elsewhere are refused. Raises FileNotFoundError if the corpus is
+    no folder.
     """
     if corpus is not None and not corpus.is_dir():
         raise FileNotFoundError(f"corpus {corpus} is not a folder")
-    return DemoApp(System(corpus, graph, llm))
+    return DemoApp(System(corpus, graph, llm), bound_host)
 
 
 PAGE_CHUNKS = 500
 
 
 class DemoApp:
-    """The routes of the demo; called as an ASGI app, or by `respond`.
+    """The routes of the demo, as an ASGI app without a lifespan.
 
     POST /api/v1/ask[?debug=true], POST /api/v1/index, GET /api/v1/index/stats, GET /api/v1/index/chunks[?cursor=N],
     GET /api/v1/health. The index is built on the first request, in a thread.
     """
 
-    def __init__(self, system: System) -> None:
-        self._system = system
+    def __init__(self, system: System, bound_host: str | None) -> None:
+        self._system, self._bound_host = system, bound_host
         self._routes: dict[str, tuple[str, Callable[[str, bytes], Awaitable[dict[str, Any]]]]] = {
             "/api/v1/ask": ("POST", self._ask),
             "/api/v1/index": ("POST", self._index),
@@ -58,34 +58,34 @@ class DemoApp:
             "/api/v1/health": ("GET", self._health),
         }
 
-    async def respond(self, method: str, path: str, query: str, body: bytes) -> Response:
-        """Return the response to a request, whatever is wrong with it."""
+    async def __call__(self, connection: Message, receive: Receive, send: Send) -> None:
+        if connection["type"] != "http":
+            raise NotImplementedError(f"no {connection['type']} here")
+        status, headers = 200, {"content-type": "application/json"}
         try:
-            if len(body) > BODY_BYTES:
-                raise BadRequest(f"the body is larger than {BODY_BYTES:,} bytes", status=413)
-            if path not in self._routes:
-                raise BadRequest(f"no such path {path!a}; known are {', '.join(self._routes)}", status=404)
-            allowed, handle = self._routes[path]
-            if method != allowed:
-                return _response(405, _error(f"{path} is for {allowed}, not {method}"), allow=allowed)
-            return _response(200, await handle(query, body))
+            content = await self._content(connection, receive)
         except BadRequest as refused:
-            return _response(refused.status, _error(*refused.problems))
+            status, content = refused.status, _error(*refused.problems)
+            headers |= refused.headers
         except LlmError as failed:
             # No quotation instead: it would be taken for the model's answer.
-            return _response(502, _error(f"no answer from the language model {failed}"))
+            status, content = 502, _error(f"no answer from the language model {failed}")
+        body = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        headers["content-length"] = str(len(body))
+        written = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": status, "headers": written})
+        await send({"type": "http.response.body", "body": body})
 
-    async def __call__(self, connection: Message, receive: Receive, send: Send) -> None:
-        if connection["type"] == "lifespan":
-            await _live(receive, send)
-        elif connection["type"] != "http":
-            await send({"type": "websocket.close"})
-        elif (body := await _body(receive)) is not None:
-            query = connection.get("query_string", b"").decode("latin-1")
-            response = await self.respond(connection["method"], connection["path"], query, body)
-            headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
-            await send({"type": "http.response.start", "status": response.status, "headers": headers})
-            await send({"type": "http.response.body", "body": response.body})
+    async def _content(self, connection: Message, receive: Receive) -> dict[str, Any]:
+        if self._bound_host is not None:
+            _check_origin(connection, self._bound_host.lower())
+        body, path, method = await _body(receive), connection["path"], connection["method"]
+        if path not in self._routes:
+            raise BadRequest(f"no such path {path!a}; known are {', '.join(self._routes)}", status=404)
+        allowed, handle = self._routes[path]
+        if method != allowed:
+            raise BadRequest(f"{path} is for {allowed}, not {method}", status=405, allow=allowed)
+        return await handle(connection.get("query_string", b"").decode("latin-1"), body)
 
     async def _ask(self, query: str, body: bytes) -> dict[str, Any]:
         debug = _parameter(query, "debug", "true|1|false|0", "true or false") in ("true", "1")
@@ -118,14 +118,41 @@ class DemoApp:
         return {"status": "ok", "index": "built" if self._system.library.is_ready() else "not built yet"}
 
 
-async def _body(receive: Receive) -> bytes | None:
-    """Return the body of a request; None if the client left before it was complete."""
-    body = bytearray()
-    while (message := await receive())["type"] != "http.disconnect":
+async def _body(receive: Receive) -> bytes:
+    """Return the body of a request; what a client that left had sent of it is no valid one."""
+    body, has_more = b"", True
+    while has_more:
+        message = await receive()
         body += message.get("body", b"")
-        if len(body) > BODY_BYTES or not message.get("more_body", False):
-            return bytes(body)
-    return None
+        has_more = message.get("more_body", False)
+        if len(body) > BODY_BYTES:
+            raise BadRequest(f"the body is larger than {BODY_BYTES:,} bytes", status=413)
+    return body
+
+
+def _check_origin(connection: Message, bound_host: str) -> None:
+    """Refuse a name that is not this server's, and a page of another origin (DNS rebinding)."""
+    headers = {name: value.decode("latin-1").lower() for name, value in connection["headers"]}
+    named, origin = headers.get(b"host", ""), headers.get(b"origin")
+    if named and not _is_name_of_ours(named, bound_host):
+        remedy = "use its IP address, localhost or the --host that was given"
+        raise BadRequest(f"{named[:80]!a} is no name of this server; {remedy}", status=421)
+    if origin is not None and origin != f"http://{named}":
+        raise BadRequest(f"pages of the origin {origin[:80]!a} may not ask this server", status=403)
+
+
+def _is_name_of_ours(named: str, bound_host: str) -> bool:
+    try:
+        name = urlsplit(f"//{named}").hostname or ""
+    except ValueError:
+        return False
+    if name == bound_host or name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return bool(ip_address(name))
+    except ValueError:
+        # A name without a dot is of this network: no outsider can point it at this machine.
+        return "." not in name and bound_host not in ("localhost", "127.0.0.1", "::1")
 
 
 def _parameter(query: str, known: str = "", values: str = "", expected: str = "") -> str | None:
@@ -144,16 +171,3 @@ def _parameter(query: str, known: str = "", values: str = "", expected: str = ""
 
 def _error(*problems: str) -> dict[str, Any]:
     return {"error": "; ".join(problems), "problems": list(problems)}
-
-
-def _response(status: int, content: dict[str, Any], **headers: str) -> Response:
-    body = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    return Response(status, {"content-type": "application/json", "content-length": str(len(body)), **headers}, body)
-
-
-async def _live(receive: Receive, send: Send) -> None:
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return

@@ -20,10 +20,9 @@ RERANK_THRESHOLD = 0.5
 class BadRequest(Exception):
     """A request that cannot be served; `problems` holds one line each for the sender."""
 
-    def __init__(self, *problems: str, status: int = 400) -> None:
+    def __init__(self, *problems: str, status: int = 400, **headers: str) -> None:
         super().__init__("; ".join(problems))
-        self.problems = problems
-        self.status = status
+        self.problems, self.status, self.headers = problems, status, headers
 
 
 def _whole(value: Any) -> Any:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import write_lines
-from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of, sealed_line, unsealed, whole_records
-from pytest_rageval.runs.row import CaseScores, Row, SharedParts, cases_of, check_result, in_order
+from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of, sealed_line, unsealed
+from pytest_rageval.runs.row import CaseScores, Row, SharedParts, cases_of, in_order, row_records
 
 Column = Sequence[float | None]
 """The scores of one metric in the order of the cases; None where a case has none."""
@@ -225,5 +225,5 @@ def _cases(columns: dict[str, list[Any]], cases: int) -> CaseColumns:
 def scores_of_records(path: Path) -> CaseColumns:
     """Return the score table from results.jsonl, for a run without one; leave out a last line that was cut off."""
     shared = SharedParts()
-    rows = (Row.of(record, shared) for _, record in whole_records([path], check=check_result))
+    rows = (Row.of(record, shared) for record in row_records(path))
     return CaseColumns.of_rows(cases_of(rows))

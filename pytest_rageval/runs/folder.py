@@ -44,6 +44,25 @@ def check_run_id(reports: Path, run_id: str | None) -> None:
         raise SettingsError(f"--rageval-run-id: a run {run_id!r} is in {reports / 'runs'} already; choose another name")
 
 
+def utc_name() -> str:
+    """Return the name of what begins now."""
+    return datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
+
+
+def new_folder(parent: Path, name: str) -> Path:
+    """Make a folder of the reports, with a suffix if the name is taken; raise SettingsError if that fails."""
+    for suffix in ("", *(f"_{n}" for n in range(2, 10_000))):
+        path = parent / (name + suffix)
+        try:
+            path.mkdir(parents=True)
+            break
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise SettingsError(f"reports: {path} cannot be made: {error.strerror}") from None
+    return path
+
+
 class RunFolder:
     """`reports/runs/<run_id>/`, open for writing."""
 
@@ -56,17 +75,7 @@ class RunFolder:
     @classmethod
     def new(cls, reports: Path, wanted: str | None = None) -> RunFolder:
         """Make the folder, named as wanted or by the UTC time, with a suffix if the name is taken."""
-        run_id = wanted or datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
-        for suffix in ("", *(f"_{n}" for n in range(2, 10_000))):
-            path = reports / "runs" / (run_id + suffix)
-            try:
-                path.mkdir(parents=True)
-                break
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise SettingsError(f"reports: {path} cannot be made: {error.strerror}") from None
-        return cls(path)
+        return cls(new_folder(reports / "runs", wanted or utc_name()))
 
     def begin(self) -> None:
         """Lock the folder, and write the .gitignore that keeps large files out of git."""

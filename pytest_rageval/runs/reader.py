@@ -21,7 +21,7 @@ from pytest_rageval.matching.dialects import Notes
 from pytest_rageval.model import Observation
 from pytest_rageval.runs.columns import CaseColumns, read_scores, scores_of_records
 from pytest_rageval.runs.observations import observation_of
-from pytest_rageval.runs.row import check_observation, check_result, row_records
+from pytest_rageval.runs.row import check_observation, check_result
 from pytest_rageval.runs.run_ref import find_run
 
 CONFIG, METRICS, RESULTS, OBSERVATIONS = "config.json", "metrics.json", "results.jsonl", "observations.jsonl"
@@ -131,10 +131,6 @@ class StoredRun:
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of results.jsonl, except a last line that was cut off."""
         yield from (record for _, record in whole_records([self.path / RESULTS], check=check_result))
-
-    def row_records(self) -> Iterator[dict[str, Any]]:
-        """Yield the records of results.jsonl with only the members that rows and lists need."""
-        return row_records(self.path / RESULTS)
 
     def record_places(self) -> dict[Key, Place]:
         """Return the place of the last record of each case and trial."""

@@ -28,6 +28,7 @@ from pytest_rageval.io.sealed_lines import (
     index,
     lines_of,
     record_at,
+    record_of,
     whole_records,
 )
 from pytest_rageval.matching.dialects import AMBIGUOUS, MISSED
@@ -38,7 +39,7 @@ from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.observations import observation_line, observation_of
 from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.records import RecordLine, result_record
-from pytest_rageval.runs.row import SCHEMA, Row, SharedParts, check_observation, check_result
+from pytest_rageval.runs.row import NOTED, SCHEMA, Row, SharedParts, check_observation, check_result
 
 MOST_UNWRITTEN, MOMENT_S = 256, 0.2
 """How many records may wait to be written, and for how many seconds."""
@@ -64,7 +65,7 @@ class RunWriter:
         self.warnings: list[str] = []
         self._shared = SharedParts()
         self._coverages: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        self._noted_bytes = 0  # the length of the part of results.jsonl that the rows cover
+        self._noted_bytes = 0  # of results.jsonl, covered by the rows
         self._unwritten: list[bytes] = []
         self._written_at = 0.0
 
@@ -99,8 +100,9 @@ class RunWriter:
         return writer
 
     def take(self, payload: str) -> None:
-        """Add the lines of results.jsonl in the report of another process."""
-        self.add([RecordLine(line.encode(), json.loads(line)) for line in payload.split("\n")])
+        """Add the lines of results.jsonl that another process made, as they are."""
+        lines = payload.encode().split(b"\n")
+        self.add([RecordLine(line, record_of(line, check_result, NOTED)) for line in lines])
 
     def add(self, lines: Iterable[RecordLine], *, is_paid: bool = True) -> None:
         """Add lines of results.jsonl; lines of free answers are written in blocks."""
@@ -108,10 +110,12 @@ class RunWriter:
             self._unwritten.append(line.data)
             row = self.note(line.record)
             self._noted_bytes += len(line.data) + 1
-            if is_paid or len(self._unwritten) >= MOST_UNWRITTEN or time.monotonic() > self._written_at + MOMENT_S:
-                self._write()
             if row.outcome == "error":
                 self.folder.log(f"{row.key}: {row.error_kind}: {row.message or 'its message is left out'}")
+            if len(self._unwritten) >= MOST_UNWRITTEN or time.monotonic() > self._written_at + MOMENT_S:
+                self._write()
+        if is_paid:
+            self._write()
 
     def _write(self) -> None:
         """Write the waiting records."""
@@ -121,13 +125,10 @@ class RunWriter:
 
     def crashed(self, case: EvalCase, message: str) -> None:
         """Record a crash for a case whose process died, unless the case had finished."""
+        self.collect_results(case.key)
         if not self._has_all(case.key):
-            self.collect_results(case.key)
-        if self._has_all(case.key):
-            return
-        result = CaseResult(case, "error", error=Problem("crash", message))
-        record = result_record(result, self.plan, self.config["config_hash"])
-        self.add([RecordLine.of(record)])
+            crash = CaseResult(case, "error", error=Problem("crash", message))
+            self.add([RecordLine.of(result_record(crash, self.plan, self.config["config_hash"]))])
 
     def _has_all(self, case_key: str) -> bool:
         """Return True if all trials of a case are recorded."""
@@ -156,7 +157,7 @@ class RunWriter:
         self.rows.clear()
         self._has_replaced = False
         self._coverages.clear()
-        for _, record in whole_records([path], self.warnings, check_result):
+        for _, record in whole_records([path], self.warnings, check_result, members=NOTED):
             self.note(record)
         self._noted_bytes = path.stat().st_size
 
@@ -180,10 +181,9 @@ class RunWriter:
         row = Row.of(record, self._shared)
         self._has_replaced |= (row.key, row.trial) in self.rows
         self.rows[row.key, row.trial] = row
-        coverage, versions = record["indexing_coverage"], record["versions"]
-        if coverage is not None:
+        if (coverage := record["indexing_coverage"]) is not None:
             self._coverages.setdefault(json.dumps(coverage, sort_keys=True), (row.key, coverage))
-        self.versions = self.versions or versions
+        self.versions = self.versions or record["versions"]
         self.reported.update(record.get("reported", ()))
         self.unread.update(record.get("unread", ()))
         if flags := record.get("flags"):

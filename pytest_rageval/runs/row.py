@@ -252,19 +252,20 @@ def _over(trials: list[Row]) -> Row:
 # ── reading the members that rows need ──────────────────────────────────────────────────────────────────────────
 
 
-NEEDED = ("schema", "case_key", "test_case_id", "trial", "content_hash", "answerable", "category", "difficulty",
-          "domain", "tags", "requires_kg", "gold", "source",
-          "outcome", "reason", "question", "answer", "latency", "judge", "abstention",
-          "scores", "cost", "verdict", "error", "skipped_metrics")  # fmt: skip
-WHERE_WRITTEN = ("decision_hash", "requests", "has_groups", "gold_answer", "doubt")
+NEEDED = ("schema", "case_key", "trial", "content_hash", "answerable", "category", "difficulty", "domain", "tags",
+          "requires_kg", "gold", "outcome", "reason", "latency", "judge", "abstention", "scores", "cost", "verdict",
+          "error", "skipped_metrics", "indexing_coverage", "versions")  # fmt: skip
+WHERE_WRITTEN = ("decision_hash", "requests", "has_groups", "gold_answer", "doubt", "metric_errors",
+                 "reported", "unread", "flags", "model_name")  # fmt: skip
 
-_ROWS = Members(SCHEMA, *NEEDED, where_written=WHERE_WRITTEN)
+NOTED = Members(SCHEMA, *NEEDED, where_written=WHERE_WRITTEN)
+"""What rows need of a record, and what a run notes of it besides."""
 _KEYS = Members(SCHEMA)
 
 
 def row_records(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the records of a file in order, except a cut last line; any other damage raises a SettingsError."""
-    return (record for _, record in whole_records([path], check=check_result, members=_ROWS))
+    return (record for _, record in whole_records([path], check=check_result, members=NOTED))
 
 
 def row_places(path: Path) -> dict[Key, Place]:

@@ -11,7 +11,7 @@ from pytest_rageval.io.suggestions import listed
 from pytest_rageval.model import EvalCase
 from pytest_rageval.prefetch import Tally
 from pytest_rageval.prepare import Prepared
-from pytest_rageval.runs.reader import OBSERVATIONS, RESULTS
+from pytest_rageval.runs.reader import OBSERVATIONS
 from pytest_rageval.scale.assignment import WorkerShare, shares
 from pytest_rageval.scale.portions import Block, Portion, Portions, portion_size
 from pytest_rageval.session import RunSession
@@ -277,6 +277,7 @@ class ClusterRun:
 
     def _write(self, block: Block) -> None:
         # Answers first: a result without its answer cannot be re-scored.
-        for name, lines in ((OBSERVATIONS, block.observations), (RESULTS, block.results)):
-            if lines:
-                self._writer.folder.append(name, lines.removesuffix("\n"))
+        if block.observations:
+            self._writer.folder.append(OBSERVATIONS, block.observations.removesuffix("\n"))
+        if block.results:
+            self._writer.take(block.results.removesuffix("\n"))

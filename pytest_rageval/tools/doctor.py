@@ -83,7 +83,7 @@ def _start(subject: str, check: Check, project: Project) -> queue.SimpleQueue[li
 LITTLE, TOO_LITTLE = 2**30, 64 * 2**20
 """Free bytes below which there is a warning, or a problem."""
 EXTRAS = {
-    "web": ("fastapi", "uvicorn", "python_multipart"), "cli": ("textual",), "ontology": ("rdflib", "pyshacl"),
+    "web": ("fastapi", "python_multipart"), "cli": ("textual",), "ontology": ("rdflib", "pyshacl"),
     "prices": ("genai_prices",), "nli": ("onnxruntime", "tokenizers"),
     "any-llm": ("any_llm",), "deepeval": ("deepeval",), "parquet": ("pyarrow",), "yaml": ("yaml",), "ray": ("ray",),
 }  # fmt: skip

@@ -73,17 +73,17 @@ def _verdict(sweep: Sweep) -> Iterator[str]:
 
 def caveats(sweep: Sweep) -> list[str]:
     """Return the limits of the comparison with the default."""
-    if sweep.confirmation.is_other_half:
+    if sweep.is_confirmed:
         return []
     return ["chosen and compared on the same cases, which flatters the best: --confirm compares on the other half"]
 
 
 def difference_sentence(sweep: Sweep) -> str:
     """Return the difference between the best point and the default in one sentence."""
-    confirmation, difference = sweep.confirmation, sweep.confirmation.difference
+    difference = sweep.difference
     interval = "" if difference.ci is None else f" [{difference.ci[0]:+.3f}, {difference.ci[1]:+.3f}]"
-    scores = f"{score_text(confirmation.default.score)} → {score_text(confirmation.best.score)}"
-    where = f"{'the other half, ' if confirmation.is_other_half else ''}{counted(difference.n, 'case')}"
+    scores = f"{score_text(sweep.default_scores.score)} → {score_text(sweep.best_scores.score)}"
+    where = f"{'the other half, ' if sweep.is_confirmed else ''}{counted(difference.n, 'case')}"
     figures = f"{scores}, {change(difference.delta)}{interval}, {where}"
     if not difference.is_distinguishable:
         return f"not distinguishable from the default: {figures}"

@@ -67,7 +67,7 @@ class Readings:
 def _read_into(reading: _Reading, read: Callable[[], Any], wait: int) -> None:
     started, serves_until = time.monotonic(), 0.0
     try:
-        with no_collection():
+        with no_collection(is_for_good=True):
             result = read()
         serves_until = time.monotonic() + wait * (time.monotonic() - started)
     except BaseException as error:  # noqa: BLE001 because the waiting request raises it

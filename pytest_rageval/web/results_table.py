@@ -9,8 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from pytest_rageval.comparison.case_list import CaseList
 from pytest_rageval.export.export_source import ExportSource, flat, look_through
 from pytest_rageval.export.formats import as_text
+from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.runs.reader import OBSERVATIONS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.text import cut, printable, score_text
@@ -33,10 +35,15 @@ class ShownCell(NamedTuple):
 
 @dataclass(frozen=True)
 class ResultsTable:
-    """The results of a run, finished or not; `metrics` are those with a score."""
+    """The results of a run, finished or not."""
 
     run: StoredRun
-    metrics: Sequence[str]
+    listed: CaseList
+
+    @property
+    def metrics(self) -> list[str]:
+        """Return the names of the metrics that have a score in any case."""
+        return sorted(self.listed.scores)
 
     @cached_property
     def source(self) -> ExportSource:
@@ -71,8 +78,10 @@ class ResultsTable:
         return [name for name in self.choices if name in chosen] or self.usual
 
     def rows(self, keys: Sequence[str], columns: Sequence[str]) -> dict[str, list[ShownCell]]:
-        """Return the cells of some cases."""
-        return {record["case_key"]: [_shown(record, name) for name in columns] for record in self._records({*keys})}
+        """Return the cells of some cases, from their records alone, whose places are known."""
+        places = self.listed.places
+        records = {key: record_at(places[key]) for key in keys if key in places}
+        return {key: [_shown(record, name) for name in columns] for key, record in records.items()}
 
     def objects(self, keys: Sequence[str]) -> list[dict[str, Any]]:
         """Return what the API says of some cases, in their order."""

@@ -147,12 +147,7 @@ class RunCases:
     @cached_property
     def table(self) -> ResultsTable:
         """Return the table of the results."""
-        return ResultsTable(self.run, self.metrics)
-
-    @property
-    def metrics(self) -> list[str]:
-        """Return the names of the metrics that have a score in any case."""
-        return sorted(self.listed.scores)
+        return ResultsTable(self.run, self.listed)
 
     @cached_property
     def menus(self) -> Mapping[str, Sequence[str]]:
@@ -222,7 +217,7 @@ class RunCases:
         if name == "id":
             return sorted(left, key=lambda number: printable(self.listed.cases[number].id), reverse=is_turned)
         if (column := self._filter.column(name)) is None:
-            there = ", ".join([*self._filter.measured, *self.metrics])
+            there = ", ".join([*self._filter.measured, *self.table.metrics])
             raise FilterError(f"{name!r} is nothing to sort by; there are id, {there}")
         measured = {number: value for number in left if (value := column[number]) is not None}
         order = sorted(measured, key=measured.__getitem__, reverse=is_turned)

@@ -21,7 +21,7 @@ from pytest_rageval.plan import make_plan
 from pytest_rageval.runs.columns import SCORES, CaseColumns, read_scores, write_scores
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import result_record, to_line
-from pytest_rageval.runs.row import NEEDED, WHERE_WRITTEN, Row, SharedParts, cases_of, in_order
+from pytest_rageval.runs.row import NEEDED, WHERE_WRITTEN, Row, SharedParts, cases_of, in_order, row_records
 
 # ── trials ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -93,7 +93,7 @@ def run(tmp_path: Path) -> StoredRun:
 
 
 def test_rows_are_made_of_fewer_keys_and_come_out_alike(run: StoredRun):
-    whole, slim = list(run.records()), list(run.row_records())
+    whole, slim = list(run.records()), list(row_records(run.path / "results.jsonl"))
     assert [{name: record[name] for name in record if name in (*NEEDED, *WHERE_WRITTEN)} for record in whole] == slim
     assert "retrieved_chunks" not in slim[0]
     assert [Row.of(record) for record in whole] == [Row.of(record) for record in slim]

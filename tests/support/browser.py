@@ -248,7 +248,7 @@ class KeyboardUser:
         )
 
     def wait_for_text(self, text: str) -> None:
-        self.wait_until(f"document.querySelector('main').innerText.includes({text!r})")
+        self.wait_until(f"document.querySelector('main')?.innerText.includes({text!r})")
 
     def wait_for_focus(self, name: str) -> None:
         """Until what is called so has the focus, without a key."""

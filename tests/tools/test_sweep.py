@@ -9,9 +9,9 @@ import pytest
 from pytest_rageval.model import EvalCase, Source
 from pytest_rageval.tools.sweep.grid import FULL, QUICK, Grid, parse_grid
 from pytest_rageval.tools.sweep.ranking import (
+    DEFAULT_WEIGHTS,
     CaseParts,
     Gain,
-    Weights,
     difference,
     in_halves,
     point_scores,
@@ -27,15 +27,15 @@ AFTER = {f"p{at}": CaseParts(1.0, None, 0.25) for at in range(10)} | {
 
 
 def test_a_part_without_cases_counts_nothing():
-    scores = point_scores(AFTER, Weights(), [f"p{at}" for at in range(10)])
+    scores = point_scores(AFTER, DEFAULT_WEIGHTS, [f"p{at}" for at in range(10)])
     assert scores.negative_accuracy is None
     assert scores.score == pytest.approx((0.5 * 1 + 0.2 * 0.25) / 0.7)
-    assert point_scores({}, Weights(), []).score is None
+    assert point_scores({}, DEFAULT_WEIGHTS, []).score is None
 
 
 def test_the_difference_is_that_of_the_scores_and_its_interval_holds_it():
-    change = difference(AFTER, BEFORE, Weights(), AFTER)
-    after, before = (point_scores(side, Weights(), AFTER).score for side in (AFTER, BEFORE))
+    change = difference(AFTER, BEFORE, DEFAULT_WEIGHTS, AFTER)
+    after, before = (point_scores(side, DEFAULT_WEIGHTS, AFTER).score for side in (AFTER, BEFORE))
     assert after is not None
     assert before is not None
     assert change.delta == pytest.approx(after - before)
@@ -55,7 +55,7 @@ def test_a_difference_is_distinguishable_exactly_if_its_interval_and_its_p_say_s
         key: parts._replace(recall=(parts.recall or 0) + sign * 0.5 * (random.random() < share))
         for key, parts in before.items()
     }
-    change = difference(after, before, Weights(), after)
+    change = difference(after, before, DEFAULT_WEIGHTS, after)
     assert change.ci is not None
     low, high = change.ci
     assert low < high
@@ -69,7 +69,7 @@ def test_five_cases_that_all_move_are_enough_and_four_of_thirty_are_not():
     def moved(cases: int) -> dict[str, CaseParts]:
         return {key: parts._replace(recall=float(at < cases)) for at, (key, parts) in enumerate(before.items())}
 
-    four, five = (difference(moved(cases), before, Weights(), before) for cases in (4, 5))
+    four, five = (difference(moved(cases), before, DEFAULT_WEIGHTS, before) for cases in (4, 5))
     assert (four.is_distinguishable, five.is_distinguishable) == (False, True)
     assert four.ci is not None
     assert five.ci is not None
@@ -83,7 +83,7 @@ def test_an_interval_that_holds_or_touches_0_shows_no_change(ci: tuple[float, fl
 
 def test_cases_with_an_error_on_one_side_are_not_compared():
     without = {key: parts for key, parts in AFTER.items() if key != "p0"}
-    assert difference(without, BEFORE, Weights(), AFTER).n == 14
+    assert difference(without, BEFORE, DEFAULT_WEIGHTS, AFTER).n == 14
 
 
 def test_halves_hold_every_case_once_and_do_not_depend_on_the_others():

@@ -76,7 +76,7 @@ def test_the_command_says_what_to_install(project, monkeypatch: pytest.MonkeyPat
     result = project.rageval("web")
     assert result.ret == 2
     result.stderr.fnmatch_lines(
-        ["ERROR: fastapi, uvicorn, *, charset_normalizer: not installed; pip install 'pytest-rageval?web?'"]
+        ["ERROR: fastapi, *, charset_normalizer: not installed; pip install 'pytest-rageval?web?'"]
     )
 
 

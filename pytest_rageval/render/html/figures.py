@@ -167,12 +167,15 @@ class Chart(NamedTuple):
     dashed: str = "before"
 
 
-def histogram(values: Sequence[float], scale: Sequence[float], before: Sequence[float] = ()) -> Chart:
+def histogram(values: Counter[float], scale: Sequence[float], before: Counter[float]) -> Chart:
     """Count the values in each tenth of the scale; a value on a border counts above it, the last one below."""
     low, high = scale
     width = high - low
     edges = [low + width * number / BINS for number in range(BINS + 1)]
-    counts, was = (_counts([int((value - low) / width * BINS) for value in each], BINS) for each in (values, before))
+    counts, was = (
+        _counts(((int((value - low) / width * BINS), number) for value, number in each.items()), BINS)
+        for each in (values, before)
+    )
     return _bar_chart(edges, counts, was, "cases by score")
 
 
@@ -183,7 +186,8 @@ def doubling_histogram(values: Sequence[float], before: Mapping[str, float] | No
         return None
     first, last = (math.floor(math.log2(end)) for end in (min(positive), max(positive)))
     bins = last - first + 1
-    counts = _counts([math.floor(math.log2(value)) - first for value in positive], bins)
+    times = Counter(positive).items()
+    counts = _counts(((math.floor(math.log2(value)) - first, number) for value, number in times), bins)
     chart = _bar_chart([2.0**power for power in range(first, last + 2)], counts, [0] * bins, "cases by ms")
     marks = [
         AxisValue(FRAME.left + (math.log2(time) - first) / bins * (FRAME.right - FRAME.left), name)
@@ -193,9 +197,9 @@ def doubling_histogram(values: Sequence[float], before: Mapping[str, float] | No
     return chart._replace(marks=[mark for mark in marks if FRAME.left <= mark.at <= FRAME.right])
 
 
-def _counts(places: Iterable[int], bins: int) -> list[int]:
+def _counts(places: Iterable[tuple[int, int]], bins: int) -> list[int]:
     counts = [0] * bins
-    for place, number in Counter(places).items():
+    for place, number in places:
         counts[min(max(place, 0), bins - 1)] += number
     return counts
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -45,12 +44,7 @@ class Asking:
     @classmethod
     def of(cls, prepared: Prepared) -> Asking:
         """Make the configured target, on a loop of its own."""
-        with ExitStack() as opened:
-            loop = BackgroundLoop(prepared.settings.longest_call)
-            opened.callback(loop.close)
-            asking = cls(make_target(prepared.project), loop)
-            opened.pop_all()  # success: from now on `close` closes it
-        return asking
+        return cls(make_target(prepared.project), BackgroundLoop(prepared.settings.longest_call))
 
     def ask(self, prepared: Prepared, cases: Sequence[EvalCase]) -> dict[str, Observed]:
         """Ask the cases and return their observations by key; write nothing."""
@@ -107,12 +101,7 @@ class Bench:
         self._index: object = None
         self._options, self._files = options, files
         self._watch, self._on_finished = watch, on_finished
-        prepared = self._prepared(self.settings_of(Point({})))
-        self._asking = Asking.of(prepared)
-        with ExitStack() as opened:
-            opened.callback(self._asking.close)
-            self._check(prepared, self._asking.target)
-            opened.pop_all()
+        self._asking = Asking.of(self._prepared(self.settings_of(Point({}))))
 
     def __enter__(self) -> Bench:
         return self
@@ -120,8 +109,9 @@ class Bench:
     def __exit__(self, *_: object) -> None:
         self._asking.close()
 
-    def _check(self, prepared: Prepared, target: Target) -> None:
-        """Raise an error unless the target can be asked, and can be given every parameter of the grid."""
+    def check(self) -> None:
+        """Raise SettingsError unless the target can be asked at every point, before anything is asked."""
+        target = self._asking.target
         if not is_called(target):
             raise SettingsError(f"sweep: {target.name} is not asked, its answers are there; name another target")
         # Whatever a system makes of k, no more chunks than that count.
@@ -131,10 +121,7 @@ class Bench:
                 f"--grid: {target.name} takes a question alone and cannot be given {', '.join(unseen)}; "
                 "add a parameter named request to the function, whose params hold them"
             )
-        check_can_answer(prepared, target, self.cases)
-
-    def check_points(self) -> None:
-        """Raise SettingsError with every invalid value, before anything is asked."""
+        check_can_answer(self._prepared(self.settings_of(Point({}))), target, self.cases)
         problems: dict[str, None] = {}
         for point in self.grid.points():
             try:

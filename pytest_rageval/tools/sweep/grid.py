@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -141,7 +141,7 @@ def parse_grid(written: Sequence[str], indexing: Sequence[str] = ()) -> Grid:
     problems: list[str] = []
     for line in written:
         name, equals, listed = (part.strip() for part in line.partition("="))
-        parsed = [parse_value(value) for value in _split(listed) if value.strip()]
+        parsed = _values(listed)
         if not equals or not re.fullmatch(r"[A-Za-z_][\w.-]*", name):
             problems.append(f"--grid: {line!r} is not NAME=V1,V2,…, as in min_score=0.2,0.3,0.4")
         elif (problem := _why_not_swept(name, parsed, values)) is not None:
@@ -170,30 +170,22 @@ def parse_value(text: str) -> Json:
     if re.fullmatch(r"[+-]?\d*\.\d*", text.strip()) and any(map(str.isdigit, text)):
         return float(text)
     try:
-        return json.loads(text, parse_constant=lambda constant: constant)
+        return json.loads(text, parse_constant=str)
     except ValueError:
         return text.strip()
+
+
+def _values(listed: str) -> list[Json]:
+    """Parse values between commas: the members of a JSON list if they are some, so that texts may hold commas."""
+    try:
+        return list(json.loads(f"[{listed}]", parse_constant=str))
+    except ValueError:
+        return [parse_value(value) for value in listed.split(",") if value.strip()]
 
 
 def value_text(value: Json) -> str:
     """Format a value for people."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _split(listed: str) -> Iterator[str]:
-    """Yield the values between commas; a comma within brackets, braces or quotes separates nothing."""
-    depth, is_quoted, value = 0, False, ""
-    for character in listed:
-        if character == '"':
-            is_quoted = not is_quoted
-        elif not is_quoted:
-            depth += (character in "[{") - (character in "]}")
-        if character == "," and depth <= 0 and not is_quoted:
-            yield value
-            value = ""
-        else:
-            value += character
-    yield value
 
 
 def _number(point: Point, name: str, otherwise: float) -> float:

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pytest_rageval.errors import SettingsError
@@ -16,29 +16,23 @@ from pytest_rageval.model import EvalCase, Observation
 from pytest_rageval.stats.intervals import Interval
 from pytest_rageval.stats.paired_test import paired_test
 
-
-@dataclass(frozen=True)
-class Weights:
-    """The weight of each part; parts without a value for any case weigh nothing."""
-
-    recall: float = 0.5
-    negative_accuracy: float = 0.3
-    mrr: float = 0.2
-
-
-PARTS = tuple(field.name for field in fields(Weights))
+Weights = Mapping[str, float]
+"""The weight of each part; parts without a value for any case weigh nothing."""
+DEFAULT_WEIGHTS: Weights = {"recall": 0.5, "negative_accuracy": 0.3, "mrr": 0.2}
+PARTS = tuple(DEFAULT_WEIGHTS)
 
 
 def parse_weights(written: str | None) -> Weights:
     """Parse `recall=0.5,negative_accuracy=0.3,mrr=0.2`; a part that is not named weighs nothing."""
     if written is None:
-        return Weights()
+        return DEFAULT_WEIGHTS
     weights = dict.fromkeys(PARTS, 0.0)
     problems = []
     for pair in written.split(","):
         name, _, text = (part.strip() for part in pair.partition("="))
         if name not in weights:
-            problems.append(f"--weights: {name!r} is no part of the score{did_you_mean(name, PARTS, _PARTS_ARE)}")
+            others = f"; parts: {', '.join(PARTS)}"
+            problems.append(f"--weights: {name!r} is no part of the score{did_you_mean(name, PARTS, others)}")
             continue
         try:
             weights[name] = float(text)
@@ -50,10 +44,7 @@ def parse_weights(written: str | None) -> Weights:
         problems.append("--weights: all are 0; give one of them more")
     if problems:
         raise SettingsError(*problems)
-    return Weights(**weights)
-
-
-_PARTS_ARE = f"; parts: {', '.join(PARTS)}"
+    return weights
 
 
 class CaseParts(NamedTuple):
@@ -91,8 +82,8 @@ def point_scores(cases: Mapping[str, CaseParts], weights: Weights, keys: Iterabl
     scores = [cases[key] for key in keys if key in cases]
     values = {name: [value for case in scores if (value := getattr(case, name)) is not None] for name in PARTS}
     means = {name: math.fsum(part) / len(part) if part else None for name, part in values.items()}
-    total = math.fsum(getattr(weights, name) for name in PARTS if means[name] is not None)
-    score = math.fsum(getattr(weights, name) * (means[name] or 0.0) for name in PARTS) / total if total else None
+    total = math.fsum(weights[name] for name in PARTS if means[name] is not None)
+    score = math.fsum(weights[name] * (means[name] or 0.0) for name in PARTS) / total if total else None
     return PointScores(**means, n={name: len(part) for name, part in values.items()}, score=score)
 
 
@@ -127,11 +118,11 @@ def difference(
     changes = [_changes(after[key], before[key]) for key in keys if key in after and key in before]
     changes = [change for change in changes if change]
     present = Counter(name for change in changes for name in change)
-    total = math.fsum(getattr(weights, name) for name in present)
+    total = math.fsum(weights[name] for name in present)
     if not total:
         return Gain(0.0, None, None, 0)
     n = len(changes)
-    factors = {name: n * getattr(weights, name) / total / present[name] for name in present}
+    factors = {name: n * weights[name] / total / present[name] for name in present}
     shares = [sum(factors[name] * change for name, change in changed.items()) for changed in changes]
     widest = max(factors.get("recall", 0.0) + factors.get("mrr", 0.0), factors.get("negative_accuracy", 0.0))
     test = paired_test(shares, widest)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.masking import Mask, public_target
 from pytest_rageval.io.suggestions import did_you_mean
 from pytest_rageval.model import EvalCase, Json
+from pytest_rageval.runs.folder import new_folder, utc_name
 from pytest_rageval.tools.sweep.ranking import Weights
 from pytest_rageval.tools.sweep.sweep import Probes, ScoredPoint, Sweep
 
@@ -49,21 +49,12 @@ class SweepFile:
         self.head: dict[str, Any] = {}
 
     @classmethod
-    def new(cls, reports: Path, head: dict[str, Any], now: datetime | None = None) -> SweepFile:
-        """Begin a file in a folder named by the UTC time, with a suffix if that is taken; SettingsError if it fails."""
-        name = f"sweep_{(now or datetime.now(UTC)).strftime('%Y%m%d_%H%M%S')}"
-        for suffix in ("", *(f"_{number}" for number in range(2, 1000))):
-            try:
-                (reports / "sweeps" / (name + suffix)).mkdir(parents=True)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise SettingsError(f"reports: {reports / 'sweeps'} cannot be made: {error.strerror}") from None
-            file = cls(reports / "sweeps" / (name + suffix))
-            file.head = head
-            file.keep((), {})
-            return file
-        raise SettingsError(f"reports: {reports / 'sweeps'} is full; remove old sweeps")
+    def new(cls, reports: Path, head: dict[str, Any]) -> SweepFile:
+        """Begin a file in a folder named by the UTC time; raise SettingsError if that fails."""
+        file = cls(new_folder(reports / "sweeps", f"sweep_{utc_name()}"))
+        file.head = head
+        file.keep((), {})
+        return file
 
     @classmethod
     def find(cls, reports: Path, reference: str) -> SweepFile:
@@ -125,7 +116,7 @@ def sweep_head(request: SweepRequest, project: Project, cases: Sequence[EvalCase
 
 def sweep_content(sweep: Sweep) -> dict[str, Any]:
     """Return a finished sweep as JSON."""
-    change = sweep.confirmation.difference
+    change = sweep.difference
     front = {id(point.point) for point in sweep.front}
     return {
         "finished": True,
@@ -133,15 +124,12 @@ def sweep_content(sweep: Sweep) -> dict[str, Any]:
         "default": _point(sweep.default),
         "recommended": _point(sweep.best),
         "difference": {
-            "delta": change.delta,
-            "ci": change.ci,
-            "p": change.p,
-            "n": change.n,
+            **asdict(change),
             "distinguishable": change.is_distinguishable,
             "better": sweep.is_better,
-            "on": "the other half of the cases" if sweep.confirmation.is_other_half else "the cases it was chosen on",
-            "recommended": asdict(sweep.confirmation.best),
-            "default": asdict(sweep.confirmation.default),
+            "on": "the other half of the cases" if sweep.is_confirmed else "the cases it was chosen on",
+            "recommended": asdict(sweep.best_scores),
+            "default": asdict(sweep.default_scores),
         },
         "choosing": sweep.choosing,
         "confirming": sweep.confirming,

@@ -32,6 +32,7 @@ NOTHING_TO_RANK_BY = (
     "sweep: no point has a score: retrieval is measured where a case has gold or is unanswerable, and the system "
     "reports its chunks; label some cases, see docs/cases.md"
 )
+ALL_ASKED, THESE_ASKED = "every point of their group was asked", "these were asked at every point"
 Listing = tuple[tuple[object, ...], ...]
 """The chunks of an answer in order, by their identity."""
 
@@ -61,22 +62,24 @@ class ScoredPoint:
 
 
 @dataclass(frozen=True)
-class Confirmation:
-    """The best point, the default and their difference, on the cases that decide the verdict."""
-
-    best: PointScores
-    default: PointScores
-    difference: Gain
-    is_other_half: bool
-
-
-@dataclass(frozen=True)
 class Sweep:
-    """The result of a sweep. `points` best first; `notes` say how they were scored."""
+    """The result of a sweep.
+
+    points           best first
+    best_scores, default_scores, difference
+                     of the best point and the default, on the cases that decide the verdict
+    is_confirmed     these are not the cases that chose
+    notes            how points were scored
+    varying          the parameters in which points differ
+    configured_in    the file that configures the project
+    """
 
     points: tuple[ScoredPoint, ...]
     default: ScoredPoint
-    confirmation: Confirmation
+    best_scores: PointScores
+    default_scores: PointScores
+    difference: Gain
+    is_confirmed: bool
     calls: int
     calls_of_all: int
     indexings: int
@@ -84,9 +87,7 @@ class Sweep:
     choosing: int
     confirming: int
     varying: tuple[str, ...]
-    """The parameters in which points differ."""
     configured_in: str = SHARED_FILE
-    """The file that configures the project."""
 
     @property
     def best(self) -> ScoredPoint:
@@ -105,8 +106,7 @@ class Sweep:
     @property
     def is_better(self) -> bool:
         """Return True if the best point is better than the default by more than chance."""
-        change = self.confirmation.difference
-        return change.is_distinguishable and change.delta > 0
+        return self.difference.is_distinguishable and self.difference.delta > 0
 
     @property
     def front(self) -> tuple[ScoredPoint, ...]:
@@ -147,7 +147,8 @@ class SweepRunner:
         self._by_key: Mapping[str, EvalCase] = {case.key: case for case in bench.cases}
         self._points: list[ScoredPoint] = []
         self._notes: list[str] = []
-        self._otherwise: dict[bool, set[str]] = {False: set(), True: set()}
+        self._otherwise: dict[str, set[str]] = {ALL_ASKED: set(), THESE_ASKED: set()}
+        """Keys of cases whose lists are not those cut from the widest point, by what was done about it."""
 
     def run(self) -> Sweep:
         default = self._scored(Point({}), self._bench.measured(Point({})))
@@ -164,14 +165,14 @@ class SweepRunner:
         self._note_unread()
         self._measure_best()
         ranked = self._ranked()
-        best = ranked[0]
-        scores = [point_scores(each.cases, self._weights, self._confirming) for each in (best, default)]
-        change = difference(best.cases, default.cases, self._weights, self._confirming)
-        bench = self._bench
+        best, bench = ranked[0], self._bench
         return Sweep(
             points=ranked,
             default=default,
-            confirmation=Confirmation(scores[0], scores[1], change, self._is_confirmed),
+            best_scores=point_scores(best.cases, self._weights, self._confirming),
+            default_scores=point_scores(default.cases, self._weights, self._confirming),
+            difference=difference(best.cases, default.cases, self._weights, self._confirming),
+            is_confirmed=self._is_confirmed,
             calls=bench.calls,
             calls_of_all=len(bench.cases) * bench.project.settings.repeat * (len(self._points) + 1),
             indexings=bench.indexings,
@@ -199,22 +200,18 @@ class SweepRunner:
         else:
             doubtful = self._probe(family, widest)
             is_derived = len(doubtful) <= FEW * len(self._bench.cases)
-            self._otherwise[is_derived] |= {*doubtful}
+            self._otherwise[THESE_ASKED if is_derived else ALL_ASKED] |= {*doubtful}
             if is_derived:
                 yield from (self._derived(point, widest, doubtful) for point in others)
                 return
         yield from (self._scored(point, self._bench.measured(point)) for point in others)
 
     def _note_differences(self) -> None:
-        total = len(self._bench.cases)
-        for is_derived, consequence in (
-            (False, "every point of their group was asked"),
-            (True, "these were asked at every point"),
-        ):
-            if keys := self._otherwise[is_derived]:
+        for consequence, keys in self._otherwise.items():
+            if keys:
                 self._note(
-                    f"{counted(len(keys), 'case')} of {total} came otherwise than cut from the widest point, so "
-                    f"{consequence}: {listed(sorted(keys))}"
+                    f"{counted(len(keys), 'case')} of {len(self._bench.cases)} came otherwise than cut from the widest "
+                    f"point, so {consequence}: {listed(sorted(keys))}"
                 )
 
     def _note_unread(self) -> None:
