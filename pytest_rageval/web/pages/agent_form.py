@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
@@ -90,15 +90,10 @@ class AgentForm(BaseModel):
     question: Paragraphs = ""
 
 
-class ReadAgent(NamedTuple):
-    """A submitted form and its agent, None if the form has errors."""
-
-    form: FormState[AgentForm]
-    agent: Agent | None
-
-
-def agent_of_form(form: FormData, registry: Registry, original: Agent | None, root: Path) -> ReadAgent:
-    """Return the submitted form and its agent. Report all problems at once, each beside its field.
+def agent_of_form(
+    form: FormData, registry: Registry, original: Agent | None, root: Path
+) -> tuple[FormState[AgentForm], Agent | None]:
+    """Return the submitted form and its agent, None if it has errors: all at once, each beside its field.
 
     original  the version that is edited: its settings without a field stay; None for a new agent
     root      the project, whose configuration lists what the browser may name
@@ -112,9 +107,9 @@ def agent_of_form(form: FormData, registry: Registry, original: Agent | None, ro
         if not original.metrics and set(fields["metrics"]) == {*shown_metrics(original, registry)}:
             fields["metrics"] = ()
     agent = Agent(**fields)
-    state = _with_problems(state, problems, sent)
-    state = _with_problems(state, agent_problems(agent, registry, root), sent)
-    return ReadAgent(state, None if state.errors else agent)
+    for found in (problems, agent_problems(agent, registry, root)):
+        state = _with_problems(state, found, sent)
+    return state, None if state.errors else agent
 
 
 def read_agent_form(form: FormData, registry: Registry) -> FormState[AgentForm]:
