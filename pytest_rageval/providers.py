@@ -90,4 +90,4 @@ FORMS = tuple(row.spellings[0] for row in JUDGING.values() if row.spellings)
 """The shortest format of each kind of judge."""
 BY_NAME = frozenset(row.kind for row in JUDGING.values() if f"{row.kind}:MODEL" in row.spellings)
 """Kinds of judges whose specs are KIND:MODEL or KIND:MODEL@URL."""
-BATCHED = " and ".join(f"{row.kind}:MODEL" for row in ROWS if row.batches)
+BATCHED = tuple(f"{row.kind}:MODEL" for row in ROWS if row.batches)

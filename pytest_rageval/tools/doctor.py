@@ -24,13 +24,12 @@ from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.gates.gate import doubtful_limits, unknown_values
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.sqlite_cache import connect, open_exclusively
 from pytest_rageval.judges.canaries import check_of_run, stored_check
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.judge_spec import judge_endpoint
+from pytest_rageval.judges.judge_spec import judge_of_run
+from pytest_rageval.llm.chat_model import body_of
 from pytest_rageval.llm.chat_protocol import below
-from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.ontology.rates import load_validator
 from pytest_rageval.plan import make_plan
@@ -201,7 +200,7 @@ def look_at_judge(project: Project) -> Iterator[Diagnosis]:
     if settings.judge.startswith(("http://", "https://")) and (silence := _in_time(_silence(settings.judge))):
         yield failure(f"{public_target(settings.judge)}: {silence}", "start the server")
         return
-    judge = judge_from_spec(settings.judge, root=project.root, options=judge_endpoint(settings))
+    judge = judge_of_run(settings, project.root, workers=1)
     if judge is None:
         yield success("none: nothing is judged")
         return
