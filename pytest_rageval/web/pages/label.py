@@ -1,4 +1,4 @@
-"""The label pages: mark chunks as golds case by case with the terminal's keys, accept or drop drafts."""
+"""The label pages: mark chunks as golds case by case with the terminal's keys, of a file or of a dataset's version."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ from concurrent.futures import wait
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from pytest_rageval.cases.drafts import ENDING
 from pytest_rageval.errors import CaseError, SettingsError
 from pytest_rageval.web.forms import Submitted, read_form
-from pytest_rageval.web.labelling.label_desk import LabelDesk, LabelPlace, OpenLabelling, TheDesk, label_files
+from pytest_rageval.web.labelling.label_desk import (
+    DEMO,
+    PROJECT,
+    LabelDesk,
+    LabelPlace,
+    OpenLabelling,
+    TheDesk,
+    label_files,
+)
 from pytest_rageval.web.labelling.label_view import LabelForm, action_of, label_view, words_of
 from pytest_rageval.web.pages.datasets import Datasets, TheVersionPages
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.site import TheSite, UnknownPageError
+from pytest_rageval.web.versions.version_folder import version_choice
 
 POOL_WITHIN_S = 1.5
 """Seconds that a page waits for the chunks of its case; after that it appears without them and polls."""
@@ -152,3 +162,55 @@ def _render(
             shows_scores=shows_scores,
             back=path_to("datasets", place.dataset) if place.dataset else path_to("label"),
         )
+
+
+# ── the open version of a dataset ─────────────────────────────────────────────────────────────────────────────
+
+
+MOST_SYSTEMS = 8
+"""Maximum number of systems per case: each retrieves 20 chunks."""
+
+
+def _system(written: str) -> str:
+    if written not in (PROJECT, DEMO) and version_choice(written) is None:
+        raise ValueError("names no system; choose one of the list")
+    return written
+
+
+class BeginLabelsForm(BaseModel):
+    """The systems that retrieve the chunks (without any, only the notes are searched), and the version shown."""
+
+    systems: list[Annotated[str, AfterValidator(_system)]] = Field(default_factory=list, max_length=MOST_SYSTEMS)
+    version: int = Field(ge=1)
+
+
+@router.post("/datasets/{slug}/label")
+def begin_labelling(
+    pages: TheVersionPages, desk: TheDesk, store: Datasets, submitted: Submitted, slug: str
+) -> Response:
+    """Open the next version for labels, or go on with the open one, with chunks from the chosen systems."""
+    form = read_form(BeginLabelsForm, submitted)
+    if form.model is None:
+        problems = [f"{name}: {problem}" for name, found in form.errors.items() for problem in found]
+        return pages.render(store.newest(slug), problems=problems, status=422)
+    store.open_next(slug, form.model.version)
+    desk.choose(slug, form.model.systems)
+    return redirect(LabelPlace(dataset=slug).address)
+
+
+@router.post("/datasets/{slug}/label/finish")
+def finish_labelling(desk: TheDesk, store: Datasets, _: Submitted, slug: str) -> Response:
+    """Close the open version."""
+    store.last(slug)
+    desk.close(dataset=slug)
+    store.close(slug)
+    return redirect(path_to("datasets", slug))
+
+
+@router.post("/datasets/{slug}/label/discard")
+def discard_labels(desk: TheDesk, store: Datasets, _: Submitted, slug: str) -> Response:
+    """Remove the open version; the others stay."""
+    store.last(slug)
+    desk.close(dataset=slug)
+    store.discard_open(slug)
+    return redirect(path_to("datasets", slug))

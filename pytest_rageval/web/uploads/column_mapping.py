@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -91,7 +92,9 @@ def mapped_record(row: Mapping[str, Json], columns: Sequence[MappedColumn], *, i
     if kept := {column.name.strip(): row[column.name] for column in there if column.field == METADATA}:
         own = chosen.get("metadata")
         chosen["metadata"] = {**kept, **own} if isinstance(own, dict) else kept
-    return RowReading(chosen).case
+    fields = {QUESTION: "question"} if is_table else {}  # cells are no case yet: its checks would only cost time
+    fields |= {PLACE[each.field]: json.dumps(_key(each), ensure_ascii=False) for each in there if each.field in PLACE}
+    return RowReading(chosen, fields).case
 
 
 def _key(column: MappedColumn) -> str:
