@@ -8,7 +8,7 @@ import pytest
 from browser import Chromium, OpenPage
 from hostile import hostile_run
 from stored_runs import store_fallen
-from web_app import WebApp, served
+from web_app import TOKEN, WebApp, served
 
 pytestmark = pytest.mark.browser
 
@@ -20,8 +20,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebApp]:
     reports = root / "reports"
     store_fallen(reports, failing=20, cases=100)
     hostile_run(reports, "alone", "failed")
-    with served(root, token="a token of the test") as app:
-        app.post("/login", {"token": "a token of the test"})
+    with served(root, token=TOKEN) as app:
+        app.post("/login", {"token": TOKEN})
         yield app
 
 

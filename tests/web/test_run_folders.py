@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from stored_runs import a_result, a_run, rewrite, some_cases, store_full
+from web_app import served
 
 from pytest_rageval.io.atomic import take_lock
 from pytest_rageval.web import run_list
@@ -16,7 +18,7 @@ from pytest_rageval.web.run_list import (
     RunFolders,
 )
 from pytest_rageval.web.run_rows import RunRow, read_run
-from pytest_rageval.web.site import Site, WebLimits, WebSettings
+from pytest_rageval.web.site import Site, WebSettings
 
 
 @pytest.fixture
@@ -26,8 +28,7 @@ def reports(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folders(tmp_path: Path, reports: Path) -> RunFolders:
-    limits = WebLimits(patience_seconds=60)
-    return RunFolders(Site(WebSettings(root=tmp_path, reports=reports, data=tmp_path / "data", limits=limits)))
+    return RunFolders(Site(WebSettings(root=tmp_path, reports=reports, data=tmp_path / "data")))
 
 
 def rows(folders: RunFolders, **narrowed: str) -> dict[str, RunRow]:
@@ -82,3 +83,16 @@ def test_only_what_changed_is_read_again(reports: Path, folders: RunFolders, mon
     assert sorted(read) == ["run-3", "run-5"]
     assert runs["run-3"].description == "said later"
     assert "run-0" not in runs
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize("name", ["config.json", "metrics.json", "results.jsonl", "observations.jsonl", "scores.jsonl"])
+def test_a_pipe_or_a_folder_in_place_of_a_file_is_said_and_never_waited_for(
+    tmp_path: Path, reports: Path, name: str, make: Callable[[Path], None]
+):
+    file = a_run(reports, "one", a_result("a")) / name
+    file.unlink(missing_ok=True)
+    make(file)
+    with served(tmp_path) as app:
+        for address in ("/", "/runs", "/runs/one", "/runs/one/cases/a", "/runs/one/export.csv", "/compare?a=one&b=one"):
+            assert app.get(address).status_code < 500

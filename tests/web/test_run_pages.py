@@ -8,21 +8,15 @@ import io
 import json
 import re
 import shutil
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from processes import PATIENCE_S, wait_until
 from project import SOME, Project, a_case
 from web_app import WebApp, served
 
 from pytest_rageval.web.jobs.job import SHOWN_LINES
-from pytest_rageval.web.opened_runs import OpenedRuns
-from pytest_rageval.web.run_cases import RunCases
-from pytest_rageval.web.site import WebLimits
 
 MANY = 60
 
@@ -283,21 +277,3 @@ def test_a_configuration_that_is_broken_is_said(copied: tuple[WebApp, Path]):
     page = app.page(f"/runs/{folder.name}")
     configuration.unlink()
     assert "rageval.toml: k is" in html.unescape(page)
-
-
-def test_a_large_run_is_said_to_be_read_and_then_there(project: Project, run: str, monkeypatch: pytest.MonkeyPatch):
-    is_awaited, opened = threading.Event(), OpenedRuns._opened
-
-    def opened_late(*arguments: Any) -> RunCases:
-        is_awaited.wait(PATIENCE_S)
-        return opened(*arguments)
-
-    monkeypatch.setattr(OpenedRuns, "_opened", opened_late)
-    with served(project.path, limits=WebLimits(patience_seconds=0)) as app:
-        response = app.get(f"/runs/{run}")
-        assert response.status_code == 202
-        assert response.headers["refresh"] == "2"
-        assert f"run {run} is large" in response.text
-        is_awaited.set()
-        wait_until(lambda: app.get(f"/runs/{run}").status_code != 202, "the run is read")
-        assert "newly fail" in app.page(f"/runs/{run}")
