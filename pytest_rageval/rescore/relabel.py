@@ -11,10 +11,11 @@ from pytest_rageval.cases.canonical import case_to_mapping, content_hash
 from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.sealed_lines import record_at
+from pytest_rageval.matching.dialects import Notes
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.comparable import asked_differently
 from pytest_rageval.runs.config import dataset_hash_of, dataset_version
-from pytest_rageval.runs.observations import recorded_case
+from pytest_rageval.runs.observations import matching_of_notes, observation_of, recorded_case
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import CUT
 
@@ -45,11 +46,18 @@ class Labels:
         """Return a case with its new labels; None if they are unchanged."""
         return self.cases.get(_key(file, case_id))
 
-    def applied(self, lines: Lines) -> Lines:
-        """Yield the lines of observations.jsonl with these labels."""
+    def applied(self, lines: Lines, config: Mapping[str, Any], notes: Notes | None) -> Lines:
+        """Yield the lines of observations.jsonl with these labels, matched to them and to the notes."""
         for line in lines:
             case = self.of(line["case"]["source"][0], line["case"]["id"])
-            yield line if case is None else {**line, "case": case_to_mapping(case) | {"source": list(case.source)}}
+            if case is None:
+                yield line
+                continue
+            kept = {name: value for name, value in line.items() if name != "matching"}
+            new = {**kept, "case": case_to_mapping(case) | {"source": list(case.source)}}
+            is_observed = notes is not None and line["error"] is None
+            observation = observation_of(new, config, notes) if is_observed else None
+            yield new | (matching_of_notes(observation) if observation else {})
 
 
 def read_new_labels(run: StoredRun, files: Sequence[CaseFile], root: Path) -> Labels:

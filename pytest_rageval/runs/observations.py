@@ -16,7 +16,19 @@ from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.matching.dialects import Notes, PlaceRules
 from pytest_rageval.matching.places import observe
-from pytest_rageval.model import Chunk, EvalCase, Judgement, Observation, Problem, Reference, Source, Timings, Trial
+from pytest_rageval.model import (
+    Chunk,
+    EvalCase,
+    Judgement,
+    LooseMatch,
+    Matching,
+    Observation,
+    Problem,
+    Reference,
+    Source,
+    Timings,
+    Trial,
+)
 from pytest_rageval.runs.row import SCHEMA
 from pytest_rageval.targets.native_contract import answer_from_response, answer_to_response
 
@@ -49,7 +61,24 @@ def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[s
         "params": public_params(obs.params) if obs and obs.params else {},
         "timings": timings,
         "error": problem,
+        **(matching_of_notes(obs) if obs and settings.notes else {}),
     }
+
+
+def matching_of_notes(obs: Observation) -> dict[str, Any]:
+    """Return the matching of an observation if notes may have decided it; any other follows from case and answer."""
+    matching = obs.matching
+    parts = (matching.hits, matching.cited) if matching.kind == "anchors" else ()
+    lacks_golds = any(len(frozenset().union(*part)) < matching.golds for part in parts if part is not None)
+    if not (lacks_golds or matching.loose or obs.gold.irrelevant_supports):
+        return {}
+    written = {name: getattr(matching, name) for name in _MATCHING}
+    for name in ("hits", "cited"):
+        written[name] = written[name] and [sorted(golds) for golds in written[name]]
+    return {"matching": written}
+
+
+_MATCHING = tuple(field.name for field in fields(Matching) if field.init)
 
 
 class _Debug(TypedDict, total=False):
@@ -93,7 +122,7 @@ _JUDGEMENT = tuple(field.name for field in fields(Judgement))
 def observation_of(
     record: Mapping[str, Any], config: Mapping[str, Any], notes: Notes | None = None
 ) -> Observation | None:
-    """Return the observation in a line of observations.jsonl, matched to its gold and the notes again."""
+    """Return the observation in a line of observations.jsonl, with its recorded matching, else matched again."""
     if record["k"] is None:
         return None
     judgements = {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()}
@@ -109,7 +138,18 @@ def observation_of(
         params=record.get("params", {}),
         refusals=tuple(config["settings"].get("abstention", {}).get("phrases", ())),
         rules=PlaceRules.of(config["settings"], notes, config.get("namesakes", ())),
+        matching=_read_matching(record["matching"]) if "matching" in record else None,
     )
+
+
+def _read_matching(written: Mapping[str, Any]) -> Matching:
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
+    }
+    for name in ("hits", "cited"):
+        values[name] = values[name] and tuple(map(frozenset, values[name]))
+    values["loose"] = tuple([LooseMatch(*match) for match in values["loose"]])
+    return Matching(**values)
 
 
 def recorded_case(record: Mapping[str, Any]) -> EvalCase:

@@ -17,6 +17,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.judges.judge import Judge
+from pytest_rageval.matching.dialects import FileNames
 from pytest_rageval.model import EvalCase, Json, Observation, Trial
 from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
 from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
@@ -101,7 +102,8 @@ class Bench:
         self._index: object = None
         self._options, self._files = options, files
         self._watch, self._on_finished = watch, on_finished
-        self._asking = Asking.of(self._prepared(self.settings_of(Point({}))))
+        prepared = self._prepared(self.settings_of(Point({})))
+        self.rules, self._asking = prepared.plan.place_rules, Asking.of(prepared)
 
     def __enter__(self) -> Bench:
         return self
@@ -204,7 +206,8 @@ class Bench:
         return watch
 
     def _prepared(self, settings: Settings) -> Prepared:
-        return prepare(self.project._replace(settings=settings))
+        paths = (anchor.rel_path for case in self.cases for anchor in case.gold.supports or ())
+        return prepare(self.project._replace(settings=settings)).knowing(FileNames(paths).ambiguous)
 
     def _stored(self, stored: StoredRun) -> Answers:
         places = stored.observation_places()
