@@ -59,14 +59,13 @@ def observe(
     params: Mapping[str, Json] = NOTHING,
     refusals: tuple[str, ...] = (),
     rules: PlaceRules = ANY_PLACES,
-    matching: Matching | None = None,
 ) -> Observation:
-    """Combine case and answer: chunks in rank order, matched against the gold unless the `matching` is known."""
+    """Combine case and answer: chunks in rank order, matched against the gold."""
     if answer.chunks is not None:
         chunks = in_rank_order(answer.chunks)
         if chunks is not answer.chunks:
             answer = replace(answer, chunks=chunks)
-    matching = matching or _match(case.gold, answer.chunks, answer.references, gold_by, rules)
+    matching = _match(case.gold, answer.chunks, answer.references, gold_by, rules)
     return Observation(case, answer, matching, judgements, k, asked_k, timings, trial, params, refusals)
 
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases.canonical import case_to_mapping, content_hash
+from pytest_rageval.cases.canonical import content_hash
 from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.sealed_lines import record_at
-from pytest_rageval.matching.dialects import Notes
+from pytest_rageval.matching.dialects import FileNames, PlaceRules, namesakes_of
+from pytest_rageval.matching.places import GoldBy
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.comparable import asked_differently
 from pytest_rageval.runs.config import dataset_hash_of, dataset_version
-from pytest_rageval.runs.observations import matching_of_notes, observation_of, recorded_case
+from pytest_rageval.runs.observations import matched_to, recorded_case
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import CUT
 
@@ -46,18 +47,12 @@ class Labels:
         """Return a case with its new labels; None if they are unchanged."""
         return self.cases.get(_key(file, case_id))
 
-    def applied(self, lines: Lines, config: Mapping[str, Any], notes: Notes | None) -> Lines:
-        """Yield the lines of observations.jsonl with these labels, matched to them and to the notes."""
+    def applied(self, lines: Lines, gold_by: GoldBy, rules: PlaceRules) -> Lines:
+        """Yield the lines of observations.jsonl with these labels, and the answers matched to them."""
+        rules = rules._replace(golds=FileNames(namesakes_of(self.cases.values())))
         for line in lines:
             case = self.of(line["case"]["source"][0], line["case"]["id"])
-            if case is None:
-                yield line
-                continue
-            kept = {name: value for name, value in line.items() if name != "matching"}
-            new = {**kept, "case": case_to_mapping(case) | {"source": list(case.source)}}
-            is_observed = notes is not None and line["error"] is None
-            observation = observation_of(new, config, notes) if is_observed else None
-            yield new | (matching_of_notes(observation) if observation else {})
+            yield line if case is None else matched_to(line, case, gold_by, rules)
 
 
 def read_new_labels(run: StoredRun, files: Sequence[CaseFile], root: Path) -> Labels:

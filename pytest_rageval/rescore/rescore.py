@@ -130,9 +130,8 @@ class Rescoring:
         if (self.labels is None and judged is None) or not path.exists():
             return
         lines: Lines = map(record_at, self.run.observation_places().values())
-        lines = (
-            lines if self.labels is None else self.labels.applied(lines, self.run.config, self.plan.place_rules.notes)
-        )
+        if self.labels is not None:
+            lines = self.labels.applied(lines, self.run.config["settings"]["gold_by"], self.plan.place_rules)
         write_lines(path, map(to_line, lines if judged is None else judged(lines)))
 
     def _scored(self) -> Lines:

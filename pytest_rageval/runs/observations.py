@@ -14,8 +14,8 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
-from pytest_rageval.matching.dialects import Notes, PlaceRules
-from pytest_rageval.matching.places import observe
+from pytest_rageval.matching.dialects import PlaceRules
+from pytest_rageval.matching.places import GoldBy, match
 from pytest_rageval.model import (
     Chunk,
     EvalCase,
@@ -55,30 +55,14 @@ def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[s
         "trial": trial.number,
         "case": case_to_mapping(trial.case) | {"source": trial.case.source},
         "answer": answer_to_response(answer, keeps_objects=True) if answer else None,
+        "matching": _matching(obs.matching) if obs else None,
         "judgements": {name: _judgement(each) for name, each in obs.judgements.items()} if obs else {},
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
         "params": public_params(obs.params) if obs and obs.params else {},
         "timings": timings,
         "error": problem,
-        **(matching_of_notes(obs) if obs and settings.notes else {}),
     }
-
-
-def matching_of_notes(obs: Observation) -> dict[str, Any]:
-    """Return the matching of an observation if notes may have decided it; any other follows from case and answer."""
-    matching = obs.matching
-    parts = (matching.hits, matching.cited) if matching.kind == "anchors" else ()
-    lacks_golds = any(len(frozenset().union(*part)) < matching.golds for part in parts if part is not None)
-    if not (lacks_golds or matching.loose or obs.gold.irrelevant_supports):
-        return {}
-    written = {name: getattr(matching, name) for name in _MATCHING}
-    for name in ("hits", "cited"):
-        written[name] = written[name] and [sorted(golds) for golds in written[name]]
-    return {"matching": written}
-
-
-_MATCHING = tuple(field.name for field in fields(Matching) if field.init)
 
 
 class _Debug(TypedDict, total=False):
@@ -106,6 +90,18 @@ def _write_observation(record: dict[str, Any]) -> bytes:
     return _WRITER.dump_json(record, exclude_defaults=True, warnings=False)
 
 
+def _matching(matching: Matching) -> dict[str, Any]:
+    sets = {"hits": matching.hits, "cited": matching.cited}
+    return {
+        "kind": matching.kind,
+        "golds": matching.golds,
+        **{name: None if found is None else [sorted(each) for each in found] for name, found in sets.items()},
+        "irrelevant": matching.irrelevant,
+        "flags": matching.flags,
+        "loose": matching.loose,
+    }
+
+
 def _judgement(judgement: Judgement) -> dict[str, Any]:
     # Not `asdict`: it copies every text and list, 40 µs a judgement.
     members = ((name, getattr(judgement, name)) for name in _JUDGEMENT)
@@ -119,37 +115,40 @@ _JUDGEMENT = tuple(field.name for field in fields(Judgement))
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def observation_of(
-    record: Mapping[str, Any], config: Mapping[str, Any], notes: Notes | None = None
-) -> Observation | None:
-    """Return the observation in a line of observations.jsonl, with its recorded matching, else matched again."""
+def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Observation | None:
+    """Return the observation in a line of observations.jsonl, with the matches that the run found.
+
+    They are not made again: the notes that decided about them may have changed since.
+    """
     if record["k"] is None:
         return None
-    judgements = {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()}
-    return observe(
+    return Observation(
         recorded_case(record),
         answer_from_response(record["answer"], record["case_key"], is_plain=True),
-        k=record["k"],
-        asked_k=record["asked_k"],
-        judgements=judgements,
-        timings=Timings(**record["timings"]),
-        trial=record["trial"],
-        gold_by=config["settings"]["gold_by"],
-        params=record.get("params", {}),
-        refusals=tuple(config["settings"].get("abstention", {}).get("phrases", ())),
-        rules=PlaceRules.of(config["settings"], notes, config.get("namesakes", ())),
-        matching=_read_matching(record["matching"]) if "matching" in record else None,
+        _read_matching(record["matching"]),
+        {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()},
+        record["k"],
+        record["asked_k"],
+        Timings(**record["timings"]),
+        record["trial"],
+        record.get("params", {}),
+        tuple(config["settings"].get("abstention", {}).get("phrases", ())),
     )
 
 
 def _read_matching(written: Mapping[str, Any]) -> Matching:
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
-    }
-    for name in ("hits", "cited"):
-        values[name] = values[name] and tuple(map(frozenset, values[name]))
-    values["loose"] = tuple([LooseMatch(*match) for match in values["loose"]])
-    return Matching(**values)
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+    sets = {name: tuple(map(frozenset, values[name])) for name in ("hits", "cited") if values[name] is not None}
+    return Matching(**values | sets | {"loose": tuple(LooseMatch(*match) for match in written["loose"])})
+
+
+def matched_to(record: Mapping[str, Any], case: EvalCase, gold_by: GoldBy, rules: PlaceRules) -> dict[str, Any]:
+    """Return a line of observations.jsonl with other labels of its case, and the answer matched to them."""
+    written = {**record, "case": case_to_mapping(case) | {"source": list(case.source)}}
+    if record["k"] is None:
+        return written
+    answer = answer_from_response(record["answer"], record["case_key"], is_plain=True)
+    return written | {"matching": _matching(match(case, answer, gold_by, rules))}
 
 
 def recorded_case(record: Mapping[str, Any]) -> EvalCase:

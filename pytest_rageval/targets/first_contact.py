@@ -102,7 +102,7 @@ async def _model(client: SlottedClient, address: str) -> dict[str, Json]:
     """Return what a chat completion names beside its messages: the first model of the server."""
     try:
         models = parse((await client.request("GET", f"{address.removesuffix(_COMPLETIONS)}/models")).body)
-        return {"model": models["data"][0]["id"]}  # type: ignore[call-overload, index]
+        return {"model": models["data"][0]["id"]}
     except (HttpFailure, StrictJsonError, LookupError, TypeError):
         return {"model": "default"}
 

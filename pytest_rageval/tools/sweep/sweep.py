@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.matching.places import observe
+from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
+from pytest_rageval.matching.places import GoldBy, observe
 from pytest_rageval.model import Chunk, EvalCase, Observation
 from pytest_rageval.text import counted
 from pytest_rageval.tools.sweep.bench import Answers, Bench
@@ -231,7 +232,7 @@ class SweepRunner:
         bench = self._bench
         keys_at: dict[str, tuple[Point, list[str]]] = {}
         for key, observation in widest.observations.items():
-            point = probe_of(observation, family, bench.k_of)
+            point = probe_of(observation, family, bench.k_of, bench.project.settings.gold_by)
             keys_at.setdefault(point.key, (point, []))[1].append(key)
         doubtful = [*widest.errors]
         for point, keys in keys_at.values():
@@ -250,13 +251,8 @@ class SweepRunner:
 
     def _cut(self, point: Point, widest: Answers) -> Answers:
         k, gold_by = self._bench.k_of(point), self._bench.project.settings.gold_by
-        rules = self._bench.rules
-
-        def derived(wide: Observation) -> Observation:
-            answer = replace(wide.answer, chunks=cut_to(wide, point, k))
-            return observe(wide.case, answer, k=k, asked_k=k, gold_by=gold_by, rules=rules)
-
-        return Answers({key: derived(wide) for key, wide in widest.observations.items()})
+        rules = self._bench.place_rules
+        return Answers({key: cut_to(value, point, k, gold_by, rules) for key, value in widest.observations.items()})
 
     # ── the best point ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -310,16 +306,21 @@ def why_not_derivable(observations: Iterable[Observation], cuts: Sequence[str]) 
     return None
 
 
-def cut_to(observation: Observation, point: Point, k: int) -> tuple[Chunk, ...]:
-    """Derive a case's chunks at a point from those at the widest point; `k` is the point's."""
+def cut_to(
+    observation: Observation, point: Point, k: int, gold_by: GoldBy, rules: PlaceRules = ANY_PLACES
+) -> Observation:
+    """Derive a case's observation at a point from the one at the widest point; `k` is the point's."""
     least = point.params.get("min_score")
     chunks: Sequence[Chunk] = observation.answer.chunks or ()
     if least is not None:
         chunks = [chunk for chunk in chunks if chunk.score_final is not None and chunk.score_final >= least]
-    return tuple(chunks[:k])
+    answer = replace(observation.answer, chunks=tuple(chunks[:k]))
+    return observe(
+        observation.case, answer, k=k, asked_k=k, gold_by=gold_by, refusals=observation.refusals, rules=rules
+    )
 
 
-def probe_of(observation: Observation, family: Family, k_of: Callable[[Point], int]) -> Point:
+def probe_of(observation: Observation, family: Family, k_of: Callable[[Point], int], gold_by: GoldBy) -> Point:
     """Return the point that best shows whether a case's list is cut: the highest threshold, with a k of its own.
 
     That is the smallest k for which there is still room below the chunks over the threshold: a system that adds others
@@ -328,7 +329,7 @@ def probe_of(observation: Observation, family: Family, k_of: Callable[[Point], i
     points = family.by_score
     for point in points:
         k = k_of(point)
-        if len(cut_to(observation, point, k + 1)) < k:
+        if len(cut_to(observation, point, k + 1, gold_by).answer.chunks or ()) < k:
             return point
     return points[0]
 
