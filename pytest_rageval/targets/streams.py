@@ -51,7 +51,7 @@ async def whole(result: Any, where: str, seconds: float, most: int, size_of: Cal
     joined = _joined(pieces, where)
     if stream is result:
         return joined
-    return {"answer": joined["answer"], "source_nodes": member(result, "source_nodes") or []}
+    return {**joined, "source_nodes": member(result, "source_nodes") or []} if isinstance(joined, dict) else joined
 
 
 def _joined(pieces: Sequence[Any], where: str) -> Any:
