@@ -213,7 +213,7 @@ class _Search:
         fit = None if place is None else self._fit(anchor, passage, path)
         if place is None or fit is None:
             return None
-        doubt = place.doubt or (SPELLING if fit.is_numbered else None)
+        doubt = place.doubt or (SPELLING if fit.is_respelled else None)
         if self._rules.is_strict and (fit.kind != "normalised" or doubt == SPELLING):
             return None
         is_guessed = place.has_other_folders or place.doubt or path.name != wanted.name

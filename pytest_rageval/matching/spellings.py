@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from html import unescape
@@ -55,7 +55,7 @@ _TEXTS = {"md", "markdown", "mdx", "rst", "adoc", "txt"}
 
 
 def _read_path(written: str) -> FilePath:
-    path = unicodedata.normalize("NFC", unquote(written.strip())).replace("\\", "/")
+    path = unicodedata.normalize("NFC", unquote(written.strip(" \t\n\"'`<>"))).replace("\\", "/")
     scheme = _SCHEME.match(path)
     bare = path[scheme.end() :] if scheme else path
     fragment = path.rpartition("#")[2] if "#" in path else ""
@@ -138,6 +138,8 @@ _MARKS = re.compile(
 )
 """Marks of headings and of emphasis, an id as in `{#intro}`, a colon at the end, a point behind a number."""
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)|</?(?:h[1-6]|a|b|i|em|strong|code|span|p)\b[^<>]*>", re.IGNORECASE)
+_QUOTED = re.compile(r"[\"'“”„«»‘’‚]+(.+?)[\"'“”„«»‘’]+")
+_QUOTES = re.compile(r"[\"“”„]")
 _NUMBER = re.compile(r"\(?\d{1,2}(?:\.\d+)*\)?\s+")
 
 
@@ -218,14 +220,16 @@ def read_headings(heading_path: str, *, is_whole: bool = False) -> Headings:
 def heading_form(heading: str) -> str:
     """Return the form in which two headings are compared: without marks, NFKC, case folded."""
     bare = _MARKS.sub("", heading)
+    if quoted := _QUOTED.fullmatch(bare):
+        bare = quoted[1]
     return " ".join(unicodedata.normalize("NFKC", bare).casefold().split())
 
 
 class HeadingFit(NamedTuple):
-    """How reported headings match those of a gold, and whether only one of them is numbered."""
+    """How reported headings match those of a gold, and whether they are spelled otherwise: numbers, slugs, commas."""
 
     kind: MatchKind
-    is_numbered: bool = False
+    is_respelled: bool = False
 
 
 def heading_fit(gold: str, reported: Headings, path: FilePath) -> HeadingFit | None:
@@ -238,11 +242,25 @@ def heading_fit(gold: str, reported: Headings, path: FilePath) -> HeadingFit | N
         wanted = tuple(filter(None, map(heading_form, pieces)))
     if (kind := _kind(wanted, parts, path)) is not None:
         return HeadingFit(kind)
+    for bare_wanted, bare_parts in _respelled(wanted, parts):
+        if (kind := _kind(bare_wanted, bare_parts, path)) is not None:
+            return HeadingFit(kind, is_respelled=True)
+    return None
+
+
+def _respelled(wanted: tuple[str, ...], parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Yield headings of a gold and reported ones in the forms that only a guess makes equal."""
     bare_wanted, bare_parts = _unnumbered(wanted), _unnumbered(parts)
-    if (bare_wanted == wanted) is (bare_parts == parts):  # of two numbers, each names another heading
-        return None
-    kind = _kind(bare_wanted, bare_parts, path)
-    return None if kind is None else HeadingFit(kind, is_numbered=True)
+    if (bare_wanted == wanted) is not (bare_parts == parts):  # of two numbers, each names another heading
+        yield bare_wanted, bare_parts
+    written = "/".join(parts)
+    if ("-" in written or "_" in written) and not re.search(r"\s", written):
+        slugs = tuple(filter(None, map(_slug_key, re.split("[/#]", written))))
+        yield tuple(map(_slug_key, wanted)), slugs
+    for separator in (", ", "; ") if len(parts) == 1 and len(wanted) > 1 else ():
+        joined, written = separator.join(wanted), _QUOTES.sub("", parts[0])
+        if (written + separator).startswith(joined + separator):
+            yield (joined,), (joined,)
 
 
 def _kind(wanted: tuple[str, ...], parts: tuple[str, ...], path: FilePath) -> MatchKind | None:
@@ -257,6 +275,12 @@ def _kind(wanted: tuple[str, ...], parts: tuple[str, ...], path: FilePath) -> Ma
 
 def _unnumbered(parts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple([_NUMBER.sub("", part, count=1) if part[:1].isdigit() or part[:1] == "(" else part for part in parts])
+
+
+def _slug_key(heading: str) -> str:
+    """Return a slug for comparison; a word keeps its signs, since the slugs of `C++` and `C#` are one."""
+    is_word = not re.search(r"[\s_-]", heading)
+    return heading if is_word else re.sub("[-_]+", "-", slug(heading)).strip("-")
 
 
 def slug(heading: str) -> str:

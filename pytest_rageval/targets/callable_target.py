@@ -18,6 +18,7 @@ from pytest_rageval.targets.native_contract import (
     answer_from_response,
     answer_to_response,
 )
+from pytest_rageval.targets.streams import stream_of, whole
 from pytest_rageval.text import counted
 
 
@@ -26,8 +27,8 @@ class CallableTarget:
 
     A parameter named `request` that is not the first one receives the whole `AskRequest`. A function that is not
     async runs in a daemon thread. Its exception is the error of that case, of kind `exception`; a call longer than
-    `timeout` seconds is a `timeout` (a hanging thread is left behind). A dict is an answer record. A result of more
-    than `max_bytes` as JSON is `too_large`.
+    `timeout` seconds is a `timeout` (a hanging thread is left behind). A dict is an answer record. A generator or
+    stream is read to its end, in as many seconds again. A result of more than `max_bytes` as JSON is `too_large`.
     """
 
     def __init__(
@@ -50,6 +51,8 @@ class CallableTarget:
         """Call the function once; raise TargetError if it fails or returns another type."""
         call = self._call
         result = await call_foreign(lambda: call.ask(request), self.name, self._timeout, is_async=call.is_async)
+        if stream_of(result) is not None:
+            result = await whole(result, self.name, self._timeout, self._max_bytes, _size)
         if not isinstance(result, Answer) and not _is_native(result):
             result = foreign_record(result) or _meaningless(result, self.name)
         if _size(result) > self._max_bytes:

@@ -27,6 +27,9 @@ MESSAGES = "messages"
 _PLACES = (NATIVE, "/ask", "/query", "/chat", "/api/ask", "/api/query", "/api/chat", "")
 _KEYS = ("question", "query", "message", "input", "prompt", "text", "q", MESSAGES)
 _LIKE_PATH = re.compile(r"\S*\.[A-Za-z]\w{0,5}(#.*)?|\w+://\S+|/\S+")
+_LEVEL = re.compile(r"(\b(?:h|header[ _-]?|heading[ _-]?))[1-6](\"?)$", re.IGNORECASE)
+"""The name of one level of headings, such as `metadata."Header 1"`."""
+_COMPLETIONS = "/chat/completions"
 _MOST_TRIES = 24
 _MOST_ITEMS = 8
 """Items of a list that are looked at: the first text may be a short one."""
@@ -70,11 +73,14 @@ async def _contact(client: SlottedClient, url: str, question: str) -> FirstConta
     for path in dict.fromkeys([*(path for path, _ in described), *_paths(url)]):
         named = [key for place, key in described if place == path]
         keys = [*named, *(key for key in _KEYS if key not in named)]
+        address = endpoint(url, path)
+        model = await _model(client, address) if address.endswith(_COMPLETIONS) else {}
+        keys = [MESSAGES] if model else keys
         while keys and tries < _MOST_TRIES:
             tries += 1
             key = keys.pop(0)
             body: dict[str, Json] = {key: [{"role": "user", "content": question}] if key == MESSAGES else question}
-            address = endpoint(url, path)
+            body |= model
             try:
                 reply = await client.request("POST", address, json=body)
             except HttpFailure as failure:
@@ -85,8 +91,20 @@ async def _contact(client: SlottedClient, url: str, question: str) -> FirstConta
                 keys = _missed_first(keys, failure.body)
                 continue
             status = f"status {reply.status} of POST {public_url(address)} with {json.dumps(body, ensure_ascii=False)}"
-            return _read(reply.body, status, path, key, question)._replace(url=url)
+            found = _read(reply.body, status, path, key, question)._replace(url=url)
+            if found.mapping is None or not model:
+                return found
+            return found._replace(mapping={**found.mapping, "request": found.mapping["request"] | model})
     return FirstContact((problem or f"{public_url(url)}: no reply",), url=url)
+
+
+async def _model(client: SlottedClient, address: str) -> dict[str, Json]:
+    """Return what a chat completion names beside its messages: the first model of the server."""
+    try:
+        models = parse((await client.request("GET", f"{address.removesuffix(_COMPLETIONS)}/models")).body)
+        return {"model": models["data"][0]["id"]}
+    except (HttpFailure, StrictJsonError, LookupError, TypeError):
+        return {"model": "default"}
 
 
 def contact_of_sample(body: bytes, name: str) -> FirstContact:
@@ -222,7 +240,12 @@ def _chunk_fields(items: Sequence[Json]) -> dict[str, str]:
         PATHS,
         lambda path, value: isinstance(value, str) and (bool(_LIKE_PATH.fullmatch(value)) or is_named(path, PATHS)),
     )
-    take("heading_path", HEADINGS, lambda path, _: is_named(path, HEADINGS) or "head" in path.lower())
+    if level := next(filter(_LEVEL.search, leaves), ""):
+        # The first reply may lack the deeper ones.
+        levels = (_LEVEL.sub(rf"\g<1>{number}\2", level) for number in range(1, 5))
+        found["heading_path"] = f"[{', '.join(levels)}]"
+    else:
+        take("heading_path", HEADINGS, lambda path, _: is_named(path, HEADINGS) or "head" in path.lower())
     take(
         "score_final", SCORES, lambda path, value: isinstance(value, float) or is_named(path, SCORES) or "score" in path
     )

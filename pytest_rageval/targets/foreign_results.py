@@ -121,13 +121,13 @@ def foreign_record(result: Any) -> dict[str, Json] | None:
 
 def _answer(result: Any) -> str | None:
     """Return the text of an answer: of the first member that is one, or of the last message."""
-    if isinstance(messages := _get(result, "messages"), list | tuple) and messages:
-        return _plain(_get(messages[-1], "content"))
+    if isinstance(messages := member(result, "messages"), list | tuple) and messages:
+        return plain_text(member(messages[-1], "content"))
     for name in ANSWERS:
-        value = _get(result, name)
+        value = member(result, name)
         if isinstance(value, list | tuple) and value:
             value = _parts(value) or value[0]
-        texts = (value, _plain(_get(value, "content")), _plain(_get(value, "data")))
+        texts = (value, plain_text(member(value, "content")), plain_text(member(value, "data")))
         if (text := next((each for each in texts if isinstance(each, str)), None)) is not None:
             return text
     return None
@@ -135,10 +135,10 @@ def _answer(result: Any) -> str | None:
 
 def _documents(result: Any) -> Sequence[Any] | None:
     for name in DOCUMENTS:
-        value = _get(result, name)
+        value = member(result, name)
         if isinstance(value, list | tuple):
             return [{"source": each} for each in value] if name == "sources" and _are_texts(value) else value
-    answers = _get(result, "answers")
+    answers = member(result, "answers")
     return _documents(answers[0]) if isinstance(answers, list | tuple) and answers else None
 
 
@@ -153,8 +153,8 @@ def chunk_of(document: Any) -> dict[str, Json] | None:
     if isinstance(document, tuple) and len(document) == 2:  # a document with its score
         chunk = chunk_of(document[0])
         return chunk if chunk is None else chunk | {"score_final": float(document[1])}
-    node = _get(document, "node") or document
-    metadata = next((found for name in ("metadata", "meta") if isinstance(found := _get(node, name), Mapping)), {})
+    node = member(document, "node") or document
+    metadata = next((found for name in ("metadata", "meta") if isinstance(found := member(node, name), Mapping)), {})
     sources = (node, document, metadata)
     chunk = {
         "text": _first(sources[:2], TEXTS, str),
@@ -173,7 +173,7 @@ def _heading(of: Any) -> Json:
     if levels:
         return heading_text(dict(levels))
     for name in HEADINGS:
-        value = _get(of, name)
+        value = member(of, name)
         if name == "header_path" and isinstance(value, str):  # LlamaIndex: /A/B/
             value = [part for part in value.split("/") if part]
         if value and isinstance(text := heading_text(value), str):
@@ -182,11 +182,11 @@ def _heading(of: Any) -> Json:
 
 
 def _first(sources: Sequence[Any], names: Sequence[str], of: Any) -> Any:
-    found = (_get(source, name) for source in sources for name in names)
+    found = (member(source, name) for source in sources for name in names)
     return next((value for value in found if isinstance(value, of) and value != ""), None)
 
 
-def _get(of: Any, name: str) -> Any:
+def member(of: Any, name: str) -> Any:
     """Return a member of a mapping or an attribute; None if there is none, or if it is a method."""
     if isinstance(of, Mapping):
         return of.get(name)
@@ -197,14 +197,14 @@ def _get(of: Any, name: str) -> Any:
     return None if callable(value) else value
 
 
-def _plain(value: Any) -> str | None:
-    """Return the text of a message's content, which may be a list of parts."""
+def plain_text(value: Any) -> str | None:
+    """Return the text of a message's content, which may be a list of parts; None if it is something else."""
     return _parts(value) if isinstance(value, list) else value if isinstance(value, str) else None
 
 
 def _parts(values: Sequence[Any]) -> str:
     """Return the joined texts of a message's parts; empty if these are something else."""
-    return "".join(text for part in values if isinstance(text := _get(part, "text"), str))
+    return "".join(text for part in values if isinstance(text := member(part, "text"), str))
 
 
 def member_names(result: Any) -> Iterator[str]:

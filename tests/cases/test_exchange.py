@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from project import Project, lines_with
 
-from pytest_rageval.cases.exchange.formats import WRITERS, ReadOptions, read_other
+from pytest_rageval.cases.exchange.formats import WRITERS, ReadOptions, read_other, read_other_answers
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.model import NOWHERE, Anchor, Answer, Chunk, Edge, EvalCase, Gold, Turn
@@ -71,12 +71,17 @@ def read_back(path: Path, **parts: Any) -> dict[str, EvalCase]:
     return {case.id: replace(case, source=NOWHERE) for case in loaded.cases}
 
 
-@pytest.mark.parametrize("form", ["beir", "csv", "deepeval", "promptfoo", "ragas", "squad"])
+@pytest.mark.parametrize("form", sorted(WRITERS))
 @pytest.mark.parametrize("of", ["made-up", "shipped"])
 def test_a_case_comes_back_as_it_went(tmp_path: Path, form: str, of: str):
+    """TREC's files hold questions and grades alone: these come back, and go out again as the same files."""
     cases = CASES if of == "made-up" else shipped_cases()
-    back = read_back(written(tmp_path, form, cases))
-    assert back == {case.id: replace(case, source=NOWHERE) for case in cases}
+    parts = {"qrels": tmp_path / "qrels.txt"} if form == "trec" else {}
+    back = read_back(written(tmp_path, form, cases), **parts)
+    if form == "trec":
+        assert WRITERS[form]([*back.values()], {}).files == WRITERS[form](cases, {}).files
+    else:
+        assert back == {case.id: replace(case, source=NOWHERE) for case in cases}
 
 
 @pytest.mark.parametrize("of", ["made-up", "shipped"])
@@ -180,12 +185,16 @@ def test_squad_spans_point_into_the_context_and_predictions_are_by_id(tmp_path: 
     assert json.loads(files["predictions.json"][0]) == {"q": "In France."}
 
 
-@pytest.mark.parametrize("form", ["ragas", "deepeval"])
+@pytest.mark.parametrize("form", ["ragas", "deepeval", "csv"])
 def test_what_a_system_gave_comes_back_as_answers(tmp_path: Path, form: str):
-    (answer,) = read_other(written(tmp_path, form, CASES, ANSWERS), "x").answers
+    path = written(tmp_path, form, CASES, ANSWERS)
+    if form == "csv":
+        (answer,) = read_other_answers(tmp_path / "cases.answers.csv", "x", {}).answers
+    else:
+        (answer,) = read_other(path, "x").answers
     assert (answer["id"], answer["answer"]) == (RICH.id, "Clouds.")
     assert [chunk["text"] for chunk in answer["retrieved_chunks"]] == ["Rain falls.", "It is wet."]
-    if form == "ragas":
+    if form != "deepeval":
         assert [chunk["chunk_id"] for chunk in answer["retrieved_chunks"]] == ["c 1", "c2"]
 
 

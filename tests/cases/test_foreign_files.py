@@ -277,6 +277,26 @@ def test_files_elsewhere_are_not_read_and_said(tmp_path, written, why):
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_checks_of_promptfoo_take_their_values_from_files_below_its_folder(tmp_path):
+    (tmp_path / "set").mkdir()
+    for place in ("gold.txt", "set/gold.txt"):
+        (tmp_path / place).write_text("A is one.\n", encoding="utf-8")
+    checks = [
+        {"type": "equals", "value": "file://gold.txt"},
+        {"type": "contains-all", "value": ["one", "file://gold.txt"]},
+        {"type": "icontains", "value": "file://../gold.txt"},
+        {"type": "python", "value": "file://check.py"},
+    ]
+    result = promptfoo(tmp_path, {"tests": [{"vars": {"question": "What is A?"}, "assert": checks}]})
+    (case,) = result.cases
+    assert (case["reference"], case["expected_key_facts"]) == ("A is one.", ["one", "A is one."])
+    assert case["metadata"] == {"assert": [checks[3], checks[2]]}
+    assert result.unused == {"python": 1}
+    assert result.notes == (
+        "assert: file://../gold.txt lies outside of the folder of the test set: kept in metadata (1 row)",
+    )
+
+
 def test_sources_of_an_answer_are_its_chunks(project: Project):
     project.write("bot.csv", "Frage;Antwort des Bots;Quelle\nWas?;Eins.;a.md#B\nWo?;Da.;a.md\n")
     assert project.rageval("answers", "convert", "bot.csv", "-o", "out.jsonl").ret == 0

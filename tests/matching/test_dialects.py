@@ -81,6 +81,41 @@ def test_a_numbered_heading_is_one_without_its_number_in_doubt_and_never_one_of_
     assert found.doubts == (doubts or {})
 
 
+@pytest.mark.parametrize(
+    ("gold", "written", "doubt"),
+    [
+        ("# A section > ## B section", "a-section/b-section", "spelling"),
+        ("# A section > ## B section", "#a-section/b_section", "spelling"),
+        ("# A section > ## B section", "/a-section/b-section/c/", "spelling"),
+        ("# A section > ## B section", "a-section > b-section", "spelling"),
+        ("# A section > ## B section", "b-section", "last_heading"),
+        ("# A section > ## B section", "c-section/b-section", None),
+        ("# A section > ## B section", "a-section", None),
+        ("# Use of C++ > ## C++", "use-of-c/c", None),
+        ("# Use of C++ > ## C++", "use-of-c/c++", "spelling"),
+        ("# Salt, pepper > ## Oil, vinegar", "Salt, pepper, Oil, vinegar", "spelling"),
+        ("# Salt, pepper > ## Oil, vinegar", '"Salt, pepper", "Oil, vinegar", "Water"', "spelling"),
+        ("# Salt, pepper > ## Oil, vinegar", "Salt, pepper; Oil, vinegar", "spelling"),
+        ("# Salt, pepper > ## Oil, vinegar", "Salt, pepper, Oil, vinegars", None),
+        ("# Salt", "Salt, pepper", None),
+        ("# Salt, pepper > ## Oil, vinegar", "Salt, pepper", None),
+    ],
+)
+def test_slugs_and_lists_with_commas_name_headings_in_doubt(gold, written, doubt):
+    found = matched(Anchor("a.md", gold), ("a.md", written))
+    assert [*found.doubts] == ([doubt] if doubt else [])
+    assert found.hits == ({0} if doubt else frozenset(),)
+    strict = matched(Anchor("a.md", gold), ("a.md", written), is_strict=True)
+    assert strict.hits == (frozenset(),)
+
+
+@pytest.mark.parametrize("written", ['"A" > "B"', "'A' > 'B'", "“A” / “B”", "«A» › «B»", '#"A" > ##"B"'])
+def test_quoted_headings_match_without_doubt(written):
+    found = matched(GOLD, ("a.md", written))
+    assert found.hits == ({0},)
+    assert not found.doubts
+
+
 def test_a_fragment_that_is_the_slug_of_a_heading_names_it():
     gold = Anchor("a.md", "# A > ## Data set (v2)")
     found = matched(gold, ("a.md#intro",), ("https://kb.example/a.md#data-set-v2",))
@@ -157,7 +192,7 @@ def test_strict_places_accepts_exact_and_normalised_matches_only():
     "written",
     ["/x y/a.md", "x%20y/a.md", "file:///srv/x%20y/a.md", "https://kb.example/x%20y/a.md?raw=1#b", "x y\\a.md",
      "C:\\kb\\x y\\a.md", "x y/a", "x y/a.md#b", "../x y/a.md", "https://kb.example/x%20y/a/", "s3://bucket/x y/a.md",
-     "https://kb.example/x y/a.html", "x y/a.md:12-20"],
+     "https://kb.example/x y/a.html", "x y/a.md:12-20", '"x y/a.md"', "<x y/a.md>"],
 )  # fmt: skip
 def test_other_spellings_of_a_path_match_without_doubt(written):
     found = matched(Anchor("x y/a.md"), (written,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from project import Project
 
 GOLD = [{"rel_path": "a.md", "heading_path": "# A > ## B"}]
@@ -61,6 +62,28 @@ def test_a_name_of_several_golds_of_the_run_is_no_match_in_any_process_and_when_
         assert {record["outcome"] for record in project.results(name)} == {"failed"}
 
 
+@pytest.mark.child_process
+def test_workers_of_pytest_know_the_names_of_several_golds_and_notes_of_the_whole_run(tmp_path):
+    """Each worker sees half of the cases, and no worker both golds of a name at once."""
+    project = a_project(tmp_path)
+    golds = [[{"rel_path": f"d{n}/README.md"}] for n in range(3)] + [[{"rel_path": "d/only.md"}]]
+    project.cases([{"id": f"q{n}", "question": f"What is B {n}?", "gold_supports": golds[n]} for n in range(4)])
+    for note in ("d/only.md", "e/only.md", "d0/README.md", "d1/README.md", "d2/README.md"):
+        project.write(f"notes/{note}", "# A\nB is two.\n")
+    places = ["README.md", "README.md", "d2/README.md", "only.md"]
+    answers = [{"id": f"q{n}", "answer": "", "retrieved_chunks": [{"rel_path": p}]} for n, p in enumerate(places)]
+    project.write("answers.jsonl", "".join(json.dumps(line) + "\n" for line in answers))
+    for notes, last in (("", "passed"), ('notes = "notes"', "failed")):
+        project.configure(f'target = "answers:answers.jsonl"\nknown_failures = "ratchet"\n{notes}')
+        said = {}
+        for how in ((), ("-n", "2")):
+            ended = project.run("--rageval-metrics", "recall_any", *how)
+            said[how] = [line for line in ended.outlines if "several files have the name" in line]
+            by_id = {key.rpartition("::")[2]: outcome for key, outcome in project.outcomes().items()}
+            assert by_id == {"q0": "failed", "q1": "failed", "q2": "passed", "q3": last}
+        assert said[()] == said["-n", "2"] != []
+
+
 def test_every_reader_of_a_run_sees_the_matches_that_the_notes_decided(tmp_path):
     project = a_project(tmp_path)
     note = project.write("notes/a.md", "# A\nIntroduction.\n## B\nB is two.\n## C\nThe other.\n")
@@ -73,6 +96,19 @@ def test_every_reader_of_a_run_sees_the_matches_that_the_notes_decided(tmp_path)
     qrels.fnmatch_lines(["*::q0 0 a.md*B 1"])
     qrels.no_fnmatch_line("*::q0 0 a.md 1")
     project.rageval("explain", "one", "q0").stdout.fnmatch_lines(["*no gold among the one chunk*"])
+
+
+def test_labels_that_change_are_matched_by_the_notes(tmp_path):
+    project = a_project(tmp_path)
+    project.write("notes/a.md", "# A\nIntroduction.\n## B\nB is two.\n## C\nThe other.\n")
+    run(project, "--run-id", "one", notes="notes", text="The other.")
+    gold = [{"rel_path": "a.md", "heading_path": "# A > ## C"}]
+    project.cases([{"id": f"q{n}", "question": f"What is B {n}?", "gold_supports": gold} for n in range(4)])
+    assert project.rageval("score", "one", "--cases", "evalcases").ret == 0
+    assert {record["outcome"] for record in project.results("one")} == {"passed"}
+    project.write("notes/a.md", "# A\n## C\nNothing of it.\n")
+    project.rageval("score", "one")
+    assert {record["outcome"] for record in project.results("one")} == {"passed"}
 
 
 def test_strict_places_take_no_match_in_doubt(tmp_path):

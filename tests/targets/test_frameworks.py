@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from project import Project
 
 from pytest_rageval.errors import SettingsError, TargetError
 from pytest_rageval.model import Answer, AskRequest, Chunk, Turn
+from pytest_rageval.targets.callable_target import CallableTarget
 from pytest_rageval.targets.target_spec import target_from_object
 
 
@@ -161,6 +163,84 @@ def test_chunks_without_a_place_are_one_line_with_a_count():
     assert target.notes == [  # type: ignore[attr-defined]
         "6 of 6 chunks name no place: their metadata has none of source, file_path, file_name, path or url"
     ]
+
+
+# ── results in pieces ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def in_pieces(*pieces: Any, is_async: bool = False, delay: float = 0.0) -> Any:
+    """A function whose result is a generator of these pieces."""
+
+    def stream(question):
+        for piece in pieces:
+            time.sleep(delay)
+            yield piece
+
+    async def stream_async(question):
+        for piece in pieces:
+            await asyncio.sleep(delay)
+            yield piece
+
+    return stream_async if is_async else stream
+
+
+def message(text: str) -> SimpleNamespace:
+    return SimpleNamespace(content=text, additional_kwargs={})
+
+
+def completion(*texts: str) -> SimpleNamespace:
+    return SimpleNamespace(choices=[SimpleNamespace(delta=SimpleNamespace(content=text)) for text in texts])
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    ("pieces", "chunks"),
+    [
+        (("Tw", "o."), None),
+        ((message("Tw"), message("o."), message("")), None),
+        (({"token": "Tw"}, {"token": "o."}), None),
+        ((completion("Tw"), completion("o."), completion()), None),
+        (({"input": "?"}, {"context": [DOCUMENT]}, {"answer": "Tw"}, {"answer": "o."}), (B,)),
+        (({"answer": message("Tw")}, {"answer": message("o.")}, {"docs": [DOCUMENT]}), (B,)),
+        (("Tw", "o.", {"sources": [DOCUMENT]}), (B,)),
+    ],
+)
+def test_a_generator_is_read_to_its_end_and_joined(pieces, chunks, is_async):
+    answer = ask(in_pieces(*pieces, is_async=is_async))
+    assert (answer.text, answer.chunks) == ("Two.", chunks)
+
+
+def test_a_generator_of_documents_is_what_was_retrieved():
+    assert ask(in_pieces(DOCUMENT)).chunks == (B,)
+
+
+def test_a_streaming_response_is_read_and_keeps_its_sources():
+    response = SimpleNamespace(response_gen=iter(["Tw", "o."]), source_nodes=[SimpleNamespace(node=DOCUMENT, score=1)])
+    answer = ask(Only("query", response))
+    assert answer.text == "Two."
+    assert [chunk.rel_path for chunk in answer.chunks or ()] == ["a.md"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_generator_is_bounded_in_size_and_in_time_and_its_exception_is_the_case_error(is_async):
+    def failing(question):
+        yield "T"
+        raise ValueError("broken")
+
+    def kind(function: Any, **limits: Any) -> str:
+        with pytest.raises(TargetError) as error:
+            asyncio.run(CallableTarget(function, **limits).ask(AskRequest("Q", 5)))
+        return error.value.kind
+
+    assert kind(in_pieces(*["x" * 50] * 3, is_async=is_async), max_bytes=100) == "too_large"
+    assert kind(in_pieces(*[""] * 100, is_async=is_async), max_bytes=50) == "too_large"
+    assert kind(in_pieces(*["x"] * 9, is_async=is_async, delay=0.05), timeout=0.1) == "timeout"
+    assert kind(failing) == "exception"
+
+
+def test_a_generator_of_something_else_is_told_its_type_and_an_adapter():
+    with pytest.raises(TargetError, match=r"a stream of int, .*def answer\(question\): return ''\.join\("):
+        ask(in_pieces(1, 2))
 
 
 # ── the real ones ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -59,7 +59,8 @@ MAPPINGS: dict[str, dict[str, Any]] = {
         "each": "data.hits", "chunk_id": "to_string(id)", "rel_path": "doc.path", "heading_path": "doc.headings",
         "text": "body", "score_final": "score"}},
     "langserve": {"answer": "output.answer", "retrieved_chunks": {
-        "each": "output.context", "rel_path": "metadata.source", "heading_path": 'metadata."Header 1"',
+        "each": "output.context", "rel_path": "metadata.source", "heading_path":
+        '[metadata."Header 1", metadata."Header 2", metadata."Header 3", metadata."Header 4"]',
         "text": "page_content"}},
     "short": {"answer": "result.text", "retrieved_chunks": {
         "each": "result.citations", "rel_path": "url", "heading_path": "title", "text": "passage",
@@ -92,7 +93,8 @@ def test_init_writes_the_mapping_with_which_the_first_run_asks(project: Project,
         )
         written = tomllib.loads((project.path / "rageval.toml").read_text(encoding="utf-8"))
         assert written["target"]["mapping"]["response"] == MAPPINGS[name]
-        assert written["target"]["mapping"]["request"] == {key: "{messages}" if key == "messages" else "{question}"}
+        sent = {"messages": "{messages}", "model": "default"} if key == "messages" else {key: "{question}"}
+        assert written["target"]["mapping"]["request"] == sent
         assert project.rageval("run", "--judge", "none").ret in (0, 1)
         answer = None if name == "list" else "At 100 degrees."
         assert {record["answer"] for record in project.records().values()} == {answer}

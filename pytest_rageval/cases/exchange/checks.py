@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_rageval.model import Json
 
@@ -69,6 +69,10 @@ def path_below(folder: Path, written: str) -> Path:
     return path
 
 
+def _text_of(written: str, folder: Path) -> str:
+    return path_below(folder, written).read_text("utf-8", "replace")
+
+
 def with_files(variables: Mapping[str, Json], folder: Path) -> tuple[dict[str, Json], dict[str, Json], list[str]]:
     """Replace each variable `file://PATH` by the text of its file.
 
@@ -78,28 +82,46 @@ def with_files(variables: Mapping[str, Json], folder: Path) -> tuple[dict[str, J
     for name, value in variables.items():
         if isinstance(value, str) and value.startswith("file://"):
             try:
-                read[name] = path_below(folder, value).read_text("utf-8", "replace")
+                read[name] = _text_of(value, folder)
             except (OSError, ValueError) as error:
                 unread[name] = read.pop(name)
                 reasons.append(f"{name}: {value} {error}: kept in metadata")
     return read, unread, reasons
 
 
-def gold_of_checks(checks: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
-    """Return the right answers and the key facts that checks name."""
-    return list(_values(checks, _OF_ANSWER)), list(_values(checks, _OF_FACTS))
+class ReadChecks(NamedTuple):
+    """promptfoo's checks as gold.
+
+    unused   those without a counterpart here
+    unread   those whose value is a file that cannot be read, and `reasons`, a line each
+    """
+
+    answers: list[str]
+    facts: list[str]
+    unused: list[dict[str, Json]]
+    unread: list[dict[str, Json]]
+    reasons: list[str]
 
 
-def without_counterpart(checks: Iterable[Mapping[str, Any]]) -> list[dict[str, Json]]:
-    """Return the checks that are no gold here."""
-    return [dict(check) for check in checks if check.get("type") not in (*_OF_ANSWER, *_OF_FACTS)]
-
-
-def _values(checks: Iterable[Mapping[str, Any]], types: Sequence[str]) -> Iterator[str]:
+def gold_of_checks(checks: Iterable[Mapping[str, Any]], folder: Path) -> ReadChecks:
+    """Return the right answers and the key facts that checks name, those in files below the folder too."""
+    read = ReadChecks([], [], [], [], [])
     for check in checks:
-        value = check.get("value")
-        if check.get("type") not in types:
+        if check.get("type") not in (*_OF_ANSWER, *_OF_FACTS):
+            read.unused.append(dict(check))
             continue
-        if isinstance(value, str) and str(check["type"]).endswith("-all"):
-            value = value.split(",")
-        yield from (str(item).strip() for item in (value if isinstance(value, list) else [value]))
+        gold = read.answers if check["type"] in _OF_ANSWER else read.facts
+        try:
+            gold += _values(check, folder)
+        except (OSError, ValueError) as error:
+            read.unread.append(dict(check))
+            read.reasons.append(f"assert: {check['value']} {error}: kept in metadata")
+    return read
+
+
+def _values(check: Mapping[str, Any], folder: Path) -> list[str]:
+    value = check.get("value")
+    if isinstance(value, str) and str(check["type"]).endswith("-all"):
+        value = value.split(",")
+    items = (str(item).strip() for item in (value if isinstance(value, list) else [value]))
+    return [_text_of(item, folder).strip() if item.startswith("file://") else item for item in items]

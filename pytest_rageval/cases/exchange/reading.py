@@ -18,7 +18,6 @@ from pytest_rageval.cases.exchange.checks import (
     gold_of_checks,
     single_checks,
     with_files,
-    without_counterpart,
     written_checks,
 )
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, with_extra_parts
@@ -206,14 +205,15 @@ class RowReading:
         return True
 
     def _take_checks(self, checks: Sequence[Mapping[str, Json]]) -> None:
-        answers, facts = gold_of_checks(checks)
-        if answers and ANSWER not in self.used:
-            self._take(ANSWER, "assert", answers)
-        if facts:
-            self._take(FACTS, "assert", facts)
-        if unused := without_counterpart(checks):
-            self.metadata["assert"] = unused
-            self.unused = Counter(str(check.get("type")) for check in unused)
+        read = gold_of_checks(checks, self._folder)
+        if read.answers and ANSWER not in self.used:
+            self._take(ANSWER, "assert", read.answers)
+        if read.facts:
+            self._take(FACTS, "assert", read.facts)
+        if kept := [*read.unused, *read.unread]:
+            self.metadata["assert"] = kept
+        self.unused = Counter(str(check.get("type")) for check in read.unused)
+        self.notes += read.reasons
 
     def _name_places(self) -> None:
         """Give the gold places their headings, one each; what fits no places is kept as metadata."""
