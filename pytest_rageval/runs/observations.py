@@ -16,7 +16,7 @@ from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.matching.dialects import Notes, PlaceRules
 from pytest_rageval.matching.places import observe
-from pytest_rageval.model import Chunk, EvalCase, Judgement, Observation, Problem, Reference, Source, Timings, Trial
+from pytest_rageval.model import Chunk, Judgement, Observation, Problem, Reference, Timings, Trial
 from pytest_rageval.runs.row import SCHEMA
 from pytest_rageval.targets.native_contract import answer_from_response, answer_to_response
 
@@ -98,7 +98,7 @@ def observation_of(
         return None
     judgements = {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()}
     return observe(
-        recorded_case(record),
+        case_from_mapping(record["case"]),
         answer_from_response(record["answer"], record["case_key"], is_plain=True),
         k=record["k"],
         asked_k=record["asked_k"],
@@ -110,13 +110,6 @@ def observation_of(
         refusals=tuple(config["settings"].get("abstention", {}).get("phrases", ())),
         rules=PlaceRules.of(config["settings"], notes, config.get("namesakes", ())),
     )
-
-
-def recorded_case(record: Mapping[str, Any]) -> EvalCase:
-    """Return the case in a line of observations.jsonl."""
-    written = dict(record["case"])
-    file, line = written.pop("source")
-    return replace(case_from_mapping(written), source=Source(file, line))
 
 
 def _read_judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:
