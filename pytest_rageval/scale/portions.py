@@ -126,7 +126,7 @@ class Failure(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Lines of results.jsonl and observations.jsonl with their line ends, and the progress of the worker.
+    """Lines of results.jsonl and observations.jsonl, and the progress of the worker.
 
     cases     how many cases the results cover, with all of their trials
     calls     the ends of the worker's first calls, as far as no earlier block holds them
@@ -136,8 +136,8 @@ class Block(NamedTuple):
     """
 
     cases: int
-    results: str
-    observations: str
+    results: bytes
+    observations: bytes
     failures: tuple[Failure, ...] = ()
     calls: tuple[Call, ...] = ()
     asked: int = 0
