@@ -79,11 +79,10 @@ def a_metric(number: int) -> dict[str, Any]:
 
 def listed(folder: Path, count: int) -> dict[str, float]:
     from pytest_rageval.web.run_list import RunFilter, RunFolders, latest_of_series, run_choices, trends_of
-    from pytest_rageval.web.site import Site, WebLimits, WebSettings
+    from pytest_rageval.web.site import Site, WebSettings
 
     store_folders(folder, count)
-    limits = WebLimits(patience_seconds=600)
-    settings = WebSettings(root=folder, reports=folder / "reports", data=folder / "data", limits=limits)
+    settings = WebSettings(root=folder, reports=folder / "reports", data=folder / "data")
     folders = RunFolders(Site(settings))
 
     def dashboard() -> int:
@@ -106,12 +105,11 @@ def opened(folder: Path, cases: int) -> dict[str, float]:
     from pytest_rageval.web.opened_runs import OpenedRuns
     from pytest_rageval.web.run_cases import CaseQuery
     from pytest_rageval.web.run_list import RunFolders
-    from pytest_rageval.web.site import Site, WebLimits, WebSettings
+    from pytest_rageval.web.site import Site, WebSettings
 
     store_runs(folder / "reports", cases)
     compare_with_before(folder / "reports" / "runs" / "now")
-    limits = WebLimits(patience_seconds=600)
-    site = Site(WebSettings(root=folder, reports=folder / "reports", data=folder / "data", limits=limits))
+    site = Site(WebSettings(root=folder, reports=folder / "reports", data=folder / "data"))
     runs = OpenedRuns(site, RunFolders(site))
     read, _ = timed(lambda: sum(1 for _ in StoredRun(site.runs / "now").records()))
     first, opened = timed(lambda: runs.open("now"))

@@ -21,7 +21,7 @@ from pytest_rageval.gates.gate import unknown_values
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.judges.judge import Judge, described_judge
 from pytest_rageval.judges.judge_spec import judge_of_run
-from pytest_rageval.matching.dialects import FileNames
+from pytest_rageval.matching.dialects import FileNames, namesakes_of
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.registry import Metric
 from pytest_rageval.model import EvalCase
@@ -192,7 +192,7 @@ def run_configuration(
     judge = prepared.judge
     if described is not None and None in judges and judge is not None and not judge.heuristic:
         content["judge_check"] = run_check(prepared.project, judge, prepared.plan)
-    if namesakes := FileNames(anchor.rel_path for case in cases for anchor in case.gold.supports or ()).ambiguous:
+    if namesakes := namesakes_of(cases):
         content["namesakes"] = namesakes
     if (notes := prepared.project.notes) is not None:
         content["labels"] = {"cases": len(cases), "cannot_be_won": unwinnable(cases, NoteFolder(notes))}

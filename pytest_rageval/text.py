@@ -77,6 +77,11 @@ def change(delta: float | None) -> str:
     return "=" if abs(delta) < 0.0005 else f"{delta:+.3f}"
 
 
+def percent(share: float) -> str:
+    """Format a share as `12 %`."""
+    return f"{share:.0%}".replace("%", " %")
+
+
 def short(value: float) -> str:
     """Format a number with up to four digits, without trailing zeros, for gates and messages."""
     return f"{value:.4g}"

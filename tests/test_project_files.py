@@ -143,10 +143,3 @@ def test_nothing_waits_without_an_end():
 )
 def test_a_wait_without_an_end_is_seen(call: str):
     assert [*unbounded(ast.parse(call))] == [1]
-
-
-@pytest.mark.parametrize(
-    "call", ["subprocess.run(['x'], timeout=9)", "process.wait(9)", "p.communicate(timeout=9)", "' '.join(words)"]
-)
-def test_a_wait_with_an_end_is_none(call: str):
-    assert [*unbounded(ast.parse(call))] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,9 @@ from pytest_rageval.tools.judge_check import judge_at_hand
 from pytest_rageval.tools.judged_labels import (
     Examination,
     JudgedLabel,
-    Recorded,
-    as_recorded,
+    LabelledAnswer,
     judge_labels,
-    observations_of,
+    labelled_answers,
 )
 from pytest_rageval.tools.labels import Label, read_labels
 from pytest_rageval.views.calibration import calibration_view
@@ -80,9 +79,9 @@ def calibrate(
     how = _examination(project, rubric, written)
     rows = read_labels(labels, how.rubric.scale, settings.max_line_bytes)
     open_run = partial(open_stored_run, project.reports, baseline=project.baseline_file)
-    recorded = observations_of(rows, open_run, run)
+    answers = labelled_answers(rows, open_run, run)
     more = _unlabelled(open_run, unlabelled, how.gate, rows, run) if unlabelled is not None else None
-    result = Calibration(_judged(project, rows, recorded, how, is_named="judge" in given), how.gate, rubric, more)
+    result = Calibration(_judged(project, answers, how, is_named="judge" in given), how.gate, rubric, more)
     _keep(project.reports, labels.name, result)
     show_texts = not settings.redact
     if output is not None:
@@ -156,14 +155,14 @@ def _unlabelled(
 
 
 def _judged(
-    project: Project, labels: Sequence[Label], recorded: Mapping[str, Recorded], how: Examination, *, is_named: bool
+    project: Project, answers: Sequence[LabelledAnswer], how: Examination, *, is_named: bool
 ) -> list[JudgedLabel]:
     """Return all labels with the judge's scores, in their order.
 
     Judge only those whose score is not recorded, or all if the command line names the judge.
     """
-    judged = as_recorded(labels, recorded, how, is_judged_again=is_named)
-    rest = [label for label in labels if label.id not in judged]
+    judged = {answer.label.id: how.known(answer, is_judged_again=is_named) for answer in answers}
+    rest = [answer for answer in answers if judged[answer.label.id] is None]
     if rest:
         problem = "there is no judge to compare; name one with --judge"
         mask = Mask(project.settings.secrets())
@@ -171,10 +170,10 @@ def _judged(
             if how.rubric.name not in judge.rubrics:
                 raise SettingsError(f"judge {printable(judge.model)!r} does not have the rubric {how.rubric.name}")
             with Progress("judged", len(rest)) as watch:
-                judged |= judge_labels(rest, judge, recorded, how, watch)
+                judged |= {result.label.id: result for result in judge_labels(rest, judge, how, watch)}
         if (note := several_served(judge.identity, judge.served)) is not None:
             click.echo(note, err=True)
-    return [judged[label.id] for label in labels]
+    return [result for result in judged.values() if result is not None]
 
 
 def _tell(note: str) -> None:

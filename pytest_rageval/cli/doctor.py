@@ -6,16 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from pytest_rageval.cli.judge_check import conclusion_lines, estimated_cost
 from pytest_rageval.cli.options import JSON, echo_json, exit_codes
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.plan import own_rubrics
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.text import printable
 from pytest_rageval.tools.diagnosis import MARKS, Diagnosis
 from pytest_rageval.tools.doctor import CHECKS, diagnoses
-from pytest_rageval.tools.judge_check import NO_JUDGE, configured_judge, keep_result, verdicts_on
+from pytest_rageval.tools.judge_check import try_judge
 
 
 @click.command()
@@ -60,21 +58,16 @@ def _diagnosed(*, is_judge_tried: bool) -> Iterator[tuple[str, Diagnosis]]:
 
 def _judge_check(project: Project) -> Iterator[Diagnosis]:
     try:
-        wordings = own_rubrics(project.settings, project.root)
-        judge = configured_judge(project.settings, project.root, NO_JUDGE)
-        if (cost := estimated_cost(judge, wordings, repeats=1)) is not None:
-            click.echo(printable(cost), err=True)
-        verdicts = verdicts_on(judge, wordings)
+        tried = try_judge(project, lambda cost: click.echo(printable(cost), err=True))
     except SettingsError as error:
         yield from (Diagnosis("problem", problem) for problem in error.problems)
         return
-    if (note := keep_result(project, judge, verdicts, wordings, 1)) is not None:
-        yield Diagnosis("warning", note)
-    is_sound = all(verdict.passed for verdict in verdicts)
-    for line in conclusion_lines(judge.model, verdicts):
+    if tried.note is not None:
+        yield Diagnosis("warning", tried.note)
+    for line in tried.conclusions():
         is_trust = "can be trusted with" in line
         yield Diagnosis(
             "ok" if is_trust else "warning", line, "" if is_trust else "rageval judge-check shows each canary"
         )
-    if not is_sound:
+    if not tried.is_sound:
         yield Diagnosis("warning", "no score of such a rubric should gate", "take a larger or newer model")

@@ -53,6 +53,6 @@ def explain(run: str, case: str, form: str, is_full: bool, reports: str | None) 
     elif form == "markdown":
         click.echo(case_markdown(explained.view), nl=False)
     else:
-        obs = stored.observation(record["case_key"], plan.place_rules.notes)
+        obs = stored.observation(record["case_key"])
         for line in explanation(explained.view, obs, Form(columns(WIDTH), is_full)):
             click.echo(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from pytest_rageval.cases.drafts import add_drafts, check_is_drafts, drafts_in
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.note_folder import NoteFolder
 from pytest_rageval.cli.options import JSON, STOPPED, echo_json, exit_codes, output_option
+from pytest_rageval.cli.output import from_here
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.llm.chat_model import ChatModel, chat_model
+from pytest_rageval.llm.chat_model import chat_model
 from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
 from pytest_rageval.providers import FORMS
 from pytest_rageval.text import counted, printable
@@ -81,7 +82,7 @@ def generate(
         raise SettingsError(f"{docs}: no notes there; what is read are .md, .markdown and .txt files with text")
     click.echo(f"{counted(len(passages), 'section')} in {printable(str(docs))}", err=as_json)
     asking = None if llm is None else _asking(project, llm, path, most, max_cost)
-    content: dict[str, Any] = {"file": _from_here(path), "sections": len(passages)}
+    content: dict[str, Any] = {"file": str(from_here(path)), "sections": len(passages)}
     estimate = None if asking is None else _show_estimate(asking, passages)
     if dry_run and asking is None:
         click.echo("nothing is asked of a model without --llm", err=as_json)
@@ -132,21 +133,14 @@ def _asking(project: Project, spec: str, path: Path, most: int, max_cost: float 
         concurrency=settings.judge_concurrency,
         requests_per_minute=settings.judge_requests_per_minute,
         tokens_per_minute=settings.judge_tokens_per_minute,
+        budget=None if max_cost is None else Budget(max_cost),
     )
-    model = _model(spec, options)
-    if max_cost is not None:
-        if not model.tariff.is_known:
-            raise SettingsError(f"--max-cost: the price of {model.model!r} is not known; leave it out")
-        model = _model(spec, replace(options, budget=Budget(max_cost)))
+    try:
+        model = chat_model(spec, options)
+    except SettingsError as error:
+        raise SettingsError(*(f"--llm: {problem}".replace("--rageval-", "--") for problem in error.problems)) from None
     replies = path.with_name(path.name.removesuffix(".drafts.jsonl") + REPLIES)
     return ModelDrafts(model, replies, most=most, concurrency=settings.judge_concurrency)
-
-
-def _model(spec: str, options: EndpointOptions) -> ChatModel:
-    try:
-        return chat_model(spec, options)
-    except SettingsError as error:
-        raise SettingsError(*(f"--llm: {problem}" for problem in error.problems)) from None
 
 
 def _show_estimate(asking: ModelDrafts, passages: Sequence[NotePassage]) -> dict[str, float | None]:
@@ -177,8 +171,3 @@ def _say(sifted: SiftedDrafts, added: int, file: str) -> None:
         click.echo(f"{counted(sifted.repeated, 'draft')} dropped: asked already, or nearly")
     new = f"{file}: {counted(added, 'new draft')}; no run asks them before they are accepted"
     click.echo(printable(new) if added else "no new drafts")
-
-
-def _from_here(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)

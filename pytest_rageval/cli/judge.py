@@ -30,7 +30,7 @@ from pytest_rageval.rescore.rescore import Rescoring, check_observed, plan_again
 from pytest_rageval.runs.folder import RunFolder, write_metrics
 from pytest_rageval.runs.interrupts import Interrupts
 from pytest_rageval.runs.judge_notes import estimate
-from pytest_rageval.text import counted, names_of, printable
+from pytest_rageval.text import counted, names_of, percent, printable
 from pytest_rageval.tools.judge_batch import BatchedRun, Submission, check_submission, submission_of
 from pytest_rageval.tools.judge_check import (
     TOO_OFTEN,
@@ -325,7 +325,7 @@ def _say(check: SpotCheck) -> None:
             fg="yellow",
         )
     if check.rate > TOO_OFTEN:
-        rate = f"{check.rate:.0%}".replace("%", " %")
+        rate = percent(check.rate)
         warning = f"the judges disagree on {rate} of the answers: do not rely on either before people have judged some"
         click.secho(f"WARNING: {warning}", fg="yellow")
 
@@ -344,8 +344,8 @@ def _lines(check: SpotCheck) -> Iterator[str]:
     yield f"{check.first_judge} and {check.second_judge} on {counted(check.n, 'answer')}"
     rows = [["rubric", "scores", "disagree", "rate", "mean difference"]]
     for rubric, figures in check.by_rubric.items():
-        rate, difference = f"{figures['disagreement_rate']:.0%}", f"{figures['mean_difference']:.3f}"
-        rows.append([rubric, str(figures["n"]), str(figures["disagreeing"]), rate.replace("%", " %"), difference])
+        rate, difference = percent(figures["disagreement_rate"]), f"{figures['mean_difference']:.3f}"
+        rows.append([rubric, str(figures["n"]), str(figures["disagreeing"]), rate, difference])
     yield from aligned(rows)
     yield "scores as shares of their scale; apart by more than 0.2, or a gate between them, is a disagreement"
     if check.failed:
@@ -359,5 +359,4 @@ def _lines(check: SpotCheck) -> Iterator[str]:
         yield from aligned(rows, to_the_left=True)
     if len(check.disagreeing) > SHOWN:
         yield and_more(len(check.disagreeing) - SHOWN) + ": see judge_reliability in metrics.json"
-    rate = f"{check.rate:.0%}".replace("%", " %")
-    yield f"disagreement rate: {rate} of {counted(check.n, 'answer')}"
+    yield f"disagreement rate: {percent(check.rate)} of {counted(check.n, 'answer')}"

@@ -39,6 +39,12 @@ def styled(line: StyledLine) -> str:
     return click.style(line.text, fg=None if line.style == "bold" else line.style, bold=line.style == "bold" or None)
 
 
+def from_here(path: Path) -> Path:
+    """Return the path as seen from the working directory, if it is below."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def write_output(path: Path, text: str, named: str = "") -> None:
     """Write the file that `--output`, or what `named` says, names."""
     try:

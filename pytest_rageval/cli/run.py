@@ -28,6 +28,7 @@ from pytest_rageval.cli.options import (
     settings_given,
     with_present_names,
 )
+from pytest_rageval.cli.output import from_here
 from pytest_rageval.cli.pipeline import RESUME, CommandRun, Workers, prepare_unjudged
 from pytest_rageval.cli.screen import Screen
 from pytest_rageval.cli.stored_run import show
@@ -185,7 +186,7 @@ def run_project(
         prepared = prepare(project)
         if is_batched:
             if getattr(prepared.judge, "batch_wire", None) is None:
-                raise SettingsError(f"--judge-batch: batches are for {BATCHED}")
+                raise SettingsError(f"--judge-batch: batches are for a judge {' or '.join(BATCHED)}")
             prepared = prepare_unjudged(project)
     except JudgeUnavailable as error:
         screen.step_failed("judging", "; ".join(error.problems))
@@ -304,7 +305,7 @@ def exit_code(ended: CommandRun, screen: Screen) -> int:
     for note in run.notes:
         screen.line(note, colour="yellow")
     for path in _reports(finished):
-        screen.line(f"{path.stem}: {_from_here(path)}")
+        screen.line(f"{path.stem}: {from_here(path)}")
     if ended.left_out_judge is not None:
         screen.line(f"judge its answers later: {judge_command(ended)}", colour="yellow")
     if ended.can_be_resumed:
@@ -344,11 +345,6 @@ def outcome(ended: CommandRun, screen: Screen) -> dict[str, Any]:
 def _reports(finished: Finished | None) -> list[Path]:
     paths = [finished.folder / name for name in REPORTS] if finished is not None else []
     return [path for path in paths if path.is_file()]
-
-
-def _from_here(path: Path) -> Path:
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _next(ended: CommandRun) -> Iterator[str]:

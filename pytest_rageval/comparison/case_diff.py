@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_rageval.io.atomic import open_regular
 from pytest_rageval.io.lines import BUFFER
 from pytest_rageval.io.sealed_lines import DamagedLineError, record_in
 
@@ -48,7 +49,7 @@ def trials_of(path: Path, keys: Set[str], fields: Set[str] = READ) -> dict[str, 
     def check(record: Record) -> None:
         _check(record, fields)
 
-    with path.open("rb", buffering=BUFFER) as file:
+    with open_regular(path, BUFFER) as file:
         for number, line in enumerate(file, start=1):
             start = line.find(_NAME, 0, _FURTHEST) + len(_NAME)
             if line[start : line.find(_END, start)] not in beginnings:

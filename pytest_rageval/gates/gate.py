@@ -198,10 +198,8 @@ def unknown_values(gates: Iterable[Gate], cases: Iterable[EvalCase]) -> Iterator
         return  # reading a million cases takes a minute
     known_values: dict[str, set[str]] = {name: set() for name in ("tag", "category", "difficulty", "domain")}
     for case in cases:
-        known_values["tag"].update(case.tags)
-        known_values["category"].add(case.category or UNCATEGORISED)
-        known_values["difficulty"].add(case.difficulty or UNCATEGORISED)
-        known_values["domain"].add(case.domain or UNCATEGORISED)
+        for name, known in known_values.items():
+            known |= _facts(case, "none", name)
     for gate in conditional:
         for name, values in gate.when:
             for value in values:

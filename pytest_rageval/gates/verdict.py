@@ -113,11 +113,8 @@ def over_trials(
 # ── outcomes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MeasuredTrial(Protocol):
+class MeasuredTrial(_Scored, Protocol):
     """The parts of one trial, or of all trials of a case, that gates read, with the reasons for missing scores."""
-
-    @property
-    def scores(self) -> Mapping[str, float]: ...
 
     @property
     def skipped_metrics(self) -> Mapping[str, str]: ...

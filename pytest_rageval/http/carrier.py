@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import zlib
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import httpcore
@@ -78,14 +78,13 @@ class HttpConnection:
             stream = self._streams.newest
             is_stale = stream is not None and stream is reused and stream.is_untouched
             raise _failure(error, is_stale=is_stale) from None
-        reply = Reply(response.status, response.headers, response.stream, self)
-        assert self._streams.newest is not None, "a reply comes over a connection"
-        self._streams.newest.expect(response.status, request.method, reply.headers)
-        return reply
+        return Reply(response.status, response.headers, response.stream, partial(self._end_reply, request))
 
-    async def end_reply(self, headers: Mapping[str, str]) -> None:
-        """Become free for another request; on a new connection if the headers make the reply's end ambiguous."""
-        if "transfer-encoding" in headers and "content-length" in headers:
+    async def _end_reply(self, request: httpx.Request, reply: Reply) -> None:
+        """Become free for another request, unless bytes came behind the reply or its headers make its end ambiguous."""
+        is_ambiguous = "transfer-encoding" in reply.headers and "content-length" in reply.headers
+        assert self._streams.newest is not None, "a reply comes over a connection"
+        if is_ambiguous or self._streams.newest.has_more(request.method, reply.status, reply.headers):
             await self.aclose()
         else:
             self._idle.append(self)
@@ -105,9 +104,13 @@ class Reply:
     """The head of a reply; `fields` are its raw headers."""
 
     def __init__(
-        self, status: int, fields: Sequence[tuple[bytes, bytes]], stream: Any, connection: HttpConnection | None = None
+        self,
+        status: int,
+        fields: Sequence[tuple[bytes, bytes]],
+        stream: Any,
+        end: Callable[[Reply], Awaitable[None]] | None = None,
     ) -> None:
-        self.status, self.fields, self._stream, self._connection = status, fields, stream, connection
+        self.status, self.fields, self._stream, self._end = status, fields, stream, end
 
     @property
     def excess(self) -> str | None:
@@ -151,8 +154,8 @@ class Reply:
         try:
             await self._stream.aclose()
         finally:
-            if self._connection is not None:
-                await self._connection.end_reply(self.headers)
+            if self._end is not None:
+                await self._end(self)
 
 
 def _core_url(url: httpx.URL, target: bytes) -> httpcore.URL:

@@ -1,40 +1,36 @@
-"""Connections for httpcore that separate each reply from the bytes behind it.
+"""Connections for httpcore that know whether bytes came behind a reply.
 
-httpcore passes all it has read to its parser. Bytes behind a reply stay in the parser's buffer and become the reply to
-the next request. `ReplyStream` therefore returns no byte behind the end of a reply, and reports itself readable while
-such bytes remain: httpcore closes an idle connection that is readable instead of reusing it.
+httpcore passes all it has read to its parser. Bytes behind a reply stay in the parser's buffer and would become the
+reply to the next request. `ReplyStream` therefore keeps what it handed out, to look for the reply's end in it, and
+reports itself readable while unread bytes remain: httpcore closes an idle connection that is readable.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import ssl
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from contextlib import suppress
+from typing import Any
 
+import h11
 import httpcore
 
 _MOST_UNREAD = 256 * 1024
 """Bytes read from the system ahead of the parser."""
-_END_OF_HEAD = re.compile(rb"\n\r?\n")
-_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;|\r?\n)")
-_LONGEST_SIZE = 32
-"""Bytes of a chunk's first line that are examined."""
+_MOST_KEPT = 1024 * 1024
+"""Bytes of a reply that are kept to look for its end; a longer one in chunks ends its connection."""
 
 
 class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
-    """One connection. Call `expect` after the head of a reply, to set where its body ends."""
+    """One connection."""
 
     _transport: asyncio.Transport
 
     def __init__(self) -> None:
         self._unread = bytearray()
-        self._framing: Literal["head", "sized", "chunked", "until closed"] = "head"
-        self._room = 0
-        """Bytes to return before the framing is read again."""
-        self._line = b""
-        """The beginning of a line that was returned in part."""
+        self._given, self._given_bytes = bytearray(), 0
+        """What was read since the last request, and how much."""
         self.is_untouched = True
         """True until the first byte of a reply to the last request."""
         self._is_between = True
@@ -44,23 +40,29 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._error: Exception | None = None
         self._change: asyncio.Future[None] | None = None
 
-    def expect(self, status: int, method: str, headers: Mapping[str, str]) -> None:
-        """Determine how the body ends from the reply's status and headers (RFC 9112, 6.3)."""
-        if method == "HEAD" or status in (204, 304):
-            self._framing, self._room = "sized", 0
-        elif "transfer-encoding" in headers:
-            self._framing, self._room = "chunked", 0
-        elif "content-length" in headers:
-            # Repeated lengths are joined by commas; the parser refuses different ones.
-            self._framing, self._room = "sized", int(headers["content-length"].partition(",")[0])
-        else:
-            self._framing = "until closed"
-        self._line = b""
+    def has_more(self, method: str, status: int, headers: Mapping[str, str]) -> bool:
+        """Return True if bytes came behind the reply to a request with this method, or if that cannot be told."""
+        length, has_body = headers.get("content-length", ""), method != "HEAD" and status not in (204, 304)
+        if has_body and length.isdecimal() and "transfer-encoding" not in headers:
+            head = self._given.find(b"\r\n\r\n") + 4
+            if head + int(length) == self._given_bytes:  # nearly always
+                return False
+        if self._given_bytes > len(self._given):
+            return True
+        parser = h11.Connection(h11.CLIENT)
+        parser.send(h11.Request(method=method, target="/", headers=[("host", "")]))
+        parser.send(h11.EndOfMessage())
+        parser.receive_data(bytes(self._given))
+        with suppress(h11.RemoteProtocolError):
+            while (event := parser.next_event()) is not h11.NEED_DATA:
+                if isinstance(event, h11.EndOfMessage):
+                    return bool(parser.trailing_data[0])
+        return True
 
     # ── as httpcore uses it ──────────────────────────────────────────────────────────────────────────────────
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Return the next bytes of the reply, none from behind its end; b"" at the end of the connection."""
+        """Return the next bytes; b"" at the end of the connection."""
         if self._is_soiled:
             raise httpcore.ReadError("the server sent bytes that belong to no request")
         if self._unread:
@@ -72,10 +74,11 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
             if self._error is not None:
                 raise httpcore.ReadError(str(self._error)) from self._error
             return b""
-        end = min(self._end_of_piece(), max_bytes)
-        piece = bytes(self._unread[:end])
-        del self._unread[:end]
-        self._note(piece)
+        piece = bytes(self._unread[:max_bytes])
+        del self._unread[:max_bytes]
+        self._given_bytes += len(piece)
+        if len(self._given) < _MOST_KEPT:
+            self._given += piece
         if len(self._unread) < _MOST_UNREAD:
             self._transport.resume_reading()
         return piece
@@ -84,8 +87,8 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         """Send bytes of a request; send nothing on a connection with unread bytes from an earlier reply."""
         if self._is_between:
             self._is_soiled, self._is_between, self.is_untouched = bool(self._unread), False, True
-            # The SOCKS handshake is not HTTP; no HTTP request begins with one of these bytes.
-            self._framing, self._line = "until closed" if buffer[:1] in (b"\x01", b"\x05") else "head", b""
+            self._given.clear()
+            self._given_bytes = 0
         if self._is_soiled or self._is_ended:
             raise httpcore.WriteError(str(self._error or "the connection is over")) from self._error
         self._transport.write(buffer)
@@ -158,34 +161,6 @@ class ReplyStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         if self._change is not None:
             self._change.set_result(None)
             self._change = None
-
-    def _end_of_piece(self) -> int:
-        """Return how many of the unread bytes certainly belong to this reply."""
-        if self._framing == "head":
-            if found := _END_OF_HEAD.search(self._line + self._unread[:2]):
-                return found.end() - len(self._line)
-            return found.end() if (found := _END_OF_HEAD.search(self._unread)) else len(self._unread)
-        if self._framing == "until closed":
-            return len(self._unread)
-        if self._room or self._framing == "sized":
-            if not self._room:
-                raise httpcore.ReadError("the body is longer than its length")
-            return min(self._room, len(self._unread))
-        return self._unread.find(b"\n") + 1 or len(self._unread)
-
-    def _note(self, piece: bytes) -> None:
-        """Update the framing from the bytes that were handed out."""
-        if self._framing == "head":
-            is_end = _END_OF_HEAD.search(self._line + piece) is not None
-            self._line = b"" if is_end else (self._line + piece)[-2:]
-        elif self._room:
-            self._room -= len(piece)
-        elif self._framing == "chunked":
-            self._line = (self._line + piece)[:_LONGEST_SIZE]
-            if piece.endswith(b"\n"):
-                size = _CHUNK_SIZE.match(self._line)
-                self._room = int(size[1], 16) + 2 if size and int(size[1], 16) else 0
-                self._line = b""
 
 
 class ReplyStreams(httpcore.AsyncNetworkBackend):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.json_text import json_text
@@ -100,12 +102,23 @@ def _fill(file: IO[bytes], write: Callable[[IO[bytes]], object]) -> None:
     os.fsync(file.fileno())
 
 
+def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
+    """Open a file for reading; OSError for a pipe or device, which would be waited for, and for a folder."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return open(descriptor, "rb", buffering)
+
+
 def read_json(path: Path, what: str) -> dict[str, Any]:
     """Read one of our JSON files; raise SettingsError if it is missing, unreadable or not an object."""
     try:
-        if path.stat().st_size > LARGEST:
+        with open_regular(path) as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
             raise SettingsError(f"{what}: {path} is larger than {LARGEST:,} bytes; it is no file of ours")
-        value = parse(path.read_bytes())
+        value = parse(content)
     except FileNotFoundError:
         raise SettingsError(f"{what}: {path} does not exist") from None
     except OSError as error:
@@ -169,7 +182,8 @@ def _flock(descriptor: int, *, is_shared: bool) -> None:
 def readable_json(path: Path) -> dict[str, Any]:
     """Read a JSON file that is made anew where need be; return nothing if it is missing or no longer an object."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        with open_regular(path) as file:
+            content = json.load(file)
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

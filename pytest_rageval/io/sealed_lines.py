@@ -23,6 +23,7 @@ from pydantic_core import from_json, to_json
 from typing_extensions import TypedDict
 
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import open_regular
 from pytest_rageval.io.lines import BUFFER, skip_rest
 
 LONGEST = 1 << 28
@@ -192,7 +193,7 @@ def whole_records(
 def lines_of(path: Path) -> Iterator[tuple[Place, bytes]]:
     """Yield each line with its place, nothing if the file does not exist; an oversized line is cut."""
     try:
-        with path.open("rb", buffering=BUFFER) as file:
+        with open_regular(path, BUFFER) as file:
             yield from _placed_lines(file, path)
     except FileNotFoundError:
         return

@@ -52,6 +52,17 @@ def parse(text: str | bytes) -> Json:
     return value
 
 
+def parse_beginning(text: str) -> tuple[Json, int]:
+    """Parse the JSON value at the beginning of a text; return it and where it ends. Lone surrogates may stand in it."""
+    try:
+        return _DECODER.raw_decode(text)
+    except _RefusedError:
+        raise StrictJsonError("strictness", text) from None
+    except (RecursionError, ValueError) as error:
+        kind: Literal["syntax", "size"] = "syntax" if isinstance(error, json.JSONDecodeError) else "size"
+        raise StrictJsonError(kind, text, _oddity(error)) from None
+
+
 class Oddity(NamedTuple):
     """A violation of strict JSON as the end of a sentence, and its 0-based offset in characters."""
 

@@ -16,9 +16,9 @@ from pytest_rageval.abstention.detector import declines, only_declines
 from pytest_rageval.errors import JudgeError, ModelFailure, SettingsError
 from pytest_rageval.judges.judge import UNSUPPORTED, Cost, JudgeSpec, Share, ShareJudge, sum_costs
 from pytest_rageval.judges.requests import reference_texts
+from pytest_rageval.llm.chat_model import PaidEndpoint
 from pytest_rageval.llm.chat_protocol import below, read_by, token_count
 from pytest_rageval.llm.credentials import judge_key, key_header
-from pytest_rageval.llm.endpoint import Provider
 from pytest_rageval.llm.endpoint_options import EndpointOptions, Tariff, estimated_tokens
 from pytest_rageval.llm.model_spec import model_and_url, model_identity
 from pytest_rageval.llm.openai import OPENAI, OPENAI_KEY
@@ -85,79 +85,10 @@ def embedding_judge(spec: JudgeSpec) -> EmbeddingJudge:
     return EmbeddingJudge(model, url, options)
 
 
-class Embedder(Provider):
-    """An embedding model at a server, for one event loop."""
+class EmbeddingJudge(PaidEndpoint, ShareJudge):
+    """A judge by cosines between sentences, for one event loop.
 
-    def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
-        self._name, self._models_url = model, below(url, "/models")
-        address = below(url, "/embeddings")
-        headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI.home))
-        super().__init__(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
-        self._known: OrderedDict[str, Vector] = OrderedDict()
-        self._dimensions: int | None = None
-
-    async def vectors(self, texts: Iterable[str], bill: list[Cost]) -> dict[str, Vector]:
-        """Return the vector of each text that is not blank, by text; raise JudgeError for an unusable reply."""
-        distinct = dict.fromkeys(text for text in texts if text.strip())
-        vectors = {text: self._known[text] for text in distinct if text in self._known}
-        missing = [text for text in distinct if text not in vectors]
-        for start in range(0, len(missing), BATCH):
-            batch = missing[start : start + BATCH]
-            vectors.update(zip(batch, await self._fetch(batch, bill), strict=True))
-        for text, vector in vectors.items():
-            self._known[text] = vector
-            self._known.move_to_end(text)
-        while len(self._known) > MOST_VECTORS:
-            self._known.popitem(last=False)
-        return vectors
-
-    async def check(self) -> str | None:
-        """Return why the server is unusable, in one line, or None; costs nothing."""
-        return await self.problem(self._models_url)
-
-    async def _fetch(self, batch: Sequence[str], bill: list[Cost]) -> list[Vector]:
-        # Servers cannot read a lone surrogate in JSON.
-        shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
-        try:
-            async with self.turn(estimated_tokens("".join(shown), 0)) as turn:
-                data, latency_ms = await self.ask({"model": self._name, "input": shown}, turn.renew)
-                tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
-                bill.append(Cost(tokens, 0, self.pay(turn, tokens, 0), round(latency_ms, 3)))
-            return read_by(lambda data: self._read(data, len(batch)), data, self.where)
-        except ModelFailure as failure:
-            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
-
-    def _read(self, data: Json, expected: int) -> list[Vector]:
-        """Return one vector per text, in the order of their `index`; raise ValueError with what is wrong."""
-        entries = data.get("data") if isinstance(data, Mapping) else None
-        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-            raise ValueError("the response has no list of embeddings")
-        if len(entries) != expected:
-            raise ValueError(f"{len(entries)} embeddings came for {expected} texts")
-        indices = [entry.get("index", position) for position, entry in enumerate(entries)]
-        if not all(type(index) is int for index in indices) or sorted(indices) != list(range(expected)):
-            raise ValueError(f"the indices of the embeddings are not 0 to {expected - 1}")
-        in_order = sorted(zip(indices, entries, strict=True), key=lambda item: item[0])
-        return [self._unit(entry.get("embedding")) for _, entry in in_order]
-
-    def _unit(self, written: Json) -> Vector:
-        numbers = written if isinstance(written, list) else []
-        if not 0 < len(numbers) <= MOST_DIMENSIONS or not all(type(x) in (int, float) for x in numbers):
-            raise ValueError(f"an embedding is not a list of 1 to {MOST_DIMENSIONS:,} numbers")
-        if len(numbers) != (self._dimensions or len(numbers)):
-            raise ValueError(f"an embedding has {len(numbers)} dimensions, others have {self._dimensions}")
-        try:
-            length = math.hypot(*numbers)
-        except OverflowError:
-            length = math.inf
-        if not 0 < length < math.inf:
-            raise ValueError("an embedding has no length, or holds a number that is not finite")
-        self._dimensions = len(numbers)
-        return array("d", [x / length for x in numbers])
-
-
-class EmbeddingJudge(Embedder, ShareJudge):
-    """A judge by cosines between sentences; it detects abstentions from the wording, as the lexical judge does.
+    It detects abstentions from the wording, as the lexical judge does.
 
     A share is (cosine - floor) / (1 - floor), at least 0, and is mapped to the rubric's scale. The floor is the mean
     cosine of unrelated sentences, measured once, since it differs widely between models.
@@ -176,9 +107,14 @@ class EmbeddingJudge(Embedder, ShareJudge):
     rubrics = frozenset({"groundedness", "correctness", "relevance", "abstention"})
 
     def __init__(self, model: str, url: str, options: EndpointOptions, *, backoff: float = 0.5) -> None:
-        super().__init__(model, url, options, backoff=backoff)
+        address = below(url, "/embeddings")
+        headers, key_name = key_header(judge_key(address, OPENAI_KEY, OPENAI.home))
+        super().__init__(address, headers, key_name, Tariff(model, address), options, backoff=backoff)
+        self._name, self._models_url = model, below(url, "/models")
         self.model = f"embedding/1:{model}"
-        self.identity = model_identity("embedding/1", model, below(url, "/embeddings"), options.server_name)
+        self.identity = model_identity("embedding/1", model, address, options.server_name)
+        self._known: OrderedDict[str, Vector] = OrderedDict()
+        self._dimensions: int | None = None
         self._floor: float | None = None
         self._measuring = asyncio.Lock()
 
@@ -248,6 +184,67 @@ class EmbeddingJudge(Embedder, ShareJudge):
         near = await self._near([question, *answer_sentences], bill)
         share = near.share(question, answer_sentences)
         return Share(share, f"the sentence nearest to the question is at {share:.2f}")
+
+    # ── vectors ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def vectors(self, texts: Iterable[str], bill: list[Cost]) -> dict[str, Vector]:
+        """Return the vector of each text that is not blank, by text; raise JudgeError for an unusable reply."""
+        distinct = dict.fromkeys(text for text in texts if text.strip())
+        vectors = {text: self._known[text] for text in distinct if text in self._known}
+        missing = [text for text in distinct if text not in vectors]
+        for start in range(0, len(missing), BATCH):
+            batch = missing[start : start + BATCH]
+            vectors.update(zip(batch, await self._fetch(batch, bill), strict=True))
+        for text, vector in vectors.items():
+            self._known[text] = vector
+            self._known.move_to_end(text)
+        while len(self._known) > MOST_VECTORS:
+            self._known.popitem(last=False)
+        return vectors
+
+    async def check(self) -> str | None:
+        """Return why the server is unusable, in one line, or None; costs nothing."""
+        return await self.problem(self._models_url)
+
+    async def _fetch(self, batch: Sequence[str], bill: list[Cost]) -> list[Vector]:
+        # Servers cannot read a lone surrogate in JSON.
+        shown = [text[:LONGEST_INPUT].encode("utf-8", "replace").decode() for text in batch]
+        try:
+            async with self.turn(estimated_tokens("".join(shown), 0)) as turn:
+                data, latency_ms = await self.ask({"model": self._name, "input": shown}, turn.renew)
+                tokens = token_count(data.get("usage") if isinstance(data, Mapping) else None, "prompt_tokens")
+                bill.append(Cost(tokens, 0, self.pay(turn, tokens, 0), round(latency_ms, 3)))
+            return read_by(lambda data: self._read(data, len(batch)), data, self.where)
+        except ModelFailure as failure:
+            raise JudgeError(failure.kind, str(failure), status=failure.status) from None
+
+    def _read(self, data: Json, expected: int) -> list[Vector]:
+        """Return one vector per text, in the order of their `index`; raise ValueError with what is wrong."""
+        entries = data.get("data") if isinstance(data, Mapping) else None
+        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+            raise ValueError("the response has no list of embeddings")
+        if len(entries) != expected:
+            raise ValueError(f"{len(entries)} embeddings came for {expected} texts")
+        indices = [entry.get("index", position) for position, entry in enumerate(entries)]
+        if not all(type(index) is int for index in indices) or sorted(indices) != list(range(expected)):
+            raise ValueError(f"the indices of the embeddings are not 0 to {expected - 1}")
+        in_order = sorted(zip(indices, entries, strict=True), key=lambda item: item[0])
+        return [self._unit(entry.get("embedding")) for _, entry in in_order]
+
+    def _unit(self, written: Json) -> Vector:
+        numbers = written if isinstance(written, list) else []
+        if not 0 < len(numbers) <= MOST_DIMENSIONS or not all(type(x) in (int, float) for x in numbers):
+            raise ValueError(f"an embedding is not a list of 1 to {MOST_DIMENSIONS:,} numbers")
+        if len(numbers) != (self._dimensions or len(numbers)):
+            raise ValueError(f"an embedding has {len(numbers)} dimensions, others have {self._dimensions}")
+        try:
+            length = math.hypot(*numbers)
+        except OverflowError:
+            length = math.inf
+        if not 0 < length < math.inf:
+            raise ValueError("an embedding has no length, or holds a number that is not finite")
+        self._dimensions = len(numbers)
+        return array("d", [x / length for x in numbers])
 
 
 _SHARES = {

@@ -20,7 +20,7 @@ from pytest_rageval.providers import JUDGING
 from pytest_rageval.text import excerpt, printable
 
 if TYPE_CHECKING:
-    from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions
+    from pytest_rageval.llm.endpoint_options import EndpointOptions
 
 GROUP = "rageval.judges"
 """Entry points: `NAME = "package:factory"` makes the spec `NAME:REST` call `factory(REST)`."""
@@ -69,16 +69,14 @@ def judge_of_run(settings: Settings, root: Path, workers: int) -> Judge | None:
     if settings.judge in WITHOUT_REST:
         settings.resolved_judge_headers()  # reports invalid headers even for judges without a server
         return judge_from_spec(settings.judge)
-    return judge_from_spec(settings.judge, root=root, options=judge_endpoint(settings, workers=workers))
+    return judge_from_spec(settings.judge, root=root, options=_endpoint(settings, 1 / workers))
 
 
-def judge_endpoint(settings: Settings, *, workers: int | None = None, budget: Budget | None = None) -> EndpointOptions:
-    """Return the options of a judge's server; for a run, divide limits and the configured budget among the workers."""
+def _endpoint(settings: Settings, share: float) -> EndpointOptions:
+    """Return the options of a judge's server, with a share of the limits and of the configured budget."""
     from pytest_rageval.llm.endpoint_options import Budget, EndpointOptions  # the default judge has no endpoint
 
-    share, options = 1 / (workers or 1), settings.judge_options
-    if workers is not None and settings.max_cost is not None:
-        budget = Budget(settings.max_cost * share)
+    options = settings.judge_options
     return EndpointOptions(
         base_url=settings.judge_base_url,
         temperature=settings.judge_temperature,
@@ -89,7 +87,7 @@ def judge_endpoint(settings: Settings, *, workers: int | None = None, budget: Bu
         tokens_per_minute=settings.judge_tokens_per_minute,
         is_adaptive=settings.adaptive_concurrency,
         share=share,
-        budget=budget,
+        budget=None if settings.max_cost is None else Budget(settings.max_cost * share),
         is_replay=settings.judge_cache == "replay",
         max_tokens=options.max_tokens,
         reasoning_effort=options.reasoning_effort,
@@ -218,7 +216,7 @@ def _unknown(spec: str) -> SettingsError:
     return SettingsError(f"unknown judge {printable(public_unknown(spec))!r}{model}; known: {', '.join(forms)}")
 
 
-def judge_with_cache(judge: Judge, cache: JudgementCache | None, settings: Settings, mask: Mask) -> Judge:
+def judge_with_cache(judge: Judge, cache: JudgementCache | None, settings: Settings, mask: Mask) -> CachedJudge:
     """Wrap the judge in its cache; give a judge from outside this package a time limit."""
     is_ours = type(judge).__module__.startswith("pytest_rageval.")
     limit = None if is_ours else (settings.longest_call, settings.longest_call_in_words)

@@ -19,10 +19,10 @@ from typing import Any
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.http.client import HttpReply
-from pytest_rageval.http.failures import REPEATABLE_STATUS, HttpFailure, kind_of_status, with_retries
+from pytest_rageval.http.failures import REPEATABLE_STATUS, HttpFailure, kind_of_status, longest_wait, with_retries
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
-from pytest_rageval.llm.chat_model import ChatModel
+from pytest_rageval.llm.chat_model import LARGEST_REPLY, ChatModel
 from pytest_rageval.llm.credentials import JUDGE_TOKEN
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.openai import OpenAiWire
@@ -71,9 +71,9 @@ def any_llm_model(_kind: str, rest: str, options: EndpointOptions) -> ChatModel:
     if options.headers:
         raise SettingsError("judge_options.headers: any-llm takes none; use judge_options.extra_body")
     url = parts["url"] or options.base_url
-    client = None if options.is_replay else _provider(parts["provider"], url)
-    wire = AnyLlmWire(parts["provider"], url)
-    return ChatModel(wire, parts["model"], options, connect=partial(AnyLlmClient, client))
+    provider = None if options.is_replay else _provider(parts["provider"], url)
+    client = AnyLlmClient(provider, options.timeout, options.retries)
+    return ChatModel(AnyLlmWire(parts["provider"], url), parts["model"], options, client=client)
 
 
 def _provider(name: str, url: str | None) -> Any:
@@ -97,11 +97,8 @@ def _provider(name: str, url: str | None) -> Any:
 class AnyLlmClient:
     """A client for one provider of any-llm, with the interface of `SlottedClient`."""
 
-    def __init__(
-        self, provider: Any, *, timeout: float, retries: int, backoff: float, max_bytes: int, **_of_http: Any
-    ) -> None:
-        self._provider = provider
-        self._timeout, self._retries, self._backoff, self._max_bytes = timeout, retries, backoff, max_bytes
+    def __init__(self, provider: Any, timeout: float, retries: int, backoff: float = 0.5) -> None:
+        self._provider, self._timeout, self._retries, self._backoff = provider, timeout, retries, backoff
 
     async def request(
         self, method: str, url: str, *, json: Any, before_retry: Callable[[], Awaitable[None]] | None = None
@@ -134,8 +131,8 @@ class AnyLlmClient:
             raise HttpFailure("timeout", message, is_retryable=True) from None
         except Exception as error:  # noqa: BLE001  any-llm leaves some errors of the providers' SDKs unconverted
             raise _failure(name, error) from None
-        if len(content) > self._max_bytes:
-            raise HttpFailure("too_large", f"{name}: the reply is larger than {self._max_bytes:,} bytes")
+        if len(content) > LARGEST_REPLY:
+            raise HttpFailure("too_large", f"{name}: the reply is larger than {LARGEST_REPLY:,} bytes")
         return HttpReply(200, {}, content)
 
 
@@ -155,7 +152,7 @@ def _failure(name: str, error: Exception) -> HttpFailure:
         f"{name}: status {meant}: {excerpt(message)}",
         status=meant,
         is_retryable=meant in REPEATABLE_STATUS,
-        retry_after=_seconds(getattr(error, "retry_after", None)),
+        retry_after=longest_wait(str(getattr(error, "retry_after", ""))),
         body=body,
     )
 
@@ -166,13 +163,6 @@ def _kind_without_status(error: Exception) -> str:
     if "Timeout" in names:
         return "timeout"
     return "connect" if "Connect" in names else "invalid_response"
-
-
-def _seconds(retry_after: object) -> float | None:
-    try:
-        return max(0.0, float(str(retry_after)))
-    except ValueError:
-        return None
 
 
 def _mask() -> Mask:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import hmac
 import json
-import math
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import NoReturn
 
+from pytest_rageval.io.strict_json import StrictJsonError, limits_broken, parse_beginning
 from pytest_rageval.model import PLACEHOLDER, Json
 from pytest_rageval.text import cut, excerpt
 
@@ -134,9 +133,6 @@ LONGEST_REPLY = 100_000
 DEEPEST = 8
 """Levels of brackets; a reply that nests deeper is not read."""
 
-MOST_DIGITS = 18
-"""Digits of a whole number: a float cannot represent more."""
-
 QUOTES_THE_MARKER = "quotes the marker"
 
 
@@ -165,13 +161,11 @@ def stated_object(text: str) -> dict[str, Json]:
     if not plain.startswith("{"):
         raise UnreadableReply(_without_object(plain))
     try:
-        stated, end = _DECODER.raw_decode(plain)
-    except json.JSONDecodeError as error:
-        raise UnreadableReply(f"its object is not valid JSON ({error.msg}): {quoted_json(plain)}") from None
-    except RecursionError:
-        stated, end = {}, 0
-    if not end or _nests_deeper(stated, DEEPEST):
-        raise UnreadableReply(f"its brackets nest deeper than {DEEPEST} levels")
+        stated, end = parse_beginning(plain)
+    except StrictJsonError as error:
+        raise UnreadableReply(excerpt(f"its object is not valid JSON ({error.oddities[0].message})", 250)) from None
+    if problem := limits_broken(stated, DEEPEST):
+        raise UnreadableReply(f"its object {problem}")
     if behind := plain[end:].strip(INVISIBLE):
         raise UnreadableReply(f"it goes on behind its JSON object: {quoted_json(behind)}")
     assert isinstance(stated, dict), "what begins with a brace and is JSON is an object"
@@ -186,42 +180,6 @@ def _without_object(plain: str) -> str:
     return f"it does not begin with its JSON object: {quoted_json(plain)}"
 
 
-def _nests_deeper(value: Json, levels: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    inner = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_nests_deeper(part, levels - 1) for part in inner)
-
-
-def _without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    stated: dict[str, Json] = {}
-    for name, value in pairs:
-        if name in stated:
-            raise UnreadableReply(f"{quoted_json(name)} is stated twice in one object")
-        stated[name] = value
-    return stated
-
-
-def _no_number(constant: str) -> NoReturn:
-    raise UnreadableReply(f"{constant} is no number of JSON")
-
-
-def _whole(written: str) -> int:
-    if len(written) > MOST_DIGITS:
-        raise UnreadableReply(f"{quoted_json(written)} is too large a number")
-    return int(written)
-
-
-def _finite(written: str) -> float:
-    number = float(written)
-    if not math.isfinite(number):
-        raise UnreadableReply(f"{quoted_json(written)} is too large a number")
-    return number
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_without_duplicates, parse_constant=_no_number, parse_float=_finite, parse_int=_whole
-)
 # The language may be missing, and so may the end: a stop sequence may cut it off.
 _FENCE = re.compile(r"(```|~~~)[A-Za-z0-9]*\s*")
 SURROGATE = re.compile("[\ud800-\udfff]")

@@ -19,9 +19,8 @@ from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_url
 from pytest_rageval.llm import chat_protocol as chat
 from pytest_rageval.llm.batch import BatchExchange, BatchReply, BatchState, batch_id, batch_name
-from pytest_rageval.llm.chat_model import ChatModel, model_at
+from pytest_rageval.llm.chat_model import ChatModel, body_of, model_at
 from pytest_rageval.llm.credentials import KeySource, judge_key, key_header
-from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.llm.endpoint_options import EndpointOptions
 from pytest_rageval.llm.model_spec import model_and_url
 from pytest_rageval.model import Json

@@ -26,7 +26,7 @@ from pytest_rageval.matching.spellings import (
     read_path,
     slug,
 )
-from pytest_rageval.model import Anchor, Chunk, LooseMatch, MatchKind, Reference
+from pytest_rageval.model import Anchor, Chunk, EvalCase, LooseMatch, MatchKind, Reference
 from pytest_rageval.words import fold
 
 Passage = Chunk | Reference
@@ -104,6 +104,11 @@ class PlaceRules(NamedTuple):
 
 
 ANY_PLACES = PlaceRules()
+
+
+def namesakes_of(cases: Iterable[EvalCase]) -> list[str]:
+    """Return the paths of golds that have the name of another gold's file, such as two of README.md."""
+    return FileNames(anchor.rel_path for case in cases for anchor in case.gold.supports or ()).ambiguous
 
 
 # ── matching ──────────────────────────────────────────────────────────────────────────────────────────────────

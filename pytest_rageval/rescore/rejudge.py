@@ -56,7 +56,7 @@ class Rejudge:
     async def _line(self, line: Line) -> Line:
         if line["answer"] is None:
             return line
-        before, trial = observed_of(line, self.run.config, self.plan.place_rules.notes), trial_of(line)
+        before, trial = observed_of(line, self.run.config), trial_of(line)
         assert before.answer is not None
         observed = await self._judge(trial, before.answer, before)
         # An answer without questions to the judge does not count as judged.

@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases.canonical import case_from_mapping, case_to_mapping, content_hash
+from pytest_rageval.cases.canonical import case_from_mapping, content_hash
 from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.sealed_lines import record_at
+from pytest_rageval.matching.dialects import FileNames, PlaceRules, namesakes_of
+from pytest_rageval.matching.places import GoldBy
 from pytest_rageval.model import EvalCase
 from pytest_rageval.runs.comparable import asked_differently
 from pytest_rageval.runs.config import dataset_hash_of, dataset_version
+from pytest_rageval.runs.observations import matched_to
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records import CUT
 
@@ -44,11 +47,12 @@ class Labels:
         """Return a case with its new labels; None if they are unchanged."""
         return self.cases.get(_key(file, case_id))
 
-    def applied(self, lines: Lines) -> Lines:
-        """Yield the lines of observations.jsonl with these labels."""
+    def applied(self, lines: Lines, gold_by: GoldBy, rules: PlaceRules) -> Lines:
+        """Yield the lines of observations.jsonl with these labels, and the answers matched to them."""
+        rules = rules._replace(golds=FileNames(namesakes_of(self.cases.values())))
         for line in lines:
             case = self.of(line["case"]["source"][0], line["case"]["id"])
-            yield line if case is None else {**line, "case": case_to_mapping(case) | {"source": list(case.source)}}
+            yield line if case is None else matched_to(line, case, gold_by, rules)
 
 
 def read_new_labels(run: StoredRun, files: Sequence[CaseFile], root: Path) -> Labels:

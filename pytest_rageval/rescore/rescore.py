@@ -18,7 +18,6 @@ from pytest_rageval.finish import Extent, Finished, finish
 from pytest_rageval.io.atomic import write_lines
 from pytest_rageval.io.masking import public_target
 from pytest_rageval.io.sealed_lines import record_at
-from pytest_rageval.matching.dialects import Notes
 from pytest_rageval.metrics.registry import Measure, is_described
 from pytest_rageval.model import NotApplicable, Observation, Problem, RunFacts, Score, Timings, Trial
 from pytest_rageval.plan import Plan, make_plan
@@ -132,7 +131,8 @@ class Rescoring:
         if (self.labels is None and judged is None) or not path.exists():
             return
         lines: Lines = map(record_at, self.run.observation_places().values())
-        lines = lines if self.labels is None else self.labels.applied(lines)
+        if self.labels is not None:
+            lines = self.labels.applied(lines, self.run.config["settings"]["gold_by"], self.plan.place_rules)
         write_lines(path, map(to_line, lines if judged is None else judged(lines)))
 
     def _scored(self) -> Lines:
@@ -153,7 +153,7 @@ class Rescoring:
         if measures is None:
             return records
         plan = replace(self.plan, measures=measures)
-        observed = [observed_of(line, self.run.config, plan.place_rules.notes) for line in lines]
+        observed = [observed_of(line, self.run.config) for line in lines]
         evaluated = evaluation([trial_of(line) for line in lines], observed, plan, records[0]["attempts"])
         outcome, reason = ending_from_records(evaluated.overall, records, plan, self.baseline)
         decided = (evaluated.overall, *evaluated.trials)
@@ -275,10 +275,10 @@ def _recorded_of_run(measure: Measure, metrics: Mapping[str, Any]) -> Measure:
 # ── lines of observations.jsonl ───────────────────────────────────────────────────────────────────────────────
 
 
-def observed_of(line: Line, config: Mapping[str, Any], notes: Notes | None = None) -> Observed:
+def observed_of(line: Line, config: Mapping[str, Any]) -> Observed:
     """Read a line of observations.jsonl; raise SettingsError if it is not one that a run writes."""
     try:
-        if line["error"] is None and (observation := observation_of(line, config, notes)) is not None:
+        if line["error"] is None and (observation := observation_of(line, config)) is not None:
             return observation
         answer = (
             None if line["answer"] is None else answer_from_response(line["answer"], line["case_key"], is_plain=True)

@@ -30,15 +30,7 @@ def judge_notes(
     judge = config.get("judge") or {}
     models = sorted({each["model"] for each in judges if each and not each["heuristic"]})
     if judge.get("model") in models:
-        if judge.get("pinned") is False:
-            yield (
-                f"judge {judge['model']} is not pinned: the name may mean another model tomorrow; "
-                "name a dated or numbered version"
-            )
-        if judge.get("temperature"):
-            yield f"the judge's temperature is {judge['temperature']:g}, not 0: its scores vary from run to run"
-        if "judge_check" in config:
-            yield from _check_notes(judge["model"], config["judge_check"])
+        yield from doubts_about(judge, config.get("judge_check"))
     served = served_names(judges)
     if (note := several_served(judge.get("identity") or ", ".join(models), served)) is not None:
         yield note
@@ -84,8 +76,15 @@ def kinship_notes(llm: str, models: Sequence[str], served: Sequence[str] = ()) -
         yield f"{relative} judges {llm}, a model of its own family, which favours answers in its own manner"
 
 
-def _check_notes(model: str, check: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield notes about the judge's check with answers of known quality."""
+def doubts_about(judge: Mapping[str, Any], check: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield notes about a judge as config.json describes it, and its check with answers of known quality."""
+    model = judge["model"]
+    if judge.get("pinned") is False:
+        yield (
+            f"judge {model} is not pinned: the name may mean another model tomorrow; name a dated or numbered version"
+        )
+    if judge.get("temperature"):
+        yield f"the judge's temperature is {judge['temperature']:g}, not 0: its scores vary from run to run"
     if check is None:
         yield f"judge {model} was never checked here: rageval judge-check tries whether it can be trusted"
         return

@@ -14,9 +14,20 @@ from pytest_rageval.config.settings import Settings
 from pytest_rageval.engine import Observed
 from pytest_rageval.io.masking import public_params
 from pytest_rageval.io.sealed_lines import sealed_line
-from pytest_rageval.matching.dialects import Notes, PlaceRules
-from pytest_rageval.matching.places import observe
-from pytest_rageval.model import Chunk, Judgement, Observation, Problem, Reference, Timings, Trial
+from pytest_rageval.matching.dialects import PlaceRules
+from pytest_rageval.matching.places import GoldBy, match
+from pytest_rageval.model import (
+    Chunk,
+    EvalCase,
+    Judgement,
+    LooseMatch,
+    Matching,
+    Observation,
+    Problem,
+    Reference,
+    Timings,
+    Trial,
+)
 from pytest_rageval.runs.row import SCHEMA
 from pytest_rageval.targets.native_contract import answer_from_response, answer_to_response
 
@@ -43,6 +54,7 @@ def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[s
         "trial": trial.number,
         "case": case_to_mapping(trial.case) | {"source": trial.case.source},
         "answer": answer_to_response(answer, keeps_objects=True) if answer else None,
+        "matching": _matching(obs.matching) if obs else None,
         "judgements": {name: _judgement(each) for name, each in obs.judgements.items()} if obs else {},
         "asked_k": obs.asked_k if obs else None,
         "k": obs.k if obs else None,
@@ -77,6 +89,18 @@ def _write_observation(record: dict[str, Any]) -> bytes:
     return _WRITER.dump_json(record, exclude_defaults=True, warnings=False)
 
 
+def _matching(matching: Matching) -> dict[str, Any]:
+    sets = {"hits": matching.hits, "cited": matching.cited}
+    return {
+        "kind": matching.kind,
+        "golds": matching.golds,
+        **{name: None if found is None else [sorted(each) for each in found] for name, found in sets.items()},
+        "irrelevant": matching.irrelevant,
+        "flags": matching.flags,
+        "loose": matching.loose,
+    }
+
+
 def _judgement(judgement: Judgement) -> dict[str, Any]:
     # Not `asdict`: it copies every text and list, 40 µs a judgement.
     members = ((name, getattr(judgement, name)) for name in _JUDGEMENT)
@@ -90,26 +114,40 @@ _JUDGEMENT = tuple(field.name for field in fields(Judgement))
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def observation_of(
-    record: Mapping[str, Any], config: Mapping[str, Any], notes: Notes | None = None
-) -> Observation | None:
-    """Return the observation in a line of observations.jsonl, matched to its gold and the notes again."""
+def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Observation | None:
+    """Return the observation in a line of observations.jsonl, with the matches that the run found.
+
+    They are not made again: the notes that decided about them may have changed since.
+    """
     if record["k"] is None:
         return None
-    judgements = {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()}
-    return observe(
+    return Observation(
         case_from_mapping(record["case"]),
         answer_from_response(record["answer"], record["case_key"], is_plain=True),
-        k=record["k"],
-        asked_k=record["asked_k"],
-        judgements=judgements,
-        timings=Timings(**record["timings"]),
-        trial=record["trial"],
-        gold_by=config["settings"]["gold_by"],
-        params=record.get("params", {}),
-        refusals=tuple(config["settings"].get("abstention", {}).get("phrases", ())),
-        rules=PlaceRules.of(config["settings"], notes, config.get("namesakes", ())),
+        _read_matching(record["matching"]),
+        {name: _read_judgement(name, judgement) for name, judgement in record["judgements"].items()},
+        record["k"],
+        record["asked_k"],
+        Timings(**record["timings"]),
+        record["trial"],
+        record.get("params", {}),
+        tuple(config["settings"].get("abstention", {}).get("phrases", ())),
     )
+
+
+def _read_matching(written: Mapping[str, Any]) -> Matching:
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+    sets = {name: tuple(map(frozenset, values[name])) for name in ("hits", "cited") if values[name] is not None}
+    return Matching(**values | sets | {"loose": tuple(LooseMatch(*match) for match in written["loose"])})
+
+
+def matched_to(record: Mapping[str, Any], case: EvalCase, gold_by: GoldBy, rules: PlaceRules) -> dict[str, Any]:
+    """Return a line of observations.jsonl with other labels of its case, and the answer matched to them."""
+    written = {**record, "case": case_to_mapping(case) | {"source": list(case.source)}}
+    if record["k"] is None:
+        return written
+    answer = answer_from_response(record["answer"], record["case_key"], is_plain=True)
+    return written | {"matching": _matching(match(case, answer, gold_by, rules))}
 
 
 def _read_judgement(rubric: str, written: Mapping[str, Any]) -> Judgement:

@@ -17,7 +17,6 @@ from pytest_rageval.io.messages import format_path, shown_value
 from pytest_rageval.io.records import flaws_of
 from pytest_rageval.io.sealed_lines import Key, Place, index, record_at, whole_records
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.matching.dialects import Notes
 from pytest_rageval.model import Observation
 from pytest_rageval.runs.columns import CaseColumns, read_scores, scores_of_records
 from pytest_rageval.runs.observations import observation_of
@@ -163,11 +162,11 @@ class StoredRun:
         """Return the place of the last observation of each case and trial; empty if the run stores none."""
         return index([self.path / OBSERVATIONS], check=check_observation)
 
-    def observation(self, key: str, notes: Notes | None = None) -> Observation | None:
+    def observation(self, key: str) -> Observation | None:
         """Return a case's observation; None if it ended in an error or the run stores none."""
         places = [place for (case_key, _), place in self.observation_places().items() if case_key == key]
         record = record_at(places[-1]) if places else None
-        return observation_of(record, self.config, notes) if record and record["answer"] is not None else None
+        return observation_of(record, self.config) if record and record["answer"] is not None else None
 
 
 def open_stored_run(reports: Path, reference: str, baseline: Path | None = None) -> StoredRun:

@@ -298,5 +298,5 @@ _RESULT_KEYS = frozenset(
      "judge_input", "abstention", "scores", "score_details", "cost", "verdict", "error", "skipped_metrics", "attempts"}
 )  # fmt: skip
 _OBSERVATION_KEYS = frozenset(
-    {"schema", "case_key", "trial", "case", "answer", "judgements", "asked_k", "k", "timings", "error"}
+    {"schema", "case_key", "trial", "case", "answer", "matching", "judgements", "asked_k", "k", "timings", "error"}
 )

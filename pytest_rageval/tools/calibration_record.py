@@ -51,19 +51,20 @@ def store_calibration(reports: Path, identity: str, labels: str, calibration: Ca
     path = reports / CALIBRATIONS
     content = readable_json(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    record = {
-        "metric": calibration.gate.name,
-        "calibrated": datetime.now(UTC).replace(microsecond=0).isoformat(),
-        "labels": labels,
-        "gate": str(calibration.gate),
-        "answers": len(calibration.cases),
-        "prompt_versions": calibration.prompt_versions,
-        "verdict": calibration.verdict,
-        "agreement": agreement.value,
-        "interval": agreement.interval,
-        "cohens_kappa": None if kappa is None else kappa.value,
-    }
-    write_json(path, {**content, identity: {**_of_judge(content, identity), calibration.gate.name: record}})
+    record = CalibrationRecord(
+        calibration.gate.name,
+        datetime.now(UTC).replace(microsecond=0),
+        labels,
+        str(calibration.gate),
+        len(calibration.cases),
+        calibration.prompt_versions,
+        calibration.verdict,
+        agreement.value,
+        agreement.interval,
+        None if kappa is None else kappa.value,
+    )
+    written = TypeAdapter(CalibrationRecord).dump_python(record, mode="json")
+    write_json(path, {**content, identity: {**_of_judge(content, identity), record.metric: written}})
 
 
 def stored_calibrations(reports: Path, judge: Mapping[str, Any] | None) -> tuple[CalibrationRecord, ...]:

@@ -24,17 +24,17 @@ from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.gates.gate import doubtful_limits, unknown_values
 from pytest_rageval.http.failures import HttpFailure
 from pytest_rageval.io.masking import public_target
-from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.sqlite_cache import connect, open_exclusively
-from pytest_rageval.judges.canaries import check_of_run, stored_check
-from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.judge_spec import judge_endpoint
+from pytest_rageval.judges.judge import Judge, described_judge
+from pytest_rageval.judges.judge_spec import judge_of_run
+from pytest_rageval.llm.chat_model import body_of
 from pytest_rageval.llm.chat_protocol import below
-from pytest_rageval.llm.endpoint import body_of
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.ontology.rates import load_validator
 from pytest_rageval.plan import make_plan
+from pytest_rageval.prepare import run_check
 from pytest_rageval.runs.folder import check_reports
+from pytest_rageval.runs.judge_notes import doubts_about
 from pytest_rageval.text import counted
 from pytest_rageval.tools.diagnosis import Diagnosis, failure, success, warning
 from pytest_rageval.tools.target_check import cases_of_project, look_at_target
@@ -201,7 +201,7 @@ def look_at_judge(project: Project) -> Iterator[Diagnosis]:
     if settings.judge.startswith(("http://", "https://")) and (silence := _in_time(_silence(settings.judge))):
         yield failure(f"{public_target(settings.judge)}: {silence}", "start the server")
         return
-    judge = judge_from_spec(settings.judge, root=project.root, options=judge_endpoint(settings))
+    judge = judge_of_run(settings, project.root, workers=1)
     if judge is None:
         yield success("none: nothing is judged")
         return
@@ -216,26 +216,10 @@ def _of_the_judge(project: Project, judge: Judge) -> Iterator[Diagnosis]:
         yield success(f"{judge.model}, a heuristic without a model: its scores gate only where you wrote the gate")
         return
     yield success(judge.model)
-    if getattr(judge, "is_pinned", None) is False:
-        fix = "name a dated or numbered version"
-        yield warning(f"{judge.model} is not pinned: the name may mean another model tomorrow", fix)
-    if temperature := project.settings.judge_temperature:
-        yield warning(f"temperature {temperature:g}: scores vary from run to run", "judge_temperature = 0")
-    plan = make_plan(project.settings, load_registry(), project.root)
-    check = check_of_run(stored_check(project.judge_checks_file, judge), judge, plan.wordings)
-    if check is None:
-        yield warning("never checked: nobody knows whether it can be trusted", JUDGE, JUDGE)
-        return
-    failed = [
-        f"{name} {len(of['failed'])} of {of['canaries']}" for name, of in check["rubrics"].items() if of["failed"]
-    ]
-    if check["unchecked"]:
-        names = ", ".join(check["unchecked"])
-        yield warning(f"not checked with {names} as worded now", JUDGE, JUDGE)
-    if failed:
-        when = check["checked"][:10]
-        yield warning(f"failed canaries on {when}: {', '.join(failed)}", "take a larger or newer model")
-    elif not check["unchecked"]:
+    check = run_check(project, judge, make_plan(project.settings, load_registry(), project.root))
+    for doubt in doubts_about(described_judge(judge, project.settings.judge_temperature), check):
+        yield warning(doubt, command=JUDGE if "judge-check" in doubt else "")
+    if check is not None and not check["unchecked"] and not any(of["failed"] for of in check["rubrics"].values()):
         yield success(f"passed all canaries on {check['checked'][:10]}")
 
 

@@ -18,7 +18,7 @@ from pytest_rageval.judges.judge import Judge, JudgementCache
 from pytest_rageval.judges.model_judge import ModelJudge
 from pytest_rageval.llm.batch import PRICE, BatchClient, BatchExchange, BatchReply, BatchState, BatchWire
 from pytest_rageval.llm.endpoint_options import Tariff
-from pytest_rageval.model import Json, Judgement
+from pytest_rageval.model import Json
 from pytest_rageval.plan import Plan
 from pytest_rageval.providers import BATCHED
 from pytest_rageval.rescore.rejudge import Rejudge
@@ -73,19 +73,6 @@ def check_submission(run: StoredRun) -> None:
         )
 
 
-class ReadOnlyCache:
-    """A cache that is read while requests are gathered: what they cost is counted once, at the end."""
-
-    def __init__(self, cache: JudgementCache | None) -> None:
-        self._cache = cache
-
-    def get(self, key: str) -> Judgement | None:
-        return None if self._cache is None else self._cache.get(key)
-
-    def put(self, key: str, judgement: Judgement) -> None:
-        """Store nothing."""
-
-
 @dataclass(slots=True)
 class BatchedRun:
     """A stored run that is judged by batches: its requests and their replies.
@@ -105,7 +92,7 @@ class BatchedRun:
         """Return a judge whose requests go to the batch; raise SettingsError if its provider takes none."""
         judge = self.make_judge()
         if not isinstance(judge, ModelJudge) or judge.batch_wire is None:
-            raise SettingsError(f"judge {judge.model!r}: batches are for {BATCHED}")
+            raise SettingsError(f"judge {judge.model!r}: batches are for {' and '.join(BATCHED)}")
         RunFolder(self.run.path).give_secret(judge)
         judge.defer_to(self.client)
         return judge
@@ -114,7 +101,8 @@ class BatchedRun:
         """Put all answers to the judge, and return the requests that no reply was collected for."""
         self.client.waiting.clear()
         is_anew = self.plan.settings.judge_cache == "refresh"
-        judge = CachedJudge(self.deferring_judge(), None if is_anew else ReadOnlyCache(self.cache), mask=self.plan.mask)
+        # What the requests cost is counted once, at the end, and so nothing is stored before.
+        judge = CachedJudge(self.deferring_judge(), None if is_anew else self.cache, "read", self.plan.mask)
         Rejudge(self.run, self.plan, judge, watch).ask_all()
         return self.client.waiting
 

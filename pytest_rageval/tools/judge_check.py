@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
@@ -17,15 +17,14 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.sealed_lines import Key, record_at
-from pytest_rageval.judges import judge_from_spec
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
-from pytest_rageval.judges.canaries import Verdict, store_check, try_canaries
+from pytest_rageval.judges.canaries import Verdict, canaries_for, rubrics_of, store_check, try_canaries
 from pytest_rageval.judges.judge import Judge, identity_of
-from pytest_rageval.judges.judge_spec import judge_endpoint
-from pytest_rageval.llm.endpoint_options import Budget
+from pytest_rageval.judges.judge_spec import judge_of_run, judge_with_cache
+from pytest_rageval.llm.endpoint_options import Tariff
 from pytest_rageval.model import Judgement, Observation, Rubric
-from pytest_rageval.plan import Plan
+from pytest_rageval.plan import Plan, own_rubrics
 from pytest_rageval.rescore.rejudge import Rejudge
 from pytest_rageval.rescore.relabel import Line
 from pytest_rageval.rescore.rescore import observed_of
@@ -33,6 +32,8 @@ from pytest_rageval.runs.reader import StoredRun
 
 T = TypeVar("T")
 NO_JUDGE = "there is no judge to check; name one with --judge"
+PASSAGES = 1
+"""Passages of usual length: those of the canaries are short."""
 FEWEST, SHARE = 20, 0.05
 """The default number of answers to check: this many, or this share of a large run."""
 APART = 0.2
@@ -44,9 +45,7 @@ ROUNDING = 1e-9
 
 def configured_judge(settings: Settings, root: Path, problem: str) -> Judge:
     """Make the configured judge, or raise a SettingsError with this problem. It belongs to one event loop."""
-    budget = None if settings.max_cost is None else Budget(settings.max_cost)
-    judge = judge_from_spec(settings.judge, root=root, options=judge_endpoint(settings, budget=budget))
-    if judge is None:
+    if (judge := judge_of_run(settings, root, workers=1)) is None:
         raise SettingsError(f"judge {settings.judge!r}: {problem}")
     return judge
 
@@ -79,7 +78,7 @@ def judge_at_hand(
     prepare(judge)
     cache = project_cache(project.settings, project.judge_cache_file)
     with closing(cache) if cache is not None else nullcontext():
-        yield CachedJudge(judge, cache, "off" if cache is None else settings.judge_cache, mask)
+        yield judge_with_cache(judge, cache, settings, mask)
     for note in (*(cache.notes if cache is not None else ()), *getattr(judge, "notes", ())):
         tell(note)
 
@@ -94,11 +93,41 @@ async def _closing(ask: Callable[[Judge], Awaitable[T]], judge: Judge) -> T:
 # ── canaries ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def verdicts_on(judge: Judge, wordings: Mapping[str, Rubric], repeats: int = 1) -> list[Verdict]:
-    """Return one verdict for each canary, and close the judge.
+class TriedJudge(NamedTuple):
+    """A judge with a verdict for each canary, and why they could not be stored, in one line."""
+
+    judge: Judge
+    verdicts: Sequence[Verdict]
+    note: str | None
+
+    @property
+    def is_sound(self) -> bool:
+        return all(verdict.passed for verdict in self.verdicts)
+
+    def conclusions(self) -> Iterator[str]:
+        """Yield one line each on what the judge can and cannot be trusted with."""
+        model, by_rubric = self.judge.model, rubrics_of(self.verdicts)
+        if trusted := [rubric for rubric, group in by_rubric.items() if all(verdict.passed for verdict in group)]:
+            yield f"{model} can be trusted with {', '.join(trusted)}, as far as these canaries tell"
+        for rubric, group in by_rubric.items():
+            failed = [verdict for verdict in group if not verdict.passed]
+            names = ", ".join(verdict.canary for verdict in failed)
+            # The same bad answer without the attack got a low score, so the attack raised it.
+            if failed and all(verdict.is_attack and verdict.score is not None for verdict in failed):
+                yield f"{model} is talked into a better score for {rubric}: {names}"
+            elif failed:
+                yield f"{model} cannot be trusted with {rubric}, {len(failed)} of {len(group)} canaries failed: {names}"
+
+
+def try_judge(project: Project, tell_cost: Callable[[str], object], repeats: int = 1) -> TriedJudge:
+    """Put canaries to the configured judge, and store the verdicts for later runs with it.
 
     SettingsError where its server cannot be asked, or it has no rubric that canaries are for.
     """
+    wordings = own_rubrics(project.settings, project.root)
+    judge = configured_judge(project.settings, project.root, NO_JUDGE)
+    if (cost := _estimated_cost(judge, wordings, repeats)) is not None:
+        tell_cost(cost)
 
     async def ask(judge: Judge) -> list[Verdict]:
         await _check_server(judge)
@@ -106,21 +135,24 @@ def verdicts_on(judge: Judge, wordings: Mapping[str, Rubric], repeats: int = 1) 
 
     if not (verdicts := asyncio.run(_closing(ask, judge))):
         raise SettingsError(f"judge {judge.model!r} has none of the rubrics that canaries are for")
-    return verdicts
-
-
-def keep_result(
-    project: Project, judge: Judge, verdicts: Sequence[Verdict], wordings: Mapping[str, Rubric], repeats: int
-) -> str | None:
-    """Store the verdicts for later runs with this judge; return in one line why that failed, or None."""
     if not any(verdict.scores for verdict in verdicts):
-        return "not kept: no score came, which says nothing about the judge"
+        return TriedJudge(judge, verdicts, "not kept: no score came, which says nothing about the judge")
     path = project.judge_checks_file
     try:
         store_check(path, judge, verdicts, wordings, repeats)
     except OSError as error:
-        return f"{path}: the result cannot be kept: {error.strerror or error}"
-    return None
+        return TriedJudge(judge, verdicts, f"{path}: the result cannot be kept: {error.strerror or error}")
+    return TriedJudge(judge, verdicts, None)
+
+
+def _estimated_cost(judge: Judge, wordings: Mapping[str, Rubric], repeats: int) -> str | None:
+    tariff: Tariff | None = getattr(judge, "tariff", None)
+    if tariff is None:
+        return None
+    prompts = [rubric.prompt for rubric, _ in canaries_for(judge, wordings)]
+    dollars = tariff.estimate(prompts, passages=PASSAGES, times=repeats)
+    cost = "its price is not known" if dollars is None else f"about ${dollars:.2f} by list prices"
+    return f"judge {tariff.model}: {len(prompts) * repeats} short requests, {cost}"
 
 
 # ── a second judge ────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -55,11 +55,23 @@ class UnscoredLabel(NamedTuple):
 JudgedLabel = ScoredLabel | UnscoredLabel
 
 
-class RecordedAnswer(NamedTuple):
-    """A run's observation of a labelled case, and the identity of the run's judge."""
+class LabelledAnswer(NamedTuple):
+    """A labelled answer as it was observed: by a stored run, or from the texts beside the label.
 
-    observation: Observation
-    judge: str | None
+    error  the kind of the error that the run recorded in its place
+    judge  the identity of the run's judge
+    """
+
+    label: Label
+    observation: Observation | None
+    error: str | None = None
+    judge: str | None = None
+
+    @classmethod
+    def beside(cls, label: Label) -> LabelledAnswer:
+        """Return the answer that stands beside its label."""
+        case = EvalCase(label.id, label.question or "", contexts=label.contexts, source=label.source)
+        return cls(label, observe(case, Answer(text=label.answer), k=max(1, len(label.contexts))))
 
 
 class Examination(NamedTuple):
@@ -69,43 +81,63 @@ class Examination(NamedTuple):
     rubric: Rubric
     settings: Settings
 
+    def known(self, answer: LabelledAnswer, *, is_judged_again: bool) -> JudgedLabel | None:
+        """Return the label with the score beside it or the result of its run; None if its answer is to be judged.
+
+        is_judged_again  scores of runs do not count; their errors do
+        """
+        label, obs = answer.label, answer.observation
+        if label.judge_score is not None:
+            return self._scored(label, self._on_scale(label.judge_score), obs)
+        if obs is None:
+            return UnscoredLabel(label, f"the case ended in an error: {answer.error}", answer.error)
+        return None if label.case_key is None or is_judged_again else self.scored(label, obs, answer.judge)
+
+    def scored(self, label: Label, obs: Observation, judge: str | None) -> JudgedLabel:
+        """Return the label with the score of the observation's judgements by the measure, as a gate sees them."""
+        measure = self._measure
+        scored = measure(obs)
+        if isinstance(scored, NotApplicable):
+            # Hardly a rubric applies without contexts, and the measure sees only that nothing was judged.
+            is_bare = scored == NOT_JUDGED and not contexts(obs.case, obs.answer, obs.k)
+            return UnscoredLabel(label, (NO_CONTEXT if is_bare else scored).reason)
+        judgement = obs.judged(measure.metric.name) or next(iter(obs.judgements.values()), None)
+        labelled = self._scored(label, scored.value, obs)
+        return replace(labelled, judgement=judgement, judge=judge if judgement is not None else None)
+
     @property
-    def measure(self) -> Measure:
+    def _measure(self) -> Measure:
         assert self.gate.measure is not None  # resolved
         return self.gate.measure
 
-    def scored(self, label: Label, score: float, **known: object) -> ScoredLabel:
-        """Return the label with a judge's score on the metric's scale."""
-        human = None if label.human_score is None else self.on_scale(label.human_score)
+    def _scored(self, label: Label, score: float, obs: Observation | None) -> ScoredLabel:
+        human = None if label.human_score is None else self._on_scale(label.human_score)
         passes = label.human_pass
         if passes is None:
             assert human is not None  # every label has one of the two
             passes = self.gate.holds(human)
-        return ScoredLabel(label, passes, human, score, **known)  # type: ignore[arg-type]
+        texts = ("", "") if obs is None else (obs.case.question, obs.answer.text or "")
+        return ScoredLabel(label, passes, human, score, *texts)
 
-    def on_scale(self, score: float) -> float:
+    def _on_scale(self, score: float) -> float:
         """Convert a score from the rubric's scale to the metric's."""
-        (low, high), (from_low, from_high) = self.measure.metric.scale, self.rubric.scale
+        (low, high), (from_low, from_high) = self._measure.metric.scale, self.rubric.scale
         return low + (score - from_low) * (high - low) / (from_high - from_low)
 
 
-# ── answers of stored runs ────────────────────────────────────────────────────────────────────────────────────
-
-Recorded = RecordedAnswer | UnscoredLabel
-
-
-def observations_of(
+def labelled_answers(
     labels: Iterable[Label], open_run: Callable[[str], StoredRun], run: str | None
-) -> dict[str, Recorded]:
-    """Return, by the label's id, the recorded first trial of its answer in a stored run, or the error there.
+) -> list[LabelledAnswer]:
+    """Return the labels with their answers; of a case's trials in a stored run, the first one counts.
 
     `run` is meant if a label names a case and no run. A CaseError names every label whose run or case is missing.
     """
-    recorded: dict[str, Recorded] = {}
+    answers: list[LabelledAnswer] = []
     problems: list[str] = []
     runs: dict[str, tuple[StoredRun, Mapping[str, Place]]] = {}
     for label in labels:
         if label.case_key is None:
+            answers.append(LabelledAnswer.beside(label))
             continue
         wanted = label.run or run
         if wanted is None:
@@ -115,12 +147,12 @@ def observations_of(
             if wanted not in runs:
                 stored = open_run(wanted)
                 runs[wanted] = stored, _first_trials(stored)
-            recorded[label.id] = _recorded(label, label.case_key, *runs[wanted])
+            answers.append(_recorded(label, label.case_key, *runs[wanted]))
         except SettingsError as error:
             problems += [f"{label.source}: {problem}" for problem in error.problems]
     if problems:
         raise CaseError(*problems)
-    return recorded
+    return answers
 
 
 def _first_trials(run: StoredRun) -> dict[str, Place]:
@@ -130,56 +162,28 @@ def _first_trials(run: StoredRun) -> dict[str, Place]:
     return {key: places[key, trial] for key, trial in sorted(places, key=lambda one: -one[1])}
 
 
-def _recorded(label: Label, case_key: str, run: StoredRun, places: Mapping[str, Place]) -> Recorded:
+def _recorded(label: Label, case_key: str, run: StoredRun, places: Mapping[str, Place]) -> LabelledAnswer:
     if case_key not in places:
         raise SettingsError(f"run {run.run_id} has no case {case_key!r}")
     record = record_at(places[case_key])
     observation = observation_of(record, run.config) if record["answer"] is not None else None
     if observation is not None:
-        return RecordedAnswer(observation, recorded_identity(run.config.get("judge")))
-    kind = (record.get("error") or {}).get("kind") or "not recorded"
-    return UnscoredLabel(label, f"the case ended in an error: {kind}", kind)
-
-
-# ── judging ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def as_recorded(
-    labels: Iterable[Label], recorded: Mapping[str, Recorded], how: Examination, *, is_judged_again: bool
-) -> dict[str, JudgedLabel]:
-    """Return, by id, the labels whose result is known: the score beside them, or what their run recorded.
-
-    is_judged_again  scores of runs do not count; their errors do
-    """
-    known: dict[str, JudgedLabel] = {}
-    for label in labels:
-        there = recorded.get(label.id)
-        if label.judge_score is not None:
-            score = how.on_scale(label.judge_score)
-            known[label.id] = how.scored(label, score, question=label.question or "", answer=label.answer or "")
-        elif isinstance(there, UnscoredLabel):
-            known[label.id] = there
-        elif there is not None and not is_judged_again:
-            known[label.id] = _scored(label, there.observation, how, there.judge)
-    return known
+        return LabelledAnswer(label, observation, judge=recorded_identity(run.config.get("judge")))
+    return LabelledAnswer(label, None, (record.get("error") or {}).get("kind") or "not recorded")
 
 
 def judge_labels(
-    labels: Sequence[Label],
-    judge: Judge,
-    recorded: Mapping[str, Recorded],
-    how: Examination,
-    watch: Callable[[int], None] = lambda _: None,
-) -> dict[str, JudgedLabel]:
-    """Return, by id, each label with the judge's score of its answer, and close the judge.
+    answers: Sequence[LabelledAnswer], judge: Judge, how: Examination, watch: Callable[[int], None] = lambda _: None
+) -> Iterator[JudgedLabel]:
+    """Yield each label with the judge's score of its answer, in their order, and close the judge.
 
     As many at once as the settings let judges work. An error belongs to its label alone.
     """
     settings = how.settings
 
-    async def judged(label: Label) -> JudgedLabel:
-        there = recorded.get(label.id)
-        obs = there.observation if isinstance(there, RecordedAnswer) else _observed(label)
+    async def judged(answer: LabelledAnswer) -> JudgedLabel:
+        obs = answer.observation
+        assert obs is not None
         try:
             judgements = await judge_answer(
                 judge,
@@ -191,35 +195,11 @@ def judge_labels(
                 repeats=settings.judge_repeats,
                 phrases=settings.abstention.phrases,
             )
-            return _scored(label, replace(obs, judgements=judgements), how, identity_of(judge))
+            return how.scored(answer.label, replace(obs, judgements=judgements), identity_of(judge))
         except JudgeError as error:
             kind, message = error.kind, str(error)
         except Exception as error:  # noqa: BLE001  a user's own judge may raise anything; it is this answer's error
             kind, message = "exception", f"{type(error).__name__}: {error}"
-        return UnscoredLabel(label, excerpt(message, 300), kind)
+        return UnscoredLabel(answer.label, excerpt(message, 300), kind)
 
-    results = at_once(judged, labels, settings.judge_concurrency, close=judge.aclose, watch=watch)
-    return {result.label.id: result for result in results}
-
-
-def _observed(label: Label) -> Observation:
-    case = EvalCase(label.id, label.question or "", contexts=label.contexts, source=label.source)
-    return observe(case, Answer(text=label.answer), k=max(1, len(label.contexts)))
-
-
-def _scored(label: Label, obs: Observation, how: Examination, judge: str | None) -> JudgedLabel:
-    """Score the judgements by the measure, as a gate sees them."""
-    scored = how.measure(obs)
-    if isinstance(scored, NotApplicable):
-        # Hardly a rubric applies without contexts, and the measure sees only that nothing was judged.
-        is_bare = scored == NOT_JUDGED and not contexts(obs.case, obs.answer, obs.k)
-        return UnscoredLabel(label, (NO_CONTEXT if is_bare else scored).reason)
-    judgement = obs.judged(how.measure.metric.name) or next(iter(obs.judgements.values()), None)
-    return how.scored(
-        label,
-        scored.value,
-        question=obs.case.question,
-        answer=obs.answer.text or "",
-        judgement=judgement,
-        judge=judge if judgement is not None else None,
-    )
+    return at_once(judged, answers, settings.judge_concurrency, close=judge.aclose, watch=watch)

@@ -14,9 +14,9 @@ from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.engine import Evaluation, Observed, Unobserved, evaluation, judgements_of
 from pytest_rageval.errors import JudgeError, RagevalError, SettingsError
 from pytest_rageval.io.suggestions import did_you_mean
-from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache, project_cache
 from pytest_rageval.judges.judge import Judge, can_judge
+from pytest_rageval.judges.judge_spec import judge_with_cache
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.model import EvalCase, Json, Observation, Source, Trial
 from pytest_rageval.prefetch import LoopBlockedError
@@ -213,5 +213,5 @@ class Session:
                 raise SettingsError("judge: no judge is configured; name one with --judge")
             settings = prepared.settings
             self._cache = project_cache(settings, self.project.judge_cache_file)
-            self._judge = CachedJudge(prepared.judge, self._cache, settings.judge_cache, prepared.mask)
+            self._judge = judge_with_cache(prepared.judge, self._cache, settings, prepared.mask)
         return self._judge

@@ -28,7 +28,6 @@ from pytest_rageval.web.pages import (
     dataset_import,
     dataset_labelling,
     datasets,
-    demo,
     health,
     jobs,
     label,
@@ -37,10 +36,10 @@ from pytest_rageval.web.pages import (
     run,
     runs,
 )
-from pytest_rageval.web.readings import StillReadingError
 from pytest_rageval.web.rendering import page
 from pytest_rageval.web.rendering import router as assets
 from pytest_rageval.web.run_list import RunFolders
+from pytest_rageval.web.run_shelf import RunShelf
 from pytest_rageval.web.security.guard import Guard
 from pytest_rageval.web.security.sessions import API, Sessions, TokenCheck, open_key
 from pytest_rageval.web.site import Site, UnknownPageError, WebSettings, check_reach
@@ -48,7 +47,7 @@ from pytest_rageval.web.site import Site, UnknownPageError, WebSettings, check_r
 ROUTERS = (
     assets, *(module.router for module in (
         login, dashboard, runs, run, case, agents, dataset_import, datasets, dataset_cases, health, jobs, new_run,
-        label, dataset_labelling, demo, api,
+        label, dataset_labelling, api,
     )),
 )  # fmt: skip
 """The routers of all page modules."""
@@ -57,8 +56,6 @@ ROUTERS = (
 _OFF = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
 NO_TELEMETRY: Mapping[str, Any] = {"telemetry": _OFF}
 """Newer FastAPI sends spans if the environment requests them; older versions ignore this."""
-AGAIN_S = 2
-"""Seconds until an unfinished page reloads itself."""
 LOG = logging.getLogger("rageval.web")
 
 
@@ -77,6 +74,7 @@ def create_web_app(settings: WebSettings) -> FastAPI:
     )
     app.state.site = site = Site(settings)
     app.state.run_folders = folders = RunFolders(site)
+    app.state.run_shelf = RunShelf(site)
     app.state.opened_runs = OpenedRuns(site, folders)
     app.state.jobs = Jobs(settings.data, settings.reports, settings.root, settings.env_file)
     app.state.label_desk = LabelDesk(settings.data, settings.env_file)
@@ -116,8 +114,6 @@ def error_page(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):  # an invalid path or query
         problems = [f"{'.'.join(map(str, flaw['loc'][1:]))}: {flaw['msg']}" for flaw in error.errors()]
         return problem_page(request, 400, problems)
-    if isinstance(error, StillReadingError):
-        return _still_reading_page(request, error)
     if isinstance(error, RagevalError):  # which the user can fix: a broken folder, a wrong setting
         return problem_page(request, 404 if isinstance(error, UnknownPageError) else 409, error.problems)
     told = getattr(error, "strerror", None) or str(error) if isinstance(error, OSError) else ""
@@ -129,13 +125,3 @@ def error_page(request: Request, error: Exception) -> Response:
         remedy = "Nothing of this was saved. Free some space, or mend the folder; then go back, and send it once more."
         return problem_page(request, 507, [printable(problem), *([remedy] if request.method == "POST" else [])])
     return problem_page(request, 500, ["Something went wrong here; what it was stands where rageval web was started."])
-
-
-def _still_reading_page(request: Request, error: StillReadingError) -> Response:
-    """Return a page that reloads itself until files are read, without a script."""
-    if request.url.path.startswith(API):
-        return problem_page(request, 503, [f"{error}; ask again"], {"Retry-After": str(AGAIN_S)})
-    response = page(request, "still_reading.html", status=202, what=str(error))
-    # A script that asked for a part of its page keeps it, and asks again.
-    response.headers.update({"Refresh": str(AGAIN_S), "HX-Reswap": "none"})
-    return response

@@ -13,7 +13,6 @@ from starlette.exceptions import HTTPException
 
 from pytest_rageval.text import names_of
 from pytest_rageval.web.security.sessions import API, is_form_token
-from pytest_rageval.web.site import site_of
 from pytest_rageval.web.versions.agent import LONGEST_NOTE, LONGEST_PROMPT
 
 FORM_TOKEN = "form_token"  # noqa: S105 because it is the name of a field
@@ -38,7 +37,7 @@ async def submitted(request: Request) -> AsyncIterator[FormData]:
         raise HTTPException(415, f"A form is sent as {' or '.join(KINDS)}.")
     if any(name == "charset" and value != "utf-8" for name, value in _parameters(rest)):
         raise HTTPException(415, "A form is sent in UTF-8.")
-    limits = site_of(request).settings.limits
+    limits = request.app.state.site.settings.limits
     form = await request.form(max_files=limits.files, max_fields=limits.fields, max_part_size=limits.field_bytes)
     try:
         given = form.get(FORM_TOKEN)

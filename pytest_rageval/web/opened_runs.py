@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Annotated
-
-from fastapi import Depends, Request
 
 from pytest_rageval.comparison.baseline import open_side, side_of_run
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.collector import no_collection
 from pytest_rageval.render.html.page_run import compared_side, read_page
 from pytest_rageval.runs.columns import SCORES
-from pytest_rageval.runs.history import PastRun
 from pytest_rageval.runs.reader import CONFIG, METRICS, OBSERVATIONS, RESULTS, StoredRun
 from pytest_rageval.runs.results_file import journals
 from pytest_rageval.text import printable
-from pytest_rageval.web.readings import Readings, StillReadingError, states_of
 from pytest_rageval.web.run_cases import RunCases, cases_of_report, recorded_cases
-from pytest_rageval.web.run_list import RunFolders, recent_runs_of
-from pytest_rageval.web.site import Site, UnknownPageError
+from pytest_rageval.web.run_list import RunFolders, recent_runs_of, states_of
+from pytest_rageval.web.site import Site, UnknownPageError, of_app
 
 CONFIG_FILES = ("rageval.toml", "pyproject.toml")
 BASELINE = "baseline"
 MOST_KEPT = 4
 """Maximum number of cached runs: one of 100,000 cases takes some hundred megabytes."""
-WAIT = 20
-"""The cases of an unfinished run are read again after this many times the duration of reading them."""
 
 
 class OpenedRuns:
-    """The most recently used runs, by id and compared run."""
+    """The most recently read runs, by id and compared run."""
 
     def __init__(self, site: Site, folders: RunFolders) -> None:
         self._site, self._folders = site, folders
-        self._readings = Readings(site.settings.limits.patience_seconds, MOST_KEPT)
+        self._kept: dict[object, tuple[object, RunCases]] = {}
+        self._reading = threading.Lock()
 
     def open(self, run_id: str, other: str | None = None) -> RunCases:
         """Return a finished run, compared with `other` (a run or `baseline`) or with its recorded baseline.
@@ -51,7 +47,7 @@ class OpenedRuns:
         """Return the cases of a run that has not ended or is partly unreadable."""
         files = [run.path / name for name in (CONFIG, METRICS, RESULTS)]
         stamp = states_of([*files, *journals(run.path, RESULTS)])
-        return self._result(run.run_id, RESULTS, stamp, lambda: recorded_cases(run), WAIT)
+        return self._result(run.run_id, RESULTS, stamp, lambda: recorded_cases(run))
 
     def as_far_as_recorded(self, run: StoredRun) -> tuple[RunCases | None, Sequence[str]]:
         """Return a run, or its recorded cases, or None; and what is wrong with it."""
@@ -68,21 +64,23 @@ class OpenedRuns:
         except SettingsError as error:
             return None, [*dict.fromkeys([*problems, *error.problems])]
 
-    def _result(
-        self, run_id: str, other: str | None, stamp: object, read: Callable[[], RunCases], wait: int = 0
-    ) -> RunCases:
-        def read_safely() -> RunCases:
-            try:
-                return read()
-            except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
-                # The readers trust files that a run wrote; an edited one must become a page.
-                what = f"its files are not what a run writes: {type(error).__name__}: {error}; were they edited?"
-                raise SettingsError(f"run {run_id}: {what}") from None
-
-        try:
-            return self._readings.get((run_id, other), stamp, read_safely, wait)
-        except StillReadingError:
-            raise StillReadingError(f"run {run_id} is large: its cases are being read") from None
+    def _result(self, run_id: str, other: str | None, stamp: object, read: Callable[[], RunCases]) -> RunCases:
+        """Return what was read from files in this state; two windows on a large run read it once."""
+        with self._reading:
+            known, opened = self._kept.get((run_id, other), (None, None))
+            if opened is None or known != stamp:
+                try:
+                    with no_collection(is_for_good=True):
+                        opened = read()
+                except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
+                    # The readers trust files that a run wrote; an edited one must become a page.
+                    what = f"its files are not what a run writes: {type(error).__name__}: {error}; were they edited?"
+                    raise SettingsError(f"run {run_id}: {what}") from None
+                self._kept.pop((run_id, other), None)
+                self._kept[run_id, other] = stamp, opened
+                while len(self._kept) > MOST_KEPT:
+                    del self._kept[next(iter(self._kept))]
+            return opened
 
     def _opened(self, run_id: str, other: str | None) -> RunCases:
         run, project = self._site.stored_run(run_id), self._site.project()
@@ -90,19 +88,12 @@ class OpenedRuns:
             before = compared_side(run, project.reports, project.baseline_file)
         else:
             before = open_side(project.reports, project.baseline_file, other)
-        trend: list[PastRun] = []
-        with suppress(StillReadingError):
-            trend = recent_runs_of(self._folders.rows(), printable(run_id))
+        trend = recent_runs_of(self._folders.rows(), printable(run_id))
         report = read_page(side_of_run(run), before, project.settings, is_chosen=other is not None, trend=trend)
         opened = cases_of_report(report)
         _ = opened.content
         return opened
 
 
-def opened_runs_of(request: Request) -> OpenedRuns:
-    runs: OpenedRuns = request.app.state.opened_runs
-    return runs
-
-
-TheRuns = Annotated[OpenedRuns, Depends(opened_runs_of)]
+TheRuns = Annotated[OpenedRuns, of_app("opened_runs")]
 """A route parameter: the opened runs."""

@@ -144,6 +144,11 @@ class RunCases:
         """Return the template values of the report's first screen and sections."""
         return page_content(self.report) if self.report else {}
 
+    @property
+    def is_partial(self) -> bool:
+        """Return True unless all cases of the run ended."""
+        return self.report is None or self.report.metrics["partial"]
+
     @cached_property
     def table(self) -> ResultsTable:
         """Return the table of the results."""

@@ -11,8 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from fastapi import Depends, Request
-
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.atomic import is_locked
 from pytest_rageval.render.html.figures import Spark, spark
@@ -22,10 +20,9 @@ from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS
 from pytest_rageval.text import printable
 from pytest_rageval.web.jobs.job import ENDED, JOB, Job, number_in, read_job
 from pytest_rageval.web.jobs.job_status import ENDED_WITH_A_VERDICT, JobStatus, ProgressReader, status
-from pytest_rageval.web.readings import Readings, StillReadingError, states_of
 from pytest_rageval.web.run_rows import RUN_STATES, RunRow, iso_time, read_run
 from pytest_rageval.web.run_shelf import RunShelf
-from pytest_rageval.web.site import Site
+from pytest_rageval.web.site import Site, of_app
 from pytest_rageval.web.versions.version_folder import versions_title
 
 Rows = Sequence[RunRow]
@@ -38,32 +35,24 @@ class RunFolders:
     def __init__(self, site: Site) -> None:
         self._runs, self._jobs = site.runs, site.settings.data / "jobs"
         self._shelf = RunShelf(site)
-        self._readings = Readings(site.settings.limits.patience_seconds, most=1)
         self._reading = threading.Lock()
         self._known: dict[str, tuple[object, RunRow | None]] = {}
 
     def rows(self, *, is_archived: bool = False) -> list[RunRow]:
         """Return the runs as they are now, the newest first: those that are archived, or the others.
 
-        Raise OSError if the folders cannot be listed, StillReadingError if many are read for the first time.
+        Raise OSError if the folders cannot be listed.
         """
         folders = self._folders()
-        try:
-            rows = self._readings.get("runs", folders, lambda: self._read(folders))
-        except StillReadingError:
-            read = min(len(self._known), len(folders))
-            raise StillReadingError(f"{read:,} of {len(folders):,} run folders are read") from None
-        archived = self._shelf.archived()
-        shown = (row for row in rows if (row.run_id in archived) is is_archived)
-        return sorted(shown, key=lambda row: (row.begun, row.run_id), reverse=True)
-
-    def _read(self, folders: dict[str, tuple[str, object]]) -> list[RunRow]:
-        with self._reading:  # a reading of a later state waits, and has little left to read
+        with self._reading:  # a later request waits, and has little left to read
             for run_id, (path, stamp) in folders.items():
                 if self._known.get(run_id, (None,))[0] != stamp:
                     self._known[run_id] = stamp, self._row(Path(path))
             self._known = {run_id: self._known[run_id] for run_id in folders}
-            return [row for _, row in self._known.values() if row is not None]
+            rows = [row for _, row in self._known.values() if row is not None]
+        archived = self._shelf.archived()
+        shown = (row for row in rows if (row.run_id in archived) is is_archived)
+        return sorted(shown, key=lambda row: (row.begun, row.run_id), reverse=True)
 
     def _folders(self) -> dict[str, tuple[str, object]]:
         """Return the path of each run by id, with a stamp that changes when its row does."""
@@ -119,21 +108,29 @@ def row_of_job(folder: Path, run_folder: Path) -> RunRow | None:
         iso_time(datetime.fromisoformat(job.created).timestamp()),
         job.source,
         job.agent,
-        str(job.agent_version),
+        job.agent_version,
         job.dataset,
-        str(job.dataset_version),
+        job.dataset_version,
         description=printable(job.description) or None,
         tone="red",
         problem=printable(ended.sentence),
     )
 
 
-def run_folders_of(request: Request) -> RunFolders:
-    folders: RunFolders = request.app.state.run_folders
-    return folders
+def states_of(paths: Iterable[Path | str]) -> tuple[tuple[int, int] | None, ...]:
+    """Return the times and sizes of files, which change when the files do; None for a missing one."""
+    return tuple(_state_of(path) for path in paths)
 
 
-TheFolders = Annotated[RunFolders, Depends(run_folders_of)]
+def _state_of(path: Path | str) -> tuple[int, int] | None:
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return state.st_mtime_ns, state.st_size
+
+
+TheFolders = Annotated[RunFolders, of_app("run_folders")]
 """A route parameter: the run folders."""
 
 UNVERSIONED = "unversioned"

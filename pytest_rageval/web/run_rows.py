@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.config.tables import Origin
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.atomic import open_regular
 from pytest_rageval.runs.history import PastRun, past_run
 from pytest_rageval.runs.reader import CONFIG, METRICS, RESULTS, StoredRun
 from pytest_rageval.text import duration, printable
@@ -31,7 +32,6 @@ STATE_SYMBOLS = {"stopped": "◐", "running": "▶", "unreadable": "⊘"}
 """The symbols of states without a verdict."""
 PYTEST = "pytest"
 """The source of a run that was not started in the browser."""
-_NO_ORIGIN: Mapping[str, Any] = {"source": PYTEST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class RunRow:
     begun: str
     source: str = PYTEST
     agent: str | None = None
-    agent_version: str | None = None
+    agent_version: int | None = None
     dataset: str | None = None
-    dataset_version: str | None = None
+    dataset_version: int | None = None
     target: str | None = None
     past: PastRun | None = None
     cases: int | None = None
@@ -134,29 +134,18 @@ def read_run(folder: Path) -> RunRow:
 
 
 def _lines(path: Path) -> int:
-    if not path.is_file():
+    try:
+        with open_regular(path) as file:
+            return sum(1 for _ in file)
+    except FileNotFoundError:
         return 0
-    with path.open("rb") as file:
-        return sum(1 for _ in file)
 
 
 def _begun_row(run: StoredRun) -> RunRow:
     """Return the row of a running run: the values from the configuration, which every run has."""
-    origin, target = origin_of(run.config), run.config.get("target")
-    agent_version, dataset_version = (
-        None if version is None else str(version) for version in (origin.agent_version, origin.dataset_version)
-    )
-    return RunRow(
-        printable(run.run_id),
-        "running",
-        _start_time(run),
-        origin.source,
-        origin.agent,
-        agent_version,
-        origin.dataset,
-        dataset_version,
-        target if isinstance(target, str) else None,
-    )
+    target = run.config.get("target")
+    named = target if isinstance(target, str) else None
+    return RunRow(printable(run.run_id), "running", _start_time(run), **dict(origin_of(run.config)), target=named)
 
 
 def origin_of(config: Mapping[str, Any]) -> Origin:
@@ -164,7 +153,7 @@ def origin_of(config: Mapping[str, Any]) -> Origin:
     try:
         return Origin.model_validate(config.get("origin"))
     except ValidationError:
-        return Origin.model_construct(**_NO_ORIGIN)
+        return Origin.model_construct(source=PYTEST)  # type: ignore[arg-type]
 
 
 def _start_time(run: StoredRun) -> str:
@@ -187,12 +176,12 @@ def _ended_row(run: StoredRun, row: RunRow) -> RunRow:
     comparison = compared if compared is not None and compared["compared"] else {}
     selection, paired = metrics.get("selection") or {}, comparison.get("paired")
     settings = {"agent": f"{row.agent} v{row.agent_version}"} if row.agent else {}
-    past = past_run(run)
+    past, version = past_run(run), None if row.dataset_version is None else str(row.dataset_version)
     seconds = int(run.timestamp.timestamp()) - int(datetime.fromisoformat(row.begun).timestamp())
     return replace(
         row,
         state=_state(metrics, selection),
-        past=replace(past, dataset_version=row.dataset_version, settings={**past.settings, **settings}),
+        past=replace(past, dataset_version=version, settings={**past.settings, **settings}),
         cases=past.total,
         selected=selection.get("selected"),
         points=_points(paired) if paired and paired["cases"] else None,

@@ -7,15 +7,13 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import Depends, Request
-
 from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.io.atomic import is_locked, read_json, readable_json, write_json
 from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.reader import METRICS
 from pytest_rageval.text import printable
 from pytest_rageval.web.jobs.job import JOB, read_job
-from pytest_rageval.web.site import Site, site_of
+from pytest_rageval.web.site import Site, of_app
 
 MOST_DELETED = 50
 """Deleted runs that can be restored; the ones deleted before them are gone."""
@@ -101,9 +99,5 @@ def _names(folder: Path) -> dict[str, str]:
         return {}
 
 
-def _shelf(request: Request) -> RunShelf:
-    return RunShelf(site_of(request))
-
-
-TheShelf = Annotated[RunShelf, Depends(_shelf)]
+TheShelf = Annotated[RunShelf, of_app("run_shelf")]
 """A route parameter: the archived and deleted runs."""

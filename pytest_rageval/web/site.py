@@ -6,7 +6,7 @@ import ipaddress
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from pydantic import Field
@@ -37,7 +37,6 @@ class WebLimits(Frozen):
     field_characters  of a text in an uploaded row
     body_seconds    between two pieces of a body
     connections     open at once
-    patience_seconds  until a slow page answers that it is still being made
     """
 
     form_bytes: Count = 4 * MEGABYTE
@@ -49,7 +48,6 @@ class WebLimits(Frozen):
     field_characters: Count = 20_000
     body_seconds: float = Field(20, gt=0)
     connections: Count = 200
-    patience_seconds: float = Field(3, ge=0)
 
 
 class WebSettings(Frozen):
@@ -141,10 +139,14 @@ class Site:
         return StoredRun(self.runs / name)
 
 
-def site_of(request: Request) -> Site:
-    site: Site = request.app.state.site
-    return site
+def of_app(name: str) -> Any:
+    """Return a route parameter: what `create_web_app` keeps under this name."""
+
+    def kept(request: Request) -> Any:
+        return getattr(request.app.state, name)
+
+    return Depends(kept)
 
 
-TheSite = Annotated[Site, Depends(site_of)]
+TheSite = Annotated[Site, of_app("site")]
 """A route parameter: the site."""

@@ -88,13 +88,6 @@ def test_without_a_choice_as_many_metrics_are_shown_as_have_room(monkeypatch: py
     assert words(history().output.splitlines()[1])[5:] == ["recall_any@k", "mrr"]
 
 
-def test_only_the_last_runs_with_changes_against_the_one_before_them():
-    for number in range(1, 4):
-        a_run(REPORTS, f"r{number}", ended=at(number), k=4 + number)
-    (run,) = json.loads(history("--last", "1", "--json").output)["runs"]
-    assert (run["run_id"], run["changes"]) == ("r3", [{"name": "k", "before": 6, "after": 7}])
-
-
 def test_the_table_has_the_last_twenty_runs_unless_more_are_asked_for():
     for number in range(22):
         a_run(REPORTS, f"r{number:02}", ended=f"2026-03-01T01:00:{number:02}+00:00")

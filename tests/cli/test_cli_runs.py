@@ -167,9 +167,6 @@ def test_a_verb_in_a_sub_folder_finds_the_project(tmp_path: Path, monkeypatch: p
 # ── `rageval gate` ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-VERBS = ("abstention", "gate", "judge", "score")
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

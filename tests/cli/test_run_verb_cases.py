@@ -59,15 +59,6 @@ def test_only_takes_cases_of_an_earlier_run_in_the_words_of_its_report(project: 
     assert by == {"--only": f"{only} --from first"}
 
 
-def test_only_changed_worse_are_the_cases_that_newly_fail(project: Project):
-    project.cases(SOME)
-    assert project.rageval("run", "--update-baseline").ret == 0
-    project.write("bot.py", (project.path / "bot.py").read_text().replace('"freezing"', '"melting"'))
-    assert project.rageval("run", "--run-id", "worse").ret == 1
-    assert project.rageval("run", "--only", "changed:worse", "--from", "worse", "--run-id", "again").ret == 1
-    assert records_of(project.path / "reports/runs/again").keys() == {"evalcases/a.jsonl::freeze"}
-
-
 @pytest.mark.parametrize(
     ("only", "problem"),
     [

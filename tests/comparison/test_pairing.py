@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from stored_runs import a_chunk, a_plan, a_row, change_lines, compared_runs, sealed, store
 
+from pytest_rageval.comparison.case_diff import records_of
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.runs.records import to_line
 
 
 def some(scores: Sequence[float], **fields: Any) -> list[Any]:
@@ -203,3 +205,25 @@ def test_a_damaged_record_of_a_flipped_case_is_said_in_one_line(tmp_path: Path, 
     (folder / "results.jsonl").write_text(f"{line}\n", encoding="utf-8")
     with pytest.raises(SettingsError, match=r"results\.jsonl:1: is "):
         compared_runs(tmp_path, "a", "b")
+
+
+ODD_KEYS = [
+    "a.jsonl::plain",
+    'a.jsonl::"said", twice',
+    "a.jsonl::back\\\\slash",
+    'a.jsonl::ends with "',
+    "a.jsonl::질문,",
+    "",
+]
+
+
+@pytest.mark.parametrize("key", ODD_KEYS)
+def test_a_record_is_found_whatever_its_key_holds(tmp_path: Path, key: str):
+    path = tmp_path / "results.jsonl"
+    records: list[dict[str, Any]] = [
+        {"schema": 2, "case_key": name, "trial": 0, "question": key, "answer": None, "retrieved_chunks": [],
+         "abstention": None, "verdict": {"passed": True, "trial_passed": True}, "error": None}
+        for name in [*ODD_KEYS, key + '",', key + "x"]
+    ]  # fmt: skip
+    path.write_text("".join(to_line(record) + "\n" for record in records), encoding="utf-8")
+    assert [record["case_key"] for record in records_of(path, {key}).values()] == [key]

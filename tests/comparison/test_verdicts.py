@@ -1,4 +1,4 @@
-"""Two runs compared: verdicts, gates, and which cases made the difference."""
+"""Verdicts of metrics between two runs, of cases and of whole runs, and the lines that say what a gate decided."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from random import Random
 from typing import Any
 
 import pytest
-from stored_runs import a_plan, a_row, compared, some_rows
+from stored_runs import REGISTRY, a_baseline, a_plan, a_row, compared, metrics_of, some_rows
 
-from pytest_rageval.comparison.gate_lines import gate_line
+from pytest_rageval.comparison.gate_lines import evidence, gate_line, is_warning
+from pytest_rageval.comparison.verdicts import compare_with_baseline
+from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.tables import Regression
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.metrics.registry import Registry, metric
+from pytest_rageval.model import RunFacts
+from pytest_rageval.plan import Plan, make_plan
+from pytest_rageval.render.text.view_text import view_lines
 from pytest_rageval.views.comparison import fallen_lines
+from pytest_rageval.views.run import run_view
 
 NOISE = "beyond tolerance, may be noise"
 
@@ -103,16 +110,16 @@ def test_a_change_is_called_significant_exactly_if_the_interval_beside_it_exclud
         return [replace(a_row(f"q{number:02}", judge=MODEL), scores=scores(is_after)) for number in range(n)]
 
     comparison = compared(rows(is_after=False), rows(is_after=True), plan)
-    for metric in (*comparison.content["metrics"].values(), *comparison.gates):
-        if metric["ci"] is not None:
-            low, high = metric["ci"]
-            is_one_sided = metric.get("decided_by") == "one-sided p"
-            is_significant = metric["p_one_sided" if is_one_sided else "p_adjusted"] <= 0.05
-            assert (not low <= 0 <= high) == is_significant, metric
-            assert is_significant or metric["verdict"] not in CALLED, metric
-            assert is_one_sided or (metric["verdict"] in CALLED) == is_significant, metric
-        elif metric["n_paired"]:
-            assert metric["verdict"] not in CALLED
+    for change in (*comparison.content["metrics"].values(), *comparison.gates):
+        if change["ci"] is not None:
+            low, high = change["ci"]
+            is_one_sided = change.get("decided_by") == "one-sided p"
+            is_significant = change["p_one_sided" if is_one_sided else "p_adjusted"] <= 0.05
+            assert (not low <= 0 <= high) == is_significant, change
+            assert is_significant or change["verdict"] not in CALLED, change
+            assert is_one_sided or (change["verdict"] in CALLED) == is_significant, change
+        elif change["n_paired"]:
+            assert change["verdict"] not in CALLED
 
 
 def test_cases_are_paired_by_key_in_whatever_order_they_come():
@@ -276,3 +283,95 @@ def test_a_written_gate_of_judged_text_does_what_it_says_and_one_of_retrieval_is
 )
 def test_the_line_of_such_a_gate_says_what_decided(losses: list[float], line: str):
     assert line in gate_line(judged_gate("groundedness", losses))
+
+
+def a_gate(before: int, after: int, *, drop: float = 0.05, significant: bool = False):
+    """The gate on a share of 30 cases."""
+    regression = [Regression(metric="recall_any@5", max_drop=drop, significant=significant)]
+    plan = a_plan("recall_any", regression=regression)
+    first, second = (some_rows("recall_any_at_5", [1.0] * found + [0.0] * (30 - found)) for found in (before, after))
+    return compared(first, second, plan).gates[0]
+
+
+def test_a_regression_in_one_line():
+    line = gate_line(a_gate(30, 20))
+    assert line.startswith("recall_any@5 1 → 0.6667, tolerated drop 0.05: regressed · 95 % -0.495 to -0.13")
+    assert line.endswith(", p 0.00098, n 30, detectable 0.27")
+    assert len(line) <= 120
+
+
+@pytest.mark.parametrize(
+    ("significant", "said"),
+    [(False, "may be noise, fails (significant = false)"), (True, "may be noise, holds (significant = true)")],
+)
+def test_what_may_be_noise_says_which_switch_decided(significant: bool, said: str):
+    gate = a_gate(30, 27, significant=significant)
+    assert f"tolerated drop 0.05: {said} · " in gate_line(gate)
+    assert len(gate_line(gate)) <= 140
+    gain = gate_line(a_gate(20, 23, significant=significant))
+    assert ": beyond tolerance, may be noise · " in gain, "a gain names no switch"
+
+
+def test_a_gate_that_holds_warns_of_what_is_worse_only():
+    assert is_warning(a_gate(30, 20, drop=0.5))
+    assert is_warning(a_gate(30, 27, significant=True))
+    assert not is_warning(a_gate(20, 30, drop=0.5))
+    assert not is_warning(a_gate(30, 30))
+
+
+def test_what_cannot_be_said_is_a_dash_and_what_is_tiny_is_no_zero():
+    change = {"n_paired": 1, "n_unmeasured": 2, "ci": None, "p_adjusted": 1.0, "detectable": None}
+    assert evidence(change) == "95 % –, p 1, n 1 (2 more unmeasured now), detectable –"
+    assert "p < 0.0001" in evidence(change | {"p_adjusted": 1e-9})
+    assert evidence(change | {"n_paired": 0}) == ""
+
+
+NOT_MEASURED = {"metric": "mrr", "op": "drop", "limit": 0.1, "value": None, "verdict": "unmeasured", "passed": False}
+ABSOLUTE = {"metric": "recall_any@5", "op": ">=", "limit": 0.85, "value": 0.61, "passed": False}
+
+
+@pytest.mark.parametrize(
+    ("gate", "line"),
+    [
+        (
+            NOT_MEASURED,
+            "mrr was not measured on both sides: no case has it in the baseline and in this run; tolerated drop 0.1",
+        ),
+        (ABSOLUTE, "recall_any@5 is 0.61, gate >= 0.85"),
+        (ABSOLUTE | {"value": None}, "recall_any@5 has no value in this run, gate >= 0.85"),
+    ],
+)
+def test_a_gate_without_a_change_shows_none(gate: dict[str, Any], line: str):
+    assert gate_line(gate) == line
+    assert not is_warning(gate)
+
+
+ROWS = [a_row(f"a.jsonl::q{number}", mrr=1.0) for number in range(3)]
+
+
+def plan_with(freshness: float, **settings: Any) -> Plan:
+    """A plan with a metric of the project's own: of layer L2, and scored once a run."""
+
+    @metric(layer="L2", better="higher", run_level=True)
+    def index_freshness(facts: RunFacts) -> float:
+        """How fresh the index is."""
+        return freshness
+
+    return make_plan(Settings(enabled=("mrr", "index_freshness"), **settings), Registry([*REGISTRY, index_freshness]))
+
+
+def test_a_metric_of_the_run_that_falls_is_seen_whatever_its_layer():
+    before = metrics_of(ROWS, plan_with(1.0))
+    after = plan_with(0.0, tolerated=("index_freshness drop 0.1",))
+    comparison = compare_with_baseline(metrics_of(ROWS, after), ROWS, a_baseline(ROWS, before), after, None)
+    change = comparison.content["metrics"]["index_freshness"]
+    assert (change["before"], change["after"], change["delta"]) == (1.0, 0.0, -1.0)
+    assert change["verdict"] == "regressed"
+    assert [(gate["metric"], gate["passed"]) for gate in comparison.gates if gate["passed"] is not None] == [
+        ("index_freshness", False)
+    ]
+
+
+def test_the_summary_shows_it_with_the_metrics_of_the_run():
+    lines = [line.text for line in view_lines(run_view(metrics_of(ROWS, plan_with(0.25)), ROWS, is_verbose=True), 100)]
+    assert any(line.split()[:2] == ["index_freshness", "0.250"] for line in lines)

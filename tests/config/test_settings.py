@@ -1,13 +1,19 @@
-"""Settings: option over environment over table over default, all problems at once, in the words of who wrote them."""
+"""Settings: option over environment over table over default, all problems at once; TOML that we write reads back."""
 
 from __future__ import annotations
 
+import math
 import re
+import tomllib
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
+from hostile import PAYLOADS
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from pytest_rageval.config.files import case_globs, has_table
@@ -15,6 +21,7 @@ from pytest_rageval.config.options import OPTIONS
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.config.tables import TABLES
+from pytest_rageval.config.toml_text import toml_document, toml_value
 from pytest_rageval.errors import SettingsError
 
 
@@ -261,3 +268,37 @@ def test_no_entry_of_the_regression_list_speaks_of_python(tmp_path: Path, key: s
     for value in WRONG:
         for line in problems(tmp_path, f"[[regression]]\n{key} = {value}"):
             assert not OF_PYTHON.search(line), line
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sampled_from(PAYLOADS)
+VALUES = st.recursive(
+    TEXTS | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=5))
+def test_a_table_reads_back_as_it_was(table: dict[str, Any]):
+    assert tomllib.loads(toml_document(table)) == table
+
+
+@pytest.mark.parametrize("text", ['a\n"b"\n', '"""\n', 'x\ny"', "\n\n", "a\\\nb", 'a"""\nb""', "tab\tand\x00nul\nline"])
+def test_a_text_of_several_lines_stands_over_several_lines_and_reads_back(text: str):
+    written = toml_document({"prompt": text})
+    assert tomllib.loads(written) == {"prompt": text}
+    assert written.count("\n") == text.count("\n") + 2
+
+
+def test_what_toml_cannot_hold_is_refused():
+    with pytest.raises(ValueError, match="no null"):
+        toml_value({"a": [None]})
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf])
+def test_numbers_without_end_stay_what_they_are(number: float):
+    assert tomllib.loads(toml_document({"n": number})) == {"n": number}
+
+
+def test_a_date_of_a_hand_written_file_stays_one():
+    assert tomllib.loads(toml_document({"day": date(2026, 5, 1)})) == {"day": date(2026, 5, 1)}

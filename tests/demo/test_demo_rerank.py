@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import re
 from pathlib import Path
@@ -47,10 +46,6 @@ def approx(words_say: float) -> Any:
     return pytest.approx(math.sqrt(words_say), abs=1e-6)
 
 
-def without_latency(answer: dict[str, Any]) -> str:
-    return json.dumps({**answer, "debug": {**answer["debug"], "latency": None}})
-
-
 def ask_with(server: JudgeServer, question: str, app_of: Any = None, **parameters: Any) -> httpx.Response:
     """One question to a demo whose language model is this server; `app_of` makes the app."""
 
@@ -75,14 +70,6 @@ def answered(server: JudgeServer, question: str, **parameters: Any) -> dict[str,
 
 
 # ── by words ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_without_the_parameter_nothing_changes():
-    plain, off = ask(DRIFT, k=10), ask(DRIFT, k=10, rerank=False)
-    assert without_latency(plain) == without_latency(off)
-    assert "rerank" not in plain["debug"]
-    assert "rerank_ms" not in plain["debug"]["latency"]
-    assert "score_rerank" not in chunks(plain)[0]
 
 
 def test_what_does_not_fit_is_dropped_and_the_rest_reordered():
@@ -228,12 +215,6 @@ def test_the_answer_is_the_models_with_its_citations_in_the_order_of_the_referen
     assert answer["debug"]["versions"]["llm"] == "writer-7b"
     assert answer["debug"]["versions"]["prompt"] != ask(DRIFT)["debug"]["versions"]["prompt"]
     assert "remarks" not in answer["debug"]
-
-
-def test_a_citation_of_nothing_is_taken_out_and_said():
-    answer = answered(JudgeServer("It sinks [9]. Slowly [1][0]."), DRIFT, k=3)
-    assert answer["answer"] == "It sinks. Slowly [1]."
-    assert answer["debug"]["remarks"] == ["citations of none of the 3 passages shown were taken out: [9], [0]"]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""What the demo finds in every language of its notes, and what it writes of it: sentences, cited, or nothing."""
+"""How the demo cuts its notes, what it finds in every language of theirs, and what it writes of it."""
 
 from __future__ import annotations
 
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 import pytest_rageval.demo
 from pytest_rageval.demo.app import create_app
+from pytest_rageval.demo.chunking import Note, NoteChunk, TokenBudget, cut_note, read_notes
 from pytest_rageval.demo.knowledge import load_graph
-from pytest_rageval.demo.retrieval import bm25_score, question_terms, stem
+from pytest_rageval.demo.retrieval import stem
+from pytest_rageval.words import index_terms
 
 
 def paths(answer: dict) -> list[str]:
@@ -31,23 +34,6 @@ def test_a_korean_word_is_found_with_any_particle_on_it(tmp_path: Path):
 )
 def test_forms_of_a_word_share_a_stem(word: str, other: str):
     assert stem(word) == stem(other)
-
-
-@pytest.mark.parametrize(("word", "other"), [("rate", "rat"), ("bus", "bu"), ("mass", "mas"), ("ring", "r")])
-def test_words_that_only_look_alike_do_not(word: str, other: str):
-    assert stem(word) != stem(other)
-
-
-def test_words_of_asking_are_not_looked_up():
-    assert question_terms("Please tell me: what do you know about drift?") == ("drift",)
-    assert question_terms("What is it?") == ()
-    assert question_terms("") == ()
-
-
-@given(st.floats(0, 1e6), st.floats(0, 1e6))
-def test_the_score_rises_with_bm25_and_stays_below_one(one: float, other: float):
-    assert 0 <= bm25_score(one) < 1
-    assert (bm25_score(one) < bm25_score(other)) <= (one < other)
 
 
 def test_ids_and_order_are_the_same_after_re_indexing_and_beside_other_notes(tmp_path: Path):
@@ -216,3 +202,72 @@ def test_the_graph_declares_all_that_its_edges_name():
     predicates = {row["id"]: (row["domain"], row["range"]) for row in tables["predicate"]}
     for row in tables["edge"]:
         assert (entities[row["subject"]], entities[row["object"]]) == predicates[row["predicate"]], row
+
+
+def cut(text: str, budget: TokenBudget | None = None, *, rel_path: str = "a.md") -> tuple[NoteChunk, ...]:
+    return cut_note(Note("v", rel_path, tuple(text.split("\n"))), budget or TokenBudget()).chunks
+
+
+def test_each_section_is_a_chunk_with_all_headings_above_it():
+    found = cut("Before.\n\n# Title\n\nIntro.\n\n## One\n\nText.\n\n### Deep\n\nMore.\n\n## Two\n\nEnd.")
+    assert [(chunk.heading_path, chunk.text) for chunk in found] == [
+        ("", "Before."),
+        ("# Title", "Intro."),
+        ("# Title > ## One", "Text."),
+        ("# Title > ## One > ### Deep", "More."),
+        ("# Title > ## Two", "End."),
+    ]
+
+
+def test_a_front_matter_is_no_text_and_lines_count_from_the_top_of_the_file(tmp_path: Path):
+    write_notes(tmp_path, {"v/f/a.md": "---\ndoc_id: t01\ndate: 2024-03-04\n---\n# A\n\nFirst.\nSecond.\n"})
+    (note,) = read_notes(tmp_path)
+    (chunk,) = cut_note(note, TokenBudget()).chunks
+    assert note.meta == {"doc_id": "t01", "date": "2024-03-04"}
+    assert (chunk.start_line, chunk.end_line) == (7, 8)
+    assert chunk.folder == "f"
+
+
+def test_a_long_section_is_cut_between_sentences_within_the_budget():
+    text = "# A\n\n" + " ".join(f"Sentence number {number} has six words." for number in range(40))
+    found = cut(text, TokenBudget(50))
+    assert len(found) == 5
+    assert all(chunk.token_count <= 50 and chunk.text.endswith(".") for chunk in found)
+    assert " ".join(chunk.text for chunk in found) == text.removeprefix("# A\n\n")
+
+
+def test_overlap_repeats_the_last_sentences_of_the_chunk_before():
+    text = "# A\n\n" + " ".join(f"Sentence number {number} has six words." for number in range(20))
+    found = cut(text, TokenBudget(30, 12))
+    for before, after in pairwise(found):
+        assert before.text.split(". ")[-1].rstrip(".") in after.text
+        assert after.token_count <= 30
+
+
+def test_a_table_is_cut_between_rows_and_each_part_has_its_head():
+    rows = "\n".join(f"| M{number} | {number} ml |" for number in range(30))
+    found = cut(f"# A\n\n| Mouse | Water |\n| --- | --- |\n{rows}\n", TokenBudget(40))
+    assert len(found) > 2
+    assert all(chunk.text.startswith("| Mouse | Water |\n| --- | --- |\n| M") for chunk in found)
+    assert all(chunk.token_count <= 40 for chunk in found)
+    assert found[0].quotable[0] == "Mouse: M0; Water: 0 ml"
+
+
+def test_a_chunk_keeps_its_id_when_text_is_added_above_it_or_in_other_notes():
+    alone = cut("# A\n\n## B\n\nText.")[0]
+    moved = cut("New intro.\n\n# A\n\nMore.\n\n## B\n\nText.")[-1]
+    assert moved.chunk_id == alone.chunk_id
+    assert moved.start_line != alone.start_line
+    assert cut("# A\n\n## B\n\nText.", rel_path="b.md")[0].chunk_id != alone.chunk_id
+
+
+@given(
+    st.text(st.sampled_from("# \n-|>`~=_*1.a가あ\t:。!\\") | st.characters(codec="utf-8"), max_size=200),
+    st.integers(16, 60),
+    st.integers(0, 8),
+)
+def test_whatever_a_note_holds_its_chunks_fit_the_budget(text: str, most: int, overlap: int):
+    for chunk in cut(text.replace("\r", "\n"), TokenBudget(most, overlap)):
+        assert 0 <= chunk.token_count <= most
+        assert chunk.token_count == len(index_terms(chunk.text))
+        assert 1 <= chunk.start_line <= chunk.end_line <= text.count("\n") + text.count("\r") + 1

@@ -1,4 +1,4 @@
-"""Records read by pydantic: strictly, and with all that is wrong in our words, in the order of the record."""
+"""Records read by pydantic, with all that is wrong in our words and the name that was probably meant."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 from pytest_rageval.io.expected import Expects
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.io.records import Name, RecordReader
+from pytest_rageval.io.suggestions import KEY_CUTOFF, listed, suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,13 @@ def test_a_reader_may_say_what_to_do_with_unknown_keys_of_the_record_and_suggest
     ]
 
 
+def test_a_record_with_problems_without_end_is_read_in_time():
+    record = {f"k{number}": 1 for number in range(30_000)}
+    with pytest.raises(Unsound) as caught:
+        RECORDS.read(record)
+    assert (len(caught.value.findings.first), caught.value.findings.more) == (20, 29_980)
+
+
 def test_a_reader_may_take_whole_floats():
     reader = RecordReader[Record](Record, takes_whole_floats=True)
     assert reader.read({"count": 3.0}) == Record(count=3)
@@ -144,3 +152,52 @@ def test_long_lists_of_problems_are_counted_and_the_first_ones_shown():
     findings = caught.value.findings
     assert [finding.path for finding in findings.first] == [("tags", position) for position in range(20)]
     assert findings.more == 4981
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("mmr", "mrr"),
+        ("MRR", "mrr"),
+        ("ｍｒｒ", "mrr"),
+        ("rel_path", "gold.rel_path"),
+        ("Rel_Pth", "gold.rel_path"),
+        ("zzz", None),
+        ("m" * 81, None),
+        ("mr" + "r" * 78, None),
+    ],
+)
+def test_the_known_name_that_was_probably_meant(name: str, meant: str | None):
+    assert suggestion(name, ["mrr", "gold.rel_path"]) == meant
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("qestion", "question"), ("context", "contexts"), ("session", None), ("notes", None)]
+)
+def test_a_key_of_another_meaning_is_no_mistyped_one(key: str, meant: str | None):
+    assert suggestion(key, ["question", "contexts"], cutoff=KEY_CUTOFF) == meant
+
+
+def test_of_names_that_differ_in_case_the_one_written_more_alike_is_meant():
+    assert suggestion("Brnd", ["brand", "Brand"]) == "Brand"
+    assert suggestion("brnd", ["brand", "Brand"]) == "brand"
+
+
+def test_among_very_many_names_only_the_same_one_is_found():
+    known = [f"case-{number}" for number in range(3000)]
+    assert suggestion("CASE-17", known) == "case-17"
+    assert suggestion("cas-17", known) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "most", "text"),
+    [
+        ([], 2, ""),
+        (["a", "b"], 2, "a, b"),
+        (["a", "b", "c"], 2, "a, b and 1 more"),
+        (["a", "b", "c"], 0, "and 3 more"),
+        ([str(number) for number in range(2001)], 1, "0 and 2,000 more"),
+    ],
+)
+def test_a_list_is_cut_and_says_so(names: list[str], most: int, text: str):
+    assert listed(names, most) == text

@@ -1,9 +1,9 @@
-"""The cached judge: what each mode does, and what is never kept."""
+"""The cached judge: what each mode does, what is kept together, and what is never kept."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 from counting_judge import Counting, Remembering, a_judgement, a_request, ask
 
 from pytest_rageval.errors import JudgeError, SettingsError
-from pytest_rageval.judges.cache.cache_key import key_parts
+from pytest_rageval.judges.cache.cache_key import KeyParts, key_parts
 from pytest_rageval.judges.cache.cached_judge import CachedJudge
 from pytest_rageval.judges.cache.sqlite_cache import SqliteCache
 from pytest_rageval.judges.lexical_judge import LexicalJudge
@@ -231,3 +231,70 @@ def test_an_entry_of_a_foreign_cache_that_is_no_judgement_is_judged_again():
     (said,) = ask(CachedJudge(Counting(), cache), a_request())
     assert not said.cached
     assert list(cache.values()) == [said]
+
+
+class Batches(SqliteCache):
+    """The cache, and how many judgements it was given at a time."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.sizes: list[int] = []
+
+    def put_all(self, new: Iterable[tuple[str, Judgement, KeyParts | None]]) -> None:
+        entries = list(new)
+        self.sizes.append(len(entries))
+        super().put_all(entries)
+
+
+@pytest.fixture
+def batches(tmp_path: Path) -> Iterator[Batches]:
+    cache = Batches(tmp_path / "batches.sqlite")
+    yield cache
+    cache.close()
+
+
+def test_judgements_of_one_moment_are_kept_together_before_any_of_them_is_handed_out(batches: Batches):
+    async def kept(judge: CachedJudge, request: JudgeRequest) -> bool:
+        await judge.judge(request)
+        return batches.get(key_parts(request, "counting/1").key) is not None
+
+    async def judge_all() -> list[bool]:
+        judge = CachedJudge(Counting(), batches)
+        return await asyncio.gather(*(kept(judge, a_request(f"q{number}")) for number in range(5)))
+
+    assert all(asyncio.run(judge_all()))
+    assert batches.sizes == [5]
+
+
+class Noting(Counting):
+    """Knows what it has judged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.judged: list[JudgeRequest] = []
+
+    async def judge(self, request: JudgeRequest) -> Judgement:
+        judgement = await super().judge(request)
+        self.judged.append(request)
+        return judgement
+
+
+def test_whenever_cases_are_cancelled_what_was_judged_is_kept(batches: Batches):
+    async def cancelled_after(turns: int, judge: Noting) -> int:
+        cached = CachedJudge(judge, batches)
+        requests = [a_request(f"q{number} of {turns}") for number in range(3)]
+        tasks = [asyncio.create_task(cached.judge(request)) for request in requests]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        return sum(task.cancelled() for task in tasks)
+
+    endings = set()
+    for turns in range(5):
+        judge = Noting()
+        cancelled = asyncio.run(cancelled_after(turns, judge))
+        endings.add((len(judge.judged), cancelled))
+        assert all(batches.get(key_parts(request, "counting/1").key) for request in judge.judged), turns
+    assert endings == {(0, 3), (3, 3), (3, 0)}, "before they were judged, before they were written, and after"

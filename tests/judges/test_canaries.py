@@ -6,16 +6,12 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from judge_server import JudgeServer
 
 from pytest_rageval.errors import JudgeError
-from pytest_rageval.judges import judge_from_spec
-from pytest_rageval.judges.canaries import Verdict, request_of, shipped_canaries, try_canaries
+from pytest_rageval.judges.canaries import Verdict, shipped_canaries, try_canaries
 from pytest_rageval.judges.judge import Judge
-from pytest_rageval.judges.model_judge import render
 from pytest_rageval.judges.plain_judge import StubJudge
 from pytest_rageval.judges.rubrics import load_rubric, rubric_names
-from pytest_rageval.llm.json_exchange import new_marker
 from pytest_rageval.model import Judgement, JudgeRequest
 
 
@@ -79,14 +75,6 @@ def test_there_are_canaries_for_every_rubric_a_good_answer_a_bad_one_and_an_atta
         assert any(canary.is_good for canary in canaries) or all(canary.claims for canary in canaries)
         assert any(canary.is_good is False for canary in canaries) or all(canary.claims for canary in canaries)
         assert any(canary.is_attack for canary in canaries)
-
-
-def test_each_canary_can_be_shown_by_every_rubric_it_is_for():
-    for name, canaries in shipped_canaries().items():
-        for canary in canaries:
-            request = request_of(load_rubric(name), canary)
-            render(load_rubric(name), request, new_marker(request.variables))
-            assert {"answer", "claims"} & request.variables.keys()
 
 
 def test_a_judge_must_be_right_in_every_repeat():
@@ -186,20 +174,3 @@ def test_an_error_of_the_judge_is_that_canarys_verdict_in_one_line(error: Except
     assert verdict.error is not None
     assert verdict.error.startswith(said)
     assert len(verdict.error) <= 300
-
-
-def test_the_bands_follow_the_scale_of_the_rubric():
-    good, bad = shipped_canaries()["correctness"][0], shipped_canaries()["correctness"][2]
-    assert (good.band((0, 5)), bad.band((0, 5))) == ((4.0, 5), (0, 2.0))
-    assert (good.band((1, 10)), bad.band((1, 10))) == ((8.2, 10), (1, 4.6))
-
-
-def test_a_model_that_always_praises_is_found_out_through_its_server():
-    with JudgeServer({"score": 5, "abstained": False, "confidence": 1, "reasoning": "Great!"}) as server:
-        judge = judge_from_spec(f"openai:judge-1@{server.url}")
-        assert judge is not None
-        judge.rubrics = frozenset({"groundedness", "correctness", "abstention"})
-        failed = failed_by(judge)
-    assert names(failed) == {canary.name for canary in shipped_canaries()["correctness"] if not canary.is_good}
-    assert names(failed, "abstention") == {"abstains", "abstains in Korean"}
-    assert len(server.chats) == sum(len(shipped_canaries()[name]) for name in judge.rubrics)

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from fault_server import status
 from judge_server import JudgeServer
-from model_judges import failure_of
 from test_prompt import ATTACKS, MARKER, fences, outside
 
 from pytest_rageval.errors import JudgeError
@@ -338,9 +337,3 @@ def test_a_part_that_an_answer_brings_along_is_no_part():
     ) as server:
         found = judged(a_judge(server), answer=brought)
     assert scores(found) == {"groundedness": 0.0, "correctness": 3.0}
-
-
-def test_a_single_request_of_a_joint_judge_raises_as_any_other():
-    with JudgeServer("no") as server:
-        assert failure_of(a_judge(server), requests_with("x")[0]).kind == "invalid_reply"
-    assert len(server.chats) == 2

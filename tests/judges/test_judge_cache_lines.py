@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,14 +15,11 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.judges.cache import cache_entries
 from pytest_rageval.judges.cache.cache_entries import (
     Entry,
-    add,
-    entries,
     entry_line,
-    open_entries,
     read_entries,
 )
 from pytest_rageval.judges.cache.cache_key import key_parts
-from pytest_rageval.judges.cache.sqlite_cache import LARGEST, SqliteCache
+from pytest_rageval.judges.cache.sqlite_cache import LARGEST
 from pytest_rageval.model import Judgement, JudgeRequest
 
 A_JUDGEMENT = Judgement(
@@ -62,11 +58,6 @@ def problems_of(folder: Path, *lines: str | bytes) -> list[str]:
     return [problem.removeprefix(f"{folder}/") for problem in caught.value.problems]
 
 
-def exported(path: Path) -> str:
-    with open_entries(path) as connection:
-        return "".join(f"{entry_line(entry)}\n" for _, entry in entries(connection) if isinstance(entry, Entry))
-
-
 # ── out and in again ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -77,22 +68,6 @@ def test_a_line_says_key_and_time_first_and_holds_nothing_that_steers_a_terminal
     assert '"asked": "왜?\\\\x1b\\\\u202e"' in line
     assert '"raw": "\\u2028\\u202e\\u009b"' in line
     assert line.isprintable()
-
-
-def test_what_was_kept_goes_out_and_in_and_out_with_the_same_bytes(tmp_path):
-    first, second = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
-    cache = SqliteCache(first)
-    for number in range(20):
-        entry = an_entry(f"question {number}")
-        cache.put(entry.key, replace(A_JUDGEMENT, reasoning=f"because {number}"), entry.parts)
-    cache.put("of somebody's own making", A_JUDGEMENT)
-    cache.close()
-    text = exported(first)
-    assert len(text.splitlines()) == 21
-    assert text.splitlines() == sorted(text.splitlines())
-    with open_entries(second, create=True) as connection:
-        add(connection, read(tmp_path, text), replace=False)
-    assert exported(second) == text
 
 
 @settings(max_examples=rounds(50, 20), deadline=None)
@@ -190,12 +165,6 @@ def test_parts_that_are_wrong_or_do_not_make_the_key_are_refused(name, value, pr
 )
 def test_a_judgement_that_is_none_is_refused(changed, problem, tmp_path):
     assert problem in problems_of(tmp_path, a_judged_line(**changed))[0]
-
-
-def test_a_key_that_stands_twice_is_refused_the_second_time(tmp_path):
-    line = f"{entry_line(an_entry())}\n"
-    where = f"lines.jsonl:2:1: key {an_entry().key[:12]}… stands in line 1 already; keep one of them"
-    assert problems_of(tmp_path, line, line) == [where]
 
 
 def test_a_line_that_is_too_long_is_named_and_the_next_one_read(monkeypatch, tmp_path):

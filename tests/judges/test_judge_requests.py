@@ -8,7 +8,7 @@ import pytest
 
 from pytest_rageval.judges import requests_for
 from pytest_rageval.judges.requests import judged_text
-from pytest_rageval.judges.rubrics import load_rubric, rubric_names
+from pytest_rageval.judges.rubrics import rubric_names
 from pytest_rageval.model import Answer, Chunk, EvalCase, Gold, JudgeRequest, Reference, Turn
 
 ALL = ("groundedness", "correctness", "relevance", "abstention")
@@ -143,15 +143,6 @@ def test_citations_are_shown_with_the_text_that_they_point_to():
         {"number": 2, "chunk_id": "c#9", "source": None, "text": "quoted"},
         {"number": 3, "chunk_id": None, "source": None, "text": None},
     ]
-
-
-def test_a_rubric_of_the_project_brings_its_own_wording_version_and_variables():
-    own = replace(load_rubric("reference_match"), prompt="{marker} {reference} {answer}", prompt_version="2+abc")
-    case = a_case(gold=Gold(answers=(" ", "30 Hz", "thirty hertz")))
-    [request] = requests_for(case, an_answer(), ["reference_match"], 5, wordings={"reference_match": own})
-    assert request.wording is own
-    assert request.prompt_version == "2+abc"
-    assert request.variables == {"answer": "It runs at 30 Hz.", "reference": "30 Hz"}
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,7 @@ def test_a_server_that_is_not_there_cannot_name_its_model():
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
+        ("openai", "judge 'openai' lacks what follows its kind; write it as openai:MODEL or openai:MODEL@URL"),
         ("openai:", "is spelt openai:MODEL or openai:MODEL@URL"),
         ("openai:http://localhost", "is spelt openai:MODEL"),
         ("openai:judge", "the environment variable OPENAI_API_KEY is not set; api.openai.com needs it"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -105,15 +104,6 @@ def test_tokens_from_the_providers_cache_are_counted(kind: str):
     with JudgeServer(status(200, json.dumps(shapes[kind] | {"usage": usage}).encode())) as server:
         (said,) = judged(a_judge(server, kind))
     assert (said.tokens_in, said.extra["tokens_cached"]) == (2000, 1500)
-
-
-def test_each_request_is_fenced_anew_after_instructions_that_a_server_can_keep():
-    with JudgeServer(GOOD) as server:
-        judged(a_judge(server), a_request(), a_request("It boils."))
-    first, second = (request.json["messages"] for request in server.chats)
-    assert first[0] == second[0]
-    assert "fence-" not in first[0]["content"]
-    assert first[1]["content"].splitlines()[0] != second[1]["content"].splitlines()[0]
 
 
 @pytest.mark.parametrize(
@@ -260,24 +250,6 @@ REFUSALS = {
     "max_tokens": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
     "tools": "tools: this model does not support tool use",
 }
-
-
-@pytest.mark.parametrize("refused", ["json_schema", "response_format", "temperature", "seed", "max_tokens"])
-def test_what_is_refused_is_left_out_once_and_for_all(refused: str):
-    with JudgeServer(json.dumps(GOOD), refuses={refused: REFUSALS[refused]}) as server:
-        judge = a_judge(server)
-
-        async def twice() -> None:
-            await judge.judge(a_request())
-            asked = len(server.chats)
-            assert (await judge.judge(a_request("other"))).scores == {"groundedness": 4.0}
-            assert len(server.chats) == asked + 1
-            await judge.aclose()
-
-        asyncio.run(twice())
-    last = server.chats[-1].json
-    assert refused not in last
-    assert last.get("response_format", {}).get("type") != refused
 
 
 def test_a_server_that_refuses_nearly_everything_is_still_asked_and_it_is_noted():

@@ -58,11 +58,6 @@ def problems(folder: Path) -> list[str]:
 # ── shipped ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_rubric_is_read_unchecked_as_it_would_be_checked(name: str):
-    assert load_rubric(name) == read_rubric(name, shipped_text(name).encode(), name)
-
-
 def test_every_rubric_that_a_metric_reads_is_shipped():
     assert {name for metric in load_registry() for name in metric.rubrics} | {"claim_split"} == set(SHIPPED)
 
@@ -74,23 +69,6 @@ def test_the_prompt_version_changes_with_every_byte_of_the_file_and_of_the_promp
     digest = hashlib.sha256(content + rubric.prompt.encode()).hexdigest()
     assert rubric.prompt_version == f"{rubric.version}+{digest[:12]}"
     assert read_rubric(name, content + b"# more", name).prompt_version != rubric.prompt_version
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_every_placeholder_of_a_prompt_can_be_filled(name):
-    placeholders = set(re.findall(r"\{(\w+)\}", load_rubric(name).prompt))
-    assert placeholders <= VARIABLES | {MARKER}
-    assert {MARKER} | ({"claims", "contexts"} if name == "claim_support" else {"question", "answer"}) <= placeholders
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_every_text_from_outside_stands_inside_the_random_fence(name):
-    prompt = load_rubric(name).prompt
-    for variable in load_rubric(name).variables:
-        assert re.search(rf"<\{{marker\}} [a-z ]+>\n\{{{variable}\}}\n</\{{marker\}} [a-z ]+>", prompt), variable
-        assert prompt.count(f"{{{variable}}}") == 1
-    assert "never an instruction" in prompt
-    assert "Do not repeat the marker." in prompt
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -111,6 +89,9 @@ def test_task_scale_and_form_come_before_the_material_and_are_the_same_in_every_
     assert not PLACEHOLDER.search(rubric.instructions)
     assert rubric.prompt.removeprefix(rubric.instructions).startswith("The marker of this request is {marker}.")
     assert rubric.prompt.rstrip().endswith(">")
+    assert {"question", "answer"} <= rubric.variables or {"claims", "contexts"} <= rubric.variables
+    assert "never an instruction" in rubric.instructions
+    assert "Do not repeat the marker." in rubric.instructions
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -151,14 +132,6 @@ def test_a_plan_holds_the_wording_of_each_rubric_that_is_asked(tmp_path):
     assert set(plan.wordings) == {*plan.rubrics, "claim_split"}
     assert plan.wordings["claim_split"].prompt_version != load_rubric("claim_split").prompt_version
     assert plan.wordings["relevance"] == load_rubric("relevance")
-
-
-def test_a_plan_reports_what_is_wrong_with_rubrics_along_with_the_rest(tmp_path):
-    a_folder(tmp_path, groundedness="scale = 5")
-    with pytest.raises(SettingsError) as caught:
-        make_plan(Settings(rubrics="rubrics", enabled=("mrrr",)), load_registry(), tmp_path)
-    assert caught.value.problems[-1] == "unknown metric 'mrrr'; did you mean 'mrr'?"
-    assert "rubrics/groundedness.toml:1: has no version" in caught.value.problems
 
 
 SCORE = "schema.properties.score"
@@ -204,7 +177,6 @@ def test_what_is_wrong_with_a_rubric_is_said_with_its_line(old, new, at, problem
     [
         ('"contexts", ', '"context", ', "material holds 'context', no variable; did you mean 'contexts'?"),
         ("4. An", "4. {answer}", "prompt has the placeholder {answer}; beside material, name the variable there"),
-        ("4. An", "4. {marker}", "prompt has the placeholder {marker}; beside material, name the variable there"),
         ('"question", "contexts", "citations", "answer"', "", "prompt has no {marker}: without it, what is judged"),
         ('"contexts", ', "", "prompt has no {contexts}, without which groundedness cannot be judged"),
     ],

@@ -101,15 +101,6 @@ def test_a_second_target_and_a_search_are_pooled_and_what_only_the_search_found_
     assert [row for row in rows if ") S notes/price.md > # Prices" in row]
 
 
-def test_the_hash_of_the_note_is_kept_with_the_label(desk: Project, typed: Any):
-    for name in ("apple", "banana", "cherry", "date", "elder"):
-        desk.write(f"notes/{name}.md", "# Top\n")
-    typed("1", "q")
-    desk.rageval("label", "cases.jsonl", "--plain", "--notes", "notes")
-    labelled = case(desk, "c0")
-    assert [*labelled.metadata["note_hashes"]] == [labelled.gold.supports[0].rel_path]
-
-
 # ── second opinions and drafts ────────────────────────────────────────────────────────────────────────────────
 
 

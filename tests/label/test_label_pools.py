@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from hypothesis import given
@@ -52,12 +51,6 @@ def test_a_blind_labeller_alone_sees_the_chunks_shuffled(tmp_path: Path):
 
     assert order(None) == [*texts]
     assert order("anna") != [*texts]
-
-
-def test_a_section_that_only_the_search_found_is_marked_and_one_that_a_system_had_is_not():
-    pool = merged(CASE, [Retrieval("one", (a_chunk("a"),))], [a_chunk("a", "another cut of it"), a_chunk("z")])
-    flags = {c.chunk.rel_path: (c.is_retrieved, c.is_searched) for c in pool.candidates}
-    assert flags == {"notes/a.md": (True, True), "notes/z.md": (False, True)}
 
 
 def test_a_system_that_fails_is_said_and_the_others_count(folder: Desk):
@@ -127,15 +120,3 @@ def test_notes_are_named_as_the_systems_name_them_also_where_a_system_gives_noth
         paths = {candidate.chunk.rel_path for candidate in settle(session).pool.candidates}
         assert paths == {written.replace("elsewhere", "a")}
     assert path_prefix(notes, []) == ""
-
-
-def test_threads_that_search_at_once_find_what_one_alone_finds(tmp_path: Path):
-    for note in range(60):
-        (tmp_path / f"{note:02}.md").write_text(
-            f"# Note {note}\n" + "cream soap price\n" * (note % 7 + 1) + "x " * note
-        )
-    alone = NotesSearch(tmp_path).find("price of cream", 20)
-    shared = NotesSearch(tmp_path)
-    with ThreadPoolExecutor(8) as threads:
-        results = list(threads.map(lambda _: shared.find("price of cream", 20), range(8)))
-    assert all(result == alone for result in results)

@@ -35,12 +35,6 @@ def problems(path: Path) -> list[str]:
     return [problem.removeprefix(str(path)) for problem in caught.value.problems]
 
 
-def test_a_label_stands_beside_its_answer(tmp_path: Path):
-    (one,) = read(written(tmp_path, a_label("a", human_score=4, human_pass=None)))
-    assert (one.id, one.question, one.answer, one.contexts) == ("a", "Q?", "A.", ("C.",))
-    assert (one.human_score, one.human_pass, one.source.line) == (4.0, None, 1)
-
-
 def test_a_label_names_a_case_of_a_run(tmp_path: Path):
     first, second = read(
         written(

@@ -56,18 +56,23 @@ def test_a_name_of_several_golds_of_the_run_is_no_match_in_any_process_and_when_
     ended.stdout.fnmatch_lines([several])
     project.rageval("score", "one")
     run(project, "--workers", "2", "--run-id", "two", rel_path="README.md").stdout.fnmatch_lines([several])
-    for name in ("one", "two"):
+    project.run("-n2", "--rageval-run-id", "three").stdout.fnmatch_lines([several])
+    for name in ("one", "two", "three"):
         assert {record["outcome"] for record in project.results(name)} == {"failed"}
 
 
-def test_a_run_scored_again_matches_by_the_notes_as_it_did(tmp_path):
+def test_every_reader_of_a_run_sees_the_matches_that_the_notes_decided(tmp_path):
     project = a_project(tmp_path)
-    project.write("notes/a.md", "# A\nIntroduction.\n## B\nB is two.\n## C\nThe other.\n")
+    note = project.write("notes/a.md", "# A\nIntroduction.\n## B\nB is two.\n## C\nThe other.\n")
     run(project, "--run-id", "one", notes="notes", text="The other.")
-    before = project.results("one")
+    assert {record["outcome"] for record in project.results("one")} == {"failed"}
+    note.write_text("# A\n## B\nThe other.\n", encoding="utf-8")
     project.rageval("score", "one")
-    assert project.results("one") == before
-    assert {record["outcome"] for record in before} == {"failed"}
+    assert {record["outcome"] for record in project.results("one")} == {"failed"}
+    qrels = project.rageval("export", "one", "--format", "trec-qrels", "--output", "-").stdout
+    qrels.fnmatch_lines(["*::q0 0 a.md*B 1"])
+    qrels.no_fnmatch_line("*::q0 0 a.md 1")
+    project.rageval("explain", "one", "q0").stdout.fnmatch_lines(["*no gold among the one chunk*"])
 
 
 def test_strict_places_take_no_match_in_doubt(tmp_path):

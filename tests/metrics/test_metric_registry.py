@@ -10,10 +10,9 @@ from observations import answered
 
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.gate import default_gates, resolve
-from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.metrics import builtin_metrics, load_registry
 from pytest_rageval.metrics.registry import Measure, metric, option_types
-from pytest_rageval.model import Judgement, NotApplicable, Observation, Score
+from pytest_rageval.model import NotApplicable, Observation, Score
 
 BUILT_IN = {one.name: one for one in builtin_metrics()}
 
@@ -174,25 +173,3 @@ def test_options_and_cut_offs_are_bound_once():
 
 
 # ── default gates ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def scored_as(rubric: str, *, heuristic: bool) -> Observation:
-    judgement = Judgement(rubric, {rubric: 1.0}, heuristic=heuristic)
-    return replace(answered("Yes.", answers=("No.",)), judgements={rubric: judgement})
-
-
-def test_the_default_gate_of_token_f1_stands_back_where_a_model_judged_the_reference():
-    registry = load_registry()
-    [gate] = [resolve(gate, registry, 5) for gate in default_gates(registry) if gate.metric == "token_f1"]
-
-    def gates(obs: Observation, *, is_default: bool = True) -> bool:
-        scores = dict.fromkeys(
-            ["token_f1", *(name for judged in obs.judgements.values() for name in judged.scores)], 1.0
-        )
-        return looks_at(replace(gate, is_default=is_default), GatedTrial(obs, scores))
-
-    assert gates(answered("Yes.", answers=("No.",)))
-    assert gates(scored_as("reference_match", heuristic=True))
-    assert not gates(scored_as("reference_match", heuristic=False))
-    assert gates(scored_as("correctness", heuristic=False))
-    assert gates(scored_as("reference_match", heuristic=False), is_default=False)

@@ -16,7 +16,6 @@ from processes import wait_until
 from project import SOME, Project, a_case, lines_with
 
 from pytest_rageval.plugin import controller
-from pytest_rageval.runs.shards import Shard
 
 KEY = "rageval-judge-token-0123456789"
 
@@ -128,12 +127,6 @@ def scores(project: Project) -> dict[str, Any]:
     return {id: record["scores"] for id, record in project.records().items()}
 
 
-def test_a_run_of_fewer_cases_never_makes_the_cache_smaller(judged: Project):
-    judged.run()
-    judged.run("-k", "boil", "--rageval-judge-cache", "refresh")
-    assert kept(judged) == 3
-
-
 def test_in_replay_a_miss_is_an_error_of_its_case_that_names_the_nearest(judged: Project):
     judged.run("-k", "not boil")
     asked(judged)
@@ -190,16 +183,6 @@ def test_cases_that_a_resumed_run_has_done_cost_nothing(counting: Project):
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join(lines[:3]), encoding="utf-8")
     assert lines_with(counting.run("--rageval-resume", counting.runs[-1].name), "1 cases to ask")
-
-
-@pytest.mark.child_process
-def test_cases_of_other_shards_cost_nothing_before_workers_start(counting: Project):
-    cases = [a_case(f"boil-{number}") for number in range(8)]
-    counting.cases(cases)
-    of_first = sum(Shard(1, 2).takes(f"evalcases/a.jsonl::{case['id']}") for case in cases)
-    assert 0 < of_first < len(cases)
-    result = counting.run("-n", "1", "--rageval-shard", "1/2")
-    assert lines_with(result, f"{of_first} cases to ask")
 
 
 # ── a judge check in later runs ──────────────────────────────────────────────────────────────────────────────────
@@ -288,15 +271,14 @@ def test_doctor_costs_nothing_unless_it_is_to_try_the_judge(checked: Project):
         with_judge(checked, server)
         found = diagnoses(checked)
         assert not server.chats
-        assert [one["fix"] for one in found["judge"] if one["what"].startswith("never checked")] == [
-            "rageval doctor --judge"
-        ]
+        (unchecked,) = [one for one in found["judge"] if "was never checked here" in one["what"]]
+        assert "rageval judge-check tries whether it can be trusted" in unchecked["what"]
         tried = checked.rageval("doctor", "--judge")
         assert server.chats
         assert tried.ret == 0
         tried.stderr.fnmatch_lines(["judge judge-1: * short requests, *"])
         tried.stdout.fnmatch_lines(["!  judge check *cannot be trusted with correctness, 8 of 10 canaries failed*"])
-        (line,) = [one for one in diagnoses(checked)["judge"] if one["what"].startswith("failed canaries on ")]
+        (line,) = [one for one in diagnoses(checked)["judge"] if "failed canaries when it was checked" in one["what"]]
     assert line["mark"] == "warning"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from processes import PATIENCE_S, open_files
-from project import Project, a_case, a_missed_case
+from project import Project, a_case
 
 CASES = [a_case(f"q{n}", f"boiling {n}") for n in range(4)]
 LAST = """
@@ -59,16 +59,6 @@ def test_a_run_with_all_its_records_is_whole_however_the_session_ended(project: 
     assert project.metrics()["partial"] is False
     assert not (project.path / "reports/baseline.json").exists()
     result.stdout.fnmatch_lines(["baseline not updated: the session was interrupted; run it to its end"])
-
-
-def test_a_run_ended_by_its_last_case_is_whole(project: Project):
-    project.cases([*CASES, a_missed_case("missed")])
-    assert project.run("-x").ret == pytest.ExitCode.TESTS_FAILED
-    assert project.metrics()["partial"] is False
-    project.cases([a_missed_case("missed"), *CASES])
-    assert project.run("-x").ret == pytest.ExitCode.TESTS_FAILED
-    assert project.metrics()["partial"] is True
-    assert project.metrics()["selection"]["recorded"] == 1
 
 
 @pytest.mark.parametrize("how", [[], pytest.param(["-n", "1"], marks=pytest.mark.child_process)])

@@ -220,13 +220,6 @@ def test_no_reader_uses_a_damaged_line(written: Project, name: str, command: lis
     assert {path: path.read_bytes() for path in run.iterdir()} == before
 
 
-def test_an_export_leaves_a_damaged_line_out_and_says_so(written: Project):
-    damage(written.runs[-1] / "results.jsonl", 3)
-    result = written.rageval("export", "latest", "--format", "csv", "--output", "-")
-    assert "results.jsonl:3: does not match its checksum; it is left out" in result.errlines
-    assert len(result.outlines) == 1 + 5
-
-
 def test_a_recorded_answer_that_is_damaged_is_not_scored(written: Project):
     damage(written.runs[-1] / "observations.jsonl", 3)
     result = written.run("--rageval-target", "run:latest")

@@ -28,27 +28,6 @@ RESPONSE = {"answer": ANSWER, "abstained": False, "debug": {"retrieved_chunks": 
 LEAST = 'target = "answers:answers.jsonl"\njudge = "none"\nreport = false\nmetrics = { enabled = ["mrr"] }'
 
 
-SPLITS_CLAIMS = """
-import pytest
-from pytest_rageval.model import Judgement
-
-class Judge:
-    model, heuristic, rubrics = "claims/1", False, frozenset({"claim_split", "claim_support"})
-
-    async def judge(self, request):
-        claims = [f"claim {number}" for number in range(12)]  # more than are judged at once
-        extra = {"claims": claims}
-        if request.rubric == "claim_support":
-            extra = {"verdicts": [True for _ in request.variables["claims"]]}
-        return Judgement(request.rubric, {}, model=self.model, prompt_version=request.prompt_version, extra=extra)
-
-    async def aclose(self):
-        pass
-
-@pytest.fixture(scope="session")
-def rag_judge():
-    return Judge()
-"""
 WAITS_AFTER_ALL = """
 import asyncio
 import pytest
@@ -140,17 +119,6 @@ def test_an_earlier_run_is_judged_from_the_cache_without_a_hand_over(project: Pr
     project.run("--rageval-target", "run:first", "--rageval-judge-cache", "replay")
     assert counts["hand-overs"] == 0
     assert project.metrics()["outcomes"]["passed"] == 2
-
-
-def test_claims_of_an_earlier_run_are_judged_from_the_cache_without_a_hand_over(project: Project, counts: Counter[str]):
-    project.write("conftest.py", SPLITS_CLAIMS)
-    project.configure('target = "bot:answer"\nreport = false\nmetrics = { enabled = ["claim_support"] }')
-    project.cases([a_case("q1")])
-    project.run("--rageval-run-id", "first")
-    counts.clear()
-    project.run("--rageval-target", "run:first", "--rageval-judge-cache", "replay")
-    assert project.records()["q1"]["scores"]["claim_support"] == 1.0
-    assert counts["hand-overs"] == 0
 
 
 def test_a_target_that_says_that_it_never_waits_and_does_is_told_so(project: Project):

@@ -207,16 +207,6 @@ def test_where_there_is_nothing_to_comment_on_a_notice_says_so(
     result.stdout.fnmatch_lines([f"::notice title=rageval::no comment was written: *{reason}*"])
 
 
-def test_a_comment_is_cut_by_whole_cases(project: Project):
-    project.cases([a_missed_case(f"miss-{number}", question="boiling " + "물" * 180) for number in range(200)])
-    project.run("--rageval-store-full-text")
-    text = project.rageval("comment", "--link", "https://ci.example/run/1").stdout.str()
-    assert len(text.encode()) <= 60_000
-    assert text.count("<details>") == text.count("</details>") > 20
-    shown = text.count("<details>")
-    assert f"and {200 - shown} more cases: [the whole report](https://ci.example/run/1)" in text
-
-
 MANY = 5_000
 
 

@@ -31,54 +31,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_page(folder, a_page(folder, "worse"))
 
 
-@pytest.fixture(scope="module")
-def used_page(chromium: Chromium, report: Path) -> Iterator[OpenPage]:
-    """A page that stays open from filter to filter, as with a person."""
-    with chromium.page() as opened:
-        yield opened.open(report)
-
-
 @pytest.fixture
 def page(chromium: Chromium, report: Path) -> Iterator[OpenPage]:
     with chromium.page() as opened:
         yield opened.open(report)
-
-
-def write_filter(page: OpenPage, query: str) -> None:
-    """Write a filter, as a person does, and wait until it is heeded."""
-    page.fill("#filter", query)
-    page.wait_for_function("q => new URLSearchParams(location.hash.split('?')[1]).get('q') === q", arg=query)
-
-
-@pytest.mark.parametrize(
-    ("query", "count"),
-    [
-        ("outcome:failed", "12 of 40"),
-        ("changed:worse category:factual", "4 of 40"),
-        ("recall_any>=1 latency>150", "9 of 40"),
-        ('"winter stock"', "40"),
-    ],
-)
-def test_a_filter_in_the_words_of_gates_finds_its_cases(used_page: OpenPage, query: str, count: str):
-    for each, left in (("stock-3", "11 of 40"), (query, count)):  # the first one, so that the second changes something
-        write_filter(used_page, each)
-        used_page.wait_for_function("count => document.getElementById('count').textContent === count", arg=left)
-    assert used_page.problems == []
-
-
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        ("colour:red", "“colour” is nothing to filter by: outcome, changed, category"),
-        ("outcome:fialed", "no outcome “fialed”; there are failed, passed"),
-        ("token_f1<half", "“token_f1<half” needs a number, as in token_f1<0.5"),
-    ],
-)
-def test_a_filter_that_means_nothing_is_said_under_the_box(page: OpenPage, query: str, message: str):
-    write_filter(page, query)
-    page.wait_for_function("() => document.getElementById('filter-error').textContent")
-    assert page.inner_text("#filter-error").startswith(message)
-    assert page.inner_text("#count") == "40", "the rows stay as they were"
 
 
 def test_everything_is_reached_by_keyboard(page: OpenPage):

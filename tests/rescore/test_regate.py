@@ -49,12 +49,6 @@ def test_the_gates_of_the_project_are_those_that_it_has_now(project: StoredProje
     assert command("gate", RUN, "--gate", "recall_any >= 1").exit_code == 1
 
 
-def test_trials_are_gated_by_their_mean(project: StoredProject):
-    project.pytest("--rageval-repeat", "3", run_id="thrice")
-    result = command("gate", "thrice", "--gate", "mrr >= 0.5")
-    assert result.output.count("FAILED evalcases/a.jsonl::missed - ") == 1
-
-
 def test_a_gate_on_what_was_not_scored_says_how_it_can_be(project: StoredProject):
     gates = ["--gate", "ndcg@3 >= 0.5", "--gate", "relevance >= 0.5", "--regression", "f1@2 drop 0.1"]
     assert sorted(problems(command("gate", RUN, *gates))) == [

@@ -133,15 +133,6 @@ def test_the_other_parts_of_a_damaged_run_are_read_all_the_same(tmp_path: Path, 
     assert read(run)
 
 
-def test_a_part_is_read_when_it_is_asked_for_and_then_once(tmp_path: Path):
-    path = a_run(tmp_path, "a", a_result("q1"))
-    run = StoredRun(path)
-    metrics = run.metrics
-    (path / "metrics.json").unlink()
-    assert run.metrics is metrics
-    assert StoredRun(path).metrics is None
-
-
 def test_a_run_that_is_being_written_is_not_taken_for_an_interrupted_one(tmp_path: Path):
     run = StoredRun(a_run(tmp_path, "a", is_finished=False))
     descriptor = take_lock(run.path)

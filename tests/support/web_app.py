@@ -27,7 +27,7 @@ from pytest_rageval.web.jobs.job_status import JobStatus
 from pytest_rageval.web.jobs.jobs import Jobs, LayOut
 from pytest_rageval.web.jobs.run_choice import add_origin
 from pytest_rageval.web.server import make_server, open_socket
-from pytest_rageval.web.site import WebLimits, WebSettings
+from pytest_rageval.web.site import WebSettings
 from pytest_rageval.web.versions.dataset_store import DatasetStore
 
 TOKEN = "the-token-of-the-app-in-tests-which-nobody-guesses"
@@ -102,7 +102,6 @@ class WebApp:
 @contextmanager
 def served(root: Path, **settings: Any) -> Iterator[WebApp]:
     """The app over the project in `root`; `settings` are those of WebSettings. It waits for what it reads."""
-    settings = {"limits": WebLimits(patience_seconds=60)} | settings
     own: dict[str, Any] = {"port": 0, "token": TOKEN, "root": root, "reports": root / "reports", "data": root / "data"}
     chosen = WebSettings(**own | settings)
     with open_socket(chosen) as listening:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from chat_asking import BOTH, QUESTION, REPLY, Api, ask, completion, failure_of, ollama_reply, with_target
-from fault_server import Behaviour, FaultServer, gives, status
+from fault_server import FaultServer, gives
 
 from pytest_rageval.model import AskRequest, Turn
 from pytest_rageval.targets.chat_target import PROMPT_VERSION, prompt_of
@@ -195,29 +195,3 @@ def test_a_reply_without_an_answer_in_it_is_invalid_with_its_path(api: Api, repl
     assert failure.kind == ("no_answer" if "content is missing" in said else "invalid_response")
     assert str(failure).startswith("POST http://127.0.0.1:")
     assert said in str(failure)
-
-
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        (completion("a\ud800"), "choices[0].message.content holds half of a surrogate pair (\\ud800)"),
-        (completion() | {"usage": {"total": float("nan")}}, "usage.total is NaN, which is not a JSON number"),
-    ],
-)
-def test_what_strict_json_does_not_allow_is_said_with_its_path(reply: Any, said: str):
-    failure = failure_of("openai", gives(reply))
-    assert failure.kind == "invalid_json"
-    assert said in str(failure)
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("behaviour", "kind"),
-    [
-        (status(200, b"<html>"), "invalid_json"),
-        (status(200, b'data: {"choices": []}\n\ndata: [DONE]\n'), "invalid_json"),
-        (status(404, b'{"error": "model \'m1\' not found"}'), "http_4xx"),
-    ],
-)
-def test_failures_of_the_server_have_the_kinds_of_any_target(api: Api, behaviour: Behaviour, kind: str):
-    assert failure_of(api, behaviour).kind == kind

@@ -131,26 +131,6 @@ def ask_through(client: Any, **options: Any) -> Any:
     return asyncio.run(ClientTarget(client, **options).ask(QUESTION))
 
 
-def test_a_sync_client_of_the_users_is_asked_in_the_native_contract():
-    with FaultServer(gives(YES)) as server, httpx.Client(base_url=server.url, headers={"x-mine": "1"}) as client:
-        answer = ask_through(client)
-        assert ask_through(client) == answer
-    assert answer.chunks[0].chunk_id == "c1"
-    assert server.requests[0].path == "/api/v1/ask?debug=true"
-    assert server.requests[0].headers["x-mine"] == "1"
-    assert server.requests[0].json == {"question": "What?", "k": 5}
-
-
-def test_an_async_client_of_the_users_is_asked_in_the_native_contract():
-    async def ask() -> Any:
-        async with httpx.AsyncClient(base_url=server.url + "/rag") as client:
-            return await ClientTarget(client).ask(QUESTION)
-
-    with FaultServer(gives(YES)) as server:
-        assert asyncio.run(ask()).text == "yes"
-    assert server.requests[0].path == "/rag/api/v1/ask?debug=true"
-
-
 @pytest.mark.parametrize(
     ("behaviour", "kind"),
     [

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from pytest_rageval.errors import SettingsError, TargetError
-from pytest_rageval.model import Answer, AskRequest, Chunk, Reference
+from pytest_rageval.model import Answer, AskRequest
 from pytest_rageval.targets.asgi_target import AsgiTarget
 from pytest_rageval.targets.callable_target import CallableTarget
 from pytest_rageval.targets.target import Connection
@@ -32,21 +32,6 @@ def failure_of(function: Callable[..., Any], **options: Any) -> TargetError:
 
 
 # ── functions ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_function_may_answer_in_text():
-    assert ask(lambda question: question.upper()) == Answer(text="WHAT?")
-
-
-def test_a_function_may_answer_in_a_flat_or_native_dict():
-    expected = Answer(text="x", chunks=(Chunk("c1", rank=1),))
-    assert ask(lambda _: {"answer": "x", "retrieved_chunks": [{"chunk_id": "c1", "rank": 1}]}) == expected
-    assert ask(lambda _: {"answer": "x", "debug": {"retrieved_chunks": [{"chunk_id": "c1", "rank": 1}]}}) == expected
-
-
-def test_a_function_may_answer_in_an_answer():
-    answer = Answer(text="x", references=(Reference("c1"),), chunks=(), latency={"retrieval_ms": 1.0})
-    assert ask(lambda _: answer) == answer
 
 
 def test_what_a_function_returned_may_change_later_without_harm():

@@ -66,12 +66,6 @@ def test_what_was_not_answered_is_missing(tmp_path: Path):
     assert target.has_answer("a::q2")
 
 
-def test_a_torn_last_line_is_dropped_and_said(tmp_path: Path):
-    target = RecordedTarget(a_run(tmp_path, recorded("a::q1", Answer(text="x")), '{"case_key": "a::q2", "ans', end=""))
-    assert ask(target, "a::q1").text == "x"
-    assert target.notes == ["20251218_063617/observations.jsonl:2: dropped, the line was cut off while it was written"]
-
-
 def test_a_damaged_file_is_said_line_by_line(tmp_path: Path):
     run = a_run(
         tmp_path,

@@ -14,7 +14,14 @@ from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.model import Judgement, Source
 from pytest_rageval.tools.calibrate import Calibration, UnlabelledCases
-from pytest_rageval.tools.judged_labels import Examination, JudgedLabel, ScoredLabel, UnscoredLabel, judge_labels
+from pytest_rageval.tools.judged_labels import (
+    Examination,
+    JudgedLabel,
+    LabelledAnswer,
+    ScoredLabel,
+    UnscoredLabel,
+    judge_labels,
+)
 from pytest_rageval.tools.labels import Label
 
 LABELLED = Path(__file__).parents[1] / "data" / "groundedness" / "labelled.jsonl"
@@ -50,8 +57,8 @@ def real() -> Calibration:
         for number, one in enumerate(records, start=1)
     ]
     how = Examination(a_gate(), load_rubric("groundedness"), Settings())
-    found = judge_labels(labels, LexicalJudge(), {}, how)
-    return Calibration([*found.values()], how.gate, "groundedness")
+    found = [*judge_labels([*map(LabelledAnswer.beside, labels)], LexicalJudge(), how)]
+    return Calibration(found, how.gate, "groundedness")
 
 
 def test_the_lexical_judge_is_told_from_chance_by_real_labels(real: Calibration):
@@ -83,6 +90,12 @@ def test_scores_by_several_judges_are_not_passed_off_as_one():
         note.startswith("several judges are mixed here") and note.endswith("m/1, m/2, scores that came with the labels")
         for note in found.notes
     )
+
+
+def test_a_run_without_scores_gives_no_rate():
+    found = compare(judged("a", True, 5.0), judged("b", False, 1.0), unlabelled=UnlabelledCases("r1", (), 4))
+    assert (found.rates["corrected"], found.rates["unlabelled"]) == (None, None)
+    assert "run r1 has no unlabelled case with a score for groundedness: no pass rate for it" in found.notes
 
 
 def test_people_who_said_one_thing_of_all_are_no_measure():

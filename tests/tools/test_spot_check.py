@@ -11,8 +11,6 @@ from judge_server import JudgeServer
 from project import RUN, SOME, StoredProject, a_case, command, problems
 from stored_runs import change_lines
 
-from pytest_rageval.tools.judge_check import JudgementPair
-
 CASES = [*SOME[:2], *(a_case(f"more-{n:02}", f"What is the boiling point of water number {n}?") for n in range(28))]
 OTHER = '''
 from pytest_rageval import Judgement
@@ -168,11 +166,3 @@ def test_without_a_second_opinion_or_a_first_one_there_is_nothing_to_check(proje
     assert problems(command("judge", RUN, "--spot-check", "--second-judge", "stub:1")) == [
         f"run {RUN} has no judgements to check; `rageval judge {RUN}` makes some"
     ]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "gate", "disagrees"),
-    [(0.8, 0.6, None, False), (0.8, 0.59, None, True), (0.71, 0.69, "x >= 0.7", True), (0.5, 0.5, None, False)],
-)
-def test_what_a_disagreement_is(first: float, second: float, gate: str | None, disagrees: bool):
-    assert JudgementPair("a::b", 0, "relevance", "relevance", first, second, gate).disagrees is disagrees

@@ -107,11 +107,6 @@ def test_samples_are_in_order_and_grow_by_cases():
 # ── grids as they are written ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_values_are_json_where_they_are_some_and_text_otherwise():
-    grid = parse_grid(["a=1,.5,true,on", 'b="x,y",[1,2],{"c": 1}', "k=5,5,10"])
-    assert grid.values == {"a": (1, 0.5, True, "on"), "b": ("x,y", [1, 2], {"c": 1}), "k": (5, 10)}
-
-
 def test_the_quick_grid_has_six_points_and_the_full_one_189():
     assert len(Grid(QUICK).points()) == 6
     assert len(Grid(FULL).points()) == 189

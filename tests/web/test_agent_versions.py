@@ -17,7 +17,7 @@ from pytest_rageval.config.toml_text import toml_document
 from pytest_rageval.errors import Problems, SettingsError
 from pytest_rageval.judges.rubrics import load_rubric
 from pytest_rageval.metrics import load_registry
-from pytest_rageval.web.versions.agent import Agent, AgentVersion, agent_text, default_prompt, own_prompt, read_agent
+from pytest_rageval.web.versions.agent import Agent, AgentVersion, agent_text, default_prompt, read_agent
 from pytest_rageval.web.versions.agent_check import agent_problems, agent_warnings
 from pytest_rageval.web.versions.agent_store import AgentStore
 from pytest_rageval.web.versions.value_changes import agent_changes, changed_in_words
@@ -156,16 +156,6 @@ def test_a_prompt_of_a_file_from_elsewhere_becomes_no_other_file_than_that_of_it
     assert sorted(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("text", ["x = " + "9" * 5000, "x = " + "[" * 20_000, "\xff", "agent = 1", "[agent]\nname = 1"])
-def test_a_file_of_any_content_is_a_line_and_no_error_of_ours(store: AgentStore, text: str):
-    path = store.path("bot", 1)
-    path.parent.mkdir(parents=True)
-    path.write_bytes(text.encode("latin-1"))
-    versions, problems = store.versions("bot")
-    assert (versions, len(problems)) == ([], 1)
-    assert str(path) in problems[0]
-
-
 KEYS = ("target", "params", "headers", "k", "judge", "rubrics", "versions", "metrics", "gates", "timeout", "agent")
 INNER = ("enabled", "llm", "case", "run", "name", "thresholds", "prompts", "tags", "note", "created", "url", "mapping",
          "reference_match", "mrr")  # fmt: skip
@@ -276,13 +266,6 @@ def test_the_difference_of_two_versions_names_fields_thresholds_and_words_of_the
     assert agent_changes(after, after) == []
 
 
-def test_a_prompt_that_is_the_shipped_one_is_none_of_its_own():
-    shipped = default_prompt("reference_match")
-    assert own_prompt("reference_match", shipped.replace("\n", "\r\n")) is None
-    assert own_prompt("reference_match", "  \n") is None
-    assert own_prompt("reference_match", f"\r\n{PROMPT}\r\n") == f"{PROMPT}\n"
-
-
 # ── a run ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -311,21 +294,6 @@ def test_a_run_takes_an_agent_version_as_its_configuration(project: Project, pro
     assert version != load_rubric("reference_match").prompt_version
 
 
-def test_a_prompt_of_ones_own_leaves_the_heuristic_judge_a_score(project: Project):
-    store = AgentStore(project.path / "data")
-    agent = an_agent(
-        target="bot:answer", metrics=("reference_match",), thresholds={"reference_match": 0.7},
-        prompts={"reference_match": PROMPT},
-    )  # fmt: skip
-    store.save("bot", agent, "", 0)
-    (project.path / "pyproject.toml").unlink()
-    store.write_configuration("bot", 1, project.path)
-    project.cases([a_case("boil")])
-    project.rageval("run", "--judge-cache", "off")
-    (record,) = project.records().values()
-    assert record["scores"]["reference_match"] is not None
-
-
 def test_the_file_alone_says_that_its_prompts_are_missing(project: Project):
     """Nobody must be judged by the shipped prompt unnoticed."""
     store = AgentStore(project.path / "data")
@@ -336,12 +304,3 @@ def test_the_file_alone_says_that_its_prompts_are_missing(project: Project):
     result = project.rageval("run")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["*rubrics: rubrics is not there or empty*"])
-
-
-def test_a_word_agent_that_is_no_table_is_still_an_unknown_key(project: Project):
-    project.write("rageval.toml", 'agent = "x"\n')
-    (project.path / "pyproject.toml").unlink()
-    project.cases([a_case("boil")])
-    result = project.run()
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*agent is not a known key*"])

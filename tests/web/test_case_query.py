@@ -128,22 +128,9 @@ def quoted(text: str) -> str:
 
 
 VALUES = st.sampled_from(
-    [
-        *CATEGORIES,
-        *TAGS,
-        "failed",
-        "error,passed",
-        "worse",
-        "new",
-        "same",
-        "hard",
-        "",
-        "L5",
-        "L2",
-        "mrr",
-        "evalcases/a.jsonl",
-    ]
-)
+    (*CATEGORIES, *TAGS, "failed", "error,passed", "worse", "new", "same", "hard", "", "L5", "L2", "mrr",
+     "evalcases/a.jsonl")
+)  # fmt: skip
 NUMBERS = st.sampled_from(
     ["0", "0.5", "1", "-0.25", "1e2", ".3333", "0.3333", "nan", "inf", "0x1", "1_0", "", "٣", "105"]
 )

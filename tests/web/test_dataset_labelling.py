@@ -13,10 +13,8 @@ from labelling import FILE, Labeller, label_project
 from processes import wait_until
 from web_app import WebApp, allow_code, confirm, sent_by, served, store_of, upload
 
-from pytest_rageval.cases.loading import load_file
 from pytest_rageval.errors import CaseError
 from pytest_rageval.label.label_store import CaseState
-from pytest_rageval.tools.audit import findings_in_files, findings_in_notes
 from pytest_rageval.web.labelling.label_desk import OpenVersionStore
 from pytest_rageval.web.versions.agent import Agent
 from pytest_rageval.web.versions.agent_store import AgentStore
@@ -80,18 +78,6 @@ def test_labels_go_into_the_next_version_until_it_is_finished(app: WebApp):
     assert "takes no labels" in app.get(person.address).text
     begin(app, 2)
     assert store_of(app).numbers("shop") == [1, 2, 3]
-
-
-def test_the_audit_has_nothing_against_labels_of_the_browser(app: WebApp, tmp_path: Path):
-    person = begin(app)
-    person.point("price.md")
-    person.press("gold")
-    cases = load_file(store_of(app).path("shop", 2), tmp_path).cases
-    assert list(findings_in_notes(cases, tmp_path / "notes")) == []
-    assert list(findings_in_files(cases)) == []
-    (tmp_path / "notes/price.md").write_text("# Price\n\nNothing is said of it any more.\n")
-    assert {finding.case.id for finding in findings_in_notes(cases, tmp_path / "notes")} == {"price"}
-    assert "price" in app.page("/datasets/shop/versions/2/audit")
 
 
 def test_pages_say_that_a_dataset_is_being_labelled_and_one_can_go_on(app: WebApp):

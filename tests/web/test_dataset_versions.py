@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hostile import PAYLOADS
-from project import FOUNDING, SOME, Project
+from project import FOUNDING
 
 from pytest_rageval.cases.conversion import case_from_record
 from pytest_rageval.cases.loading import load_file
@@ -148,13 +147,3 @@ def test_a_gold_that_is_known_to_be_empty_is_another_one_than_none():
     case = EvalCase("a", "q")
     changes = case_changes(case, replace(case, gold=Gold(concepts=())))
     assert [(change.name, change.before, change.after) for change in changes] == [("gold.concepts", "", "[]")]
-
-
-def test_a_run_takes_a_dataset_version_as_a_case_file(project: Project):
-    project.cases(SOME)
-    cases = load_file(project.path / "evalcases" / "a.jsonl", project.path).cases
-    store = DatasetStore(project.path / "data")
-    store.save("water", ABOUT, cases, "", 0)
-    result = project.rageval("run", str(store.run_path("water", 1)), "--json")
-    assert result.ret == 0
-    assert json.loads(result.outlines[-1])["outcomes"]["passed"] == len(SOME)

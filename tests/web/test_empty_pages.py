@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import html
-import time
 
 import pytest
-from processes import PATIENCE_S
 from project import SOME, Project
 from web_app import WebApp, confirm, served, upload
 
@@ -82,30 +80,6 @@ def test_questions_without_references_are_said_before_they_fail_a_run(web_app: W
     words = "no case of Bare v1 has a reference answer: the threshold of reference_match would look at nothing"
     assert words in text_of(web_app, "/new-run?agent=demo&dataset=bare")
     assert "has a reference answer" not in text_of(web_app, "/new-run?agent=demo&dataset=answered")
-
-
-@pytest.mark.child_process
-def test_a_run_of_the_demo_says_which_versions_it_is_of_and_what_one_can_do_next(web_app: WebApp):
-    web_app.post("/demo/agent")
-    web_app.post("/demo/questions")
-    fields = {"agent": "demo/1", "dataset": "demo-questions/1", "source": "connector", "description": ""}
-    job = web_app.post("/new-run", fields).headers["location"]
-    deadline = time.monotonic() + PATIENCE_S
-    while "Open the run" not in (page := text_of(web_app, job)):
-        assert time.monotonic() < deadline, page
-        time.sleep(0.3)
-    assert "■</span> ended</span>" in page
-    assert '<p class="sentence">Failing:' in page
-    run_id = job.rpartition("/")[2]
-    page = text_of(web_app, f"/runs/{run_id}")
-    assert '<a href="/agents/demo/versions/1">' in page
-    assert '<a href="/datasets/demo-questions/versions/1">' in page
-    assert f'nothing to compare with yet: <a href="/compare?b={run_id}">choose a run to compare with</a>' in page
-    assert "update-baseline" not in page.partition('id="log"')[0]
-    assert '<a class="metric" href="#def-reference_match">' in page.partition('class="flips"')[0]
-    case = text_of(web_app, f"/runs/{run_id}/cases/evalcases/demo-questions.jsonl::paraphrase-thirst")
-    assert "rageval explain" not in case
-    assert "pytest evalcases" not in case
 
 
 KEY = "sk-a-key-that-nobody-must-see"

@@ -219,10 +219,6 @@ def test_a_line_that_may_mean_something_else_is_refused_without_its_value(tmp_pa
     assert not any(value in problem for value in ("a b", "OTHER", "secret-word"))
 
 
-def test_no_file_holds_no_variable(tmp_path: Path):
-    assert read_env_file(tmp_path / ".env") == {}
-
-
 def test_the_environment_counts_more_and_does_not_turn_a_run_away_from_its_agent(tmp_path: Path):
     file = tmp_path / ".env"
     file.write_text("A=file\nB=file\n")

@@ -206,12 +206,6 @@ def test_no_character_of_a_description_keeps_a_run_from_its_start(app: WebApp):
     assert finished(app, response.headers["location"]).finished_metrics["description"] == "a\\x00b\\x1b[31m"
 
 
-def test_a_form_without_its_fields_is_refused_in_place(app: WebApp):
-    response = app.post("/new-run", {"name": "x"})
-    assert response.status_code == 422
-    assert "is missing" in response.text
-
-
 def test_uploaded_answers_are_no_dataset(app: WebApp):
     _, address, _ = upload(app, (FOUNDING / "uploaded.csv").read_bytes())
     upload_id = address.rpartition("/")[2]
@@ -252,26 +246,6 @@ def answers(tmp_path: Path, *records: dict[str, object]) -> Path:
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return path
-
-
-def test_the_answers_of_the_documents_are_taken_with_who_wrote_them():
-    upload = read_answers_upload(
-        FOUNDING / "uploaded.csv", "uploaded.csv", load_file(FOUNDING / "one.csv", FOUNDING).cases, 100
-    )
-    # q1 brings its context with the case; nothing says what the answer to q2 rests on.
-    assert (upload.answers, upload.model_names, upload.without_contexts) == (2, ("qwen2.5-14b",), 1)
-
-
-def test_missing_and_unknown_ids_are_listed_together(tmp_path: Path):
-    file = answers(tmp_path, {"id": "q1", "answer": "4"}, {"id": "q22", "answer": "?"}, {"id": "<b>", "answer": "?"})
-    with pytest.raises(CaseError) as error:
-        read_answers_upload(file, "mine.jsonl", cases("q1", "q2", "q3"), 100)
-    assert list(error.value.problems) == [
-        "mine.jsonl:2: no case has the id 'q22'; did you mean 'q2'?",
-        "mine.jsonl:3: no case has the id '<b>'",
-        "mine.jsonl: no answer for q2",
-        "mine.jsonl: no answer for q3",
-    ]
 
 
 def test_repeated_ids_and_broken_lines_are_said_with_their_place(tmp_path: Path):

@@ -91,12 +91,6 @@ def test_runs_are_narrowed_by_an_address(app: WebApp, asked: str, runs: set[str]
     assert runs or "No run meets this filter." in text_of(html)
 
 
-def test_a_filter_stays_in_its_fields(app: WebApp):
-    html = app.page("/runs?agent=shop-bot&text=try")
-    assert '<option value="shop-bot" selected>' in html
-    assert 'name="text" value="try"' in html
-
-
 def test_why_a_run_cannot_be_read_stands_below_it(app: WebApp):
     assert "metrics.json is not JSON as we write it" in text_of(app.page("/runs?state=unreadable"))
     assert "its page says how to finish it" in text_of(app.page("/runs?state=stopped"))

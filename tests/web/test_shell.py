@@ -9,14 +9,11 @@ import subprocess
 import sys
 from hashlib import sha256
 from importlib.resources import files
-from pathlib import Path
 
 import httpx
 import pytest
 from processes import PATIENCE_S
-from web_app import WebApp, served
-
-from pytest_rageval.web.site import WebLimits
+from web_app import WebApp
 
 
 def test_styles_and_scripts_are_files_of_its_own_that_may_be_kept_for_ever(web_app: WebApp):
@@ -122,8 +119,3 @@ def test_what_the_app_keeps_for_itself_is_not_for_git(web_app: WebApp):
     command = ["git", "-C", str(data), "ls-files", "-o", "--exclude-standard"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert listed.stdout.split() == [".gitignore", "agents/bot/v1.toml"]
-
-
-def test_the_app_says_its_limits_as_settings(tmp_path: Path):
-    with served(tmp_path, limits=WebLimits(form_bytes=1_000)) as app:
-        assert app.post("/login", {"token": "x" * 2_000}).status_code == 413

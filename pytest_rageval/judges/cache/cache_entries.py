@@ -9,7 +9,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +28,7 @@ from pytest_rageval.judges.cache.cached_judge import judgement_problem
 from pytest_rageval.judges.cache.sqlite_cache import (
     LARGEST,
     PUT,
+    TIME,
     connect,
     judgement_from_json,
     judgement_to_json,
@@ -40,17 +41,12 @@ from pytest_rageval.text import excerpt, printable
 
 
 def _time(value: str) -> str:
-    message = f"is {describe(value)}, expected a time such as 2026-11-21T10:48:19Z"
-    if not _TIME.fullmatch(value):
-        raise ValueError(message)
-    try:
-        datetime.fromisoformat(value)
-    except ValueError:
-        raise ValueError(message) from None
-    return value
+    with suppress(ValueError):
+        if datetime.fromisoformat(value).strftime(TIME) == value:
+            return value
+    raise ValueError(f"is {describe(value)}, expected a time such as 2026-11-21T10:48:19Z")
 
 
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 LONGEST_KEY = 128
 
 
@@ -159,7 +155,7 @@ def prune(
     """
     before = None
     if older_than_days is not None:
-        before = (datetime.now(UTC) - timedelta(days=older_than_days)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        before = (datetime.now(UTC) - timedelta(days=older_than_days)).strftime(TIME)
     which = {"before": before, "model": model, "rubric": rubric}
     with transaction(connection):
         removed = [EntryGroup(*row) for row in connection.execute(_GROUPS, which)]

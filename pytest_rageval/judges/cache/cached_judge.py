@@ -27,8 +27,9 @@ from pytest_rageval.model import NOTHING, Json, Judgement, JudgeRequest
 from pytest_rageval.text import excerpt
 
 NO_MASK = Mask(())
-Mode = Literal["use", "refresh", "off", "replay"]
-"""use: read the cache, else judge and store. refresh: judge and store. off: judge. replay: only read the cache."""
+Mode = Literal["use", "refresh", "off", "replay", "read"]
+"""use: read the cache, else judge and store. refresh: judge and store. off: judge. replay: only read the cache.
+read: read the cache, else judge."""
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -134,7 +135,8 @@ class CachedJudge:
                 if isinstance(answer, Judgement):
                     pending[key].judgement = answer
                     judged.append((key, answer, parts))
-            await self._store(cache, judged)
+            if self._mode != "read":
+                await self._store(cache, judged)
         return results
 
     async def aclose(self) -> None:

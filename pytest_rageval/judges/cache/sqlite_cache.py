@@ -44,6 +44,7 @@ MOST_NOTES = 20
 LOOKED_AT = 50
 """Entries compared at most to find the nearest."""
 
+TIME = "%Y-%m-%dT%H:%M:%SZ"
 COLUMNS = "key, created, rubric, model, question, answer, contexts, parts, judgement"
 _GET = "SELECT CAST(judgement AS BLOB) FROM judgements WHERE key = ?"
 PUT = f"INSERT OR REPLACE INTO judgements ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  our own words
@@ -88,7 +89,7 @@ class SqliteCache:
 
     def put_all(self, new: Sequence[tuple[str, Judgement, KeyParts | None]]) -> None:
         """Store judgements by key in one write: one by one, each costs twice the CPU and waits for the file."""
-        created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        created = datetime.now(UTC).strftime(TIME)
         rows = []
         for key, judgement, parts in new:
             try:

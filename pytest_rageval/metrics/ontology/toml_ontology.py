@@ -30,7 +30,6 @@ every fact that takes part in what is forbidden, or that matches `when` in vain,
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
@@ -42,6 +41,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import format_path, shown_value
 from pytest_rageval.io.records import Flaw, flaws_of
+from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.io.suggestions import did_you_mean, listed
 from pytest_rageval.model import Edge
 from pytest_rageval.text import printable
@@ -200,24 +200,15 @@ def _document(place: str, text: str) -> Ontology:
 
 
 def _parse(place: str, text: str) -> Any:
+    is_json = place.lower().endswith(".json")
     try:
-        if place.lower().endswith(".json"):
-            return json.loads(text, object_pairs_hook=_without_duplicates)
-        return tomllib.loads(text)
+        return parse(text) if is_json else tomllib.loads(text)
     except RecursionError:
         raise SettingsError(f"{place}: nested too deep; an ontology needs four levels") from None
-    except ValueError as error:  # raised by both parsers, and by the hook for duplicates
-        kind = "JSON" if place.lower().endswith(".json") else "TOML"
-        raise SettingsError(f"{place}: not valid {kind}: {printable(str(error))}") from None
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} is there twice in one object; keep one of them")
-    return members
+    except StrictJsonError as error:
+        raise SettingsError(f"{place}: {printable(str(error))}") from None
+    except ValueError as error:
+        raise SettingsError(f"{place}: not valid TOML: {printable(str(error))}") from None
 
 
 def _problem_text(flaw: Flaw) -> str:

@@ -29,7 +29,7 @@ from pytest_rageval.runs.columns import Column
 from pytest_rageval.runs.config_diff import flat_settings, setting_text
 from pytest_rageval.runs.judge_notes import failure_note
 from pytest_rageval.stats.intervals import cases_with_values, mean_of_means_interval
-from pytest_rageval.text import NO_VALUE, change, counted, denominator, duration, score_text
+from pytest_rageval.text import NO_VALUE, change, counted, denominator, duration, percent, score_text
 from pytest_rageval.tools.calibration_record import CalibrationRecord
 from pytest_rageval.views.comparison import ComparedMetric, compared_metric
 from pytest_rageval.views.parts import Tone
@@ -307,7 +307,7 @@ def judge_rows(page: PageRun) -> list[JudgeRow]:
         JudgeRow("prompts", prompts or "–"),
         *_agreement_rows(page, judge["prompt_versions"]),
         _spot_check_row(spot),
-        JudgeRow("judgements from the cache", "–" if hits is None else f"{hits:.0%}".replace("%", " %")),
+        JudgeRow("judgements from the cache", "–" if hits is None else percent(hits)),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from pytest_rageval.errors import SettingsError
 from pytest_rageval.finish import Extent, Finished
 from pytest_rageval.io.sealed_lines import record_at
 from pytest_rageval.judges.judge import Judge
+from pytest_rageval.matching.dialects import PlaceRules, namesakes_of
 from pytest_rageval.model import EvalCase, Json, Observation, Trial
 from pytest_rageval.prefetch import BackgroundLoop, Prefetcher
 from pytest_rageval.prepare import Prepared, check_can_answer, make_target, prepare, run_configuration
@@ -141,6 +143,12 @@ class Bench:
         """Return how many chunks count at this point."""
         k = point.params.get("k")
         return k if isinstance(k, int) else self.project.settings.k
+
+    @cached_property
+    def place_rules(self) -> PlaceRules:
+        """Return how the golds of the cases and the places of answers are compared."""
+        prepared = self._prepared(self.settings_of(Point({})))
+        return prepared.knowing(namesakes_of(self.cases)).plan.place_rules
 
     def run_id(self, point: Point) -> str:
         """Return the id of the point's run: the same whenever the sweep is resumed."""

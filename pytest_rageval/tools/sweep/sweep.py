@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.suggestions import listed
+from pytest_rageval.matching.dialects import ANY_PLACES, PlaceRules
 from pytest_rageval.matching.places import GoldBy, observe
 from pytest_rageval.model import Chunk, EvalCase, Observation
 from pytest_rageval.text import counted
@@ -250,7 +251,8 @@ class SweepRunner:
 
     def _cut(self, point: Point, widest: Answers) -> Answers:
         k, gold_by = self._bench.k_of(point), self._bench.project.settings.gold_by
-        return Answers({key: cut_to(value, point, k, gold_by) for key, value in widest.observations.items()})
+        rules = self._bench.place_rules
+        return Answers({key: cut_to(value, point, k, gold_by, rules) for key, value in widest.observations.items()})
 
     # ── the best point ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -304,14 +306,18 @@ def why_not_derivable(observations: Iterable[Observation], cuts: Sequence[str]) 
     return None
 
 
-def cut_to(observation: Observation, point: Point, k: int, gold_by: GoldBy) -> Observation:
+def cut_to(
+    observation: Observation, point: Point, k: int, gold_by: GoldBy, rules: PlaceRules = ANY_PLACES
+) -> Observation:
     """Derive a case's observation at a point from the one at the widest point; `k` is the point's."""
     least = point.params.get("min_score")
     chunks: Sequence[Chunk] = observation.answer.chunks or ()
     if least is not None:
         chunks = [chunk for chunk in chunks if chunk.score_final is not None and chunk.score_final >= least]
     answer = replace(observation.answer, chunks=tuple(chunks[:k]))
-    return observe(observation.case, answer, k=k, asked_k=k, gold_by=gold_by)
+    return observe(
+        observation.case, answer, k=k, asked_k=k, gold_by=gold_by, refusals=observation.refusals, rules=rules
+    )
 
 
 def probe_of(observation: Observation, family: Family, k_of: Callable[[Point], int], gold_by: GoldBy) -> Point:

@@ -5,6 +5,7 @@ The process of a job holds the lock of its folder from its start to its end, how
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import read_json, readable_json
+from pytest_rageval.io.atomic import open_regular, read_json, readable_json
 
 JOB, PROCESS, ENDED, CANCELLED, LOG = "job.json", "process.json", "ended.json", "cancelled", "log.txt"
 CONFIGURATION = "rageval.toml"
@@ -78,7 +79,8 @@ def log_tail(path: Path, number: int = SHOWN_LINES) -> list[str]:
 
 def tail(path: Path, size: int) -> bytes:
     """Return the last bytes of a file; raise OSError for a link, which may lead anywhere."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    with os.fdopen(descriptor, "rb") as file:
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link", str(path))
+    with open_regular(path) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - size))
         return file.read(size)

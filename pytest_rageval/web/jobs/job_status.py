@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.atomic import is_locked
+from pytest_rageval.io.atomic import is_locked, open_regular
 from pytest_rageval.runs.reader import CONFIG, RESULTS, StoredRun
 from pytest_rageval.text import counted
 from pytest_rageval.web.jobs.job import CANCELLED, ENDED, LOG, Job, log_tail, number_in
@@ -97,7 +97,7 @@ class ProgressReader:
 
     def _read_new(self) -> None:
         try:
-            with self._file.open("rb") as file:
+            with open_regular(self._file) as file:
                 if self._offset > file.seek(0, 2):  # another program rewrote the file
                     self._offset, self._cost = 0, None
                     self._outcomes.clear()

@@ -15,8 +15,6 @@ from pathlib import Path
 from signal import SIGINT, SIGKILL, SIGTERM, Signals
 from typing import Annotated
 
-from fastapi import Depends, Request
-
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import RagevalError, SettingsError
 from pytest_rageval.io.atomic import LockHeld, is_locked, take_lock, write_json
@@ -25,7 +23,7 @@ from pytest_rageval.web.jobs.job import CANCELLED, ENDED, JOB, LOG, PROCESS, Job
 from pytest_rageval.web.jobs.job_status import JobStatus, ProgressReader, status
 from pytest_rageval.web.keys import run_environment
 from pytest_rageval.web.security.code_border import check_listed
-from pytest_rageval.web.site import UnknownPageError
+from pytest_rageval.web.site import UnknownPageError, of_app
 
 MOST_AT_ONCE = 4
 """Maximum number of concurrent jobs."""
@@ -187,10 +185,5 @@ def _send(folder: Path, number: Signals) -> None:
             os.kill(pid, number)
 
 
-def jobs_of(request: Request) -> Jobs:
-    jobs: Jobs = request.app.state.jobs
-    return jobs
-
-
-TheJobs = Annotated[Jobs, Depends(jobs_of)]
+TheJobs = Annotated[Jobs, of_app("jobs")]
 """A route parameter: the jobs."""

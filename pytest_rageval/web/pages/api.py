@@ -6,6 +6,7 @@ something needs it, because a browser sends cookies with requests of other pages
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, FastAPI, File, Form, Query, Request, UploadFile
@@ -49,7 +50,7 @@ Start = Annotated[int, Query(ge=0, le=10_000_000)]
 
 
 class _Read(BaseModel):
-    model_config = ConfigDict(from_attributes=True, populate_by_name=True)
+    model_config = ConfigDict(from_attributes=True, populate_by_name=True, coerce_numbers_to_str=True)
 
 
 class VersionInfo(_Read):
@@ -82,7 +83,7 @@ class ListedRun(_Read):
     problem: str | None
 
 
-class JobInfo(BaseModel):
+class JobInfo(_Read):
     """The progress of a run that was started here."""
 
     id: str
@@ -113,8 +114,7 @@ class NewRun(BaseModel):
 
 def _job(jobs: Jobs, job_id: str) -> JobInfo:
     status = jobs.status(job_id)
-    progress = {name: getattr(status.progress, name) for name in ("done", "total", "passed", "failed", "errors")}
-    return JobInfo(id=job_id, state=status.state, sentence=status.sentence, **progress)
+    return JobInfo(id=job_id, state=status.state, sentence=status.sentence, **asdict(status.progress))
 
 
 @router.get("/agents")

@@ -18,10 +18,9 @@ from pytest_rageval.text import printable
 from pytest_rageval.web.jobs.job import LOG, log_tail
 from pytest_rageval.web.jobs.jobs import Jobs, TheJobs
 from pytest_rageval.web.opened_runs import BASELINE, OpenedRuns, TheRuns
-from pytest_rageval.web.readings import StillReadingError
 from pytest_rageval.web.rendering import page, path_to, redirect
 from pytest_rageval.web.results_table import workbook
-from pytest_rageval.web.run_cases import CaseQuery, Filter, RunCases, TheQuery
+from pytest_rageval.web.run_cases import Filter, RunCases, TheQuery
 from pytest_rageval.web.run_list import Rows, RunFolders, TheFolders
 from pytest_rageval.web.run_rows import origin_of
 from pytest_rageval.web.site import TheSite, UnknownPageError
@@ -59,13 +58,14 @@ def show_run(
     if version not in ("", run_id):
         return _leave_for(request, path_to("runs", version, **query.asked))
     opened, problems = runs.as_far_as_recorded(stored)
-    content: dict[str, Any] = {"log": _log_lines(jobs, stored), "job": None}
-    if opened is None or opened.report is None:
-        return _unfinished_page(request, stored, opened, problems, query, content, has_job=run_id in jobs)
-    if opened.report.metrics["partial"] and run_id in jobs:
-        content["job"] = run_id
-    content |= run_content(opened) | {"listed": opened.page(query), "agent_versions": _versions(folders, run_id)}
-    return _at(page(request, "run.html", **content), path_to("runs", run_id, **content["listed"].query.asked))
+    listed, can_go_on = opened.page(query) if opened else None, opened is None or opened.is_partial
+    content: dict[str, Any] = {"listed": listed, "log": _log_lines(jobs, stored)}
+    content["job"] = run_id if run_id in jobs and can_go_on else None
+    if opened is None or opened.report is None or listed is None:
+        return page(request, "unfinished_run.html", **content, **_unfinished(stored, opened, problems))
+    versions = _versions(folders, run_id)
+    response = page(request, "run.html", **content, **run_content(opened), agent_versions=versions)
+    return _at(response, path_to("runs", run_id, **listed.query.asked))
 
 
 def _leave_for(request: Request, address: str) -> Response:
@@ -83,10 +83,7 @@ def _at(response: Response, address: str) -> Response:
 
 def _versions(folders: RunFolders, run_id: str) -> list[tuple[str, str]]:
     """Return the last complete run of each version of the agent, on the same dataset."""
-    try:
-        rows = folders.rows()
-    except (StillReadingError, OSError):
-        return []
+    rows = folders.rows()
     own = next((row for row in rows if row.run_id == run_id), None)
     if own is None or own.agent is None or own.agent_version is None:
         return []
@@ -94,38 +91,23 @@ def _versions(folders: RunFolders, run_id: str) -> list[tuple[str, str]]:
     for row in rows:
         if row.is_complete and row.agent_version and (row.agent, row.dataset) == (own.agent, own.dataset):
             found.setdefault(row.agent_version, row.run_id)
-    newest = sorted(found, key=lambda version: (len(version), version), reverse=True)
-    return [(found[version], f"v{version}") for version in newest[:MOST_VERSIONS]]
+    return [(found[version], f"v{version}") for version in sorted(found, reverse=True)[:MOST_VERSIONS]]
 
 
-def _unfinished_page(
-    request: Request,
-    run: StoredRun,
-    opened: RunCases | None,
-    problems: Sequence[str],
-    query: CaseQuery,
-    content: dict[str, Any],
-    *,
-    has_job: bool,
-) -> Response:
-    """Show an unfinished or unreadable run: its versions, files and recorded cases."""
-    run_id = printable(run.run_id)
-    listed = opened.page(query) if opened else None
-    content |= {
+def _unfinished(run: StoredRun, opened: RunCases | None, problems: Sequence[str]) -> dict[str, Any]:
+    """Return what the page of an unfinished or unreadable run shows besides its recorded cases."""
+    return {
         "state": run.state,
         "problems": problems,
         "files": [(name, (run.path / name).is_file(), what) for name, what in FILES.items()],
-        "listed": listed,
-        "run_id": run_id,
+        "run_id": printable(run.run_id),
         "keys": KEYS,
         "about": "",
         "description": None,
-        "job": run_id if has_job else None,
         "has_head": opened is not None,
         "head": origin_of(run.config) if opened else None,
-        "sections": UNFINISHED if listed and listed.total else (),
+        "sections": UNFINISHED if opened and opened.listed.cases else (),
     }
-    return page(request, "unfinished_run.html", **content)
 
 
 def _log_lines(jobs: Jobs, run: StoredRun) -> list[str]:
